@@ -1,0 +1,41 @@
+# Everything runs in .venv, which any target makes when it is missing or older than pyproject.toml.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help test check bench slow format clean
+
+help:
+	@echo "make test    set up .venv if need be and run every test"
+	@echo "make check   ruff, mypy --strict, import-linter, docs against code"
+	@echo "make bench   measured ratios: planning against a streaming pass, against cvxpy, ..."
+	@echo "make slow    soak and scale tests that make test leaves out"
+	@echo "make format  let ruff put the code in shape"
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,fast,postgres]'
+	@touch $(READY)
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/test_docs.py
+
+bench: $(READY)
+	$(BIN)/python -m bench
+
+slow: $(READY)
+	$(BIN)/python -m pytest -m slow
+
+format: $(READY)
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,62 @@
+"""afresh keeps a local copy of remote data as fresh as a budget allows, and says what budget is worth paying.
+
+The names below are the Python interface. They load on first use, so that ``import afresh`` and the
+command line stay fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from afresh.values.errors import AfreshError, InfeasibleError, InputError, OutputError, UsageError
+from afresh.version import __version__
+
+if TYPE_CHECKING:
+    from afresh.allocation.allocate import allocate
+    from afresh.allocation.budget_for import budget_for
+    from afresh.allocation.curve import budget_curve
+    from afresh.model.age import age
+    from afresh.model.freshness import freshness
+    from afresh.money.best_interval import best_interval
+    from afresh.values.results import Allocation, Income
+
+_HOME = {
+    "Allocation": "afresh.values.results",
+    "Income": "afresh.values.results",
+    "age": "afresh.model.age",
+    "allocate": "afresh.allocation.allocate",
+    "best_interval": "afresh.money.best_interval",
+    "budget_curve": "afresh.allocation.curve",
+    "budget_for": "afresh.allocation.budget_for",
+    "freshness": "afresh.model.freshness",
+}
+
+__all__ = [
+    "AfreshError",
+    "Allocation",
+    "Income",
+    "InfeasibleError",
+    "InputError",
+    "OutputError",
+    "UsageError",
+    "__version__",
+    "age",
+    "allocate",
+    "best_interval",
+    "budget_curve",
+    "budget_for",
+    "freshness",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'afresh' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

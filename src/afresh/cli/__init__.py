@@ -1,0 +1,1 @@
+"""Commands. The only place that reads the environment and writes to the terminal."""

@@ -1,0 +1,1 @@
+"""The papers' tables and figures, recomputed and set beside what was printed."""

@@ -1,0 +1,1 @@
+"""Pictures, by matplotlib, as PNG or SVG."""

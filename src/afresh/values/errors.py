@@ -1,0 +1,87 @@
+"""Every error afresh raises on purpose, as one tree.
+
+    AfreshError                 something afresh can say in words
+    ├── UsageError              the question is wrong: an option, a unit, a name (exit 2)
+    ├── InputError              the data is wrong; names file, row and column where known (exit 1)
+    ├── InfeasibleError         no answer meets the bounds; says by how much (exit 1)
+    └── OutputError             the answer cannot be written (exit 1)
+
+Library exceptions (OSError, ArrowInvalid, …) are turned into these where they arise; none leaks out.
+``UsageError`` and ``InputError`` are also ``ValueError``, which is what a caller from Python expects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class AfreshError(Exception):
+    """The root: its text is one line for a person, its ``exit_code`` what the command returns."""
+
+    exit_code = 1
+
+
+class UsageError(AfreshError, ValueError):
+    """The question is wrong: an unknown option value, unit or name."""
+
+    exit_code = 2
+
+
+class InputError(AfreshError, ValueError):
+    """The data is wrong.
+
+    >>> str(InputError("is -3, a rate must be 0 or more", path="items.csv", row=4, column="rate"))
+    'items.csv, row 4 (line 5), column rate: is -3, a rate must be 0 or more'
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        path: str | None = None,
+        row: int | None = None,
+        line: int | None = None,
+        column: str | None = None,
+    ) -> None:
+        """``row`` counts data rows from 1; ``line`` is the file's line, by default one header line on."""
+        self.problem, self.path, self.row, self.column = problem, path, row, column
+        where = [path] if path else []
+        if row is not None:
+            where.append(f"row {row} (line {row + 1 if line is None else line})")
+        if column is not None:
+            where.append(f"column {column}")
+        super().__init__(f"{', '.join(where)}: {problem}" if where else problem)
+
+
+class InfeasibleError(AfreshError):
+    """No answer meets the bounds; the text says which and by how much."""
+
+
+class OutputError(AfreshError):
+    """The answer cannot be written; nothing half-written is left behind."""
+
+
+def one_of(kind: str, given: str, known: Iterable[str]) -> str:
+    """Return ``given`` if it is known, else refuse it with the nearest name.
+
+    >>> one_of("objective", "freshness", ["freshness", "age"])
+    'freshness'
+    >>> one_of("objective", "freshnes", ["freshness", "age"])
+    Traceback (most recent call last):
+    afresh.values.errors.UsageError: unknown objective 'freshnes': did you mean 'freshness'? One of freshness, age
+    """
+    names = list(known)
+    if given in names:
+        return given
+    raise UsageError(f"unknown {kind} {given!r}{did_you_mean(given, names)} One of {', '.join(names)}")
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """The near name as a suggestion, or a full stop.
+
+    >>> did_you_mean("wieght", ["weight", "cost"]), did_you_mean("zzz", ["weight"])
+    (": did you mean 'weight'?", '.')
+    """
+    near = get_close_matches(given, list(known), n=1, cutoff=0.6)
+    return f": did you mean {near[0]!r}?" if near else "."

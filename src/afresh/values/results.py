@@ -1,0 +1,46 @@
+"""The frozen results that users of the Python API hold in their hands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from afresh.values.arrays import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """How a budget is spent over items: what ``afresh.allocate`` returns.
+
+    ``frequency`` refreshes per time for each item, in the unit of the rates given.
+    ``multiplier`` gain in Σ w·F (or in −Σ w·loss) per further unit of spend: the price of freshness.
+    ``spend``      cost per time of this plan; below the budget only where nothing is left to buy.
+    ``gap``        certificate: no plan is better than this one by more than ``gap`` in Σ w·F.
+    ``freshness``  weighted mean freshness of the copies, whatever the objective.
+    ``age``        weighted mean age; infinite as soon as a changing item of weight > 0 is never refreshed.
+    ``dropped``    how many changing, weighted items are not worth a refresh at this budget.
+    """
+
+    frequency: Floats
+    multiplier: float
+    spend: float
+    gap: float
+    freshness: float
+    age: float
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Income:
+    """What refreshing one item at its best interval earns: what ``afresh.best_interval`` returns.
+
+    ``interval`` is infinite and ``net_income`` that of never refreshing where ``futile``; ``reason``
+    says in words why, or what makes it worth while. ``break_even`` is the benefit per time at which
+    refreshing starts to pay.
+    """
+
+    interval: float
+    net_income: float
+    futile: bool
+    freshness: float
+    break_even: float
+    reason: str

@@ -1,0 +1,147 @@
+"""Durations, rates, budgets, sizes and shares of time as people write them, in seconds inside.
+
+A year is 365.25 days. Nothing here needs NumPy, so that the command line starts fast.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from afresh.values.errors import UsageError
+
+UNIT_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0, "y": 31557600.0}
+UNIT_NAMES = {"s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week", "y": "year"}
+SIZE_BYTES = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+SIZE_BYTES |= {"KB": 1e3, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
+
+_NUMBER = r"(?P<number>[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?)"
+_DURATION = re.compile(rf"{_NUMBER}\s*(?P<unit>[A-Za-zµ]+)")
+_PER_TIME = re.compile(rf"{_NUMBER}\s*(?P<size>[A-Za-z]*)\s*(?P<item>/item)?\s*/\s*(?P<unit>[A-Za-z]+)")
+_UNITS_IN_WORDS = "s, m, h, d, w or y"
+
+
+def unit_seconds(unit: str) -> float:
+    """Seconds in one ``unit``.
+
+    >>> unit_seconds("d")
+    86400.0
+    """
+    if unit not in UNIT_SECONDS:
+        raise UsageError(f"unknown unit of time {unit!r}: use {_UNITS_IN_WORDS}")
+    return UNIT_SECONDS[unit]
+
+
+def parse_duration(text: str) -> float:
+    """Seconds in a duration such as ``90s 15m 6h 1d 2w 1y``.
+
+    >>> parse_duration("1.5h"), parse_duration("1y") / 86400
+    (5400.0, 365.25)
+    """
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or match["unit"] not in UNIT_SECONDS:
+        raise UsageError(
+            f"{text!r} is not a duration: give a number and a unit ({_UNITS_IN_WORDS}), such as 6h"
+        )
+    return _finite(text, float(match["number"]) * UNIT_SECONDS[match["unit"]])
+
+
+def parse_rate(text: str) -> float:
+    """Events per second in a rate such as ``2/s`` or ``5000/d``.
+
+    >>> parse_rate("86400/d")
+    1.0
+    """
+    match = _per_time(text, "a rate", "5000/d")
+    if match["size"] or match["item"]:
+        raise UsageError(f"{text!r} is not a rate: give a number per time, such as 5000/d")
+    return _finite(text, float(match["number"]) / UNIT_SECONDS[match["unit"]])
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRate:
+    """A budget as it was asked for: cost units per second, for all items or for each."""
+
+    per_second: float
+    per_item: bool
+
+    def total_per_second(self, items: int) -> float:
+        """The budget for ``items`` items together, per second."""
+        return self.per_second * items if self.per_item else self.per_second
+
+
+def parse_budget(text: str) -> BudgetRate:
+    """A budget such as ``5/d`` or ``0.05/item/d``; ``0`` needs no unit.
+
+    >>> parse_budget("0.05/item/d").total_per_second(86400)
+    0.05
+    """
+    if re.fullmatch(r"0+(?:\.0*)?", text.strip()):
+        return BudgetRate(0.0, per_item=False)
+    match = _per_time(text, "a budget", "5/d or 0.05/item/d")
+    if match["size"]:
+        raise UsageError(f"{text!r} is not a budget: give cost units per time, such as 5/d or 0.05/item/d")
+    per_second = _finite(text, float(match["number"]) / UNIT_SECONDS[match["unit"]])
+    return BudgetRate(per_second, per_item=bool(match["item"]))
+
+
+def parse_size_rate(text: str) -> float:
+    """Bytes per second in ``10GB/d``.
+
+    >>> parse_size_rate("86.4kB/d")
+    1.0
+    """
+    match = _per_time(text, "a size per time", "10GB/d")
+    if match["size"] not in SIZE_BYTES or match["item"]:
+        raise UsageError(f"{text!r} is not a size per time: use {', '.join(SIZE_BYTES)}, such as 10GB/d")
+    return _finite(text, float(match["number"]) * SIZE_BYTES[match["size"]] / UNIT_SECONDS[match["unit"]])
+
+
+def parse_share(text: str) -> float:
+    """A share of time such as ``20m/h``, as a number from 0 to 1.
+
+    >>> round(parse_share("20m/h"), 6)
+    0.333333
+    """
+    match = _per_time(text, "a share of time", "20m/h")
+    if match["size"] not in UNIT_SECONDS or match["item"]:
+        raise UsageError(f"{text!r} is not a share of time: give time per time, such as 20m/h")
+    share = float(match["number"]) * UNIT_SECONDS[match["size"]] / UNIT_SECONDS[match["unit"]]
+    if share > 1:
+        raise UsageError(f"{text!r} is more than all of the time")
+    return share
+
+
+def format_duration(seconds: float) -> str:
+    """A duration for people, in the largest unit that leaves a number of 1 or more.
+
+    >>> format_duration(5400), format_duration(86400 * 30), format_duration(0.25)
+    ('1.5 h', '4.29 w', '0.25 s')
+    """
+    if not math.isfinite(seconds):
+        return "never" if seconds > 0 else str(seconds)
+    for unit in ("y", "w", "d", "h", "m"):
+        if abs(seconds) >= UNIT_SECONDS[unit]:
+            return f"{seconds / UNIT_SECONDS[unit]:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def _per_time(text: str, kind: str, example: str) -> re.Match[str]:
+    match = _PER_TIME.fullmatch(text.strip())
+    if match is None:
+        hint = ""
+        if re.fullmatch(_NUMBER, text.strip()):
+            hint = f" ({text.strip()} per what? {text.strip()}/d is per day)"
+        raise UsageError(f"{text!r} is not {kind}: write it like {example}{hint}")
+    if match["unit"] not in UNIT_SECONDS:
+        raise UsageError(
+            f"{text!r} is not {kind}: unknown unit of time {match['unit']!r}, use {_UNITS_IN_WORDS}"
+        )
+    return match
+
+
+def _finite(text: str, value: float) -> float:
+    if not math.isfinite(value):
+        raise UsageError(f"{text!r} is too large")
+    return value
