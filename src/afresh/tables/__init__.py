@@ -1,1 +1,1 @@
-"""Files in and out: CSV, Parquet and JSONL, compressed or not, checked row by row, written whole or not at all."""
+"""Files in and out: CSV, Parquet and JSONL, compressed or not, checked, written whole or not at all."""

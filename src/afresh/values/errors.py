@@ -67,9 +67,9 @@ def one_of(kind: str, given: str, known: Iterable[str]) -> str:
 
     >>> one_of("objective", "freshness", ["freshness", "age"])
     'freshness'
-    >>> one_of("objective", "freshnes", ["freshness", "age"])
+    >>> one_of("policy", "optimum", ["optimal", "uniform"])
     Traceback (most recent call last):
-    afresh.values.errors.UsageError: unknown objective 'freshnes': did you mean 'freshness'? One of freshness, age
+    afresh.values.errors.UsageError: unknown policy 'optimum': did you mean 'optimal'? One of optimal, uniform
     """
     names = list(known)
     if given in names:
