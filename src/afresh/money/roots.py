@@ -1,0 +1,95 @@
+"""Roots and maxima of many one-dimensional functions at once, on a logarithmic axis.
+
+Intervals span many decades, so both searches work on ln u. Bounds are safe: a root stays bracketed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from afresh.money.terms import Array
+
+Function = Callable[[Array], Array]
+
+_ROUNDS = 200  # Chandrupatla needs about 12; halving 700 e-folds to the last bit needs 62
+_GOLDEN = (np.sqrt(5) - 1) / 2
+_NARROWINGS = 48  # 0.618^48 = 1e−10: at a smooth maximum nothing finer can be seen
+
+
+def rising_root(function: Function, low: Array, high: Array) -> Array:
+    """u in [low, high] with function(u) = 0, for functions that rise through 0 there; else the nearer bound.
+
+    Chandrupatla's method (1997): inverse quadratic interpolation where it is safe, else halving.
+
+    >>> rising_root(lambda u: u * u - [2.0, 4.0], np.full(2, 1e-9), np.full(2, 1e9)).round(12)
+    array([1.41421356, 2.        ])
+    """
+    if low.size == 0:
+        return np.array(low)
+    a, b = np.log(high), np.log(low)  # b is the newest point, a brackets it from the other side
+    fa, fb = function(high), function(low)
+    start, outside = np.where(fb >= 0, b, a), (fb >= 0) | (fa <= 0)
+    c, fc = a, fa
+    t = np.full_like(a, 0.5)
+    for _ in range(_ROUNDS):
+        x = a + t * (b - a)
+        fx = function(np.exp(x))
+        same = np.sign(fx) == np.sign(fa)
+        c, fc = np.where(same, a, b), np.where(same, fa, fb)
+        b, fb = np.where(same, b, a), np.where(same, fb, fa)
+        a, fa = x, fx
+        width = np.abs(b - a)
+        tight = 4 * np.finfo(np.float64).eps * np.maximum(np.abs(a), 1.0)
+        done = outside | (width <= tight) | (fa == 0)
+        if done.all():
+            break
+        t = _interpolation(a, b, c, fa, fb, fc)
+        t = np.clip(t, 0.5 * tight / np.maximum(width, tight), 1 - 0.5 * tight / np.maximum(width, tight))
+    root = np.where(np.abs(fa) <= np.abs(fb), a, b)
+    return np.where(outside, np.where(start == np.log(low), low, high), np.exp(root))
+
+
+def _interpolation(a: Array, b: Array, c: Array, fa: Array, fb: Array, fc: Array) -> Array:
+    """The next point's place between a and b: inverse quadratic where Chandrupatla's test allows it."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        xi, ph = (a - b) / (c - b), (fa - fb) / (fc - fb)
+        fits = (ph * ph < xi) & ((1 - ph) ** 2 < 1 - xi)
+        t = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+    return np.where(fits & np.isfinite(t), t, 0.5)
+
+
+def highest(function: Function, low: Array, high: Array, *, points: int = 128) -> tuple[Array, Array, Array]:
+    """Where function is highest in [low, high]: (u, low neighbour, high neighbour) from a scan and golden sections.
+
+    A scan of ``points`` per item finds the highest cell, so that a second hump wider than a cell is
+    not missed; golden sections then narrow the two cells around it.
+
+    >>> u, _, _ = highest(lambda u: -((np.log(u) - 1) ** 2), np.array([1e-6]), np.array([1e6]))
+    >>> u.round(6)
+    array([2.718282])
+    """
+    a, b = np.log(low), np.log(high)
+    best, place = np.full_like(a, -np.inf), np.zeros_like(a)
+    for index in range(points + 1):
+        value = function(np.exp(a + (b - a) * (index / points)))
+        better = value > best
+        best, place = np.where(better, value, best), np.where(better, index, place)
+    left = a + (b - a) * (np.maximum(place - 1, 0) / points)
+    right = a + (b - a) * (np.minimum(place + 1, points) / points)
+    return np.exp(_narrow(function, left, right)), np.exp(left), np.exp(right)
+
+
+def _narrow(function: Function, left: Array, right: Array) -> Array:
+    """ln u of the highest point between ``left`` and ``right`` by golden sections."""
+    inner, outer = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
+    f_inner, f_outer = function(np.exp(inner)), function(np.exp(outer))
+    for _ in range(_NARROWINGS):
+        lower = f_inner >= f_outer  # the maximum lies left of ``outer``
+        left, right = np.where(lower, left, inner), np.where(lower, outer, right)
+        fresh_point = np.where(lower, right - _GOLDEN * (right - left), left + _GOLDEN * (right - left))
+        f_fresh = function(np.exp(fresh_point))
+        inner, outer = np.where(lower, fresh_point, outer), np.where(lower, inner, fresh_point)
+        f_inner, f_outer = np.where(lower, f_fresh, f_outer), np.where(lower, f_inner, f_fresh)
+    return np.where(f_inner >= f_outer, inner, outer)
