@@ -1,0 +1,1 @@
+"""Learning how often things change: from polls to rates, with priors, intervals, drift and seasons."""
