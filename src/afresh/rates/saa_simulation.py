@@ -1,0 +1,192 @@
+"""SAA on many simulated Poisson pages at once, by the same rules as one page at a time.
+
+A poll 1/f after the last finds a change with chance 1−e^{−λ/f}, independently. Pages in the same state
+(polls, changes, doublings, …) make the same move, so the rules are asked once per distinct state.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.rates.saa import (
+    ADDED_WHEN_SLOWER,
+    ADDED_WHEN_STUCK,
+    MERGED,
+    ROUND,
+    Came,
+    Move,
+    Round,
+    final_ratio,
+    next_move,
+)
+from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.errors import InputError
+
+Array = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+_CAME = tuple(Came)
+_ENDS = (Move.STOP, Move.STOP_LOW, Move.AT_LEAST, Move.AT_MOST)
+
+
+@dataclass(frozen=True, slots=True)
+class SaaRuns:
+    """What SAA came to on each page: rate, polls spent with the baseline visit, time spent, verdict.
+
+    ``verdict`` is ``estimated``, ``at least``, ``at most``, or ``unfinished`` if ``most_polls`` cut it short.
+    """
+
+    rate: Array
+    polls: Whole
+    time: Array
+    verdict: npt.NDArray[np.str_]
+
+
+@dataclass(slots=True)
+class _Pages:
+    """The running state of all pages; ``bits`` is wide enough for the longest round."""
+
+    frequency: Array
+    bits: npt.NDArray[np.bool_]
+    have: Whole
+    target: Whole
+    doublings: Whole
+    divisions: Whole
+    came: Whole
+
+
+def simulate_saa(
+    rates: ArrayLike,
+    guess: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    fastest: float = math.inf,
+    paper: bool = False,
+    most_polls: int = 200,
+) -> SaaRuns:
+    """Run SAA from ``guess`` on a Poisson page of each rate.
+
+    >>> runs = simulate_saa(np.full(20_000, 1.0), 1.0, np.random.default_rng(1))
+    >>> round(float(np.mean(runs.rate)), 2)
+    0.95
+    """
+    true, start = np.broadcast_arrays(nonnegative("rates", rates), nonnegative("guess", guess))
+    if not (np.all(start > 0) and fastest > 0 and most_polls > ROUND):
+        raise InputError(f"guesses and fastest must be above 0 and most_polls above {ROUND}")
+    true = true.astype(np.float64).ravel()
+    size = true.size
+    pages = _fresh_pages(np.minimum(start.astype(np.float64).ravel(), fastest), most_polls)
+    runs = SaaRuns(np.zeros(size), np.ones(size, np.int64), np.zeros(size), np.full(size, "unfinished"))
+    running = np.arange(size)
+    while running.size:
+        _poll_round(pages, runs, true, running, rng)
+        moves = _moves(pages, running, fastest, paper)
+        _finish(pages, runs, running, moves, most_polls)
+        _advance(pages, running, moves)
+        going = ~np.isin(moves, [_code(move) for move in _ENDS]) & (runs.polls[running] < most_polls)
+        running = running[going]
+    return runs
+
+
+def _fresh_pages(frequency: Array, most_polls: int) -> _Pages:
+    size = frequency.size
+    width = ROUND + ADDED_WHEN_STUCK * (1 + most_polls // ADDED_WHEN_STUCK)
+    whole = [np.zeros(size, np.int64) for _ in range(4)]
+    return _Pages(
+        frequency=frequency.copy(),
+        bits=np.zeros((size, width), np.bool_),
+        have=whole[0],
+        target=np.full(size, ROUND),
+        doublings=whole[1],
+        divisions=whole[2],
+        came=whole[3],
+    )
+
+
+def _poll_round(pages: _Pages, runs: SaaRuns, true: Array, running: Whole, rng: np.random.Generator) -> None:
+    """Make every poll that the running pages' rounds still lack."""
+    interval = 1 / pages.frequency[running]
+    chance = -np.expm1(-true[running] * interval)
+    lacking = pages.target[running] - pages.have[running]
+    runs.polls[running] += lacking
+    runs.time[running] += lacking * interval
+    for step in range(int(lacking.max())):
+        due = np.flatnonzero(lacking > step)
+        page = running[due]
+        pages.bits[page, pages.have[page]] = rng.random(due.size) < chance[due]
+        pages.have[page] += 1
+
+
+def _moves(pages: _Pages, running: Whole, fastest: float, paper: bool) -> Whole:
+    """The move of each running page, asked once per distinct state."""
+    states = np.stack(
+        [
+            pages.have[running],
+            pages.bits[running].sum(axis=1),
+            # Unbounded in the paper's rules and without meaning there: leave them out of the state.
+            pages.doublings[running] * (not paper),
+            pages.divisions[running] * (not paper),
+            2 * pages.frequency[running] <= fastest,
+            pages.came[running],
+        ],
+        axis=1,
+    ).astype(np.int64)
+    distinct, which = np.unique(states, axis=0, return_inverse=True)
+    codes = [
+        _code(next_move(Round(n, x, up, down, bool(grow), _CAME[came], paper)))
+        for n, x, up, down, grow, came in distinct.tolist()
+    ]
+    return np.asarray(codes, np.int64)[which.ravel()]
+
+
+def _finish(
+    pages: _Pages,
+    runs: SaaRuns,
+    running: Whole,
+    moves: Whole,
+    most_polls: int,
+) -> None:
+    """Write down the estimate of every page that ends here or has used up its polls."""
+    spent = runs.polls[running] >= most_polls
+    for move in Move:
+        ends = move in _ENDS
+        chosen = running[(moves == _code(move)) & (ends | spent)]
+        if chosen.size == 0:
+            continue
+        polls, changes = pages.have[chosen], pages.bits[chosen].sum(axis=1)
+        # What was cut short takes the value that is never 0.
+        rule = move if ends else Move.AT_MOST
+        runs.rate[chosen] = final_ratio(rule, polls, changes) * pages.frequency[chosen]
+        if ends:
+            runs.verdict[chosen] = "estimated" if move in (Move.STOP, Move.STOP_LOW) else move.value
+
+
+def _advance(pages: _Pages, running: Whole, moves: Whole) -> None:
+    faster, slower, longer = (
+        running[moves == _code(move)] for move in (Move.DOUBLE, Move.DIVIDE, Move.EXTEND)
+    )
+    pages.frequency[faster] *= 2
+    pages.bits[faster] = False
+    pages.have[faster] = 0
+    pages.target[faster] = ROUND
+    pages.doublings[faster] += 1
+    pages.came[faster] = _CAME.index(Came.FASTER)
+
+    kept = [pages.bits[slower, lo:hi].any(axis=1) for lo, hi in MERGED]
+    pages.frequency[slower] /= 3
+    pages.bits[slower] = False
+    pages.bits[slower, : len(MERGED)] = np.stack(kept, axis=1)
+    pages.have[slower] = len(MERGED)
+    pages.target[slower] = len(MERGED) + ADDED_WHEN_SLOWER
+    pages.divisions[slower] += 1
+    pages.came[slower] = _CAME.index(Came.SLOWER)
+
+    pages.target[longer] += ADDED_WHEN_STUCK
+    pages.came[longer] = _CAME.index(Came.FASTER)
+
+
+def _code(move: Move) -> int:
+    return list(Move).index(move)
