@@ -1,0 +1,54 @@
+"""Which items follow which decay function: one for all, one object, or a name per item."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.model.decay import Decay, decay_from
+from afresh.money.terms import Array
+from afresh.values.errors import InputError
+
+DecayLike: TypeAlias = str | Decay | Sequence[str] | npt.NDArray[np.str_]
+Rows: TypeAlias = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The rows that share a decay function, and that function with their parameters."""
+
+    rows: Rows
+    decay: Decay
+
+
+def decay_groups(decay: DecayLike, rate: Array) -> list[Group]:
+    """Items of ``rate`` grouped by decay. A ``Decay`` object brings its own parameters: ``rate`` is not used then.
+
+    >>> groups = decay_groups(["linear", "exponential", "linear"], np.array([1.0, 2.0, 3.0]))
+    >>> [(group.rows.tolist(), type(group.decay).__name__) for group in groups]
+    [([0, 2], 'Linear'), ([1], 'Exponential')]
+    """
+    everything = np.arange(rate.size)
+    if isinstance(decay, str):
+        return [Group(everything, decay_from(decay, rate))]
+    if not isinstance(decay, Sequence | np.ndarray):
+        _check_length(decay, rate.size)
+        return [Group(everything, decay)]
+    codes: dict[str, int] = {}
+    coded = np.fromiter((codes.setdefault(str(name), len(codes)) for name in decay), dtype=np.int64)
+    if coded.size != rate.size:
+        raise InputError(f"lengths differ: rate {rate.size}, decay {coded.size}")
+    order = np.argsort(coded, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(coded, minlength=len(codes)))[:-1]) if codes else []
+    return [Group(rows, decay_from(name, rate[rows])) for name, rows in zip(codes, parts, strict=True)]
+
+
+def _check_length(decay: Decay, items: int) -> None:
+    """Refuse a decay whose parameters are arrays of another length."""
+    size = np.asarray(decay.plateau()).size
+    if size not in (1, items):
+        raise InputError(f"lengths differ: decay {size}, other columns {items}")

@@ -1,0 +1,136 @@
+"""The pieces of a decay function that money needs beside its integral, without cancellation where it is known.
+
+    changed(u)  1−z(u)           the chance that a refresh finds a change: each pays the update cost
+    turning(u)  1−z(u)+u·z'(u)   what an update cost adds to the condition for the best interval
+
+The excess of net income over never refreshing and its slope are
+
+    E(u) = (G·(Z(u)−u·z∞) − K − U·changed(u)) / u,    E'(u) = −H(u)/u²,
+    H(u) = G·gain(u) − K − U·turning(u),              gain(u) = Z(u)−u·z(u).
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import numpy as np
+
+from afresh.model.curves import g, h
+from afresh.model.decay import Decay, Exponential, Linear, Lomax, Weibull
+from afresh.money.terms import Array, Terms
+
+SLOPED = (Exponential, Linear, Weibull, Lomax)
+"""Decays whose ``turning`` is known; any other is searched by its income alone."""
+
+
+@singledispatch
+def changed(decay: Decay, u: Array) -> Array:
+    """1−z(u), to full relative precision for the decays named below.
+
+    >>> changed(Exponential(1.0), np.array(1e-20))
+    array(1.e-20)
+    """
+    return np.asarray(1 - decay.survival(u))
+
+
+@changed.register
+def _(decay: Exponential, u: Array) -> Array:
+    return np.asarray(-np.expm1(-_product(decay.rate, u)))
+
+
+@changed.register
+def _(decay: Linear, u: Array) -> Array:
+    return np.minimum(_product(decay.rate, u), 1.0)
+
+
+@changed.register
+def _(decay: Weibull, u: Array) -> Array:
+    return np.asarray(-np.expm1(-weibull_power(decay, u)))
+
+
+@changed.register
+def _(decay: Lomax, u: Array) -> Array:
+    return np.asarray(-np.expm1(-_lomax_power(decay, u)))
+
+
+@singledispatch
+def turning(decay: Decay, u: Array) -> Array:
+    """1−z(u)+u·z'(u) of a decay of ``SLOPED``.
+
+    >>> turning(Exponential(1.0), np.array([1.0])).round(4), turning(Linear(1.0), np.array([0.5, 2.0]))
+    (array([0.2642]), array([0., 1.]))
+    """
+    raise NotImplementedError(f"the slope of {type(decay).__name__} is not known")
+
+
+@turning.register
+def _(decay: Exponential, u: Array) -> Array:
+    return g(_product(decay.rate, u))
+
+
+@turning.register
+def _(decay: Linear, u: Array) -> Array:
+    return np.where(_product(decay.rate, u) < 1, 0.0, 1.0)
+
+
+@turning.register
+def _(decay: Weibull, u: Array) -> Array:
+    power = weibull_power(decay, u)
+    near = np.minimum(power, 800.0)  # e^{−800} is 0, ∞·0 is not
+    return np.asarray(g(power) + (1 - np.asarray(decay.shape)) * near * np.exp(-near))
+
+
+@turning.register
+def _(decay: Lomax, u: Array) -> Array:
+    shape, power = np.asarray(decay.shape), _lomax_power(decay, u)
+    near = np.minimum(power, 800.0)
+    return np.asarray(g(power) + shape * np.exp(-near) * h(near / shape))
+
+
+def excess(decay: Decay, terms: Terms, u: Array) -> Array:
+    """E(u): net income less that of never refreshing, per time; its limits at u = 0 and u = ∞.
+
+    >>> one, none = np.array(1.0), np.array(0.0)
+    >>> excess(Exponential(0.163), Terms(one, none, one, none), np.array([2.0, np.inf])).round(2)
+    array([0.35, 0.  ])
+    """
+    inside = (u > 0) & (u < np.inf)
+    time = np.where(inside, u, 1.0)
+    right = decay.integral(time) - time * decay.plateau()
+    paid = terms.check + terms.update * changed(decay, time)
+    value = (terms.gain * right - paid) / time
+    return np.where(inside, value, np.where(u > 0, 0.0, _excess_at_once(decay, terms)))
+
+
+def slope(decay: Decay, terms: Terms, u: Array) -> Array:
+    """H(u) = −u²·E'(u): below 0 while a longer interval earns more."""
+    held_up = terms.update * turning(decay, u) if np.any(terms.update > 0) else 0.0
+    return np.asarray(terms.gain * decay.gain(u) - terms.check - held_up)
+
+
+def _excess_at_once(decay: Decay, terms: Terms) -> Array:
+    """E as u → 0: −∞ if a refresh costs anything, else the gain less an update cost per change."""
+    # the chance of a change per time at the very start; infinite for Weibull shapes below 1
+    moment = 1e-100
+    with np.errstate(over="ignore"):
+        hazard = changed(decay, np.full_like(terms.gain, moment)) / moment
+    at_start = np.where(terms.update > 0, terms.update * np.where(terms.update > 0, hazard, 0.0), 0.0)
+    return np.where(terms.check > 0, -np.inf, terms.gain * (1 - decay.plateau()) - at_start)
+
+
+def _product(rate: object, u: Array) -> Array:
+    """λ·u, where a rate of 0 wins over an infinite interval."""
+    given = np.asarray(rate, dtype=np.float64)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return np.where(given > 0, given * u, 0.0)
+
+
+def weibull_power(decay: Weibull, u: Array) -> Array:
+    """(λu)^k."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(_product(decay.rate, u) ** np.asarray(decay.shape))
+
+
+def _lomax_power(decay: Lomax, u: Array) -> Array:
+    """a·ln(1+u/b)."""
+    return np.asarray(decay.shape) * np.log1p(u / np.asarray(decay.scale, dtype=np.float64))
