@@ -44,11 +44,12 @@ class InputError(AfreshError, ValueError):
         line: int | None = None,
         column: str | None = None,
     ) -> None:
-        """``row`` counts data rows from 1; ``line`` is the file's line, by default one header line on."""
+        """``row`` counts data rows from 1; ``line`` is the file's line, by default one header line on, 0 where a format has none."""
         self.problem, self.path, self.row, self.column = problem, path, row, column
         where = [path] if path else []
         if row is not None:
-            where.append(f"row {row} (line {row + 1 if line is None else line})")
+            number = row + 1 if line is None else line
+            where.append(f"row {row} (line {number})" if number else f"row {row}")
         if column is not None:
             where.append(f"column {column}")
         super().__init__(f"{', '.join(where)}: {problem}" if where else problem)

@@ -1,0 +1,164 @@
+"""Writing whole or not at all: beside the target under another name, flushed to disk, then renamed.
+
+Whatever goes wrong in between (an exception, a full disk, Ctrl-C), the other name is removed and an older
+target stays as it was. Devices and pipes are written in place: renaming onto ``/dev/null`` would replace it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from afresh.tables.formats import STANDARD_STREAM
+from afresh.values.errors import OutputError, did_you_mean
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class PipeClosedError(OutputError):
+    """Whoever read the output has gone (``| head``): stop, there is nothing to say."""
+
+
+@contextmanager
+def output_file(path: str | Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which becomes ``path`` when the context ends well; ``-`` is standard output."""
+    name = "standard output" if str(path) == STANDARD_STREAM else str(path)
+    with _in_words(name, path):
+        if str(path) == STANDARD_STREAM:
+            with _standard_output() as stream:
+                yield stream
+        elif _is_special(Path(path)):
+            with Path(path).open("wb") as stream:
+                yield stream
+        else:
+            with _aside(Path(os.path.realpath(path))) as stream:
+                yield stream
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Write ``data`` to ``path``, whole or not at all.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_bytes(f"{folder}/picture.svg", b"<svg/>")
+    ...     [(entry.name, entry.read_bytes()) for entry in Path(folder).iterdir()]
+    [('picture.svg', b'<svg/>')]
+    """
+    with output_file(path) as stream:
+        stream.write(data)
+
+
+def check_writable(path: str | Path) -> None:
+    """Refuse at once what could not be written at the end of a long computation."""
+    if str(path) == STANDARD_STREAM:
+        return
+    with _in_words(str(path), path):
+        if _is_special(Path(path)):
+            return
+        target = Path(os.path.realpath(path))
+        with _new_file(target) as stream:
+            Path(stream.name).unlink()
+
+
+@contextmanager
+def _aside(target: Path) -> Iterator[IO[bytes]]:
+    stream = _new_file(target)
+    try:
+        with stream:
+            yield stream
+            stream.flush()
+            if target.exists():
+                os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
+            os.fsync(stream.fileno())
+        os.replace(stream.name, target)  # noqa: PTH105 (the name may be str)
+    except BaseException:
+        # Closing a file on a full disk fails again, and must not hide the first error.
+        Path(stream.name).unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def _new_file(target: Path) -> IO[bytes]:
+    # Not tempfile: its files are private to the user, ours follow the umask as any output does.
+    return (target.parent / f".{target.name[:100]}.{uuid.uuid4().hex[:12]}.part").open("xb")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself last; some file systems cannot, and the file is whole either way."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _is_special(path: Path) -> bool:
+    """Whether ``path`` is there and is neither a file nor a folder."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "is a folder", str(path))
+    return not stat.S_ISREG(mode)
+
+
+@contextmanager
+def _standard_output() -> Iterator[IO[bytes]]:
+    if sys.stdout is None:
+        raise OutputError("standard output: is closed")
+    try:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    except OSError:
+        # What is still buffered would fail once more, with a traceback, when the process ends.
+        _forget_standard_output()
+        raise
+
+
+def _forget_standard_output() -> None:
+    with suppress(OSError, ValueError):  # a stand-in without a file descriptor has nothing to forget
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+@contextmanager
+def _in_words(name: str, path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise PipeClosedError(f"{name}: its reader has gone") from None
+    except OSError as error:
+        raise OutputError(f"{name}: {_problem(error, Path(path))}") from None
+
+
+def _problem(error: OSError, path: Path) -> str:
+    if error.errno in _NO_SPACE:
+        return "no space left to write it; nothing was left behind"
+    if error.errno == errno.ENOENT:
+        return _no_folder(path.parent)
+    if error.errno == errno.ENOTDIR:
+        return f"{path.parent} is a file, not a folder"
+    if error.errno == errno.EISDIR:
+        return "is a folder, not a file"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"no permission to write in {path.parent}"
+    if error.errno == errno.EROFS:
+        return f"{path.parent} is read-only"
+    return f"cannot be written: {error.strerror or error}"
+
+
+def _no_folder(folder: Path) -> str:
+    beside = [entry.name for entry in folder.parent.iterdir()] if folder.parent.is_dir() else []
+    hint = did_you_mean(folder.name, beside)
+    return f"no folder {folder}{hint if hint != '.' else ': make it first'}"

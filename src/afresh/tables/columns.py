@@ -1,0 +1,74 @@
+"""What a kind of file must hold: its columns, declared once, checked by every reader.
+
+Free of NumPy and pyarrow, so that commands can declare their files without paying for their import.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["text", "number", "count", "time", "flag"]
+
+_PLAIN = {
+    "text": "text",
+    "number": "a number",
+    "count": "a whole number",
+    "time": "Unix seconds or an ISO 8601 time such as 2026-01-31T12:00:00Z",
+    "flag": "0 or 1 (or true, false, yes, no)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its name, kind and the values that are right.
+
+    ``required``  the file must have the column, and no cell of it may be empty.
+    ``default``   what an empty cell of an optional column means; None is NaN, "", 0 or False by kind.
+    ``minimum``, ``maximum``  inclusive bounds; ``above`` is an exclusive lower one.
+    ``finite``    whether ``inf`` is refused (NaN always is).
+    ``what``      what the column means, in a few words, for messages and documentation.
+
+    >>> Column("rate", "number", required=True, minimum=0, what="changes per day").right
+    'a finite number of 0 or more (changes per day)'
+    >>> Column("level", "number", above=0, maximum=1).right
+    'a finite number above 0 and at most 1'
+    """
+
+    name: str
+    kind: Kind
+    required: bool = False
+    default: float | str | bool | None = None
+    minimum: float = -math.inf
+    maximum: float = math.inf
+    above: float = -math.inf
+    finite: bool = True
+    what: str = ""
+
+    @property
+    def right(self) -> str:
+        """What a right value is, in words."""
+        plain = _PLAIN[self.kind]
+        if self.kind == "number" and self.finite:
+            plain = "a finite number"
+        limits = []
+        if self.minimum > -math.inf:
+            limits.append(f"of {self.minimum:g} or more")
+        if self.above > -math.inf:
+            limits.append(f"above {self.above:g}")
+        if self.maximum < math.inf:
+            limits.append(f"at most {self.maximum:g}")
+        words = " ".join([plain, " and ".join(limits)]).strip()
+        return f"{words} ({self.what})" if self.what else words
+
+    @property
+    def filler(self) -> float | str | bool:
+        """What stands in an empty cell: the default, or the kind's own nothing."""
+        if self.default is not None:
+            return self.default
+        if self.kind == "text":
+            return ""
+        if self.kind == "flag":
+            return False
+        return 0 if self.kind == "count" else math.nan

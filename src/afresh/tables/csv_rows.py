@@ -1,0 +1,160 @@
+"""The rows of a CSV file, every cell as text.
+
+pyarrow splits the file; Python's own (slow) reader looks again only to name what is wrong, and where.
+A byte-order mark, CRLF, quoted commas and newlines, blank lines and spaces around the header's names are read
+as meant; so are semicolons or tabs between cells, if the header names more known columns that way.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from afresh.tables.columns import Column
+from afresh.tables.inputs import InputFile, in_words, one_line
+from afresh.values.errors import InputError
+
+_BLOCK_BYTES = 4 << 20
+_HEADER_CHARACTERS = 120_000  # just under what Python's reader takes in one cell
+_CSV_PROBLEMS = {  # by what Python's reader says
+    "unexpected end of data": "a quote opened here is never closed",
+    "field larger than field limit": "a cell is very long, or a quote opened here is never closed",
+}
+_SEPARATORS = (",", ";", "\t")
+
+
+class CsvRows:
+    """A CSV file's header, read at once, and its rows, read on demand."""
+
+    def __init__(self, source: InputFile, columns: Sequence[Column]) -> None:
+        self._source = source
+        head = self._read_head()
+        headers = {separator: _first_row(head, separator) for separator in _SEPARATORS}
+        if not headers[","]:
+            wanted = ", ".join(column.name for column in columns if column.required)
+            hint = f" with {wanted}" if wanted else ""
+            raise InputError(f"is empty: needs a header line{hint}", path=source.name)
+        known = {column.name for column in columns}
+        # The comma comes first, so it wins a tie.
+        self._separator = max(_SEPARATORS, key=lambda each: len(known.intersection(_stripped(headers[each]))))
+        self._raw_names = headers[self._separator]
+        self.names = _stripped(self._raw_names)
+
+    def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
+        """Batches of text cells under the names of ``wanted``, with the share of the file read so far."""
+        raw = [self._raw_names[self.names.index(column.name)] for column in wanted]
+        try:
+            with in_words(self._source.name):
+                for batch in self._reader(raw):
+                    yield batch.rename_columns([column.name for column in wanted]), self._source.share_read()
+        except InputError as error:
+            if self._is_header_only():
+                return
+            raise self._fault() or error from None
+
+    def line_of(self, row: int) -> int:
+        """The line of the file on which data row ``row`` starts (both from 1), 0 if not known."""
+        if self._one_line_per_row():
+            return row + 1
+        try:
+            return next((line for number, line, _ in self._slow_rows() if number == row), 0)
+        except InputError:  # broken before that row: then its line is not known
+            return 0
+
+    def _reader(self, raw_names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return iter(
+            pa_csv.open_csv(
+                self._source.stream(),
+                read_options=pa_csv.ReadOptions(block_size=_BLOCK_BYTES),
+                parse_options=pa_csv.ParseOptions(delimiter=self._separator, newlines_in_values=True),
+                convert_options=pa_csv.ConvertOptions(
+                    include_columns=list(raw_names),
+                    column_types=dict.fromkeys(raw_names, pa.large_string()),
+                    strings_can_be_null=False,
+                ),
+            )
+        )
+
+    def _text(self, errors: str) -> io.TextIOWrapper:
+        return io.TextIOWrapper(self._source.stream(), encoding="utf-8-sig", errors=errors, newline="")
+
+    def _read_head(self) -> str:
+        try:
+            with in_words(self._source.name), self._text("strict") as text:
+                return text.read(_HEADER_CHARACTERS)
+        except UnicodeDecodeError:
+            with in_words(self._source.name), self._text("surrogateescape") as text:
+                return text.read(_HEADER_CHARACTERS)
+
+    def _slow_rows(self) -> Iterator[tuple[int, int, list[str]]]:
+        """Row number (0 is the header), its first line, its cells; bytes that are not UTF-8 as surrogates."""
+        with in_words(self._source.name), self._text("surrogateescape") as text:
+            rows = csv.reader(text, delimiter=self._separator, strict=True)
+            number, line = 0, 1
+            try:
+                for cells in rows:
+                    if cells:
+                        yield number, line, cells
+                        number += 1
+                    line = rows.line_num + 1
+            except csv.Error as error:
+                problem = _CSV_PROBLEMS.get(str(error).split(" (")[0], one_line(error))
+                raise InputError(problem, path=self._source.name, row=number, line=line) from None
+
+    def _fault(self) -> InputError | None:
+        """What is wrong with the file, if Python's reader sees it too."""
+        expected = len(self.names)
+        try:
+            for number, line, cells in self._slow_rows():
+                where: dict[str, Any] = {"path": self._source.name, "row": number, "line": line}
+                if len(cells) != expected:
+                    problem = f"has {len(cells)} cell{'s' * (len(cells) != 1)}, the header has {expected}"
+                    return InputError(problem, **where)
+                for name, cell in zip(self.names, cells, strict=True):
+                    if not cell.isascii() and not _is_unicode(cell):
+                        return InputError("is not UTF-8: save the file as UTF-8", **where, column=name)
+        except InputError as error:
+            return error
+        return None
+
+    def _is_header_only(self) -> bool:
+        # pyarrow refuses a header without a newline; as a table it is whole, and has no rows.
+        with in_words(self._source.name), self._source.stream() as stream:
+            head = stream.read(4 * _HEADER_CHARACTERS + 3)
+            return len(head) < 4 * _HEADER_CHARACTERS and len(head.strip().splitlines()) == 1
+
+    def _one_line_per_row(self) -> bool:
+        """Whether no quotes and no blank lines bend the count of lines."""
+        last = b""
+        with in_words(self._source.name), self._source.stream() as stream:
+            while block := stream.read(_BLOCK_BYTES):
+                block = last + block
+                if any(mark in block for mark in (b'"', b"\n\n", b"\n\r\n")):
+                    return False
+                last = block[-2:]
+        return True
+
+
+def _first_row(head: str, separator: str) -> list[str]:
+    try:
+        rows = csv.reader(io.StringIO(head, newline=""), delimiter=separator)
+        return next((row for row in rows if row), [])
+    except csv.Error:
+        return []
+
+
+def _stripped(names: Sequence[str]) -> list[str]:
+    return [name.strip() for name in names]
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
