@@ -1,0 +1,39 @@
+"""How far a plan can be from the best one: the gap to the dual bound.
+
+For any price μ ≥ 0 of the budget and prices m_h of the groups (an item pays m = max(μ, m_h), ν_h = m_h − μ if
+positive), weak duality bounds the value of every feasible plan by
+
+    Σ [w·V(f(m)) − m·spend(f(m))] + μ·B + Σ ν_h·cap_h ,
+
+f(m) the item's best frequency at price m within its own bounds. The gap is that bound less the plan's value,
+summed item by item so that what is equal cancels before it is added up.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from afresh.allocation.multiplier import Optimum
+from afresh.allocation.problem import Problem
+from afresh.model.curves import Float64s
+
+
+def gap(problem: Problem, frequency: Float64s, budget: float, optimum: Optimum) -> float:
+    """The most by which any plan can beat ``frequency`` in Σ w·value; 0 up to rounding at the optimum."""
+    price = optimum.multiplier
+    if not len(frequency) or (np.array_equal(frequency, optimum.frequency) and np.isinf(price)):
+        return 0.0  # the only plan there is
+    spends = problem.spends(frequency)
+    bound = price * (budget - float(spends.sum()))
+    prices: float | Float64s = price
+    if problem.caps is not None:
+        extra = np.maximum(optimum.group_price - price, 0.0)
+        prices = price + problem.caps.spread(extra, 0.0)
+        left = problem.caps.cap - problem.caps.sums(spends)
+        bound += float((extra * np.where(extra > 0, left, 0.0)).sum())
+    best = problem.plan(prices)
+    with np.errstate(invalid="ignore"):
+        gained = problem.values(best) - problem.values(frequency)
+        gained -= prices * (problem.spends(best) - spends)
+    # Equal frequencies gain nothing, even where both values are infinite.
+    return max(0.0, bound + float(np.where(best == frequency, 0.0, gained).sum()))

@@ -1,0 +1,123 @@
+"""Caps on the spend of groups, solved jointly with the budget.
+
+A group h whose cap binds has a price of its own, m_h, at which it spends just its cap; the budget's price is
+μ, and the group's items pay max(μ, m_h). Frequencies fall with the price, so f(max(μ, m_h)) is the lesser of
+f(μ) and f(m_h): the caps become ceilings f(m_h) on the single items, found for all groups at once, and what
+is left is one search for μ. The multiplier of the cap itself is ν_h = max(0, m_h − μ).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.allocation.problem import Caps, Problem
+from afresh.allocation.roots import HUGE, TINY, solve_decreasing
+from afresh.model.curves import Float64s
+from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.errors import InputError, UsageError, did_you_mean
+
+
+def caps_from(
+    groups: ArrayLike | None, caps: Mapping[Any, float] | Sequence[float] | None, items: int
+) -> Caps | None:
+    """Labels and caps as users give them: a mapping from label to cap, or caps[g] for labels 0, 1, …
+
+    Groups that no cap names are free.
+
+    >>> caps_from(["a", "b", "a"], {"a": 2.0}, 3)
+    Caps(group=array([0, 1, 0]), cap=array([2.]), labels=('a',))
+    """
+    if caps is None:
+        return None
+    if groups is None:
+        raise UsageError("caps need groups: give the group of each item")
+    labels = _labels(groups, items)
+    if not isinstance(caps, Mapping):
+        caps = _aligned(labels, caps)
+    present = set(labels)
+    unknown = [label for label in caps if label not in present]
+    if unknown:
+        names = [str(label) for label in present]
+        raise InputError(f"unknown group {unknown[0]!r} in caps{did_you_mean(str(unknown[0]), names)}")
+    rows = {label: row for row, label in enumerate(caps)}
+    cap = nonnegative("cap", list(caps.values()), infinite=True).astype(np.float64, copy=False)
+    group = np.fromiter((rows.get(label, len(rows)) for label in labels), dtype=np.int64, count=items)
+    return Caps(group, cap, tuple(rows))
+
+
+def _labels(groups: ArrayLike, items: int) -> list[Hashable]:
+    array = np.asarray(groups)
+    if array.shape != (items,):
+        raise InputError(f"groups has {array.size} labels for {items} items: give one for each item")
+    labels: list[Hashable] = array.tolist()
+    return labels
+
+
+def _aligned(labels: list[Hashable], caps: Sequence[float]) -> dict[Hashable, float]:
+    wrong = [label for label in labels if not isinstance(label, int) or not 0 <= label < len(caps)]
+    if wrong:
+        raise InputError(
+            f"group {wrong[0]!r} has no place in a list of {len(caps)} caps: "
+            "number the groups from 0, or give caps by label"
+        )
+    present = set(labels)
+    return {number: cap for number, cap in enumerate(caps) if number in present}
+
+
+def apply_caps(problem: Problem, most: Float64s) -> tuple[Problem, Float64s]:
+    """The problem with its caps turned into ceilings, and the price m_h of each group (0 where slack).
+
+    ``most`` is the plan at price 0: a group that stays below its cap even then is free.
+    """
+    if problem.caps is None:
+        return problem, np.zeros(0)
+    caps = problem.caps
+    with np.errstate(invalid="ignore"):
+        tight = caps.sums(problem.spends(most)) > caps.cap
+    if not tight.any():
+        return problem, np.zeros(len(caps.cap))
+    binding = _rows(caps, tight)
+    ceiling, price = _solve(problem, binding)
+    ceiling = ceiling if problem.upper is None else np.minimum(problem.upper, ceiling)
+    prices = np.zeros(len(caps.cap))
+    prices[tight] = price
+    return replace(problem, upper=ceiling), prices
+
+
+def _rows(caps: Caps, kept: npt.NDArray[np.bool_]) -> Caps:
+    """Only the groups that are kept; the items of the others have none."""
+    number = np.where(kept, np.cumsum(kept) - 1, kept.sum())
+    group = np.append(number, kept.sum())[caps.group]
+    labels = tuple(label for label, keep in zip(caps.labels, kept, strict=True) if keep)
+    return Caps(group, caps.cap[kept], labels)
+
+
+def _solve(problem: Problem, caps: Caps) -> tuple[Float64s, Float64s]:
+    """For groups whose cap binds: each item's frequency at the cap (infinite elsewhere), and the prices."""
+    floor = problem.floor()
+    entry = problem.prices(floor)
+    highest = np.full(len(caps.cap) + 1, TINY)
+    np.maximum.at(highest, caps.group, np.minimum(entry, HUGE))
+    floors = caps.sums(problem.spends(floor))
+
+    def plan(price: Float64s) -> Float64s:
+        return problem.plan(caps.spread(price, 1.0))
+
+    def spends(price: Float64s) -> Float64s:
+        return caps.sums(problem.spends(plan(price)))
+
+    # A cap that the floors use up has no root: its price is the highest at which anything is bought.
+    target = np.where(caps.cap > floors, caps.cap, 1.0)
+    bracket = solve_decreasing(spends, target, np.sqrt(TINY) * np.sqrt(highest[:-1]), high=highest[:-1])
+    share = caps.spread(bracket.share(target), 0.0)
+    upper_plan = plan(bracket.high)
+    at_cap = upper_plan + share * (plan(bracket.low) - upper_plan)
+    used_up = caps.spread(np.where(caps.cap > floors, 0.0, 1.0), 0.0) > 0
+    at_cap = np.where(used_up, floor, at_cap)
+    price = np.where(caps.cap > floors, bracket.high, highest[:-1])
+    return np.where(caps.group < len(caps.cap), at_cap, np.inf), price

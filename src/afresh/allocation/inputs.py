@@ -1,0 +1,116 @@
+"""The arguments of ``allocate`` and its kin, checked and turned into a ``Problem``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+import numpy as np
+
+from afresh.allocation.bounds import check_bounds
+from afresh.allocation.decay import decay_gains
+from afresh.allocation.gains import Gains, RateGains
+from afresh.allocation.group_caps import caps_from
+from afresh.allocation.objectives import canonical_order, objective_for
+from afresh.allocation.problem import Problem
+from afresh.model.curves import Float64s
+from afresh.model.decay import Decay
+from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.errors import InputError, UsageError
+
+
+class Options(TypedDict, total=False):
+    """Everything about a problem but its rates and budget."""
+
+    weights: ArrayLike | None
+    costs: ArrayLike | None
+    update_costs: ArrayLike | None
+    objective: str
+    order: str
+    decay: str | Sequence[str] | Decay | None
+    lower: ArrayLike | None
+    upper: ArrayLike | None
+    groups: ArrayLike | None
+    caps: Mapping[Any, float] | Sequence[float] | None
+
+
+def problem_from(
+    rates: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    costs: ArrayLike | None = None,
+    update_costs: ArrayLike | None = None,
+    objective: str = "freshness",
+    order: str = "fixed",
+    decay: str | Sequence[str] | Decay | None = None,
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    caps: Mapping[Any, float] | Sequence[float] | None = None,
+) -> Problem:
+    """The checked problem; wrong values, lengths and combinations are refused here."""
+    rate = nonnegative("rate", rates).astype(np.float64, copy=False)
+    if rate.ndim != 1:
+        raise InputError(f"rate has {rate.ndim} dimensions: give a list of numbers, one for each item")
+    _check_combination(objective, order, decay, update_costs)
+    cost = _column("cost", costs, rate, 1.0)
+    if cost.size and cost.min() <= 0:
+        raise InputError(f"cost[{int(np.argmin(cost))}] is 0: a refresh must cost more than nothing")
+    problem = Problem(
+        rate=rate,
+        weight=_column("weight", weights, rate, 1.0),
+        cost=cost,
+        gains=_gains(objective, order, decay, rate),
+        freshness=_gains("freshness", order, decay, rate),
+        age=_gains("age", order, decay, rate),
+        update_cost=None if update_costs is None else _column("update_cost", update_costs, rate, 0.0),
+        lower=None if lower is None else _column("lower", lower, rate, 0.0),
+        upper=None if upper is None else _column("upper", upper, rate, np.inf, infinite=True),
+        caps=caps_from(groups, caps, len(rate)),
+    )
+    check_bounds(problem)
+    return problem
+
+
+def check_budget(budget: float) -> float:
+    """A finite number of 0 or more."""
+    value = nonnegative("budget", budget)
+    if value.ndim != 0:
+        raise InputError("budget must be one number")
+    return float(value)
+
+
+def _check_combination(objective: str, order: str, decay: object, update_costs: object) -> None:
+    objective_for(objective, order)
+    fixed = canonical_order(order) == "fixed"
+    if decay is not None and not (isinstance(decay, str) and decay == "exponential"):
+        if objective not in ("freshness", "age"):
+            raise UsageError(f"objective {objective!r} needs exponential decay: use freshness or age")
+        if not fixed:
+            raise UsageError("decay functions other than exponential need order 'fixed'")
+        if update_costs is not None:
+            raise UsageError("update costs need exponential decay")
+    if update_costs is not None and not (fixed and objective == "freshness"):
+        raise UsageError("update costs need objective 'freshness' and order 'fixed'")
+
+
+def _column(
+    name: str, given: ArrayLike | None, rate: Float64s, default: float, *, infinite: bool = False
+) -> Float64s:
+    """One number for each item; a single number serves all."""
+    if given is None:
+        return np.full(rate.shape, default)
+    column = nonnegative(name, given, infinite=infinite).astype(np.float64, copy=False)
+    if column.ndim == 0:
+        return np.full(rate.shape, float(column))
+    if column.shape != rate.shape:
+        raise InputError(f"{name} has {column.size} values for {rate.size} items: give one for each item")
+    return column
+
+
+def _gains(objective: str, order: str, decay: str | Sequence[str] | Decay | None, rate: Float64s) -> Gains:
+    # Static items take part with any rate: nothing is bought for them.
+    safe = np.where(rate > 0, rate, 1.0)
+    if decay is None or (isinstance(decay, str) and decay == "exponential"):
+        return RateGains(objective_for(objective, order), safe)
+    return decay_gains(objective, decay, safe)

@@ -1,0 +1,81 @@
+"""The price of one unit of spend at which the plan uses up the budget: C(μ) = B.
+
+C falls as μ rises, so by monotony the plan at a μ with |C(μ) − B| ≤ ε is within ε of the optimal plan in
+Σ c·|f − f*|. C may also jump: beyond r ≈ 37 g rounds to 1 and f falls from λ/40 to 0, and a decay function
+may have steps. Then the search ends at adjacent doubles μ⁻ < μ⁺ and the plan is f(μ⁺) + θ(f(μ⁻) − f(μ⁺)),
+θ = (B − C(μ⁺))/(C(μ⁻) − C(μ⁺)), which keeps all bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from afresh.allocation.bounds import check_floor
+from afresh.allocation.gains import RateGains
+from afresh.allocation.group_caps import apply_caps
+from afresh.allocation.problem import Problem
+from afresh.allocation.roots import HUGE, TINY, solve_decreasing
+from afresh.allocation.start import first_multiplier
+from afresh.model.curves import Float64s
+
+_MANY = 4096  # items from which the histogram's start pays
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """The optimal plan, the multiplier of the budget and the price m_h of each capped group."""
+
+    frequency: Float64s
+    multiplier: float
+    group_price: Float64s
+
+
+def solve(problem: Problem, budget: float) -> Optimum:
+    """The plan of the highest weighted value within the budget."""
+    floor_spend = check_floor(problem, budget)
+    most = problem.plan(0.0)
+    problem, group_price = apply_caps(problem, most)
+    if problem.upper is not None:
+        most = np.minimum(most, problem.upper)
+    if problem.spend(most) <= budget:
+        return Optimum(most, 0.0, group_price)
+    floor = problem.floor()
+    entry = problem.prices(floor)
+    if problem.upper is not None:
+        entry = np.where(floor < problem.upper, entry, 0.0)
+    if budget <= floor_spend:
+        return Optimum(floor, float(entry.max(initial=0.0)), group_price)
+    frequency, multiplier = _search(problem, budget, float(min(entry.max(), HUGE)))
+    return Optimum(frequency, multiplier, group_price)
+
+
+def _search(problem: Problem, budget: float, highest: float) -> tuple[Float64s, float]:
+    """The root between price 0, where the plan is too dear, and ``highest``, where it is the floor."""
+    guess, slope = _start(problem, budget)
+    plans: dict[float, Float64s] = {}
+
+    def spend(price: Float64s) -> Float64s:
+        plans.clear()  # only the latest is worth its memory
+        plan = plans[price[0]] = problem.plan(float(price[0]))
+        return np.array([problem.spend(plan)])
+
+    bracket = solve_decreasing(spend, budget, guess, low=TINY, high=highest, slope=slope)
+    low, high = float(bracket.low[0]), float(bracket.high[0])
+    dear = plans[low] if low in plans else problem.plan(low)
+    if low == high:
+        return dear, low
+    cheap = problem.plan(high)
+    share = float(bracket.share(np.array([budget]))[0])
+    return cheap + share * (dear - cheap), high
+
+
+def _start(problem: Problem, budget: float) -> tuple[float, float]:
+    """A first price and slope: from the histogram, or what the uniform plan would pay for one more unit."""
+    active = problem.active()
+    if len(active) >= _MANY and isinstance(problem.gains, RateGains):
+        return first_multiplier(problem, problem.gains, budget)
+    uniform = np.full(len(active), budget / problem.cost[active].sum())
+    marginal = np.where(active, problem.weight * problem.gains.marginal(uniform), 0.0)
+    return float(np.clip(marginal.sum() / problem.cost[active].sum(), TINY, HUGE)), -0.5

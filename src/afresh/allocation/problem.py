@@ -1,0 +1,100 @@
+"""The question of an allocation in arrays: what is gained, what it costs, within which limits.
+
+Maximise Σ wᵢ·valueᵢ(fᵢ) over frequencies f with Σ spendᵢ(fᵢ) ≤ B and lowerᵢ ≤ fᵢ ≤ upperᵢ. A refresh costs c
+and, where it finds a change, c_u more; in fixed order that is c·f + c_u·λ·F per time, since f(1−e^{−r}) = λF.
+At a price μ of one unit of spend the best frequency of an item solves w·value' = μ(c + c_u·λ·F').
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.allocation.gains import Gains
+from afresh.model.curves import Float64s
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """Groups with a limited spend: item i is under ``cap[group[i]]``, or under none if that is past the end."""
+
+    group: npt.NDArray[np.int64]
+    cap: Float64s
+    labels: tuple[Hashable, ...]
+
+    def sums(self, per_item: Float64s) -> Float64s:
+        """Sum of ``per_item`` over each group."""
+        sums = np.bincount(self.group, weights=per_item, minlength=len(self.cap) + 1)[:-1]
+        return sums.astype(np.float64, copy=False)  # of no items at all they are integers
+
+    def spread(self, per_group: Float64s, elsewhere: float) -> Float64s:
+        """``per_group`` for every item, ``elsewhere`` for those without a group."""
+        return np.append(per_group, elsewhere)[self.group]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Items and limits. ``gains`` is what is maximised; ``freshness`` and ``age`` (negative) are reported."""
+
+    rate: Float64s
+    weight: Float64s
+    cost: Float64s
+    gains: Gains
+    freshness: Gains
+    age: Gains
+    update_cost: Float64s | None = None
+    lower: Float64s | None = None
+    upper: Float64s | None = None
+    caps: Caps | None = None
+
+    def active(self) -> npt.NDArray[np.bool_]:
+        """Items that change and matter: the others never get more than their floor."""
+        return (self.rate > 0) & (self.weight > 0)
+
+    def floor(self) -> Float64s:
+        """The least frequencies allowed."""
+        return np.zeros(len(self.rate)) if self.lower is None else self.lower
+
+    def plan(self, price: float | Float64s) -> Float64s:
+        """The best frequencies when one unit of spend costs ``price`` (one for all, or each its own)."""
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            frequency = self.gains.frequency(self._threshold(price))
+        if self.lower is not None or self.upper is not None:
+            frequency = np.clip(frequency, self.lower, self.upper)
+        return frequency
+
+    def _threshold(self, price: float | Float64s) -> Float64s:
+        """The marginal at which a refresh is worth its price: μc/(w−μ·c_u·λ), infinite where it never is."""
+        worth = self.weight
+        if self.update_cost is not None:
+            worth = worth - price * self.update_cost * self.rate
+        threshold = price * self.cost / worth
+        return np.where(self.active() & (worth > 0), threshold, np.inf)
+
+    def spends(self, frequency: Float64s) -> Float64s:
+        """Cost per time of each item at these frequencies."""
+        spends = self.cost * frequency
+        if self.update_cost is not None:
+            spends = spends + self.update_cost * self.rate * self.freshness.value(frequency)
+        return spends
+
+    def spend(self, frequency: Float64s) -> float:
+        """Cost per time of all."""
+        return float(self.spends(frequency).sum())
+
+    def values(self, frequency: Float64s) -> Float64s:
+        """Weighted value of each active item, 0 for the others."""
+        with np.errstate(invalid="ignore"):  # weight 0 times an infinite loss
+            return np.where(self.active(), self.weight * self.gains.value(frequency), 0.0)
+
+    def prices(self, frequency: Float64s) -> Float64s:
+        """Gain per further unit of spend on each item; 0 for static and unweighted ones."""
+        with np.errstate(invalid="ignore"):
+            marginal = self.gains.marginal(frequency)
+            outlay = self.cost
+            if self.update_cost is not None:
+                outlay = outlay + self.update_cost * self.rate * marginal
+            return np.where(self.active(), self.weight * marginal / outlay, 0.0)
