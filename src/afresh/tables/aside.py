@@ -22,13 +22,12 @@ from afresh.values.errors import OutputError, did_you_mean
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class PipeClosedError(OutputError):
-    """Whoever read the output has gone (``| head``): stop, there is nothing to say."""
-
-
 @contextmanager
 def output_file(path: str | Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which becomes ``path`` when the context ends well; ``-`` is standard output."""
+    """A file to write to, which becomes ``path`` when the context ends well; ``-`` is standard output.
+
+    Where the reader of a pipe has gone (``| head``), the context ends early and quietly.
+    """
     name = "standard output" if str(path) == STANDARD_STREAM else str(path)
     with _in_words(name, path):
         if str(path) == STANDARD_STREAM:
@@ -137,14 +136,14 @@ def _in_words(name: str, path: str | Path) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise PipeClosedError(f"{name}: its reader has gone") from None
+        return
     except OSError as error:
         raise OutputError(f"{name}: {_problem(error, Path(path))}") from None
 
 
 def _problem(error: OSError, path: Path) -> str:
     if error.errno in _NO_SPACE:
-        return "no space left to write it; nothing was left behind"
+        return "no space left to write it"
     if error.errno == errno.ENOENT:
         return _no_folder(path.parent)
     if error.errno == errno.ENOTDIR:

@@ -92,8 +92,8 @@ class JsonlRows:
                 raise self._fault("is not UTF-8: save the file as UTF-8", row, number) from None
             except json.JSONDecodeError as error:
                 cut = "" if line.endswith(b"\n") else " (half-written?)"
-                problem = f"is not a JSON object: {error.msg} at character {error.pos + 1}{cut}"
-                raise self._fault(problem, row, number) from None
+                reason = f"{error.msg.removesuffix(' at')} at character {error.pos + 1}{cut}"
+                raise self._fault(f"is not a JSON object: {reason}", row, number) from None
             except (_DoubleKeyError, RecursionError) as error:
                 raise self._fault(f"is not a JSON object: {error}", row, number) from None
             if not isinstance(value, dict):

@@ -5,8 +5,9 @@ Numbers are in their shortest form that reads back the same; infinity is ``inf``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+import zlib
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol, Self, TypeAlias
@@ -14,10 +15,11 @@ from typing import IO, Any, Protocol, Self, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import zstandard
 
 from afresh.tables.aside import output_file
 from afresh.tables.columns import Kind
-from afresh.tables.formats import STANDARD_STREAM, Format, Layout, format_of, named_format
+from afresh.tables.formats import STANDARD_STREAM, Compression, Format, Layout, format_of, named_format
 from afresh.tables.text_rows import csv_header, csv_lines, json_lines
 
 _TYPES: dict[Kind, pa.DataType] = {
@@ -64,20 +66,20 @@ class TableWriter:
         """Open the file aside; a folder that is missing or not writable is refused here."""
         self._stream = self._stack.enter_context(output_file(self._path))
         if self._format.compression:
-            self._stream = self._stack.enter_context(_compressed(self._stream, self._format.compression))
+            self._stream = _Packed(self._stream, self._format.compression)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Finish and rename, or on an error leave nothing behind."""
-        try:
-            if kind is None:
-                self._opened({name: np.empty(0) for name in self._columns}).close()
-        except BaseException as late:
-            self._stack.__exit__(type(late), late, late.__traceback__)
-            raise
-        self._stack.__exit__(kind, error, trace)
+    ) -> bool:
+        """Finish and rename, or on an error leave nothing behind; a closed pipe is no error."""
+        if error is not None:
+            self._abandon()
+            return bool(self._stack.__exit__(kind, error, trace))
+        # Pushed last, run first: what the end of the table raises reaches the file as any error does.
+        self._stack.callback(self._finish)
+        self._stack.close()
+        return False
 
     def write(self, batch: Mapping[str, Any]) -> None:
         """Write the rows of ``batch``: an array or list for each column, all of one length."""
@@ -86,6 +88,19 @@ class TableWriter:
         rows = pa.RecordBatch.from_arrays(arrays, schema=sink.schema)
         sink.write(rows)
         self.rows += rows.num_rows
+
+    def _finish(self) -> None:
+        try:
+            self._opened({name: np.empty(0) for name in self._columns}).close()
+            if isinstance(self._stream, _Packed):
+                self._stream.finish()
+        except BaseException:
+            self._abandon()
+            raise
+
+    def _abandon(self) -> None:
+        if self._sink is not None:
+            self._sink.abandon()
 
     def _opened(self, batch: Mapping[str, Any]) -> _Sink:
         # The first batch settles the width of numbers, so the header waits for it.
@@ -122,6 +137,8 @@ class _Sink(Protocol):
 
     def close(self) -> None: ...
 
+    def abandon(self) -> None: ...
+
 
 class _TextSink:
     def __init__(self, stream: Any, schema: pa.Schema, lines: _Lines) -> None:
@@ -133,18 +150,27 @@ class _TextSink:
             self._stream.write(self._lines(dict(zip(part.schema.names, part.columns, strict=True))))
 
     def close(self) -> None:
-        """The stream belongs to the writer."""
+        """Nothing is held back, and the stream is its owner's."""
+
+    def abandon(self) -> None:
+        """Nothing is held back."""
 
 
 class _ParquetSink:
     def __init__(self, stream: Any, schema: pa.Schema) -> None:
         self.schema = schema
-        self._writer = pq.ParquetWriter(_unclosable(stream), schema, compression="zstd")
+        self._stream = _Unclosable(stream)
+        self._writer = pq.ParquetWriter(pa.PythonFile(self._stream, mode="w"), schema, compression="zstd")
 
     def write(self, rows: pa.RecordBatch) -> None:
         self._writer.write_batch(rows, row_group_size=_ROW_GROUP_ROWS)
 
     def close(self) -> None:
+        self._writer.close()
+
+    def abandon(self) -> None:
+        # pyarrow writes the footer even when the writer is only collected: let it go nowhere.
+        self._stream.target = None
         self._writer.close()
 
 
@@ -157,44 +183,40 @@ def _sink(layout: Layout, stream: Any, schema: pa.Schema) -> _Sink:
 
 
 class _Unclosable:
-    """A stream whose end is its owner's business, though pyarrow's writers close what they are given."""
+    """A stream whose end is its owner's business, though pyarrow closes what it is given.
 
-    closed = False
+    Without a ``target`` it swallows what is written.
+    """
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
+    def __init__(self, target: Any) -> None:
+        self.target, self.closed = target, False
 
-    def write(self, data: Any) -> int:
-        return self._stream.write(data)
+    def write(self, data: Any) -> None:
+        if self.target is not None:
+            self.target.write(data)
 
     def flush(self) -> None:
-        self._stream.flush()
+        """The owner flushes."""
 
     def close(self) -> None:
         self.closed = True
 
 
-def _unclosable(stream: IO[bytes]) -> pa.PythonFile:
-    return pa.PythonFile(_Unclosable(stream), mode="w")
+class _Packed:
+    """A stream that compresses what it is given; without ``finish`` it simply has no end."""
 
+    def __init__(self, stream: IO[bytes], compression: Compression) -> None:
+        self._stream = stream
+        if compression == "gzip":
+            self._packer: Any = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
+        else:
+            self._packer = zstandard.ZstdCompressor().compressobj()
 
-@contextmanager
-def _compressed(stream: IO[bytes], compression: str) -> Iterator[Any]:
-    packed = pa.CompressedOutputStream(_unclosable(stream), compression)
-    try:
-        yield packed
-    except BaseException:
-        # Its end would be written on collection, into a file that is closed by then.
-        _abandon(packed)
-        raise
-    packed.close()
+    def write(self, data: Any) -> None:
+        self._stream.write(self._packer.compress(bytes(data)))
 
-
-def _abandon(packed: Any) -> None:
-    try:
-        packed.close()
-    except (OSError, ValueError, pa.ArrowException):
-        return  # the first error is the one to tell
+    def finish(self) -> None:
+        self._stream.write(self._packer.flush())
 
 
 def _chosen_format(path: str, given: str | None) -> Format:
