@@ -140,11 +140,15 @@ def test_interval_holds_the_maximum_likelihood_estimate() -> None:
     assert np.all((low < mle) & (mle < high))
 
 
+def test_a_of_zero_is_the_maximum_likelihood_estimate() -> None:
+    assert ratio_estimate([4, 4], [2, 4], a=0).tolist() == [np.log(2), np.inf]
+
+
 def test_wrong_questions_are_refused_in_words() -> None:
     with pytest.raises(InputError, match="between 0 and the number of polls"):
         ratio_estimate(3, 4)
     with pytest.raises(InputError, match="must be more than 0"):
-        ratio_estimate(3, 1, a=0.0)
+        ratio_estimate(3, 1, a=-0.1)
     with pytest.raises(InputError, match="must be 1 or more"):
         exact_a(0)
     with pytest.raises(InputError, match="no range"):

@@ -34,14 +34,18 @@ RANGES_OF_SEVEN = (
 def ratio_estimate(polls: ArrayLike, changes: ArrayLike, a: float = 0.5) -> Any:
     """r̂ = −ln((n−X+a)/(n+a)), changes per poll interval; λ̂ = r̂·f. Finite even if every poll found a change.
 
-    >>> round(ratio_estimate(7, 7, a=0.4), 2)
-    2.92
+    a = 0 is the maximum-likelihood estimate, infinite there.
+
+    >>> round(ratio_estimate(7, 7, a=0.4), 2), ratio_estimate(7, 7, a=0)
+    (2.92, inf)
     """
     n, x = as_floats("polls", polls), as_floats("changes", changes)
     if not (np.all(n >= 1) and np.all((x >= 0) & (x <= n)) and np.all(np.isfinite(n))):
         raise InputError("changes must lie between 0 and the number of polls, and polls be 1 or more")
-    _check_a(a)
-    return like_inputs(-np.log1p(-x.astype(np.float64) / (n.astype(np.float64) + a)), n, x)
+    if a != 0:
+        _check_a(a)
+    with np.errstate(divide="ignore"):
+        return like_inputs(-np.log1p(-x.astype(np.float64) / (n.astype(np.float64) + a)), n, x)
 
 
 def ratio_interval(polls: ArrayLike, changes: ArrayLike, level: float = 0.9) -> tuple[Any, Any]:

@@ -1,0 +1,143 @@
+"""Is it Poisson? The statistic by its definition, its p value by simulation, the sentences."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kstest
+
+from afresh.rates.poisson_check import (
+    check_items,
+    gap_histogram,
+    gaps_near,
+    gaps_of,
+    poisson_check,
+)
+from afresh.values.errors import InputError
+
+GAPS = st.lists(st.floats(1e-6, 1e6), min_size=5, max_size=60)
+
+
+@settings(deadline=None, max_examples=80)
+@given(gaps=GAPS, scale=st.floats(1e-6, 1e6))
+def test_the_statistic_is_the_kolmogorov_distance_in_any_unit(gaps: list[float], scale: float) -> None:
+    found = poisson_check(gaps)
+    assert found.statistic == pytest.approx(kstest(gaps, "expon", args=(0, np.mean(gaps))).statistic)
+    assert found.dispersion == pytest.approx(np.var(gaps, ddof=1) / np.mean(gaps) ** 2, rel=1e-9, abs=1e-12)
+    assert 1e-4 <= found.p_value * (1 + 1e-12) <= 1 + 1e-9
+    assert poisson_check(np.array(gaps) * scale).statistic == pytest.approx(found.statistic)
+
+
+@pytest.mark.parametrize("n", [6, 12, 40, 300])
+def test_p_values_of_true_poisson_gaps_are_uniform(n: int) -> None:
+    runs = 4000
+    gaps = np.random.default_rng(n).standard_exponential((runs, n))
+    times = np.cumsum(np.concatenate([np.zeros((runs, 1)), gaps], axis=1), axis=1)
+    found = check_items(np.repeat(np.arange(runs), n + 1), times.ravel(), least=n)
+    assert found.item.size == runs
+    for level in (0.01, 0.05, 0.1, 0.25):
+        rejected = np.mean(found.p_value < level)
+        assert abs(rejected - level) < 0.004 + 3.5 * math.sqrt(level * (1 - level) / runs)
+    assert 0.4 < np.median(found.p_value) < 0.6
+
+
+@pytest.mark.parametrize(
+    ("power", "says"), [(1.0, "the gaps look exponential"), (2.0, "in bursts"), (0.4, "more regularly")]
+)
+def test_sentences_say_what_the_gaps_do(power: float, says: str) -> None:
+    gaps = np.random.default_rng(8).standard_exponential(400) ** power
+    found = poisson_check(gaps)
+    assert says in found.sentence
+    assert found.fits() == (power == 1.0)
+    assert (found.dispersion > 1.25) == (power == 2.0)
+
+
+def test_gaps_that_vary_alike_but_are_not_exponential() -> None:
+    # Two values with mean 1 and variance 1, far from exponential in shape.
+    found = poisson_check([0.0, 2.0] * 100)
+    assert "not exponential" in found.sentence
+    assert "p < 0.001" in found.sentence
+
+
+def test_many_items_agree_with_one_at_a_time() -> None:
+    rng = np.random.default_rng(2)
+    item = rng.integers(0, 40, 2500)
+    times = rng.random(2500) * 100
+    found = check_items(item, times, least=20)
+    assert found.few == 40 - found.item.size
+    for at, name in enumerate(found.item):
+        one = poisson_check(np.diff(np.sort(times[item == name])))
+        assert found.gaps[at] == one.gaps
+        assert found.statistic[at] == pytest.approx(one.statistic)
+        assert found.p_value[at] == pytest.approx(one.p_value)
+        assert found.dispersion[at] == pytest.approx(one.dispersion)
+        assert found.mean_gap[at] == pytest.approx(one.mean_gap)
+
+
+def test_order_of_changes_does_not_matter_and_an_instant_counts_once() -> None:
+    owner, gaps = gaps_of([3, 1, 3, 3, 1], [7.0, 0.0, 4.0, 7.0, 2.5])
+    assert owner.tolist() == [1, 3]
+    assert gaps.tolist() == [2.5, 3.0]
+
+
+def test_bursts_are_told_of_many_items() -> None:
+    rng = np.random.default_rng(1)
+    gaps = np.concatenate([rng.standard_exponential((50, 60)), rng.standard_exponential((50, 60)) ** 3])
+    words = check_items(np.repeat(np.arange(100), 60), np.cumsum(gaps, axis=1).ravel()).sentence
+    assert words.startswith("Of 100 items with at least 10 gaps, ")
+    assert "change in bursts" in words
+
+
+def test_too_few_changes_are_said() -> None:
+    found = check_items([0, 0, 1], [1.0, 2.0, 3.0])
+    assert (found.item.size, found.few) == (0, 2)
+    assert found.sentence.startswith("No item has 10 gaps")
+    assert check_items([], []).few == 0
+
+
+def test_items_with_a_mean_gap_near_the_asked_one() -> None:
+    rng = np.random.default_rng(6)
+    times = np.cumsum(rng.standard_exponential((200, 101)) * np.repeat([10.0, 30.0], 100)[:, None], axis=1)
+    near = gaps_near(np.repeat(np.arange(200), 101), times.ravel(), interval=10.0, tolerance=0.1)
+    assert 50 * 100 < near.size < 100 * 100
+    assert near.mean() == pytest.approx(10, rel=0.03)
+    assert gaps_near([0], [1.0], 10.0).size == 0
+
+
+def test_histogram_shares_add_up_and_follow_the_line() -> None:
+    gaps = np.random.default_rng(3).standard_exponential(200_000) * 10
+    found = gap_histogram(gaps, bins=20)
+    assert found.edges[-1] == pytest.approx(math.log(1000) * gaps.mean())
+    assert found.expected.sum() == pytest.approx(0.999)
+    assert found.share.sum() == pytest.approx(0.999, abs=0.001)
+    np.testing.assert_allclose(found.share, found.expected, rtol=0.15)
+    drops = np.diff(np.log(found.expected))
+    assert drops == pytest.approx(np.full(19, -math.log(1000) / 20))
+
+
+@pytest.mark.parametrize(
+    ("gaps", "says"),
+    [([1.0] * 4, "4 gaps between changes are too few"), ([0.0] * 9, "above 0"), ([1.0, -1.0] * 5, "gaps")],
+)
+def test_wrong_gaps_are_refused(gaps: list[float], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        poisson_check(gaps)
+
+
+def test_other_wrong_questions_are_refused() -> None:
+    with pytest.raises(InputError, match="one item for each change"):
+        gaps_of([1, 2], [1.0])
+    with pytest.raises(InputError, match="whole numbers"):
+        gaps_of([0.5], [1.0])
+    with pytest.raises(InputError, match="too few to judge"):
+        check_items([0], [1.0], least=2)
+    with pytest.raises(InputError, match="must be above 0"):
+        gaps_near([0], [1.0], 0.0)
+    with pytest.raises(InputError, match="one bin or more"):
+        gap_histogram([1.0], bins=0)
+    with pytest.raises(InputError, match="bin width"):
+        gap_histogram([1.0], width=0.0)
