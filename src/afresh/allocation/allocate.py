@@ -7,14 +7,12 @@ from typing import Any
 
 from afresh.allocation.certificate import gap
 from afresh.allocation.inputs import check_budget, problem_from
-from afresh.allocation.multiplier import Optimum, solve
+from afresh.allocation.multiplier import solve
 from afresh.allocation.policies import POLICIES, next_unit_of, scale_to, shape_of
-from afresh.allocation.problem import Problem
 from afresh.allocation.status import DROPPED, statuses
 from afresh.allocation.summary import mean_age, mean_freshness
-from afresh.model.curves import Float64s
 from afresh.model.decay import Decay
-from afresh.values.arrays import ArrayLike
+from afresh.values.arrays import ArrayLike, as_floats, like_inputs
 from afresh.values.errors import one_of
 from afresh.values.results import Allocation
 
@@ -78,20 +76,14 @@ def allocate(
     )
     if policy == "optimal":
         optimum = solve(problem, budget)
-        result = _result(problem, budget, optimum.frequency, optimum.multiplier, optimum)
+        frequency, multiplier = optimum.frequency, optimum.multiplier
     else:
         shape = shape_of(problem, policy)
         frequency = scale_to(problem, shape, budget)
         multiplier = next_unit_of(problem, shape, frequency)
-        result = _result(problem, budget, frequency, multiplier, solve(problem, budget))
-    return result
-
-
-def _result(
-    problem: Problem, budget: float, frequency: Float64s, multiplier: float, optimum: Optimum
-) -> Allocation:
+        optimum = solve(problem, budget)
     return Allocation(
-        frequency=frequency,
+        frequency=like_inputs(frequency, as_floats("rate", rates)),
         multiplier=multiplier,
         spend=problem.spend(frequency),
         gap=gap(problem, frequency, budget, optimum),

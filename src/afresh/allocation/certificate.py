@@ -20,9 +20,9 @@ from afresh.model.curves import Float64s
 
 def gap(problem: Problem, frequency: Float64s, budget: float, optimum: Optimum) -> float:
     """The most by which any plan can beat ``frequency`` in Σ w·value; 0 up to rounding at the optimum."""
-    price = optimum.multiplier
-    if not len(frequency) or (np.array_equal(frequency, optimum.frequency) and np.isinf(price)):
-        return 0.0  # the only plan there is
+    price, best = optimum.multiplier, optimum.best
+    if np.isinf(price):
+        return 0.0  # there is no other plan
     spends = problem.spends(frequency)
     bound = price * (budget - float(spends.sum()))
     prices: float | Float64s = price
@@ -31,7 +31,9 @@ def gap(problem: Problem, frequency: Float64s, budget: float, optimum: Optimum) 
         prices = price + problem.caps.spread(extra, 0.0)
         left = problem.caps.cap - problem.caps.sums(spends)
         bound += float((extra * np.where(extra > 0, left, 0.0)).sum())
-    best = problem.plan(prices)
+        best = problem.plan(prices) if price > 0 else best
+    if best is frequency:
+        return max(0.0, bound)
     with np.errstate(invalid="ignore"):
         gained = problem.values(best) - problem.values(frequency)
         gained -= prices * (problem.spends(best) - spends)

@@ -51,6 +51,14 @@ class DecayFreshness:
         """The frequency whose marginal is ``price``."""
         return _invert(self.decay.gain, price, self.items, slope=-2.0)
 
+    def top(self) -> Float64s:
+        """∫₀^∞ s·(−dz)."""
+        return self.marginal(np.zeros(self.items))
+
+    def most(self) -> Float64s:
+        """Finite where z starts with a step: nothing is gained before it."""
+        return self.frequency(TINY)
+
 
 @dataclass(frozen=True, slots=True)
 class DecayAge:
@@ -80,6 +88,14 @@ class DecayAge:
         """The frequency whose marginal is ``price``."""
         return _invert(self.decay.age_gain, price, self.items, slope=-3.0)
 
+    def top(self) -> Float64s:
+        """Infinite unless nothing ever changes."""
+        return self.marginal(np.zeros(self.items))
+
+    def most(self) -> Float64s:
+        """Finite where z starts with a step: nothing is gained before it."""
+        return self.frequency(TINY)
+
 
 @dataclass(frozen=True, slots=True)
 class MixedGains:
@@ -100,6 +116,14 @@ class MixedGains:
         """Each part's own inverse."""
         every = np.broadcast_to(np.asarray(price, dtype=np.float64), (self.items,))
         return self._gather(lambda gains, own: gains.frequency(own), every)
+
+    def top(self) -> Float64s:
+        """Each part's own top."""
+        return self._gather(lambda gains, _: gains.top(), np.zeros(self.items))
+
+    def most(self) -> Float64s:
+        """Each part's own limit."""
+        return self._gather(lambda gains, _: gains.most(), np.zeros(self.items))
 
     def _gather(self, call: Callable[[Gains, Float64s], Float64s], argument: Float64s) -> Float64s:
         out = np.empty(self.items)
@@ -152,8 +176,7 @@ def _invert(
     marginal: Callable[[Float64s], Float64s], price: npt.ArrayLike, items: int, slope: float
 ) -> Float64s:
     """f with marginal(1/f) = price, 0 where the marginal never reaches the price."""
-    # Price 0 asks for the limit: steps leave it finite, all else makes it huge.
-    price = np.maximum(np.broadcast_to(np.asarray(price, dtype=np.float64), (items,)), TINY)
+    price = np.broadcast_to(np.asarray(price, dtype=np.float64), (items,))
     top = np.broadcast_to(marginal(np.asarray(np.inf)), (items,))
     kept = price < top
     # The top of the marginal is a time; it sets the scale where it is finite.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,6 +11,8 @@ import numpy.typing as npt
 
 from afresh.allocation.objectives import Objective
 from afresh.model.curves import Float64s
+
+_BLOCK = 8192  # items whose temporaries stay in the cache
 
 
 class Gains(Protocol):
@@ -22,7 +25,13 @@ class Gains(Protocol):
         """Derivative of the value, decreasing in the frequency; its limit at frequency 0."""
 
     def frequency(self, price: npt.ArrayLike) -> Float64s:
-        """Where the marginal is ``price``: 0 for prices of its limit and above, infinite for price 0."""
+        """Where the marginal is ``price`` > 0; 0 for prices of ``top`` and above."""
+
+    def top(self) -> Float64s:
+        """The marginal at frequency 0."""
+
+    def most(self) -> Float64s:
+        """Limit of the frequency as the price goes to 0: infinite unless nothing is left to gain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +49,56 @@ class RateGains:
 
     def value(self, frequency: Float64s) -> Float64s:
         """λ^(1−p)·value(λ/f)."""
-        value = self.objective.value(self._per_refresh(frequency))
-        return value if self.objective.power == 1 else value / self.rate
+
+        def of(rate: Float64s, frequency: Float64s) -> Float64s:
+            value = self.objective.value(_ratio(rate, frequency))
+            return value if self.objective.power == 1 else value / rate
+
+        return _in_blocks(of, self.rate, frequency)
 
     def marginal(self, frequency: Float64s) -> Float64s:
         """λ^(−p)·marginal(λ/f)."""
-        return self.objective.marginal(self._per_refresh(frequency)) / self._scale()
+
+        def of(rate: Float64s, frequency: Float64s) -> Float64s:
+            return self.objective.marginal(_ratio(rate, frequency)) / self._scale(rate)
+
+        return _in_blocks(of, self.rate, frequency)
 
     def frequency(self, price: npt.ArrayLike) -> Float64s:
         """λ/r with marginal(r) = price·λ^p."""
-        with np.errstate(divide="ignore", over="ignore"):
-            return np.asarray(
-                self.rate / self.objective.inverse(np.multiply(price, self._scale())), dtype=np.float64
-            )
 
-    def _per_refresh(self, frequency: Float64s) -> Float64s:
-        with np.errstate(divide="ignore", over="ignore"):
-            return np.asarray(self.rate / frequency, dtype=np.float64)
+        def of(rate: Float64s, price: Float64s) -> Float64s:
+            with np.errstate(over="ignore"):
+                y = price * self._scale(rate)
+            return _ratio(rate, self.objective.inverse(y))
 
-    def _scale(self) -> Float64s:
-        return self.rate if self.objective.power == 1 else self.rate * self.rate
+        return _in_blocks(
+            of, self.rate, np.broadcast_to(np.asarray(price, dtype=np.float64), self.rate.shape)
+        )
+
+    def top(self) -> Float64s:
+        """λ^(−p)·top."""
+        return np.asarray(self.objective.top / self._scale(self.rate), dtype=np.float64)
+
+    def most(self) -> Float64s:
+        """Infinite: one more refresh always buys something."""
+        return np.full(self.rate.shape, np.inf)
+
+    def _scale(self, rate: Float64s) -> Float64s:
+        return rate if self.objective.power == 1 else rate * rate
+
+
+def _ratio(a: Float64s, b: Float64s) -> Float64s:
+    with np.errstate(divide="ignore", over="ignore"):
+        return np.asarray(a / b, dtype=np.float64)
+
+
+def _in_blocks(of: Callable[[Float64s, Float64s], Float64s], a: Float64s, b: Float64s) -> Float64s:
+    """``of(a, b)``, some thousand items at a time."""
+    if len(a) <= _BLOCK:
+        return of(a, b)
+    out = np.empty(len(a))
+    for start in range(0, len(a), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        out[block] = of(a[block], b[block])
+    return out

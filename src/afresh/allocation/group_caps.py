@@ -100,7 +100,7 @@ def _rows(caps: Caps, kept: npt.NDArray[np.bool_]) -> Caps:
 def _solve(problem: Problem, caps: Caps) -> tuple[Float64s, Float64s]:
     """For groups whose cap binds: each item's frequency at the cap (infinite elsewhere), and the prices."""
     floor = problem.floor()
-    entry = problem.prices(floor)
+    entry = problem.prices()
     highest = np.full(len(caps.cap) + 1, TINY)
     np.maximum.at(highest, caps.group, np.minimum(entry, HUGE))
     floors = caps.sums(problem.spends(floor))
@@ -113,7 +113,7 @@ def _solve(problem: Problem, caps: Caps) -> tuple[Float64s, Float64s]:
 
     # A cap that the floors use up has no root: its price is the highest at which anything is bought.
     target = np.where(caps.cap > floors, caps.cap, 1.0)
-    bracket = solve_decreasing(spends, target, np.sqrt(TINY) * np.sqrt(highest[:-1]), high=highest[:-1])
+    bracket = solve_decreasing(spends, target, _start(problem, caps), high=highest[:-1])
     share = caps.spread(bracket.share(target), 0.0)
     upper_plan = plan(bracket.high)
     at_cap = upper_plan + share * (plan(bracket.low) - upper_plan)
@@ -121,3 +121,12 @@ def _solve(problem: Problem, caps: Caps) -> tuple[Float64s, Float64s]:
     at_cap = np.where(used_up, floor, at_cap)
     price = np.where(caps.cap > floors, bracket.high, highest[:-1])
     return np.where(caps.group < len(caps.cap), at_cap, np.inf), price
+
+
+def _start(problem: Problem, caps: Caps) -> Float64s:
+    """What one more unit buys in a group that spends its cap uniformly."""
+    active = problem.active()
+    cost = caps.sums(np.where(active, problem.cost, 0.0))
+    even = caps.spread(caps.cap / np.maximum(cost, TINY), 1.0)
+    marginal = np.where(active, problem.weight * problem.gains.marginal(np.maximum(even, TINY)), 0.0)
+    return np.clip(caps.sums(marginal) / np.maximum(cost, TINY), TINY, HUGE)

@@ -25,33 +25,37 @@ _MANY = 4096  # items from which the histogram's start pays
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """The optimal plan, the multiplier of the budget and the price m_h of each capped group."""
+    """The optimal plan, the multiplier of the budget and the price m_h of each capped group.
+
+    ``best`` is the plan at these prices, without regard to the budget: the same but for rounding and jumps.
+    """
 
     frequency: Float64s
     multiplier: float
     group_price: Float64s
+    best: Float64s
 
 
 def solve(problem: Problem, budget: float) -> Optimum:
     """The plan of the highest weighted value within the budget."""
     floor_spend = check_floor(problem, budget)
-    most = problem.plan(0.0)
+    most = problem.most()
     problem, group_price = apply_caps(problem, most)
     if problem.upper is not None:
         most = np.minimum(most, problem.upper)
     if problem.spend(most) <= budget:
-        return Optimum(most, 0.0, group_price)
+        return Optimum(most, 0.0, group_price, most)
     floor = problem.floor()
-    entry = problem.prices(floor)
+    entry = problem.prices()
     if problem.upper is not None:
         entry = np.where(floor < problem.upper, entry, 0.0)
     if budget <= floor_spend:
-        return Optimum(floor, float(entry.max(initial=0.0)), group_price)
-    frequency, multiplier = _search(problem, budget, float(min(entry.max(), HUGE)))
-    return Optimum(frequency, multiplier, group_price)
+        return Optimum(floor, float(entry.max(initial=0.0)), group_price, floor)
+    frequency, best, multiplier = _search(problem, budget, float(min(entry.max(), HUGE)))
+    return Optimum(frequency, multiplier, group_price, best)
 
 
-def _search(problem: Problem, budget: float, highest: float) -> tuple[Float64s, float]:
+def _search(problem: Problem, budget: float, highest: float) -> tuple[Float64s, Float64s, float]:
     """The root between price 0, where the plan is too dear, and ``highest``, where it is the floor."""
     guess, slope = _start(problem, budget)
     plans: dict[float, Float64s] = {}
@@ -65,10 +69,10 @@ def _search(problem: Problem, budget: float, highest: float) -> tuple[Float64s, 
     low, high = float(bracket.low[0]), float(bracket.high[0])
     dear = plans[low] if low in plans else problem.plan(low)
     if low == high:
-        return dear, low
+        return dear, dear, low
     cheap = problem.plan(high)
     share = float(bracket.share(np.array([budget]))[0])
-    return cheap + share * (dear - cheap), high
+    return cheap + share * (dear - cheap), cheap, high
 
 
 def _start(problem: Problem, budget: float) -> tuple[float, float]:

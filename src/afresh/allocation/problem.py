@@ -19,7 +19,7 @@ from afresh.model.curves import Float64s
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """Groups with a limited spend: item i is under ``cap[group[i]]``, or under none if that is past the end."""
+    """Groups with a limited spend: item i is under ``cap[group[i]]``, or free if that is past the end."""
 
     group: npt.NDArray[np.int64]
     cap: Float64s
@@ -90,10 +90,22 @@ class Problem:
         with np.errstate(invalid="ignore"):  # weight 0 times an infinite loss
             return np.where(self.active(), self.weight * self.gains.value(frequency), 0.0)
 
-    def prices(self, frequency: Float64s) -> Float64s:
-        """Gain per further unit of spend on each item; 0 for static and unweighted ones."""
-        with np.errstate(invalid="ignore"):
-            marginal = self.gains.marginal(frequency)
+    def most(self) -> Float64s:
+        """The best frequencies when spend costs nothing: ceilings where there are, infinite elsewhere."""
+        frequency = np.where(self.active(), self.gains.most(), 0.0)
+        if self.lower is not None or self.upper is not None:
+            frequency = np.clip(frequency, self.lower, self.upper)
+        return frequency
+
+    def prices(self, frequency: Float64s | None = None) -> Float64s:
+        """Gain per further unit of spend on each item; 0 for static and unweighted ones.
+
+        Without frequencies, at the floor: the price at which an item first gets more than that.
+        """
+        if frequency is None:
+            frequency = self.lower
+        with np.errstate(invalid="ignore", over="ignore"):
+            marginal = self.gains.top() if frequency is None else self.gains.marginal(frequency)
             outlay = self.cost
             if self.update_cost is not None:
                 outlay = outlay + self.update_cost * self.rate * marginal

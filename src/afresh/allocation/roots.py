@@ -48,7 +48,7 @@ def solve_decreasing(
     low: npt.ArrayLike = TINY,
     high: npt.ArrayLike = HUGE,
     slope: float = -0.5,
-    rtol: float = 1e-13,
+    rtol: float = 1e-12,
 ) -> Brackets:
     """The x > 0 with ``values(x) = target > 0``, element by element.
 

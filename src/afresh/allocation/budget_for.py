@@ -1,0 +1,135 @@
+"""The least budget that reaches a target: a mean freshness, or a mean age.
+
+All frequencies fall as the price of spend rises, and with them freshness; age rises. So the answer is one
+search for the price at which the plan just meets the target, and the spend of that plan. In fixed order a
+freshness of 0.8 needs 1/r = f/λ ≥ 2.15 where all rates are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Unpack
+
+import numpy as np
+
+from afresh.allocation.group_caps import apply_caps
+from afresh.allocation.inputs import Options, problem_from
+from afresh.allocation.policies import POLICIES, shape_of
+from afresh.allocation.problem import Problem
+from afresh.allocation.roots import HUGE, TINY, solve_decreasing
+from afresh.allocation.summary import mean_age, mean_freshness
+from afresh.model.curves import Float64s
+from afresh.values.arrays import ArrayLike
+from afresh.values.errors import InfeasibleError, UsageError, one_of
+
+_TARGETS = ("freshness", "age")
+
+
+def budget_for(
+    rates: ArrayLike,
+    target: float,
+    *,
+    target_is: str | None = None,
+    policy: str = "optimal",
+    **options: Unpack[Options],
+) -> float:
+    """The least budget whose plan has the target as its weighted mean freshness (or age, at most).
+
+    ``target_is`` freshness or age; unless said, age where the objective is age and freshness otherwise. The
+    plan pursues ``objective`` all the same: the least budget of all is found when the two agree.
+
+    >>> round(budget_for([1.0], 0.8), 4)
+    2.1542
+    >>> from afresh.allocation.allocate import allocate
+    >>> round(allocate([1.0], budget_for([1.0], 0.8)).freshness, 12)
+    0.8
+    """
+    aim = one_of("target", target_is or _default_aim(options), _TARGETS)
+    target = _check_target(aim, target)
+    one_of("policy", policy, POLICIES)
+    problem = problem_from(rates, **options)
+    if policy != "optimal":
+        shape = shape_of(problem, policy)
+        # Over intervals, so that freshness falls as it does over prices.
+        most = np.where(shape > 0, np.inf, 0.0)
+        return _search(problem, _Goal(aim, target), lambda interval: shape / interval, most)
+    return budget_for_problem(apply_caps(problem, problem.most())[0], target, aim)
+
+
+def budget_for_problem(problem: Problem, target: float, aim: str) -> float:
+    """The same for a problem whose caps are ceilings already."""
+    return _search(problem, _Goal(aim, target), problem.plan, problem.most())
+
+
+def _default_aim(options: Options) -> str:
+    return "age" if options.get("objective") == "age" else "freshness"
+
+
+def _check_target(aim: str, target: float) -> float:
+    if aim == "freshness" and not 0 <= target <= 1:
+        raise UsageError(f"a freshness of {target:g} is no target: give a number from 0 to 1")
+    if aim == "age" and not 0 <= target < np.inf:
+        raise UsageError(f"an age of {target:g} is no target: give a number of 0 or more")
+    return float(target)
+
+
+class _Goal:
+    """How well a plan does, as a number that falls with its frequencies and is 1 at the target."""
+
+    def __init__(self, aim: str, target: float) -> None:
+        self.aim, self.target = aim, target
+
+    def reached(self, problem: Problem, frequency: Float64s) -> float:
+        """Freshness, or age, of the plan."""
+        return (mean_freshness if self.aim == "freshness" else mean_age)(problem, frequency)
+
+    def met(self, reached: float) -> bool:
+        """Is it enough?"""
+        return reached >= self.target if self.aim == "freshness" else reached <= self.target
+
+    def score(self, reached: float) -> float:
+        """1 at the target, more where the plan does better than it."""
+        if self.aim == "freshness":
+            # Near 1 what is left to 1 is what counts; the odds tell both ends apart.
+            return _ratio(_ratio(reached, 1 - reached), _ratio(self.target, 1 - self.target))
+        return _ratio(self.target, reached)
+
+
+def _ratio(a: float, b: float) -> float:
+    return a / b if b > 0 else np.inf
+
+
+def _search(problem: Problem, goal: _Goal, plan: Callable[[float], Float64s], most: Float64s) -> float:
+    floor = problem.floor()
+    if goal.met(goal.reached(problem, floor)):
+        return problem.spend(floor)
+    best = goal.reached(problem, most)
+    spend = problem.spend(most)
+    if not goal.met(best) or (np.isinf(spend) and best == goal.target):
+        raise InfeasibleError(_refusal(goal, best, spend))
+    if best == goal.target:
+        return spend
+
+    def score(price: Float64s) -> Float64s:
+        return np.array([goal.score(goal.reached(problem, plan(float(price[0]))))])
+
+    bracket = solve_decreasing(score, 1.0, 1.0, low=TINY, high=HUGE)
+    low, high = float(bracket.low[0]), float(bracket.high[0])
+    dear = plan(low)
+    return problem.spend(dear) if low == high else _between(problem, goal, dear, plan(high))
+
+
+def _between(problem: Problem, goal: _Goal, dear: Float64s, cheap: Float64s) -> float:
+    """Where the target lies in a jump of the plan: the least share of it that will do."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        enough = goal.met(goal.reached(problem, cheap + middle * (dear - cheap)))
+        low, high = (low, middle) if enough else (middle, high)
+    return problem.spend(cheap + high * (dear - cheap))
+
+
+def _refusal(goal: _Goal, best: float, spend: float) -> str:
+    if np.isinf(spend):
+        return f"no finite budget reaches {goal.aim} {goal.target:g}: {best:g} is only the limit"
+    return f"no budget reaches {goal.aim} {goal.target:g}: the bounds and caps allow {best:g} at best"

@@ -1,0 +1,104 @@
+"""Why each item has its frequency, what the next unit of budget buys, and when a dropped item returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.allocation.group_caps import apply_caps
+from afresh.allocation.inputs import Options, problem_from
+from afresh.allocation.multiplier import solve
+from afresh.allocation.status import DROPPED, STATUSES, statuses
+from afresh.allocation.summary import mean_freshness
+from afresh.model.curves import Float64s
+from afresh.values.arrays import ArrayLike
+from afresh.values.results import Allocation
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """For every item of a plan: what it is worth, and in a word why it has its frequency.
+
+    ``marginal`` gain in Σ w·value per further unit of spend on the item, at its frequency; static and
+    unweighted items have 0. ``status`` is an index into ``STATUSES``.
+    """
+
+    marginal: Float64s
+    status: npt.NDArray[np.uint8]
+
+    def words(self) -> npt.NDArray[np.str_]:
+        """The status of each item as a word."""
+        return np.array(STATUSES)[self.status]
+
+
+@dataclass(frozen=True, slots=True)
+class NextUnit:
+    """What ``spend`` more units of budget buy: ``gain`` in Σ w·value, ``freshness`` in the weighted mean.
+
+    ``returning`` are the positions of the dropped items that they bring back.
+    """
+
+    spend: float
+    gain: float
+    freshness: float
+    returning: npt.NDArray[np.intp]
+
+
+def explain(rates: ArrayLike, plan: Allocation, **options: Unpack[Options]) -> Explanation:
+    """Marginal value and status of each item of ``plan``; the options are those it was made with.
+
+    >>> from afresh.allocation.allocate import allocate
+    >>> why = explain([1, 5, 0], allocate([1, 5, 0], 1))
+    >>> why.marginal.round(3), why.words().tolist()
+    (array([0.264, 0.2  , 0.   ]), ['kept', 'dropped', 'static'])
+    """
+    problem = problem_from(rates, **options)
+    frequency = np.asarray(plan.frequency, dtype=np.float64)
+    return Explanation(problem.prices(frequency), statuses(problem, frequency, plan.multiplier))
+
+
+def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[Options]) -> Float64s:
+    """The least budget at which each of the ``items`` (positions) gets more than its floor.
+
+    It is the spend of the whole plan at the price the item is willing to pay: a pass over all items for each
+    price asked for. Infinite for items that never get any: static, unweighted, or crowded out by a cap.
+
+    >>> from afresh.allocation.allocate import allocate
+    >>> float(returns_at([1, 2, 3, 4, 5], [4])[0].round(3))
+    5.485
+    >>> allocate([1, 2, 3, 4, 5], 5.48).dropped, allocate([1, 2, 3, 4, 5], 5.49).dropped
+    (1, 0)
+    """
+    problem = problem_from(rates, **options)
+    limited, _ = apply_caps(problem, problem.most())
+    entry = limited.prices()
+    if limited.upper is not None:
+        entry = np.where(limited.floor() < limited.upper, entry, 0.0)
+    asked, where = np.unique(entry[np.asarray(items, dtype=np.intp)], return_inverse=True)
+    budgets = [limited.spend(limited.plan(float(price))) if price > 0 else np.inf for price in asked]
+    return np.array(budgets, dtype=np.float64)[where]
+
+
+def next_unit(rates: ArrayLike, budget: float, *, spend: float = 1.0, **options: Unpack[Options]) -> NextUnit:
+    """What ``spend`` more units of budget would buy beyond ``budget``.
+
+    >>> more = next_unit([1, 2, 3, 4, 5], 5)
+    >>> round(more.gain, 3), round(more.freshness, 3), more.returning
+    (0.204, 0.041, array([4]))
+    """
+    problem = problem_from(rates, **options)
+    now, then = solve(problem, budget), solve(problem, budget + spend)
+    code_now = statuses(problem, now.frequency, now.multiplier)
+    code_then = statuses(problem, then.frequency, then.multiplier)
+    with np.errstate(invalid="ignore"):
+        gained = problem.values(then.frequency) - problem.values(now.frequency)
+    same = now.frequency == then.frequency
+    return NextUnit(
+        spend=problem.spend(then.frequency) - problem.spend(now.frequency),
+        gain=float(np.where(same, 0.0, gained).sum()),
+        freshness=mean_freshness(problem, then.frequency) - mean_freshness(problem, now.frequency),
+        returning=np.flatnonzero((code_now == DROPPED) & (code_then != DROPPED)),
+    )
