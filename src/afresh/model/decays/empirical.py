@@ -1,0 +1,180 @@
+"""Empirical decay: a survival curve by points, straight from data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.model.curves import Float64s
+from afresh.model.decays.parameters import Size, as_times, parameter, sample_shape
+from afresh.values.errors import InputError
+
+_FAR = 1e100  # later counts as infinite; its cube is still a double
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Empirical:
+    """z by points: constant from each to the next, or on straight lines between them; flat after the last.
+
+    A point (0, 1) is put before the others unless there is one at 0. One curve for all times asked.
+
+    >>> half_known = Empirical([1.0, 3.0], [0.5, 0.25])
+    >>> half_known.survival([0.5, 1.0, 9.0]), half_known.integral([2.0])
+    (array([1.  , 0.5 , 0.25]), array([1.5]))
+    """
+
+    times: npt.ArrayLike
+    values: npt.ArrayLike
+    linear: bool = False
+    _pieces: _Pieces = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        times, values = parameter("times", self.times), parameter("survival", self.values, high=1.0)
+        if times.ndim != 1 or times.shape != values.shape or not times.size:
+            raise InputError("times and survival must be two lists of the same length, 1 or more")
+        if (np.diff(times) <= 0).any() or (np.diff(values) > 0).any():
+            raise InputError("times must grow and survival must not, from point to point")
+        if times[0] > 0:
+            times, values = np.append(0.0, times), np.append(1.0, values)
+        object.__setattr__(self, "times", times)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "_pieces", _Pieces.of(times, values, self.linear))
+
+    @classmethod
+    def from_lifetimes(
+        cls, lifetimes: npt.ArrayLike, ended: npt.ArrayLike | None = None, *, restarts: bool = False
+    ) -> Empirical:
+        """Decay since a refresh from change-to-change lifetimes; those not ``ended`` were cut off.
+
+        With S the Kaplan–Meier survival of the lifetimes and m its mean, a refresh at a random time finds
+        z(t) = (1/m)∫_t^∞ S, on straight lines between the observed ends. (S itself would be wrong: long
+        lifetimes are met more often. It is right only where a refresh ``restarts`` the lifetime.)
+
+        If the longest lifetimes have not ended, S never reaches 0 and m is not known. S is then cut to 0 at
+        the longest one (Efron's convention), which makes m too small and z a lower bound. With ``restarts``
+        nothing is cut: the curve keeps its plateau.
+
+        >>> Empirical.from_lifetimes([2.0, 2.0]).survival([0.0, 1.0, 2.0])
+        array([1. , 0.5, 0. ])
+        """
+        times, survival = kaplan_meier(lifetimes, ended)
+        if restarts:
+            return cls(times, survival)
+        longest = float(np.max(np.asarray(lifetimes, dtype=np.float64)))
+        knots = np.unique(np.concatenate([[0.0], times, [longest]]))
+        before = np.append(1.0, survival)[np.searchsorted(times, knots[:-1], side="right")]
+        lived = np.append(0.0, np.cumsum(before * np.diff(knots)))
+        return cls(knots, np.clip(1 - lived / lived[-1], 0.0, 1.0), linear=True)
+
+    def survival(self, t: npt.ArrayLike) -> Float64s:
+        """z(t)."""
+        i, d = self._pieces.locate(t)
+        return self._pieces.level[i] + self._pieces.slope[i] * d
+
+    def integral(self, t: npt.ArrayLike) -> Float64s:
+        """∫₀ᵗz, exact on every piece."""
+        return self._pieces.integrate(t, 0, lost=False)
+
+    def moment(self, t: npt.ArrayLike) -> Float64s:
+        """∫₀ᵗs·z(s)ds, exact on every piece."""
+        return self._pieces.integrate(t, 1, lost=False)
+
+    def gain(self, t: npt.ArrayLike) -> Float64s:
+        """∫₀ᵗs·(−dz(s)): jumps and slopes, all positive."""
+        return self._pieces.fallen(t)
+
+    def loss(self, t: npt.ArrayLike) -> Float64s:
+        """∫₀ᵗ(1−z)."""
+        return self._pieces.integrate(t, 0, lost=True)
+
+    def age_gain(self, t: npt.ArrayLike) -> Float64s:
+        """∫₀ᵗs·(1−z(s))ds."""
+        return self._pieces.integrate(t, 1, lost=True)
+
+    def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
+        """Times from a refresh to the first change: the first t with z(t) ≤ u, infinite on the plateau."""
+        u = rng.random(sample_shape(size))
+        times, values = np.asarray(self.times), np.asarray(self.values)
+        i = np.searchsorted(-values, -u, side="left")
+        end = np.minimum(i, times.size - 1)
+        if not self.linear:
+            return np.where(i < times.size, times[end], np.inf)
+        start = np.maximum(end - 1, 0)
+        drop = np.where(values[start] > values[end], values[start] - values[end], 1.0)
+        share = np.clip((values[start] - u) / drop, 0.0, 1.0)
+        return np.where(i < times.size, times[start] + share * (times[end] - times[start]), np.inf)
+
+    def total(self) -> Float64s:
+        """∫₀^∞ z: infinite with a plateau."""
+        return self.integral(np.inf)
+
+    def plateau(self) -> Float64s:
+        """The last value."""
+        return np.asarray(self.values, dtype=np.float64)[-1:].reshape(())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pieces:
+    """z on [start, next start) as level + slope·d, d the time since the start."""
+
+    start: Float64s
+    level: Float64s
+    slope: Float64s
+    drop: Float64s  # how far z falls in a jump at the start
+
+    @classmethod
+    def of(cls, times: Float64s, values: Float64s, linear: bool) -> _Pieces:
+        if not linear:
+            return cls(times, values, np.zeros_like(times), -np.diff(values, prepend=1.0))
+        slope = np.append(np.diff(values) / np.diff(times), 0.0)
+        drop = np.append(1 - values[0], np.zeros(times.size - 1))
+        return cls(times, values, slope, drop)
+
+    def locate(self, t: npt.ArrayLike) -> tuple[npt.NDArray[np.intp], Float64s]:
+        t = as_times(t)
+        i = np.asarray(np.maximum(np.searchsorted(self.start, t, side="right") - 1, 0))
+        return i, np.minimum(t - self.start[i], _FAR)
+
+    def integrate(self, t: npt.ArrayLike, power: int, *, lost: bool) -> Float64s:
+        """∫₀ᵗ sᵖ·z(s)ds, or of 1−z where ``lost``; p is 0 or 1."""
+        level, slope = (1 - self.level, -self.slope) if lost else (self.level, self.slope)
+
+        def piece(i: npt.NDArray[np.intp], d: Float64s) -> Float64s:
+            flat = level[i] * d + slope[i] * d * d / 2
+            return flat if power == 0 else self.start[i] * flat + d * d * (level[i] / 2 + slope[i] * d / 3)
+
+        whole = piece(np.arange(self.start.size - 1), np.diff(self.start))
+        i, d = self.locate(t)
+        value = np.append(0.0, np.cumsum(whole))[i] + piece(i, d)
+        return np.where((as_times(t) > _FAR) & (level[-1] > 0), np.inf, value)
+
+    def fallen(self, t: npt.ArrayLike) -> Float64s:
+        """∫₀ᵗ s·(−dz(s))."""
+
+        def piece(i: npt.NDArray[np.intp], d: Float64s) -> Float64s:
+            return self.start[i] * self.drop[i] - self.slope[i] * d * (self.start[i] + d / 2)
+
+        whole = piece(np.arange(self.start.size - 1), np.diff(self.start))
+        i, d = self.locate(t)
+        return np.append(0.0, np.cumsum(whole))[i] + piece(i, d)
+
+
+def kaplan_meier(lifetimes: npt.ArrayLike, ended: npt.ArrayLike | None = None) -> tuple[Float64s, Float64s]:
+    """Times at which lifetimes ended, and the share S that outlives each (Kaplan & Meier 1958).
+
+    A lifetime that had not ended counts as at risk up to when it was last seen.
+
+    >>> kaplan_meier([1.0, 2.0, 3.0], [True, False, True])
+    (array([1., 3.]), array([0.66666667, 0.        ]))
+    """
+    seen = parameter("lifetimes", lifetimes)
+    over = np.ones(seen.shape, dtype=bool) if ended is None else np.asarray(ended, dtype=bool)
+    if seen.ndim != 1 or over.shape != seen.shape:
+        raise InputError("lifetimes and ended must be two lists of the same length")
+    if not over.any() or not (seen > 0).all():
+        raise InputError("lifetimes must be above 0, and at least one must have ended")
+    times, ends = np.unique(seen[over], return_counts=True)
+    at_risk = seen.size - np.searchsorted(np.sort(seen), times, side="left")
+    return np.asarray(times, dtype=np.float64), np.asarray(np.cumprod(1 - ends / at_risk), dtype=np.float64)

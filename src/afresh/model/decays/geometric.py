@@ -1,0 +1,165 @@
+"""Geometric decay: z(t) = (1−p)^⌊t/step⌋, changes that come with probability p at the end of each step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.model import curves
+from afresh.model.curves import Float64s
+from afresh.model.decays.parameters import Size, as_times, parameter, sample_shape
+
+_NEVER = 1e-100  # a probability below this never shows in double precision
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Geometric:
+    """z(t) = q^⌊t/step⌋, q = 1−p: a daily job that changes the item with probability p each time it runs.
+
+    >>> Geometric(0.5).survival([0.9, 1.0, 2.5]), float(Geometric(0.5).total())
+    (array([1.  , 0.5 , 0.25]), 2.0)
+    """
+
+    p: npt.ArrayLike
+    step: npt.ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", parameter("p", self.p, high=1.0))
+        object.__setattr__(self, "step", parameter("step", self.step, low=1e-300))
+
+    def survival(self, t: npt.ArrayLike) -> Float64s:
+        """q^n, n = ⌊t/step⌋."""
+        return np.exp(-self._exponent(self._steps(t)[0]))
+
+    def integral(self, t: npt.ArrayLike) -> Float64s:
+        """step·(1−q^n)/p + (t − n·step)·q^n."""
+        n, rest = self._steps(t)
+        value = self._step * self._sum0(n) + rest * self.survival(t)
+        return self._settle(t, value, self.total(), as_times(t))
+
+    def moment(self, t: npt.ArrayLike) -> Float64s:
+        """step²·Σ_{i<n} (i+½)qⁱ + (t² − (n·step)²)/2·q^n."""
+        n, rest = self._steps(t)
+        with np.errstate(over="ignore"):
+            whole = self._step**2 * (self._sum1(n) + self._sum0(n) / 2)
+            part = rest * (n * self._step + rest / 2) * self.survival(t)
+            limit = self._step**2 * (1 / self._safe - 0.5) / self._safe
+            return self._settle(t, whole + part, limit, as_times(t) ** 2 / 2)
+
+    def gain(self, t: npt.ArrayLike) -> Float64s:
+        """step·Σ_{i<n} (qⁱ − q^n)."""
+        value = self._step * self._drop(self._steps(t)[0]) * self._p
+        return self._settle(t, value, self.total(), 0.0)
+
+    def loss(self, t: npt.ArrayLike) -> Float64s:
+        """step·Σ_{i<n} (1−qⁱ) + (t − n·step)(1−q^n), the sum being p·Σ_{j<n} (n−1−j)q^j."""
+        n, rest = self._steps(t)
+        whole = self._step * self._p * ((n - 1) * self._sum0(n) - self._sum1(n))
+        value = np.maximum(whole, 0.0) - rest * np.expm1(-self._exponent(n))
+        return self._settle(t, value, np.inf, 0.0)
+
+    def age_gain(self, t: npt.ArrayLike) -> Float64s:
+        """step²·Σ_{i<n} (i+½)(1−qⁱ) + (t² − (n·step)²)/2·(1−q^n)."""
+        n, rest = self._steps(t)
+        v = self._exponent(n)
+        rare = (v > 0) & (v < 1e-3)
+        with np.errstate(over="ignore"):
+            few = _age_sum(np.where(rare, self._alpha, 0.0), np.where(rare, n, 0.0))
+            many = n * n / 2 - self._sum1(n) - self._sum0(n) / 2
+            part = rest * (n * self._step + rest / 2) * -np.expm1(-v)
+            return self._settle(t, self._step**2 * np.where(rare, few, many) + part, np.inf, 0.0)
+
+    def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
+        """Times from a refresh to the first change: whole steps, at least one."""
+        draws = rng.standard_exponential(sample_shape(size, self._p, self._step))
+        with np.errstate(over="ignore"):
+            steps = np.maximum(np.ceil(draws / np.where(self._moves, self._alpha, 1.0)), 1.0)
+            return np.where(self._moves, steps * self._step, np.inf)
+
+    def total(self) -> Float64s:
+        """step/p."""
+        return np.where(self._moves, self._step / self._safe, np.inf)
+
+    def plateau(self) -> Float64s:
+        """0, or 1 for what never changes."""
+        return np.where(self._moves, 0.0, 1.0) + np.zeros_like(self._step)
+
+    @property
+    def _p(self) -> Float64s:
+        return np.asarray(self.p, dtype=np.float64)
+
+    @property
+    def _step(self) -> Float64s:
+        return np.asarray(self.step, dtype=np.float64)
+
+    @property
+    def _moves(self) -> npt.NDArray[np.bool_]:
+        return np.asarray(self._p > _NEVER)
+
+    @property
+    def _safe(self) -> Float64s:
+        """p, or 1 where it would never show."""
+        return np.where(self._moves, self._p, 1.0)
+
+    @property
+    def _alpha(self) -> Float64s:
+        """−ln q, the hazard per step; infinite where a change is certain."""
+        with np.errstate(divide="ignore"):
+            return np.where(self._moves, -np.log1p(-self._p), 0.0)
+
+    def _steps(self, t: npt.ArrayLike) -> tuple[Float64s, Float64s]:
+        """Whole steps n and the time left; past 1e150 steps every sum has settled."""
+        with np.errstate(over="ignore"):
+            n = np.minimum(np.floor(as_times(t) / self._step), 1e150)
+            rest = np.where(n < 1e150, as_times(t) - n * self._step, 0.0)
+        return n, np.maximum(rest, 0.0)
+
+    def _exponent(self, n: Float64s) -> Float64s:
+        """v = n·α, where no step is no change however certain one is."""
+        some = n > 0
+        return np.where(some, np.where(some, n, 1.0) * self._alpha, 0.0)
+
+    def _sum0(self, n: Float64s) -> Float64s:
+        """Σ_{i<n} qⁱ = (1−q^n)/p."""
+        return -np.expm1(-self._exponent(n)) / self._safe
+
+    def _sum1(self, n: Float64s) -> Float64s:
+        """Σ_{i<n} i·qⁱ = q·Σ(qⁱ−q^n)/p − n·q^n."""
+        last = n * np.exp(-self._exponent(n))
+        return np.maximum((1 - self._p) * self._drop(n) - last, 0.0)
+
+    def _drop(self, n: Float64s) -> Float64s:
+        """Σ_{i<n} (qⁱ−q^n)/p = [g(v) + v·e^{−v}·(1−p/α)]/p², both terms positive."""
+        v = np.minimum(self._exponent(n), 800.0)
+        return (curves.g(v) + v * np.exp(-v) * _gap(self._safe)) / self._safe**2
+
+    def _settle(
+        self, t: npt.ArrayLike, value: Float64s, limit: npt.ArrayLike, static: npt.ArrayLike
+    ) -> Float64s:
+        """``value``, or its ``limit`` at t = ∞, or what it is for the ``static``, which never change."""
+        return np.where(self._moves, np.where(np.isinf(as_times(t)), limit, value), static)
+
+
+# 1 − p/α = Σ Gₙpⁿ with Gregory's coefficients.
+_GREGORY = [0, 1 / 2, 1 / 12, 1 / 24, 19 / 720, 3 / 160, 863 / 60480, 275 / 24192, 33953 / 3628800]
+_GREGORY += [8183 / 1036800, 3250433 / 479001600]
+
+
+def _gap(p: Float64s) -> Float64s:
+    """1 − p/α, α = −log1p(−p), by its series for small p."""
+    with np.errstate(divide="ignore"):
+        far = 1 + p / np.log1p(-np.maximum(p, 0.04))
+    return np.where(p < 0.04, np.polynomial.polynomial.polyval(np.minimum(p, 0.04), _GREGORY), far)
+
+
+def _age_sum(alpha: Float64s, n: Float64s) -> Float64s:
+    """Σ_{i<n} (i+½)(1−e^{−αi}) for αn < 1e−3: four terms of the exponential, each a sum of powers of i."""
+    s1 = np.maximum(n - 1, 0.0) * n / 2
+    s2 = s1 * (2 * n - 1) / 3
+    s3 = s1 * s1
+    s4 = s2 * (3 * n * n - 3 * n - 1) / 5
+    s5 = s3 * (2 * n * n - 2 * n - 1) / 3
+    terms = [s2 + s1 / 2, -(s3 + s2 / 2) / 2, (s4 + s3 / 2) / 6, -(s5 + s4 / 2) / 24]
+    return alpha * (terms[0] + alpha * (terms[1] + alpha * (terms[2] + alpha * terms[3])))

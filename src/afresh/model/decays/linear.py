@@ -1,0 +1,83 @@
+"""Linear decay: z(t) = max(1 − λt, 0), every copy wrong by 1/λ (Razniewski 2016, §4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.model.curves import Float64s
+from afresh.model.decays.parameters import Size, as_times, over_rate, parameter, sample_shape, times_rate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear:
+    """z(t) = max(1 − λt, 0): the first change is equally likely at any time up to 1/λ.
+
+    An address that is wrong after ten years at the latest, refreshed every five years, is right 75 % of the
+    time (Razniewski 2016, §2).
+
+    >>> float(Linear(1 / 10).integral(5.0) / 5)
+    0.75
+    """
+
+    rate: npt.ArrayLike
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", parameter("rate", self.rate))
+
+    def survival(self, t: npt.ArrayLike) -> Float64s:
+        """max(1 − λt, 0)."""
+        return 1 - np.minimum(times_rate(as_times(t), self._rate), 1.0)
+
+    def integral(self, t: npt.ArrayLike) -> Float64s:
+        """u(1 − λu/2), u = min(t, 1/λ)."""
+        u, x = self._until_wrong(t)
+        return u * (1 - x / 2)
+
+    def moment(self, t: npt.ArrayLike) -> Float64s:
+        """u²(1/2 − λu/3)."""
+        u, x = self._until_wrong(t)
+        with np.errstate(over="ignore", under="ignore"):
+            return u * u * (1 / 2 - x / 3)
+
+    def gain(self, t: npt.ArrayLike) -> Float64s:
+        """λu²/2."""
+        u, x = self._until_wrong(t)
+        return np.where(x > 0, u, 0.0) * x / 2
+
+    def loss(self, t: npt.ArrayLike) -> Float64s:
+        """λu²/2, and all of the time after 1/λ."""
+        u, x = self._until_wrong(t)
+        late = np.where(x < 1, 0.0, as_times(t) - np.where(x < 1, 0.0, u))
+        return self.gain(t) + late
+
+    def age_gain(self, t: npt.ArrayLike) -> Float64s:
+        """λu³/3, and ∫s ds after 1/λ."""
+        u, x = self._until_wrong(t)
+        u = np.where(x > 0, u, 0.0)
+        with np.errstate(over="ignore", under="ignore"):
+            late = np.where(x < 1, 0.0, (as_times(t) - u) * (as_times(t) + u) / 2)
+            return u * u * x / 3 + late
+
+    def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
+        """Times from a refresh to the first change: uniform on (0, 1/λ)."""
+        return over_rate(rng.random(sample_shape(size, self._rate)), self._rate)
+
+    def total(self) -> Float64s:
+        """1/(2λ)."""
+        return over_rate(0.5, self._rate)
+
+    def plateau(self) -> Float64s:
+        """0, or 1 for what never changes."""
+        return np.where(self._rate > 0, 0.0, 1.0)
+
+    @property
+    def _rate(self) -> Float64s:
+        return np.asarray(self.rate, dtype=np.float64)
+
+    def _until_wrong(self, t: npt.ArrayLike) -> tuple[Float64s, Float64s]:
+        """u = min(t, 1/λ) and λu."""
+        u = np.minimum(as_times(t), over_rate(1.0, self._rate))
+        return u, np.minimum(times_rate(as_times(t), self._rate), 1.0)

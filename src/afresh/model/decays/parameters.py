@@ -1,0 +1,63 @@
+"""Checked parameters of a decay function, and the limits that its arithmetic meets."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.model.curves import Float64s
+from afresh.values.arrays import nonnegative
+from afresh.values.errors import InputError
+
+Size: TypeAlias = int | tuple[int, ...] | None
+
+
+def parameter(
+    name: str, given: npt.ArrayLike, *, low: float = 0.0, high: float = np.inf, infinite: bool = False
+) -> Float64s:
+    """``given`` as float64, refused with a word on the first value outside [low, high].
+
+    >>> parameter("shape", [0.5, 2.0], low=1.0)
+    Traceback (most recent call last):
+    afresh.values.errors.InputError: shape is 0.5: must be from 1 to inf
+    """
+    array = np.asarray(nonnegative(name, given, infinite=infinite), dtype=np.float64)
+    wrong = (array < low) | (array > high)
+    if wrong.any():
+        raise InputError(f"{name} is {array[wrong].flat[0]}: must be from {low:g} to {high:g}")
+    return array
+
+
+def as_times(t: npt.ArrayLike) -> Float64s:
+    """Times since the refresh as float64."""
+    return np.asarray(t, dtype=np.float64)
+
+
+def times_rate(t: Float64s, rate: Float64s) -> Float64s:
+    """λ·t, where a rate of 0 wins over an infinite time.
+
+    >>> times_rate(np.array(np.inf), np.array([0.0, 2.0]))
+    array([ 0., inf])
+    """
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return np.where(rate > 0, t * rate, 0.0)
+
+
+def over_rate(amount: npt.ArrayLike, rate: Float64s) -> Float64s:
+    """amount/λ, infinite for a rate of 0.
+
+    >>> over_rate(3.0, np.array([0.0, 2.0]))
+    array([inf, 1.5])
+    """
+    positive = np.where(rate > 0, rate, 1.0)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.where(rate > 0, np.asarray(amount, dtype=np.float64) / positive, np.inf)
+
+
+def sample_shape(size: Size, *parameters: Float64s) -> tuple[int, ...]:
+    """The shape of a sample: ``size``, or that of the parameters where none is asked for."""
+    if size is None:
+        return np.broadcast_shapes(*(array.shape for array in parameters))
+    return (size,) if isinstance(size, int) else tuple(size)
