@@ -1,4 +1,4 @@
-"""Best intervals in closed form: exponential, linear and geometric decay (Razniewski 2016, §5 and §7, corrected).
+"""Best intervals in closed form: exponential, linear and geometric decay (Razniewski 2016, §5 and §7).
 
 With the terms G, K, U of ``afresh.money.terms``, the excess of net income over never refreshing is
 

@@ -26,7 +26,7 @@ class Group:
 
 
 def decay_groups(decay: DecayLike, rate: Array) -> list[Group]:
-    """Items of ``rate`` grouped by decay. A ``Decay`` object brings its own parameters: ``rate`` is not used then.
+    """Items grouped by decay. A ``Decay`` object brings its own parameters, and ``rate`` is not used then.
 
     >>> groups = decay_groups(["linear", "exponential", "linear"], np.array([1.0, 2.0, 3.0]))
     >>> [(group.rows.tolist(), type(group.decay).__name__) for group in groups]

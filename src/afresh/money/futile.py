@@ -12,7 +12,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from afresh.money.terms import Array, Terms
+from afresh.money.terms import Array
 
 
 class Verdict(IntEnum):
@@ -22,6 +22,7 @@ class Verdict(IntEnum):
     STATIC = 1
     WORTHLESS = 2
     TOO_DEAR = 3
+    TOO_RARE = 4
 
 
 WORDS = {
@@ -29,31 +30,31 @@ WORDS = {
     Verdict.STATIC: "never changes: the copy stays right without a refresh",
     Verdict.WORTHLESS: "a right copy earns nothing and a wrong one costs nothing",
     Verdict.TOO_DEAR: "changes too fast for its cost: no interval earns what its refreshes cost",
+    Verdict.TOO_RARE: "pays only at intervals beyond 1e300",
 }
 """A reason for each verdict, for tables."""
 
 
-def verdicts(pays: npt.NDArray[np.bool_], terms: Terms, plateau: Array | float) -> npt.NDArray[np.int8]:
-    """The verdict of each item as a small integer.
+def verdicts(pays: npt.NDArray[np.bool_], gain: Array, threshold: Array) -> npt.NDArray[np.int8]:
+    """The verdict of each item as a small integer, from its gain and the gain at which refreshing pays.
 
-    >>> terms = Terms(np.array([1.0, 1.0, 0.0]), *np.zeros((3, 3)))
-    >>> [Verdict(v).name for v in verdicts(np.array([True, False, False]), terms, np.array([0.0, 1.0, 0.0]))]
-    ['PAYS', 'STATIC', 'WORTHLESS']
+    >>> gain, threshold = np.array([3.0, 1.0, 0.0, 1.0, 1.0]), np.array([1.0, np.inf, 1.0, 2.0, 0.0])
+    >>> [Verdict(v).name for v in verdicts(gain == 3, gain, threshold)]
+    ['PAYS', 'STATIC', 'WORTHLESS', 'TOO_DEAR', 'TOO_RARE']
     """
-    conditions = [pays, np.broadcast_to(np.asarray(plateau) >= 1, pays.shape), terms.gain == 0]
-    codes = [Verdict.PAYS, Verdict.STATIC, Verdict.WORTHLESS]
-    return np.select(conditions, [np.int8(code) for code in codes], np.int8(Verdict.TOO_DEAR)).astype(np.int8)
+    # a hair above the threshold the income may round to 0: that is still too dear, not too rare
+    conditions = [pays, np.isinf(threshold), gain == 0, gain <= threshold * (1 + 1e-6)]
+    codes = [Verdict.PAYS, Verdict.STATIC, Verdict.WORTHLESS, Verdict.TOO_DEAR]
+    return np.select(conditions, [np.int8(code) for code in codes], np.int8(Verdict.TOO_RARE))
 
 
 def in_words(verdict: Verdict, break_even: float, ratio: float) -> str:
-    """The reason for one item, with the benefit from which refreshing would pay.
+    """The reason for one item, with the benefit from which refreshing pays.
 
-    >>> in_words(Verdict.TOO_DEAR, 1.25, 2.5)
-    'changes too fast for its cost: no interval earns what its refreshes cost; pays above a benefit of 1.25, 2.5 times the cost'
+    >>> in_words(Verdict.PAYS, 0.457, 0.457)
+    'pays: one refresh earns more than it costs; pays above a benefit of 0.457, 0.457 times the cost'
     """
     if verdict is Verdict.STATIC:
         return WORDS[verdict]
-    if break_even == 0:
-        return f"{WORDS[verdict]}; would at any benefit above 0" if verdict else WORDS[verdict]
     times_cost = f", {ratio:.6g} times the cost" if np.isfinite(ratio) else ""
     return f"{WORDS[verdict]}; pays above a benefit of {break_even:.6g}{times_cost}"

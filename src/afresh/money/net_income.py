@@ -7,26 +7,19 @@
 
 from __future__ import annotations
 
+from typing import Any, Unpack
+
 import numpy as np
 
-from afresh.money.decays import DecayLike, decay_groups
+from afresh.money.items import Items, Options, items_of
 from afresh.money.pieces import excess
-from afresh.money.terms import Array, CostOfSize, Terms, align, terms_of
-from afresh.values.arrays import ArrayLike, like_inputs, nonnegative
+from afresh.money.terms import Array
+from afresh.values.arrays import ArrayLike, nonnegative
 
 
 def net_income(
-    interval: ArrayLike,
-    rate: ArrayLike,
-    benefit: ArrayLike,
-    cost: ArrayLike,
-    *,
-    update_cost: ArrayLike = 0,
-    stale_cost: ArrayLike = 0,
-    decay: DecayLike = "exponential",
-    size: ArrayLike = 1,
-    cost_of_size: CostOfSize = "constant",
-) -> Array:
+    interval: ArrayLike, rate: ArrayLike, benefit: ArrayLike, cost: ArrayLike, **options: Unpack[Options]
+) -> Any:
     """Net income per time of refreshing every ``interval`` (infinite: never). Scalars give a float.
 
     Example 3 of the paper: a 40-year-old doctor's address, refreshed every two years.
@@ -39,19 +32,17 @@ def net_income(
     >>> net_income([4.42, 1.0], 0.163, 1.0, 0.1, update_cost=1.0).round(3)
     array([0.574, 0.672])
     """
-    terms = terms_of(
-        benefit, cost, update_cost=update_cost, stale_cost=stale_cost, size=size, cost_of_size=cost_of_size
-    )
-    times, rates = nonnegative("interval", interval, infinite=True), nonnegative("rate", rate)
-    u, lam, *parts = align(
-        {"interval": times, "rate": rates, "benefit": terms.gain}
-        | {"stale_cost": terms.stale, "cost": terms.check, "update_cost": terms.update}
-    )
-    flat = Terms(*(part.ravel() for part in parts))
-    income = np.empty(u.size)
-    for group in decay_groups(decay, lam.ravel()):
-        some = flat.take(group.rows)
-        never = some.gain * group.decay.plateau() - some.stale
-        income[group.rows] = never + excess(group.decay, some, u.ravel()[group.rows])
-    result: Array = like_inputs(income.reshape(u.shape), times, rates)
-    return result
+    times = nonnegative("interval", interval, infinite=True)
+    items = items_of(rate, benefit, cost, **options, along=times)
+    income = income_at(items, np.broadcast_to(times, items.shape).astype(np.float64).ravel())
+    return items.back(income) if items.shape else float(income[0])
+
+
+def income_at(items: Items, interval: Array) -> Array:
+    """NI of each item at its interval."""
+    income = np.empty_like(interval)
+    for group in items.groups:
+        terms = items.terms.take(group.rows)
+        never = terms.gain * group.decay.plateau() - terms.stale
+        income[group.rows] = never + excess(group.decay, terms, interval[group.rows])
+    return income

@@ -28,7 +28,9 @@ class Optimum:
     threshold: Array
 
 
-def settle(interval: Array, excess: Array, freshness: Array, threshold: Array, plateau: Array | float) -> Optimum:
+def settle(
+    interval: Array, excess: Array, freshness: Array, threshold: Array, plateau: Array | float
+) -> Optimum:
     """An optimum with futile items put to an infinite interval, where freshness is the plateau z(∞).
 
     >>> one = np.array([1.0])
@@ -45,7 +47,7 @@ def settle(interval: Array, excess: Array, freshness: Array, threshold: Array, p
 
 
 def just_before(time: Array) -> Array:
-    """The last moment before a step at ``time``, far enough that dividing by the step's width cannot round up.
+    """The last moment before a step at ``time``, early enough to stay so when divided by the step's width.
 
     >>> bool(just_before(np.array(3.0)) < 3.0), int(np.floor(just_before(np.array(0.3)) / 0.1))
     (True, 2)

@@ -1,4 +1,4 @@
-"""The pieces of a decay function that money needs beside its integral, without cancellation where it is known.
+"""The pieces of a decay function that money needs beside its integral, without cancellation where known.
 
     changed(u)  1−z(u)           the chance that a refresh finds a change: each pays the update cost
     turning(u)  1−z(u)+u·z'(u)   what an update cost adds to the condition for the best interval
@@ -18,6 +18,8 @@ import numpy as np
 from afresh.model.curves import g, h
 from afresh.model.decay import Decay, Exponential, Linear, Lomax, Weibull
 from afresh.money.terms import Array, Terms
+
+_AT_ONCE = 1e-100
 
 SLOPED = (Exponential, Linear, Weibull, Lomax)
 """Decays whose ``turning`` is known; any other is searched by its income alone."""
@@ -96,26 +98,29 @@ def excess(decay: Decay, terms: Terms, u: Array) -> Array:
     """
     inside = (u > 0) & (u < np.inf)
     time = np.where(inside, u, 1.0)
-    right = decay.integral(time) - time * decay.plateau()
-    paid = terms.check + terms.update * changed(decay, time)
-    value = (terms.gain * right - paid) / time
-    return np.where(inside, value, np.where(u > 0, 0.0, _excess_at_once(decay, terms)))
+    right = np.where(inside, decay.integral(time) / time, np.where(u > 0, decay.plateau(), 1.0))
+    return np.asarray(terms.gain * (right - decay.plateau()) - spend(decay, terms, u))
+
+
+def spend(decay: Decay, terms: Terms, u: Array) -> Array:
+    """(K + U·(1−z(u)))/u: what refreshing costs per time; at u = 0 infinite, or U times the hazard if K = 0.
+
+    >>> one, tenth = np.array(1.0), np.array(0.1)
+    >>> spend(Linear(0.1), Terms(one, one, tenth, one), np.array([0.0, 4.0, np.inf]))
+    array([  inf, 0.125, 0.   ])
+    """
+    # refreshing all the time finds each change at once: 1−z(u) over u is the hazard there
+    time = np.where(u > 0, u, _AT_ONCE)
+    with np.errstate(over="ignore"):
+        updates = np.where(terms.update > 0, terms.update, 0.0) * changed(decay, time) / time
+        checks = np.where(u > 0, terms.check / time, np.where(terms.check > 0, np.inf, 0.0))
+    return np.asarray(checks + updates)
 
 
 def slope(decay: Decay, terms: Terms, u: Array) -> Array:
     """H(u) = −u²·E'(u): below 0 while a longer interval earns more."""
     held_up = terms.update * turning(decay, u) if np.any(terms.update > 0) else 0.0
     return np.asarray(terms.gain * decay.gain(u) - terms.check - held_up)
-
-
-def _excess_at_once(decay: Decay, terms: Terms) -> Array:
-    """E as u → 0: −∞ if a refresh costs anything, else the gain less an update cost per change."""
-    # the chance of a change per time at the very start; infinite for Weibull shapes below 1
-    moment = 1e-100
-    with np.errstate(over="ignore"):
-        hazard = changed(decay, np.full_like(terms.gain, moment)) / moment
-    at_start = np.where(terms.update > 0, terms.update * np.where(terms.update > 0, hazard, 0.0), 0.0)
-    return np.where(terms.check > 0, -np.inf, terms.gain * (1 - decay.plateau()) - at_start)
 
 
 def _product(rate: object, u: Array) -> Array:

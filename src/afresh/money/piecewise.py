@@ -92,7 +92,10 @@ def _threshold(pieces: _Pieces, terms: Terms) -> Array:
     under = p * p * c * c - q * c * (q * pieces.offset - p * b)
     bends = (q * c > 0) & (under >= 0)
     root = np.divide(
-        np.sqrt(np.where(bends, under, 0.0)) - p * c, q * c, out=np.broadcast_to(pieces.end, p.shape).copy(), where=bends
+        np.sqrt(np.where(bends, under, 0.0)) - p * c,
+        q * c,
+        out=np.broadcast_to(pieces.end, p.shape).copy(),
+        where=bends,
     )
     least = np.full(check.shape[0], np.inf)
     for u in (np.clip(root, pieces.start, pieces.end), np.broadcast_to(pieces.end, p.shape)):

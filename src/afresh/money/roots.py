@@ -60,15 +60,22 @@ def _interpolation(a: Array, b: Array, c: Array, fa: Array, fb: Array, fc: Array
     return np.where(fits & np.isfinite(t), t, 0.5)
 
 
-def highest(function: Function, low: Array, high: Array, *, points: int = 128) -> tuple[Array, Array, Array]:
-    """Where function is highest in [low, high]: (u, low neighbour, high neighbour) from a scan and golden sections.
+def highest(function: Function, low: Array, high: Array, *, points: int = 128) -> Array:
+    """Where function is highest in [low, high]: a scan, then golden sections.
 
-    A scan of ``points`` per item finds the highest cell, so that a second hump wider than a cell is
-    not missed; golden sections then narrow the two cells around it.
-
-    >>> u, _, _ = highest(lambda u: -((np.log(u) - 1) ** 2), np.array([1e-6]), np.array([1e6]))
-    >>> u.round(6)
+    >>> highest(lambda u: -((np.log(u) - 1) ** 2), np.array([1e-6]), np.array([1e6])).round(6)
     array([2.718282])
+    """
+    return narrowed(function, *scanned(function, low, high, points=points))
+
+
+def scanned(function: Function, low: Array, high: Array, *, points: int = 128) -> tuple[Array, Array]:
+    """The two cells, of ``points`` between low and high, on either side of the highest point tried.
+
+    A second hump wider than a cell is not missed.
+
+    >>> scanned(lambda u: -np.abs(u - 9), np.array([1.0]), np.array([1e4]), points=4)
+    (array([1.]), array([100.]))
     """
     a, b = np.log(low), np.log(high)
     best, place = np.full_like(a, -np.inf), np.zeros_like(a)
@@ -78,18 +85,23 @@ def highest(function: Function, low: Array, high: Array, *, points: int = 128) -
         best, place = np.where(better, value, best), np.where(better, index, place)
     left = a + (b - a) * (np.maximum(place - 1, 0) / points)
     right = a + (b - a) * (np.minimum(place + 1, points) / points)
-    return np.exp(_narrow(function, left, right)), np.exp(left), np.exp(right)
+    return np.exp(left), np.exp(right)
 
 
-def _narrow(function: Function, left: Array, right: Array) -> Array:
-    """ln u of the highest point between ``left`` and ``right`` by golden sections."""
+def narrowed(function: Function, low: Array, high: Array) -> Array:
+    """The highest point between ``low`` and ``high`` by golden sections, for a single hump there.
+
+    >>> narrowed(lambda u: -np.abs(u - 9), np.array([1.0]), np.array([100.0])).round(6)
+    array([9.])
+    """
+    left, right = np.log(low), np.log(high)
     inner, outer = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
     f_inner, f_outer = function(np.exp(inner)), function(np.exp(outer))
     for _ in range(_NARROWINGS):
         lower = f_inner >= f_outer  # the maximum lies left of ``outer``
         left, right = np.where(lower, left, inner), np.where(lower, outer, right)
-        fresh_point = np.where(lower, right - _GOLDEN * (right - left), left + _GOLDEN * (right - left))
-        f_fresh = function(np.exp(fresh_point))
-        inner, outer = np.where(lower, fresh_point, outer), np.where(lower, inner, fresh_point)
-        f_inner, f_outer = np.where(lower, f_fresh, f_outer), np.where(lower, f_inner, f_fresh)
-    return np.where(f_inner >= f_outer, inner, outer)
+        new = np.where(lower, right - _GOLDEN * (right - left), left + _GOLDEN * (right - left))
+        f_new = function(np.exp(new))
+        inner, outer = np.where(lower, new, outer), np.where(lower, inner, new)
+        f_inner, f_outer = np.where(lower, f_new, f_outer), np.where(lower, f_inner, f_new)
+    return np.asarray(np.exp(np.where(f_inner >= f_outer, inner, outer)))

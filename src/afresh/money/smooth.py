@@ -15,15 +15,20 @@ With H of ``afresh.money.pieces``, E rises while H < 0. How often H changes its 
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
+import numpy.typing as npt
 
 from afresh.model.decay import Decay, Lomax, Weibull
 from afresh.money.optimum import Optimum, settle
 from afresh.money.pieces import changed, excess, slope, turning, weibull_power
 from afresh.money.roots import highest, rising_root
 from afresh.money.terms import Array, Terms
+from afresh.money.time_range import LONGEST, time_range
 
-LONGEST = 1e300
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
 _AT_ONCE = 1e-30  # shorter than this share of its time scale, an interval is 0
 _ALL_CHANGED = 745.0  # e^{−745} is the last above 0
 
@@ -47,7 +52,9 @@ def weibull_optimum(decay: Weibull, terms: Terms) -> Optimum:
             lambda u: terms.update * (k * (u / scale) ** k - (k - 1)) - terms.gain * u, low, high
         )
     found = _crossing(decay, terms, low, np.where(falls_due, peak, high), rate > 0)
-    return settle(*found, _weibull_threshold(decay, terms, low, high, falls_due), np.where(rate > 0, 0.0, 1.0))
+    return settle(
+        *found, _weibull_threshold(decay, terms, low, high, falls_due), np.where(rate > 0, 0.0, 1.0)
+    )
 
 
 def lomax_optimum(decay: Lomax, terms: Terms) -> Optimum:
@@ -74,13 +81,13 @@ def any_optimum(decay: Decay, terms: Terms) -> Optimum:
     array([4.62])
     """
     shape = terms.gain.shape
-    first, high = _range(decay, terms)
+    first, high = time_range(decay, terms.gain.size)
     # a refresh must earn its cost, G·Z(u) > K, and Z(u) ≤ u
     least = np.divide(terms.check, terms.gain, out=np.zeros_like(first), where=terms.gain > 0)
-    low = np.clip(least, first, 0.5 * high)
+    low = np.clip(least, first, high)
     changing = np.broadcast_to(decay.plateau() < 1, shape)
     worth = changing & (terms.gain > 0)
-    interval, _, _ = highest(lambda u: excess(decay, terms, u), low, high, points=512)
+    interval = highest(lambda u: excess(decay, terms, u), low, high, points=512)
     at_once = (terms.check == 0) & (excess(decay, terms, low) >= excess(decay, terms, interval))
     interval = np.where(at_once, 0.0, interval)
     value = np.where(worth, excess(decay, terms, np.where(at_once, low, interval)), 0.0)
@@ -91,14 +98,14 @@ def any_optimum(decay: Decay, terms: Terms) -> Optimum:
         earned = decay.integral(u) - u * decay.plateau()
         return np.divide(earned, paid, out=np.full_like(paid, np.inf), where=paid > 0)
 
-    dearest = earned_per_cost(highest(earned_per_cost, first, high, points=512)[0])
+    dearest = earned_per_cost(highest(earned_per_cost, first, high, points=512))
     threshold = np.divide(1.0, dearest, out=np.full_like(dearest, np.inf), where=dearest > 0)
     threshold = np.minimum(threshold, _late_threshold(decay, terms, decay.plateau() == 0))
     return settle(interval, value, freshness, np.where(changing, threshold, np.inf), decay.plateau())
 
 
 def _crossing(
-    decay: Weibull | Lomax, terms: Terms, low: Array, high: Array, changing: Array
+    decay: Weibull | Lomax, terms: Terms, low: Array, high: Array, changing: Flags
 ) -> tuple[Array, Array, Array]:
     """(u*, E(u*), F(u*)) where H crosses 0 upwards between ``low`` and ``high``; E is 0 where it does not.
 
@@ -116,13 +123,13 @@ def _crossing(
     return interval, np.where(crosses, value, 0.0), decay.integral(root) / root
 
 
-def _late_threshold(decay: Decay, terms: Terms, changing: Array) -> Array:
+def _late_threshold(decay: Decay, terms: Terms, changing: Flags) -> Array:
     """(K+U)/∫z: the gain at which refreshing starts to pay if it does so at long intervals first (z∞ = 0)."""
     total = np.where(changing, decay.total(), 1.0)
     return np.where(changing, (terms.check + terms.update) / total, np.inf)
 
 
-def _weibull_threshold(decay: Weibull, terms: Terms, low: Array, high: Array, falls_due: Array) -> Array:
+def _weibull_threshold(decay: Weibull, terms: Terms, low: Array, high: Array, falls_due: Flags) -> Array:
     """The least of (K+U(1−z))/Z over u. Its slope has the sign of U(ηZ+z−1) − K, whose own slope is U·η'·Z.
 
     So for k ≤ 1 it falls for ever and the limit is the least; for k > 1 it has one minimum.
@@ -138,12 +145,3 @@ def _weibull_threshold(decay: Weibull, terms: Terms, low: Array, high: Array, fa
     u = rising_root(rises, low, high)
     inner = (terms.check + terms.update * changed(decay, u)) / decay.integral(u)
     return np.where(falls_due, np.minimum(inner, late), late)
-
-
-def _range(decay: Decay, terms: Terms) -> tuple[Array, Array]:
-    """From an interval at which next to nothing changes to one at which nothing is left to change."""
-    whole = (np.full_like(terms.gain, 1 / LONGEST), np.full_like(terms.gain, LONGEST))
-    plateau = decay.plateau()
-    half = rising_root(lambda u: changed(decay, u) - 0.5 * (1 - plateau), *whole)
-    last = rising_root(lambda u: 1e-17 - (decay.survival(u) - plateau), *whole)
-    return 1e-12 * half, np.maximum(last, 2 * half)

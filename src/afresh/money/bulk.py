@@ -1,0 +1,191 @@
+"""Mixed bulks: records of different rates, decays and benefits refreshed together (Razniewski 2016, §6).
+
+A bulk earns NI(u) = Σ_i [G_i·F_i(u) − S_i − U_i·(1−z_i(u))/u] − K/u. Its excess over never refreshing,
+E(u), rises while H(u) = Σ G_i·gain_i(u) − K − Σ U_i·turning_i(u) is below 0 (``afresh.money.pieces``).
+
+How many optima? H starts at −K, and where it crosses 0 upwards E has a local maximum.
+
+- No update cost: H' = −u·Σ G_i·z_i' ≥ 0 for decays that never rise, so H crosses once at most: one optimum.
+- Exponential records: H' = u·Σ λ_i·(G_i − λ_i·U_i)·e^{−λ_i·u}. By Descartes' rule for sums of exponentials it
+  changes sign no more often than G_i − λ_i·U_i does with the records in order of λ_i. If all have the
+  same benefit and costs, that is once, and since the slowest record wins for large u, from − to +: H
+  falls at first, if at all, then rises, and crosses 0 once at most: one optimum.
+- In general (each record its own update cost, or a Weibull shape above 1) there may be several; so
+  the whole axis is scanned, and the highest hump is solved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.model.decay import Decay, Empirical, Geometric
+from afresh.money.items import CostOfSize, Items, size_factor
+from afresh.money.optimum import just_before
+from afresh.money.pieces import SLOPED, changed, turning
+from afresh.money.roots import narrowed, rising_root, scanned
+from afresh.money.terms import Array
+from afresh.money.time_range import time_range
+from afresh.values.errors import InputError
+
+Members = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Bulks:
+    """Records (``items``), the bulk of each (``member``), the cost of refreshing each bulk (``check``)."""
+
+    items: Items
+    member: Members
+    check: Array
+
+    def sums(self, values: Array) -> Array:
+        """The sum over the records of each bulk."""
+        return np.asarray(np.bincount(self.member, values, self.check.size), dtype=np.float64)
+
+    def earned(self, u: Array, weight: Array) -> Array:
+        """Σ weight·∫₀ᵘ(z−z∞) of each bulk at its interval u."""
+        return self._each(lambda decay, t: decay.integral(t) - t * decay.plateau(), u, weight)
+
+    def updates(self, u: Array) -> Array:
+        """Σ U·(1−z(u))."""
+        update = self.items.terms.update
+        return self._each(changed, u, update) if update.any() else np.zeros_like(u)
+
+    def excess(self, u: Array) -> Array:
+        """E(u)."""
+        return (self.earned(u, self.items.terms.gain) - self.check - self.updates(u)) / u
+
+    def slope(self, u: Array) -> Array:
+        """H(u) = −u²·E'(u)."""
+        terms = self.items.terms
+        gained = self._each(lambda decay, t: decay.gain(t), u, terms.gain)
+        held_up = self._each(turning, u, terms.update) if terms.update.any() else 0.0
+        return np.asarray(gained - self.check - held_up)
+
+    def span(self) -> tuple[Array, Array]:
+        """The intervals worth searching in each bulk: from its fastest record to its slowest."""
+        first, last = np.ones((2, self.member.size))
+        for group in self.items.groups:
+            first[group.rows], last[group.rows] = time_range(group.decay, group.rows.size)
+        low, high = np.full(self.check.size, np.inf), np.zeros(self.check.size)
+        np.minimum.at(low, self.member, first)
+        np.maximum.at(high, self.member, last)
+        return low, high
+
+    def _each(self, function: Callable[[Decay, Array], Array], u: Array, weight: Array) -> Array:
+        values, times = np.empty_like(weight), u[self.member]
+        for group in self.items.groups:
+            values[group.rows] = function(group.decay, times[group.rows])
+        return self.sums(weight * values)
+
+
+@dataclass(frozen=True, slots=True)
+class BulkOptimum:
+    """The best interval of each bulk (infinite where futile) and its excess over never refreshing.
+
+    ``factor`` is what all benefits of the bulk must be multiplied by for refreshing to begin to pay.
+    """
+
+    interval: Array
+    excess: Array
+    factor: Array
+
+
+def bulk_members(labels: Iterable[Hashable]) -> Members:
+    """The number of each record's bulk, from 0; a record labelled None or "" is a bulk of its own.
+
+    >>> bulk_members(["a", "", "b", "a", ""])
+    array([0, 1, 2, 0, 3])
+    """
+    numbers: dict[Hashable, int] = {}
+    own = ((row,) if label is None or label == "" else label for row, label in enumerate(labels))
+    return np.fromiter((numbers.setdefault(label, len(numbers)) for label in own), dtype=np.intp)
+
+
+def bulks_of(items: Items, labels: Iterable[Hashable], cost_of_size: CostOfSize = "constant") -> Bulks:
+    """Items grouped by label; the records of a bulk must agree on the cost of its refresh."""
+    member = bulk_members(labels)
+    if member.size != items.rate.size:
+        raise InputError(f"lengths differ: rate {items.rate.size}, bulk {member.size}")
+    bulks = int(member.max(initial=-1)) + 1
+    cost = np.zeros(bulks)
+    cost[member] = items.cost
+    if (wrong := np.flatnonzero(cost[member] != items.cost)).size:
+        row = wrong[0]
+        raise InputError(
+            f"cost[{row}] is {items.cost[row]:g}, but {cost[member[row]]:g} elsewhere in its bulk: "
+            "one refresh of a bulk has one cost"
+        )
+    records = np.asarray(np.bincount(member, items.size, bulks), dtype=np.float64)
+    return Bulks(items, member, cost * size_factor(records, cost_of_size))
+
+
+def solve_bulks(bulks: Bulks) -> BulkOptimum:
+    """The best interval of each bulk.
+
+    >>> from afresh.money.items import items_of
+    >>> pages = items_of([0.1, 0.1, 0.5], 1.0, 1.0)
+    >>> solve_bulks(bulks_of(pages, ["a", "a", "b"])).interval.round(3)
+    array([3.554, 3.357])
+    """
+    if bulks.check.size == 0:
+        return BulkOptimum(*np.empty((3, 0)))
+    first, last = bulks.span()
+    gain = bulks.sums(bulks.items.terms.gain)
+    # a refresh must earn its cost: G·Z(u) > K, and Z(u) ≤ u
+    least = np.divide(bulks.check, gain, out=np.zeros_like(gain), where=gain > 0)
+    low = np.clip(least, first, last)
+    cells = scanned(bulks.excess, low, last)
+    if all(isinstance(group.decay, SLOPED) for group in bulks.items.groups):
+        interval = rising_root(bulks.slope, *cells)
+    else:
+        interval = _before_a_step(bulks, narrowed(bulks.excess, *cells))
+    excess = bulks.excess(interval)
+    interval = np.where((bulks.check == 0) & (interval <= first), 0.0, interval)
+    pays = excess > 0
+    factor = _break_even_factor(bulks, first, last)
+    return BulkOptimum(np.where(pays, interval, np.inf), np.where(pays, excess, 0.0), factor)
+
+
+def _before_a_step(bulks: Bulks, interval: Array) -> Array:
+    """The interval, or the moment before a step of z next to it where more is earned."""
+    best = bulks.excess(interval)
+    for group in bulks.items.groups:
+        for candidate in _steps_near(group.decay, interval):
+            value = bulks.excess(candidate)
+            interval, best = np.where(value > best, candidate, interval), np.maximum(best, value)
+    return interval
+
+
+def _steps_near(decay: Decay, u: Array) -> list[Array]:
+    """The moments before the steps of z on either side of u."""
+    if isinstance(decay, Geometric) and np.ptp(decay.step) == 0:
+        step = float(np.max(decay.step))
+        count = np.maximum(np.floor(u / step), 1.0)
+        return [just_before((count + more) * step) for more in (0, 1)]
+    if isinstance(decay, Empirical) and not decay.linear:
+        times = np.asarray(decay.times, dtype=np.float64)[1:]
+        place = np.searchsorted(times, u)
+        return [just_before(times[np.clip(place + more, 0, times.size - 1)]) for more in (-1, 0)]
+    return []
+
+
+def _break_even_factor(bulks: Bulks, first: Array, last: Array) -> Array:
+    """The least of (K + ΣU(1−z) − ΣS·Z)/(ΣnB·Z) over u, 0 if it is below that (Z short for ∫(z−z∞))."""
+    stale, benefit = bulks.items.terms.stale, bulks.items.benefit * bulks.items.size
+
+    def cheapness(u: Array) -> Array:
+        paid = bulks.check + bulks.updates(u) - bulks.earned(u, stale)
+        earned = bulks.earned(u, benefit)
+        # paid ≤ 0: the stale cost alone pays for the refreshes
+        return np.where(paid > 0, earned / np.where(paid > 0, paid, 1.0), np.inf)
+
+    if stale.any() or bulks.items.terms.update.any():
+        best = cheapness(narrowed(cheapness, *scanned(cheapness, first, last)))
+    else:
+        best = cheapness(last)
+    return np.where(best > 0, 1 / np.where(best > 0, best, 1.0), np.inf)

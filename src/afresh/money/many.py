@@ -1,0 +1,121 @@
+"""Best intervals of many items at once, each on its own or in bulks that share one interval."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.money.bulk import bulks_of, solve_bulks
+from afresh.money.futile import verdicts
+from afresh.money.items import Items, Options, items_of
+from afresh.money.net_income import income_at
+from afresh.money.solve import optimum_of
+from afresh.money.terms import Array, Terms
+from afresh.values.arrays import ArrayLike, Floats
+
+Codes: TypeAlias = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class Incomes:
+    """What refreshing each item at its best interval earns.
+
+    ``interval`` infinite where futile; ``frequency`` refreshes per time; ``freshness`` the share of
+    time the copy is right; ``net_income`` per time of all the item's records, where futile that of
+    never refreshing; ``break_even`` the benefit per record above which refreshing pays (0: the stale
+    cost alone pays for it); ``verdict`` a code of ``afresh.money.futile.Verdict``.
+
+    Items in a bulk share its interval and verdict. Its cost is split by size, so that their incomes add
+    up to the bulk's, and their break-even benefits are their own times one factor for all of the bulk.
+    """
+
+    interval: Floats
+    frequency: Floats
+    freshness: Floats
+    net_income: Floats
+    break_even: Floats
+    futile: npt.NDArray[np.bool_]
+    verdict: Codes
+
+
+def best_intervals(
+    rate: ArrayLike,
+    benefit: ArrayLike,
+    cost: ArrayLike,
+    *,
+    bulk: Iterable[Hashable] | None = None,
+    **options: Unpack[Options],
+) -> Incomes:
+    """The interval of the highest net income for each item; ``bulk`` labels those refreshed together.
+
+    Example 4 of the paper: addresses of people aged 25, 30, 40 and 50.
+
+    >>> ages = best_intervals([0.457, 0.316, 0.163, 0.098], benefit=1.0, cost=1.0)
+    >>> ages.interval.round(2), ages.net_income.round(2)
+    (array([3.38, 3.61, 4.42, 5.36]), array([0.21, 0.32, 0.49, 0.59]))
+    """
+    items = items_of(rate, benefit, cost, **options)
+    if bulk is None:
+        return solve_items(items)
+    return _solve_in_bulks(items, bulk, options)
+
+
+def solve_items(items: Items) -> Incomes:
+    """The best interval of each item on its own."""
+    columns = np.empty((5, items.rate.size))  # interval, excess, freshness, threshold, never
+    for group in items.groups:
+        terms = items.terms.take(group.rows)
+        best = optimum_of(group.decay, terms)
+        never = terms.gain * group.decay.plateau() - terms.stale
+        columns[:, group.rows] = best.interval, best.excess, best.freshness, best.threshold, never
+    interval, excess, freshness, threshold, never = columns
+    break_even = np.maximum((threshold - items.terms.stale) / items.size, 0.0)
+    verdict = verdicts(excess > 0, items.terms.gain, threshold)
+    return _incomes(items, interval, freshness, never + excess, break_even, verdict)
+
+
+def _solve_in_bulks(items: Items, labels: Iterable[Hashable], options: Options) -> Incomes:
+    bulks = bulks_of(items, labels, options.get("cost_of_size", "constant"))
+    best, member = solve_bulks(bulks), bulks.member
+    interval = best.interval[member]
+    share = items.size / bulks.sums(items.size)[member]
+    terms = items.terms
+    own = items.with_terms(Terms(terms.gain, terms.stale, share * bulks.check[member], terms.update))
+    plateau, freshness = _freshness(items, interval)
+    factor = best.factor[member]
+    worthless = np.where(np.isinf(factor), np.inf, 0.0)
+    break_even = np.where(items.benefit > 0, items.benefit * factor, worthless)
+    gain = bulks.sums(terms.gain)
+    threshold = np.where(bulks.sums(1 - plateau) > 0, gain, np.inf)
+    verdict = verdicts(best.excess > 0, gain, threshold)[member]
+    return _incomes(items, interval, freshness, income_at(own, interval), break_even, verdict)
+
+
+def _freshness(items: Items, interval: Array) -> tuple[Array, Array]:
+    """z∞ and F(u) of each item."""
+    plateau, freshness = np.empty((2, interval.size))
+    inside = (interval > 0) & (interval < np.inf)
+    time = np.where(inside, interval, 1.0)
+    for group in items.groups:
+        plateau[group.rows] = group.decay.plateau()
+        freshness[group.rows] = group.decay.integral(time[group.rows]) / time[group.rows]
+    return plateau, np.where(inside, freshness, np.where(interval > 0, plateau, 1.0))
+
+
+def _incomes(
+    items: Items, interval: Array, freshness: Array, income: Array, break_even: Array, verdict: Codes
+) -> Incomes:
+    frequency = np.divide(1.0, interval, out=np.full_like(interval, np.inf), where=interval > 0)
+    return Incomes(
+        interval=items.back(interval),
+        frequency=items.back(frequency),
+        freshness=items.back(freshness),
+        net_income=items.back(income),
+        break_even=items.back(break_even),
+        futile=np.isinf(interval).reshape(items.shape),
+        verdict=verdict.reshape(items.shape),
+    )
