@@ -2,7 +2,7 @@
 
 Lilliefors' statistic is the largest distance D between the distribution of the gaps and the exponential with
 their own mean; its p value uses Stephens' form D* = (D − 0.2/n)(√n + 0.26 + 0.5/√n), whose distribution
-hardly depends on n. Dispersion is variance/mean² of the gaps: 1 for Poisson, more for bursts, less for regular
+hardly depends on n. Dispersion is variance/mean² of the gaps: 1 for Poisson, more for bursts, less for steady
 changes. Cho & Garcia-Molina 2000, §6.2 and Fig. 11 look at the histogram of gaps on a logarithmic axis.
 
 Seen through polls, gaps are whole poll intervals: judge only items that change much less often than that.
