@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from afresh.values.arrays import Floats
 
 
@@ -35,7 +38,7 @@ class Income:
 
     ``interval`` is infinite and ``net_income`` that of never refreshing where ``futile``; ``reason``
     says in words why, or what makes it worth while. ``break_even`` is the benefit per time at which
-    refreshing starts to pay.
+    refreshing starts to pay, ``break_even_ratio`` that benefit as a multiple of the cost.
     """
 
     interval: float
@@ -43,4 +46,34 @@ class Income:
     futile: bool
     freshness: float
     break_even: float
+    break_even_ratio: float
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RateEstimate:
+    """How often one item changes, as far as its polls tell: what ``afresh.estimate`` returns.
+
+    ``rate`` per unit of the times given; ``low`` and ``high`` hold it with the probability asked for
+    (``high`` is infinite where every poll found a change and the method knows no prior).
+    ``polls`` counts the intervals (the first look only starts the clock), ``changes`` those that held one.
+    """
+
+    rate: float
+    low: float
+    high: float
+    polls: int
+    changes: int
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class RateEstimates:
+    """The same for many items: arrays with a row per item."""
+
+    rate: Floats
+    low: Floats
+    high: Floats
+    polls: npt.NDArray[np.int64]
+    changes: npt.NDArray[np.int64]
+    method: str

@@ -1,0 +1,77 @@
+"""A prior of no particular form: probabilities of the grid's rates, by EM over the items.
+
+Each step is followed by a little smoothing (EMS, Silverman et al. 1990) towards the fitted Gamma that EM
+starts from, and there are few steps: the unsmoothed maximum puts all mass on a few points. Where the polls
+cannot tell rates apart, the Gamma's proportions remain. Groups borrow from the whole as in ``prior``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from afresh.rates.likelihood import scaled
+from afresh.rates.observations import Float64s, Ints
+from afresh.rates.prior import BORROWED, BORROWED_BY_ALL, ITEMS_ENOUGH
+from afresh.rates.segments import whole_groups
+
+STEPS = 8  # measured best of 2 … 100: stopping early regularises
+SMOOTHING = 0.1  # share of a cell that may move to either neighbour
+
+
+def fit_grid(table: Float64s, start: Float64s) -> Float64s:
+    """Weights of the grid's rates learned from all rows of a table of log-likelihoods.
+
+    ``start`` holds the weights to start from: those of a fitted Gamma.
+
+    >>> table = np.log([[0.9, 0.1, 1e-9], [0.8, 0.2, 1e-9], [0.9, 0.1, 1e-9]])
+    >>> weights = fit_grid(table, np.array([0.3, 0.4, 0.3]))
+    >>> int(weights.argmax()), float(weights.sum().round(12))
+    (0, 1.0)
+    """
+    if len(table) == 0:
+        return start
+    likelihood = scaled(table[:: -(-len(table) // ITEMS_ENOUGH)])
+    weights = _ems(likelihood, np.zeros(1, dtype=np.int64), start[None], BORROWED_BY_ALL)
+    return np.asarray(weights[0])
+
+
+def fit_grid_groups(table: Float64s, groups: Ints, number: int, start: Float64s) -> Float64s:
+    """The same for each of ``number`` groups, a row of weights each; small groups lean on the whole.
+
+    >>> table = np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])
+    >>> weights = fit_grid_groups(table, np.array([0, 0, 1]), 3, np.array([0.5, 0.5]))
+    >>> bool(weights[0, 0] > weights[2, 0] > weights[1, 0])        # group 2 has no items: it is the whole
+    True
+    """
+    everyone = fit_grid(table, start)[None]
+    weights = np.repeat(everyone, number, axis=0)
+    order = np.argsort(groups, kind="stable")
+    present, starts = np.unique(groups[order], return_index=True)
+    for begin, end in whole_groups(starts, groups.size):
+        rows = order[starts[begin] : starts[end] if end < starts.size else groups.size]
+        local = starts[begin:end] - starts[begin]
+        weights[present[begin:end]] = _ems(scaled(table[rows]), local, everyone, BORROWED)
+    return weights
+
+
+def _ems(likelihood: Float64s, starts: Ints, parent: Float64s, borrowed: float) -> Float64s:
+    """EMS for the weights of each run of rows (from ``starts``), with ``borrowed`` rows of the parent."""
+    lengths = np.diff(np.append(starts, len(likelihood)))
+    weights = np.repeat(parent, starts.size, axis=0)
+    for _ in range(STEPS):
+        # w_g·Σ_i L_ig / Σ_h L_ih w_h: the posterior, summed over the items of the run.
+        total = np.einsum("ig,ig->i", likelihood, np.repeat(weights, lengths, axis=0))
+        pull = np.add.reduceat(likelihood / np.maximum(total, np.finfo(float).tiny)[:, None], starts, axis=0)
+        mass = weights * pull + borrowed * parent
+        weights = _smooth(mass / mass.sum(axis=1, keepdims=True), parent)
+    return weights
+
+
+def _smooth(weights: Float64s, parent: Float64s) -> Float64s:
+    """One Metropolis step between neighbours: spreads peaks, keeps the mass, leaves the parent as it is."""
+    up = SMOOTHING * weights[:, :-1] * np.minimum(1.0, parent[:, 1:] / parent[:, :-1])
+    down = SMOOTHING * weights[:, 1:] * np.minimum(1.0, parent[:, :-1] / parent[:, 1:])
+    moved = weights.copy()
+    moved[:, :-1] += down - up
+    moved[:, 1:] += up - down
+    return moved

@@ -1,0 +1,119 @@
+"""The log-likelihood of every item's polls on a common grid of rates: all that priors and posteriors need.
+
+An unchanged poll adds −λt, k counted events k·ln λ − λt, a credible stamp ln λ − λx, and a change of which
+only the bit is known ln(1−e^{−λt}). The grid has a fixed number of points per octave, so that the last one
+comes by doubling, 1−e^{−2λt} = (1−e^{−λt})·(2−(1−e^{−λt})): no exponential per point, nothing cancels.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from afresh.rates.counts import evidence_of_counts
+from afresh.rates.gamma_filter import Evidence
+from afresh.rates.last_modified import evidence_of_stamps
+from afresh.rates.log_family import log_ratio
+from afresh.rates.observations import Float64s, Polls
+from afresh.rates.segments import Segments
+
+MOST_POINTS = 48
+LOWEST, HIGHEST = 0.02, 8.0
+CHUNK = 1 << 14  # polls at a time: the doubling stays in the cache
+
+
+def rate_grid(polls: Polls) -> Float64s:
+    """Log-spaced rates that span what the polls can tell apart, 3, 2 or 1 to the octave, at most 48.
+
+    From a fiftieth of a change in the longest history (below, an item might as well be static) to eight times
+    the highest single estimate.
+
+    >>> from afresh.rates.observations import polls_of
+    >>> grid = rate_grid(polls_of([1.0] * 10, [True] * 10, item=[0] * 10))
+    >>> len(grid), (grid[3] / grid[0]).round(12).item(), grid[0].item()
+    (43, 2.0, 0.002)
+    """
+    if polls.size == 0:
+        return _spaced(2.0**-8, 2.0**4)
+    highest = float(_single_estimates(polls).max())
+    low = LOWEST / float(polls.time_per_item().max())
+    high = HIGHEST * (highest if highest > 0 else 1.0 / float(polls.elapsed.mean()))
+    return _spaced(min(low, high / 2.0**8), high)
+
+
+def _single_estimates(polls: Polls) -> Float64s:
+    """A rough rate of every item from its own polls: by bits, or by exact events where that is more."""
+    evidence = all_evidence(polls)
+    events = np.bincount(polls.item, evidence.events, minlength=polls.items)
+    exposure = np.bincount(polls.item, evidence.exposure, minlength=polls.items)
+    found = np.bincount(polls.item[polls.changed], minlength=polls.items)
+    number = np.maximum(polls.polls_per_item(), 1)
+    interval = np.where(found > 0, polls.time_per_item(), np.inf) / number
+    # A sixteenth of an interval keeps events without exposure (modified just before the poll) finite.
+    return np.maximum(log_ratio(found, number, 0.5) / interval, events / (exposure + interval / 16.0))
+
+
+def points_per_octave(rates: Float64s) -> int:
+    """How many points of the grid lie in an octave."""
+    return round(1.0 / math.log2(float(rates[1] / rates[0])))
+
+
+def _spaced(low: float, high: float) -> Float64s:
+    octaves = math.ceil(math.log2(high / low))
+    per_octave = next((k for k in (3, 2) if octaves * k < MOST_POINTS), 1)
+    exponents = np.arange(octaves * per_octave + 1)[-MOST_POINTS:] / per_octave
+    return low * np.exp2(exponents)
+
+
+def all_evidence(polls: Polls) -> Evidence:
+    """The best each poll offers: a count, else a credible stamp, else the bit."""
+    stamped = evidence_of_stamps(polls)
+    if polls.count is None:
+        return stamped
+    counted = evidence_of_counts(polls)
+    known = ~np.isnan(polls.count)
+    return Evidence(
+        np.where(known, counted.events, stamped.events),
+        np.where(known, counted.exposure, stamped.exposure),
+        np.where(known, counted.bit, stamped.bit),
+    )
+
+
+def log_likelihood(polls: Polls, rates: Float64s) -> Float64s:
+    """ln P(polls | λ) up to a constant, a row per item and a column per rate of the grid.
+
+    >>> from afresh.rates.observations import polls_of
+    >>> polls = polls_of([1.0, 2.0], [True, False], item=[0, 0])
+    >>> table = log_likelihood(polls, np.array([0.5, 1.0, 2.0]))
+    >>> bool(np.allclose(table[0], np.log(1 - np.exp([-0.5, -1, -2])) - 2 * np.array([0.5, 1, 2])))
+    True
+    """
+    evidence = all_evidence(polls)
+    exposure = np.bincount(polls.item, evidence.exposure, minlength=polls.items)
+    table = -exposure[:, None] * rates
+    if np.any(evidence.events):
+        events = np.bincount(polls.item, evidence.events, minlength=polls.items)
+        table += events[:, None] * np.log(rates)
+    item, elapsed = polls.item[evidence.bit], polls.elapsed[evidence.bit]
+    for begin in range(0, item.size, CHUNK):
+        runs, rows = Segments.of(item[begin : begin + CHUNK], elapsed[begin : begin + CHUNK])
+        table[rows] += _bits(runs, rates).T
+    return table
+
+
+def _bits(runs: Segments, rates: Float64s) -> Float64s:
+    """Σ ln(1−e^{−λt}) of each run, a row per rate."""
+    per_octave = points_per_octave(rates)
+    sums = np.empty((rates.size, runs.starts.size))
+    for first in range(min(per_octave, rates.size)):
+        found = -np.expm1(-rates[first] * runs.values)
+        for point in range(first, rates.size, per_octave):
+            sums[point] = runs.sums(np.log(found))
+            found *= 2.0 - found
+    return sums
+
+
+def scaled(table: Float64s) -> Float64s:
+    """Likelihoods scaled to a maximum of 1 per row."""
+    return np.asarray(np.exp(table - table.max(axis=1, keepdims=True)))

@@ -1,0 +1,276 @@
+"""What a poll may tell, as checked arrays over many items.
+
+One poll of one item is a look that ends an interval of length ``elapsed`` since the look before:
+
+- always one bit: is the copy different (``changed``);
+- perhaps how long ago the source says it was last modified (``since``), where that is credible;
+- perhaps how many changes there were (``count``): a counter, a log, a feed.
+
+A look that failed (unreachable) tells nothing: it is left out, and the next interval starts at the last
+look that succeeded, because the copy is still of that time. The first look only starts the clock.
+
+Servers lie about Last-Modified. A stamp is a lie if it lies in the future, is the moment of the poll
+("always now"), claims no modification though the content changed ("older than the copy"), or claims one
+though it did not. A lie is not used; an item with more than one lie in ten stamps is not believed at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.values.arrays import ArrayLike, as_floats
+from afresh.values.errors import InputError
+
+Float64s: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+LIES_TOLERATED = 0.1  # share of an item's stamps
+NOW = 1e-4  # a stamp within this share of the interval before the poll says "now", not when
+
+
+@dataclass(frozen=True, slots=True)
+class Polls:
+    """Polls of ``items`` items as flat arrays, sorted by item and, within an item, by time.
+
+    ``item``     row of the item, 0 … items−1, never falling.
+    ``elapsed``  time since the previous look at the item, > 0.
+    ``changed``  whether the copy had become different.
+    ``since``    time from the last modification to the poll, NaN where not (credibly) known; else None.
+    ``count``    changes in the interval, NaN where not known; else None.
+    ``end``      time of the poll; None where nobody asks for the clock (only seasons do).
+
+    >>> p = Polls(np.array([0, 0, 1]), np.array([1.0, 2.0, 5.0]), np.array([True, False, True]), items=3)
+    >>> p.polls_per_item().tolist(), p.changes_per_item().tolist(), p.time_per_item().tolist()
+    ([2, 1, 0], [1, 1, 0], [3.0, 5.0, 0.0])
+    """
+
+    item: Ints
+    elapsed: Float64s
+    changed: Bools
+    items: int
+    since: Float64s | None = None
+    count: Float64s | None = None
+    end: Float64s | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("elapsed", "changed", "since", "count", "end"):
+            column = getattr(self, name)
+            if column is not None and column.shape != self.item.shape:
+                raise InputError(f"{name} has {column.size} values for {self.item.size} polls")
+        if self.item.size == 0:
+            return
+        if self.item[0] < 0 or self.item[-1] >= self.items or np.any(self.item[1:] < self.item[:-1]):
+            raise InputError(f"item must be sorted rows from 0 to {self.items - 1}")
+        if not (self.elapsed.min() > 0 and self.elapsed.max() < np.inf):
+            _refuse(
+                "elapsed", self.elapsed, ~((self.elapsed > 0) & (self.elapsed < np.inf)), "a time above 0"
+            )
+        _check_since(self)
+        _check_count(self)
+
+    @property
+    def size(self) -> int:
+        """How many polls there are, over all items."""
+        return int(self.item.size)
+
+    def polls_per_item(self) -> Ints:
+        """n of every item."""
+        return np.bincount(self.item, minlength=self.items)
+
+    def changes_per_item(self) -> Ints:
+        """X of every item: polls that found a change (or, where counted, the changes)."""
+        if self.count is None:
+            return np.bincount(self.item[self.changed], minlength=self.items)
+        counted = np.where(np.isnan(self.count), self.changed, self.count)
+        return np.bincount(self.item, counted, minlength=self.items).astype(np.int64)
+
+    def time_per_item(self) -> Float64s:
+        """Σt of every item."""
+        return np.asarray(np.bincount(self.item, self.elapsed, minlength=self.items), dtype=np.float64)
+
+    def of_items(self, chosen: Bools) -> Polls:
+        """The polls of the chosen items alone, renumbered from 0."""
+        rows = np.cumsum(chosen) - 1
+        keep = chosen[self.item]
+        return Polls(
+            rows[self.item[keep]],
+            self.elapsed[keep],
+            self.changed[keep],
+            int(np.count_nonzero(chosen)),
+            *(None if c is None else c[keep] for c in (self.since, self.count, self.end)),
+        )
+
+
+def polls_of(
+    elapsed: ArrayLike,
+    changed: ArrayLike,
+    *,
+    item: ArrayLike | None = None,
+    items: int | None = None,
+    since: ArrayLike | None = None,
+    count: ArrayLike | None = None,
+) -> Polls:
+    """Polls from intervals: one poll of each item in turn, or of the rows in ``item`` (sorted).
+
+    >>> polls_of(2.0, True).size
+    1
+    """
+    time = np.atleast_1d(np.asarray(as_floats("elapsed", elapsed), dtype=np.float64))
+    rows = np.arange(time.size) if item is None else np.atleast_1d(np.asarray(item, dtype=np.int64))
+    total = items if items is not None else int(rows.max(initial=-1)) + 1
+    bits = np.atleast_1d(np.asarray(changed, dtype=bool))
+    return Polls(rows, time, bits, total, _optional("since", since), _optional("count", count))
+
+
+def polls_from_times(
+    item: ArrayLike,
+    times: ArrayLike,
+    changed: ArrayLike,
+    *,
+    items: int | None = None,
+    modified: ArrayLike | None = None,
+    count: ArrayLike | None = None,
+    reached: ArrayLike | None = None,
+    now: float | None = None,
+) -> Polls:
+    """Polls from the times of looks, in any order: sorted, looks at one instant merged, first looks dropped.
+
+    ``modified`` the source's own modification times and ``count`` the changes since the last look (NaN where
+    unknown); ``reached`` false where the look failed. A look after ``now`` is refused.
+
+    >>> polls_from_times([0, 0, 0], [10.0, 0.0, 4.0], [True, False, False]).elapsed.tolist()
+    [4.0, 6.0]
+    """
+    columns = _Looks.checked(item, times, changed, modified, count, now)
+    if reached is not None:
+        columns = columns.take(np.asarray(reached, dtype=bool))
+    columns = columns.ordered().merged()
+    total = items if items is not None else int(columns.item.max(initial=-1)) + 1
+    later = columns.item[1:] == columns.item[:-1]
+    elapsed = np.diff(columns.time)[later]
+    ends = columns.take(np.concatenate(([False], later))) if columns.item.size else columns
+    counted = ends.count
+    bits = ends.changed if counted is None else np.where(np.isnan(counted), ends.changed, counted > 0)
+    since = None
+    if ends.modified is not None:
+        since = credible_since(ends.item, ends.time, elapsed, bits, ends.modified, total)
+    return Polls(ends.item, elapsed, bits, total, since, counted, ends.time)
+
+
+def credible_since(
+    item: Ints, end: Float64s, elapsed: Float64s, changed: Bools, modified: Float64s, items: int
+) -> Float64s:
+    """Time since the last modification where the stamp can be believed, NaN elsewhere.
+
+    >>> row = np.zeros(2, dtype=np.int64)
+    >>> credible_since(row, np.array([5.0, 9.0]), np.array([5.0, 4.0]), np.array([True, True]),
+    ...                np.array([3.0, 9.5]), 1).tolist()       # one stamp of two is in the future
+    [nan, nan]
+    """
+    age = end - modified
+    known = ~np.isnan(modified)
+    with np.errstate(invalid="ignore"):
+        newer = age < elapsed
+        lie = known & ((age <= NOW * elapsed) | (newer != changed))
+    lies = np.bincount(item[lie], minlength=items)
+    liar = lies > LIES_TOLERATED * np.bincount(item[known], minlength=items)
+    return np.where(known & ~lie & ~liar[item], age, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class _Looks:
+    """Looks as they were recorded, before they become intervals."""
+
+    item: Ints
+    time: Float64s
+    changed: Bools
+    modified: Float64s | None
+    count: Float64s | None
+
+    @classmethod
+    def checked(
+        cls,
+        item: ArrayLike,
+        times: ArrayLike,
+        changed: ArrayLike,
+        modified: ArrayLike | None,
+        count: ArrayLike | None,
+        now: float | None,
+    ) -> _Looks:
+        rows = np.asarray(item, dtype=np.int64)
+        time = np.asarray(as_floats("times", times), dtype=np.float64)
+        looks = cls(
+            rows,
+            time,
+            np.asarray(changed, dtype=bool),
+            _optional("modified", modified),
+            _optional("count", count),
+        )
+        for name in ("time", "changed", "modified", "count"):
+            column = getattr(looks, name)
+            if column is not None and column.shape != rows.shape:
+                raise InputError(f"{name} has {column.size} values for {rows.size} polls")
+        if not np.all(np.isfinite(time)):
+            _refuse("times", time, ~np.isfinite(time), "a finite time")
+        if now is not None and np.any(time > now):
+            _refuse("times", time, time > now, f"no later than now ({now})")
+        if looks.count is not None:
+            _refuse_if("count", looks.count, looks.count < 0, "a number of changes, 0 or more")
+        return looks
+
+    def take(self, which: Bools | Ints) -> _Looks:
+        optional = (None if c is None else c[which] for c in (self.modified, self.count))
+        return _Looks(self.item[which], self.time[which], self.changed[which], *optional)
+
+    def ordered(self) -> _Looks:
+        same = self.item[1:] == self.item[:-1]
+        in_order = (self.item[1:] > self.item[:-1]) | (same & (self.time[1:] >= self.time[:-1]))
+        return self if bool(np.all(in_order)) else self.take(np.lexsort((self.time, self.item)))
+
+    def merged(self) -> _Looks:
+        """Looks at one instant are one look: changed if any says so, counts added."""
+        first = np.ones(self.item.size, dtype=bool)
+        first[1:] = (self.item[1:] != self.item[:-1]) | (self.time[1:] != self.time[:-1])
+        if bool(np.all(first)):
+            return self
+        starts = np.flatnonzero(first)
+        return _Looks(
+            self.item[starts],
+            self.time[starts],
+            np.logical_or.reduceat(self.changed, starts),
+            None if self.modified is None else np.fmax.reduceat(self.modified, starts),
+            None if self.count is None else np.add.reduceat(self.count, starts),
+        )
+
+
+def _check_since(polls: Polls) -> None:
+    if polls.since is not None:
+        with np.errstate(invalid="ignore"):
+            bad = (polls.since < 0) | (polls.changed & (polls.since > polls.elapsed))
+        _refuse_if("since", polls.since, bad, "within the interval in which the change was found")
+
+
+def _check_count(polls: Polls) -> None:
+    if polls.count is not None:
+        known = ~np.isnan(polls.count)
+        bad = known & ((polls.count < 0) | ((polls.count > 0) != polls.changed) | np.isinf(polls.count))
+        _refuse_if("count", polls.count, bad, "above 0 where changed and 0 elsewhere")
+
+
+def _optional(name: str, given: ArrayLike | None) -> Float64s | None:
+    return None if given is None else np.atleast_1d(np.asarray(as_floats(name, given), dtype=np.float64))
+
+
+def _refuse_if(name: str, column: Float64s, bad: Bools, wanted: str) -> None:
+    if np.any(bad):
+        _refuse(name, column, bad, wanted)
+
+
+def _refuse(name: str, column: Float64s, bad: Bools, wanted: str) -> None:
+    row = int(np.argmax(bad))
+    raise InputError(f"{name}[{row}] is {column[row]}: must be {wanted}")

@@ -1,0 +1,149 @@
+"""The Gamma prior learned from the items themselves (empirical Bayes), per group.
+
+Of a lattice of shapes and means the (a, b) that maximises Σ_i ln ∫Gamma(λ; a, b) L_i(λ) dλ, the integral
+by the Gamma's mass in the cells of the rate grid; then a parabola through the neighbours.
+
+Hierarchy: a group borrows from the whole what ``BORROWED`` more items of known rate would tell; the whole
+borrows ``BORROWED_BY_ALL`` from the weak prior. A group of one is the whole, a group of hundreds is itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from afresh.rates.gamma_prior import GammaPrior, cell_masses, weak_prior
+from afresh.rates.likelihood import log_likelihood, rate_grid, scaled
+from afresh.rates.observations import Bools, Float64s, Ints, Polls
+from afresh.rates.segments import whole_groups
+
+BORROWED = 10.0
+BORROWED_BY_ALL = 2.0
+SHAPES = np.geomspace(0.05, 51.2, 21)  # two to the octave
+ITEMS_ENOUGH = 20_000  # items that settle a prior: more are sampled, evenly
+LEAST_PER_GROUP = 8
+REFIT_GROWTH = 1.25
+
+
+def refit_due(polls_at_fit: int, polls_now: int) -> bool:
+    """Whether the evidence has grown enough (by a quarter) to fit the prior again: O(log) refits in all.
+
+    >>> refit_due(100, 120), refit_due(100, 125), refit_due(0, 1)
+    (False, True, True)
+    """
+    return polls_now >= max(1.0, REFIT_GROWTH * polls_at_fit)
+
+
+def fit_gamma(polls: Polls, groups: Ints | None = None, *, max_shape: float = np.inf) -> GammaPrior:
+    """The Gamma prior of every item's group (of all items without ``groups``: one row).
+
+    ``max_shape`` caps a: with a ≤ 1 the value of looking again grows without bound, so that no item is
+    given up for ever; policies that rank by that value ask for 1.
+
+    >>> from afresh.rates.observations import polls_of
+    >>> rng = np.random.default_rng(1)
+    >>> item = np.repeat(np.arange(4000), 10)
+    >>> rates = rng.gamma(2.0, 0.25, 4000)[item]
+    >>> prior = fit_gamma(polls_of(np.ones(40000), rng.random(40000) < -np.expm1(-rates), item=item))
+    >>> abs(prior.mean()[0] - 0.5) < 0.03, abs(prior.shape[0] - 2.0) < 0.3
+    (np.True_, np.True_)
+    """
+    sample = _sampled(polls, groups)
+    part = polls if sample is None else polls.of_items(sample)
+    rates = rate_grid(polls)
+    table = log_likelihood(part, rates)
+    everyone = fit_gamma_table(table, rates, weak_prior(polls), max_shape=max_shape)
+    if groups is None:
+        return everyone
+    of_part = groups if sample is None else groups[sample]
+    by_group = _fit_groups(table, rates, of_part, int(groups.max(initial=0)) + 1, everyone, max_shape)
+    return GammaPrior(by_group.shape[groups], by_group.rate[groups])
+
+
+def fit_gamma_table(
+    table: Float64s, rates: Float64s, parent: GammaPrior, *, max_shape: float = np.inf
+) -> GammaPrior:
+    """One Gamma prior for all rows of a table of log-likelihoods, borrowing a little from ``parent``."""
+    lattice = _Lattice.of(rates, max_shape)
+    return lattice.best((lattice.scores(table).sum(0) + BORROWED_BY_ALL * lattice.borrowed(parent))[None])
+
+
+@dataclass(frozen=True, slots=True)
+class _Lattice:
+    """Candidate Gamma priors: every shape with every mean on the grid, and their cell masses."""
+
+    shapes: Float64s
+    means: Float64s
+    rates: Float64s
+    masses: Float64s
+
+    @classmethod
+    def of(cls, rates: Float64s, max_shape: float) -> _Lattice:
+        shapes = SHAPES if max_shape >= SHAPES[-1] else np.geomspace(SHAPES[0], max_shape, SHAPES.size)
+        a, m = (grid.ravel() for grid in np.meshgrid(shapes, rates, indexing="ij"))
+        return cls(shapes, rates, rates, cell_masses(GammaPrior(a, a / m), rates))
+
+    def scores(self, table: Float64s) -> Float64s:
+        """ln ∫ Gamma·L of every row under every candidate."""
+        return np.log(np.maximum(scaled(table) @ self.masses.T, np.finfo(float).tiny))
+
+    def borrowed(self, parent: GammaPrior) -> Float64s:
+        """E[ln Gamma(λ; candidate)] for λ from ``parent``: what one more item of known rate adds."""
+        from scipy.special import gammaln, psi
+
+        a, m = (grid.ravel() for grid in np.meshgrid(self.shapes, self.means, indexing="ij"))
+        log_rate = float(psi(parent.shape[0]) - np.log(parent.rate[0]))
+        b = a / m
+        return np.asarray(a * np.log(b) - gammaln(a) + (a - 1.0) * log_rate - b * parent.mean()[0])
+
+    def best(self, scores: Float64s) -> GammaPrior:
+        """The best candidate of each row of scores, moved to the top of the parabola around it."""
+        rows = np.arange(len(scores))
+        surface = scores.reshape(-1, self.shapes.size, self.means.size)
+        i, j = np.divmod(scores.argmax(1), self.means.size)
+        di = _peak(surface[rows, :, j], i)
+        dj = _peak(surface[rows, i, :], j)
+        shape = np.exp(np.log(self.shapes[i]) + di * np.log(self.shapes[1] / self.shapes[0]))
+        mean = np.exp(np.log(self.means[j]) + dj * np.log(self.means[1] / self.means[0]))
+        return GammaPrior(shape, shape / mean)
+
+
+def _peak(lines: Float64s, at: Ints) -> Float64s:
+    """Offset, in steps from −½ to ½, of the top of the parabola through the maximum and its neighbours."""
+    rows, last = np.arange(len(lines)), lines.shape[1] - 1
+    middle = lines[rows, at]
+    left = middle - lines[rows, np.maximum(at - 1, 0)]
+    right = middle - lines[rows, np.minimum(at + 1, last)]
+    inner = (at > 0) & (at < last) & (left + right > 0)
+    return np.where(inner, 0.5 * (left - right) / np.where(inner, left + right, 1.0), 0.0)
+
+
+def _fit_groups(
+    table: Float64s, rates: Float64s, groups: Ints, number: int, parent: GammaPrior, max_shape: float
+) -> GammaPrior:
+    lattice = _Lattice.of(rates, max_shape)
+    lent = BORROWED * lattice.borrowed(parent)
+    shape, rate = np.repeat(parent.shape, number), np.repeat(parent.rate, number)
+    order = np.argsort(groups, kind="stable")
+    present, starts = np.unique(groups[order], return_index=True)
+    for begin, end in whole_groups(starts, groups.size):
+        rows = order[starts[begin] : starts[end] if end < starts.size else groups.size]
+        scores = np.add.reduceat(lattice.scores(table[rows]), starts[begin:end] - starts[begin], axis=0)
+        fitted = lattice.best(scores + lent)
+        shape[present[begin:end]], rate[present[begin:end]] = fitted.shape, fitted.rate
+    return GammaPrior(shape, rate)
+
+
+def _sampled(polls: Polls, groups: Ints | None) -> Bools | None:
+    """Every k-th item of each group, so that about ``ITEMS_ENOUGH`` remain; None where all do."""
+    if polls.items <= ITEMS_ENOUGH:
+        return None
+    of_group = np.zeros(polls.items, dtype=np.int64) if groups is None else groups
+    sizes = np.bincount(of_group)
+    most = max(LEAST_PER_GROUP, ITEMS_ENOUGH // max(1, int(np.count_nonzero(sizes))))
+    order = np.argsort(of_group, kind="stable")
+    rank = np.empty(polls.items, dtype=np.int64)
+    rank[order] = np.arange(polls.items) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    every = np.maximum(-(-sizes // most), 1)
+    return np.asarray(rank % every[of_group] == 0)

@@ -1,0 +1,95 @@
+"""Sums over the polls of each item, and one root per item, for all items at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from afresh.rates.observations import Bools, Float64s, Ints
+
+TOLERANCE = 1e-13  # of ln λ
+GROUPED = 4096
+MOST_STEPS = 200  # bisection of the widest bracket of doubles needs fewer
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Values in consecutive, non-empty runs, one run per item; run k begins at ``starts[k]``."""
+
+    values: Float64s
+    starts: Ints
+
+    @classmethod
+    def of(cls, item: Ints, values: Float64s) -> tuple[Segments, Ints]:
+        """Runs of equal ``item`` (sorted), and the item of every run."""
+        first = np.ones(item.size, dtype=bool)
+        first[1:] = item[1:] != item[:-1]
+        starts = np.flatnonzero(first)
+        return cls(values, starts), item[starts]
+
+    def lengths(self) -> Ints:
+        """How many values each run has."""
+        return np.diff(np.append(self.starts, self.values.size))
+
+    def spread(self, per_run: Float64s) -> Float64s:
+        """One number per run, repeated for its values."""
+        return np.repeat(per_run, self.lengths())
+
+    def sums(self, values: Float64s) -> Float64s:
+        """Σ of each run."""
+        return np.add.reduceat(values, self.starts)
+
+    def range(self) -> tuple[Float64s, Float64s]:
+        """Least and greatest value of each run."""
+        return np.minimum.reduceat(self.values, self.starts), np.maximum.reduceat(self.values, self.starts)
+
+    def of_runs(self, chosen: Bools) -> Segments:
+        """The chosen runs alone."""
+        lengths = self.lengths()
+        starts = np.concatenate(([0], np.cumsum(lengths[chosen])[:-1])).astype(np.int64)
+        return Segments(self.values[np.repeat(chosen, lengths)], starts)
+
+
+def whole_groups(starts: Ints, rows: int) -> Iterator[tuple[int, int]]:
+    """Ranges of whole groups (by their first rows) that make some thousand of the ``rows`` each."""
+    ends, begin = np.append(starts[1:], rows), 0
+    while begin < starts.size:
+        end = max(begin + 1, int(np.searchsorted(ends, starts[begin] + GROUPED, side="right")))
+        yield begin, end
+        begin = end
+
+
+# For runs, their numbers and a rate each: a falling function of ln λ and its slope.
+Falling: TypeAlias = Callable[[Segments, Ints, Float64s], tuple[Float64s, Float64s]]
+
+
+def roots(segments: Segments, falling: Falling, low: Float64s, high: Float64s, start: Float64s) -> Float64s:
+    """The rate in [low, high] at which ``falling`` is 0, for every run: Newton in ln λ kept in a bracket.
+
+    A run is done when its step or bracket is below 1e−13; finished runs are left out of later passes.
+    """
+    found = np.empty(low.size)
+    runs = np.arange(low.size)
+    x_low, x_high = np.log(low), np.log(high)
+    x = np.clip(np.log(start), x_low, x_high)
+    for _ in range(MOST_STEPS):
+        value, slope = falling(segments, runs, np.exp(x))
+        x_low, x_high = np.where(value >= 0, x, x_low), np.where(value <= 0, x, x_high)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            newton = x - value / slope
+        inside = (newton > x_low) & (newton < x_high)  # false for NaN too
+        following = np.where(inside, newton, 0.5 * (x_low + x_high))
+        done = (np.abs(following - x) <= TOLERANCE) | (x_high - x_low <= TOLERANCE)
+        x = following
+        if np.all(done):
+            break
+        if np.count_nonzero(done) > done.size // 4:
+            found[runs[done]] = x[done]
+            left = ~done
+            segments, runs = segments.of_runs(left), runs[left]
+            x, x_low, x_high = x[left], x_low[left], x_high[left]
+    found[runs] = x
+    return np.exp(found)
