@@ -1,6 +1,6 @@
 """The best intervals when not every refresh that pays can be made: too little money, or too few refreshes.
 
-A limit has a price, and items then behave as if refreshing cost more (SCIENCE of the multiplier: Cho &
+A limit has a price, and items then behave as if refreshing cost more (the multiplier: Cho &
 Garcia-Molina 2000, §5; net income: Razniewski 2016, §5):
 
     money      Σ (K/u + U(1−z(u))/u) ≤ M    K and U count μ ≥ 1 times: a unit of money must earn μ
@@ -27,13 +27,15 @@ from afresh.money.terms import Array, Terms
 from afresh.values.arrays import ArrayLike, Floats
 from afresh.values.errors import InputError
 
+_NEXT_TO_NOTHING = 1e-200  # stands for a limit of 0, whose price is that of the very first refresh
+
 
 @dataclass(frozen=True, slots=True)
 class Limited:
     """The best plan within a limit.
 
-    ``price`` is the income that one more unit of the limit would add per unit (for money beside the unit itself,
-    so that 0 in both cases says that the limit does not bind); ``spend`` and ``refreshes`` are per time.
+    ``price`` is the net income that one more unit of the limit would earn, μ−1 or μ' above; 0 says that the
+    limit does not bind. ``spend`` and ``refreshes`` are per time and in all.
     """
 
     interval: Floats
@@ -51,7 +53,7 @@ def with_money(
 
     >>> plan = with_money([0.457, 0.098], 1.0, 1.0, money=0.3)
     >>> round(plan.spend, 9), plan.frequency.round(3), round(plan.price, 3)
-    (0.3, array([0.151, 0.149]), 0.48)
+    (0.3, array([0.165, 0.135]), 0.674)
     """
     items = items_of(rate, benefit, cost, **options)
 
@@ -67,11 +69,11 @@ def with_refreshes(
 ) -> Limited:
     """The intervals of the highest net income with no more than ``refreshes`` per time in all.
 
-    §2 of the paper: with three refreshes in ten years, Dr. Smith gets two and Dr. Jones one.
+    §2 of the paper: three refreshes in ten years, where two for Dr. Smith and one for Dr. Jones earn 12.
 
     >>> plan = with_refreshes([1 / 10, 1 / 20], 1.0, 1.0, refreshes=0.3, decay="linear")
-    >>> plan.interval.round(2), round(10 * plan.net_income.sum(), 2)
-    (array([5.69, 8.05]), 12.15)
+    >>> plan.interval.round(2), round(10 * float(plan.net_income.sum()), 2)
+    (array([5.69, 8.05]), 12.14)
     """
     items = items_of(rate, benefit, cost, **options)
 
@@ -80,3 +82,53 @@ def with_refreshes(
         return Terms(t.gain, t.stale, t.check + price, t.update)
 
     return _limited(items, refreshes, "refreshes", dearer, _frequency)
+
+
+def _limited(
+    items: Items, limit: float, name: str, dearer: Callable[[float], Terms], amount: Callable[[Array], Array]
+) -> Limited:
+    """The free optimum if it is within the limit, else that at the price where ``amount`` meets the limit."""
+    if not 0 <= limit < np.inf:
+        raise InputError(f"{name} is {limit}: must be a number of 0 or more, and finite")
+    free = _intervals(items, items.terms)
+    if float(amount(free).sum()) <= limit:
+        return _plan(items, free, 0.0)
+
+    def total(prices: Array) -> Array:
+        return np.array([amount(_intervals(items, dearer(float(price)))).sum() for price in prices])
+
+    target = np.array([max(limit, _NEXT_TO_NOTHING)])
+    found = solve_decreasing(total, target, max(float(np.mean(items.terms.check)), _NEXT_TO_NOTHING))
+    low, high = (_frequency(_intervals(items, dearer(float(x[0])))) for x in (found.low, found.high))
+    frequency = high + (low - high) * found.share(target)
+    interval = np.divide(1.0, frequency, out=np.full_like(frequency, np.inf), where=frequency > 0)
+    return _plan(items, interval if limit > 0 else np.full_like(interval, np.inf), float(found.low[0]))
+
+
+def _intervals(items: Items, terms: Terms) -> Array:
+    """The best intervals at other costs."""
+    return np.asarray(solve_items(items.with_terms(terms)).interval, dtype=np.float64).ravel()
+
+
+def _frequency(interval: Array) -> Array:
+    return np.divide(1.0, interval, out=np.full_like(interval, np.inf), where=interval > 0)
+
+
+def spend_at(items: Items, interval: Array) -> Array:
+    """What refreshing each item at its interval costs per time."""
+    spent = np.empty_like(interval)
+    for group in items.groups:
+        spent[group.rows] = spend(group.decay, items.terms.take(group.rows), interval[group.rows])
+    return spent
+
+
+def _plan(items: Items, interval: Array, price: float) -> Limited:
+    frequency = _frequency(interval)
+    return Limited(
+        interval=items.back(interval),
+        frequency=items.back(frequency),
+        net_income=items.back(income_at(items, interval)),
+        price=price,
+        spend=float(spend_at(items, interval).sum()),
+        refreshes=float(frequency.sum()),
+    )

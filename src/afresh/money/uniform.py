@@ -1,4 +1,4 @@
-"""What one interval for everything costs, against the best interval for each (Razniewski 2016, Ex. 4 and §8.4)."""
+"""What one interval for all loses against the best for each (Razniewski 2016, Example 4 and §8.4)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,189 @@
+"""Given any three of benefit, interval, rate and cost, the fourth (Razniewski 2016, §9).
+
+The interval is ``best_interval``. The others follow from H(u) = G·gain(u) − K − U·turning(u) = 0
+(``afresh.money.pieces``), which is linear in the gain and in the cost:
+
+    exponential   G = λK/g(λu) + λU    K = (G−λU)·g(λu)/λ
+    linear        G = 2K/(λu²)         K = G·λu²/2           λ = 2K/(G·u²)
+
+For the rate, an exponential item gives (G/r − U/u)·g(r) = K/u with r = λu: the left side rises to one peak
+and falls, so that there are two rates or none. The slow one changes little between refreshes; the fast one
+so often that it is hardly worth its refreshes.
+
+Not every interval is the best for some benefit: under linear decay none from 1/λ on is. Under a decay with
+steps many benefits share one interval; the smallest of them is returned, or the largest cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.model.decay import Decay, Exponential, Lomax, Weibull, decay_from
+from afresh.money.items import CostOfSize, Items, Options, items_of, positive, size_factor
+from afresh.money.pieces import SLOPED, excess, slope, turning
+from afresh.money.roots import rising_root
+from afresh.money.solve import optimum_of
+from afresh.money.terms import Array, Terms
+from afresh.values.arrays import ArrayLike
+from afresh.values.errors import InfeasibleError, UsageError
+
+_HALVINGS = 70  # of 460 e-folds: to the last bit
+_RATES = 4001  # 24 decades, 1.4 % apart
+_VISIBLE = 1e-12  # an excess below this share of the gain is none
+
+
+def implied_benefit(interval: ArrayLike, rate: ArrayLike, cost: ArrayLike, **options: Unpack[Options]) -> Any:
+    """The benefit per record and time for which ``interval`` is the best; NaN in arrays where there is none.
+
+    It is negative where the stale cost alone asks for a shorter interval. §9 of the paper: a page crawled 75
+    times a day that changes once a day is worth 11 350 crawls a day.
+
+    >>> round(implied_benefit(1 / 75, 1.0, 1.0))
+    11350
+    """
+    times = positive("interval", interval)
+    items = items_of(rate, 0.0, positive("cost", cost), **options, along=times)
+    u = np.broadcast_to(times, items.shape).astype(np.float64).ravel()
+    gain = _by_group(items, u, _gain_for)
+    return _answer(items, (gain - items.terms.stale) / items.size, "benefit")
+
+
+def implied_cost(interval: ArrayLike, rate: ArrayLike, benefit: ArrayLike, **options: Unpack[Options]) -> Any:
+    """The cost of one refresh for which ``interval`` is the best; NaN in arrays where there is none.
+
+    >>> round(implied_cost(1 / 75, 1.0, 11350.2), 4)
+    1.0
+    """
+    times = positive("interval", interval)
+    items = items_of(rate, benefit, 0.0, **options, along=times)
+    u = np.broadcast_to(times, items.shape).astype(np.float64).ravel()
+    check = _by_group(items, u, _check_for)
+    factor = size_factor(items.size, options.get("cost_of_size", "constant"))
+    return _answer(items, check / factor, "cost")
+
+
+def implied_rates(
+    interval: float,
+    benefit: float,
+    cost: float,
+    *,
+    update_cost: float = 0,
+    stale_cost: float = 0,
+    decay: str = "exponential",
+    size: float = 1,
+    cost_of_size: CostOfSize = "constant",
+) -> tuple[float, ...]:
+    """All rates, slowest first, for which ``interval`` is the best: two, one or none.
+
+    Rates at which refreshing would earn next to nothing (1e−12 of the gain) are left out.
+
+    >>> [round(rate, 4) for rate in implied_rates(3.38, 1.0, 1.0)]
+    [0.4569, 0.614]
+    >>> implied_rates(3.0, 1.0, 1.0)
+    ()
+    """
+    if not isinstance(decay, str):
+        raise UsageError("a decay object has its rate already: give the name of a decay")
+    u = float(positive("interval", interval))
+    items = items_of(
+        0.0,
+        benefit,
+        positive("cost", cost),
+        update_cost=update_cost,
+        stale_cost=stale_cost,
+        size=size,
+        cost_of_size=cost_of_size,
+    )
+    rates = np.geomspace(1e-12, 1e12, _RATES) / u
+    terms = items.terms.take(np.zeros(_RATES, dtype=np.intp))
+    law = decay_from(decay, rates)
+    if not isinstance(law, SLOPED):
+        raise UsageError(f"{decay} decay has steps, and many rates share one interval: no single one follows")
+    sign = np.sign(slope(law, terms, np.full(_RATES, u)))
+    cells = np.flatnonzero(sign[:-1] * sign[1:] < 0)
+    direction, some = sign[cells + 1], items.terms.take(np.zeros(cells.size, dtype=np.intp))
+
+    def rising(rate: Array) -> Array:
+        return direction * slope(decay_from(decay, rate), some, np.full(rate.size, u))
+
+    found = rising_root(rising, rates[cells], rates[cells + 1])
+    best = optimum_of(decay_from(decay, found), some)
+    good = (np.abs(best.interval - u) <= 1e-3 * u) & (best.excess > _VISIBLE * some.gain)
+    return tuple(float(rate) for rate in found[good])
+
+
+def _by_group(items: Items, u: Array, solve: Callable[[Decay, Terms, Array], Array]) -> Array:
+    values = np.empty_like(u)
+    for group in items.groups:
+        values[group.rows] = solve(group.decay, items.terms.take(group.rows), u[group.rows])
+    return values
+
+
+def _gain_for(decay: Decay, terms: Terms, u: Array) -> Array:
+    """The smallest gain for which u is best, NaN where none is."""
+    if isinstance(decay, SLOPED):
+        marginal = decay.gain(u)
+        needed = terms.check + terms.update * turning(decay, u)
+        gain = np.divide(needed, marginal, out=np.full_like(u, np.nan), where=marginal > 0)
+        return np.where(_is_best(decay, Terms(gain, terms.stale, terms.check, terms.update), u), gain, np.nan)
+
+    def interval_at(gain: Array) -> Array:
+        return optimum_of(decay, Terms(gain, terms.stale, terms.check, terms.update)).interval
+
+    # a larger gain never lengthens the interval: E has the gain times F(u), which falls with u
+    low, high = terms.check / u * 1e-100, terms.check / u * 1e100
+    _, gain = _boundary(lambda x: interval_at(x) <= u * (1 + 1e-9), low, high)
+    return np.where(np.abs(interval_at(gain) - u) <= 1e-6 * u, gain, np.nan)
+
+
+def _check_for(decay: Decay, terms: Terms, u: Array) -> Array:
+    """The largest cost of a refresh for which u is best, NaN where none is."""
+    if isinstance(decay, SLOPED):
+        check = terms.gain * decay.gain(u) - terms.update * turning(decay, u)
+        good = _is_best(decay, Terms(terms.gain, terms.stale, check, terms.update), u)
+        return np.where(good & (check > 0), check, np.nan)
+
+    def interval_at(check: Array) -> Array:
+        return optimum_of(decay, Terms(terms.gain, terms.stale, check, terms.update)).interval
+
+    # a larger cost never shortens the interval
+    start = np.where(terms.gain > 0, terms.gain, 1.0) * u
+    check, _ = _boundary(lambda x: interval_at(x) > u * (1 + 1e-9), start * 1e-100, start * 1e100)
+    return np.where(np.abs(interval_at(check) - u) <= 1e-6 * u, check, np.nan)
+
+
+def _is_best(decay: Decay, terms: Terms, u: Array) -> npt.NDArray[np.bool_]:
+    """Whether u, where H(u) = 0, is the best interval and not the worst, nor one that loses.
+
+    A hazard that never rises has one crossing only, which is the best (``afresh.money.smooth``); for others
+    a crossing that earns anything is.
+    """
+    if isinstance(decay, Exponential | Lomax):
+        return np.asarray(terms.gain > 0)
+    earns = excess(decay, terms, u) > 1e-14 * terms.gain
+    return np.asarray(earns | (np.asarray(decay.shape) <= 1) if isinstance(decay, Weibull) else earns)
+
+
+def _boundary(
+    holds: Callable[[Array], npt.NDArray[np.bool_]], low: Array, high: Array
+) -> tuple[Array, Array]:
+    """The two sides of the place between low and high, on a log axis, from which on ``holds`` is true."""
+    left, right = np.log(low), np.log(high)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (left + right)
+        true = holds(np.exp(middle))
+        left, right = np.where(true, left, middle), np.where(true, middle, right)
+    return np.exp(left), np.exp(right)
+
+
+def _answer(items: Items, values: Array, name: str) -> Any:
+    """An array as asked, or one number; a single item without an answer is an error."""
+    if items.shape:
+        return items.back(values)
+    if np.isnan(values[0]):
+        raise InfeasibleError(f"no {name} makes this interval the best: another interval always earns more")
+    return float(values[0])
