@@ -1,0 +1,36 @@
+"""What a line picture shows, as values: panels of named series. Needs no matplotlib."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from afresh.values.arrays import Floats
+
+Mark: TypeAlias = Literal["line", "dashed", "dots", "bars", "area", "rules"]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One curve, set of dots or bars, shaded area down to 0, or set of upright rules (whose y is not used).
+
+    Gaps in a curve are NaN. A label of "" keeps a series out of the legend.
+    """
+
+    label: str
+    x: Floats
+    y: Floats
+    mark: Mark = "line"
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One pair of axes and its series; ``x_names`` name the places 0, 1, … of bars."""
+
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    log_x: bool = False
+    log_y: bool = False
+    x_names: tuple[str, ...] = ()
