@@ -28,8 +28,12 @@ Float64s: TypeAlias = npt.NDArray[np.float64]
 _TERMS = range(21)  # at r = 1 the first term left out is below 1e−20 of the sum
 
 
-def _horner(coefficients: Sequence[float], x: Float64s) -> Float64s:
-    """Σ cⱼ·xʲ."""
+def horner(coefficients: Sequence[float], x: Float64s) -> Float64s:
+    """The polynomial Σ cⱼ·xʲ.
+
+    >>> horner([1.0, 2.0, 3.0], np.array([0.0, 10.0]))
+    array([  1., 321.])
+    """
     total = np.full_like(x, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         total *= x
@@ -84,7 +88,7 @@ def g(r: npt.ArrayLike) -> Float64s:
     """
 
     def below(x: Float64s) -> Float64s:
-        return np.exp(-x) * x * x * _horner(_G, x)
+        return np.exp(-x) * x * x * horner(_G, x)
 
     def above(x: Float64s) -> Float64s:
         decay = np.exp(-x)
@@ -112,7 +116,7 @@ def phi(y: npt.ArrayLike) -> Float64s:
 
     def inner(x: Float64s) -> Float64s:
         log_rest = -np.log1p(-x)
-        return _split(np.sqrt(2 * log_rest), 0.1, lambda s: _horner(_REVERSION, s), _phi_by_halley)
+        return _split(np.sqrt(2 * log_rest), 0.1, lambda s: horner(_REVERSION, s), _phi_by_halley)
 
     return _split(y, 1.0, inner, lambda x: np.full_like(x, np.inf))
 
@@ -120,7 +124,7 @@ def phi(y: npt.ArrayLike) -> Float64s:
 def _phi_by_halley(s: Float64s) -> Float64s:
     log_rest = 0.5 * s * s
     far = log_rest + np.log1p(log_rest + np.log1p(log_rest + s))
-    r = np.where(s < 2.5, _horner(_REVERSION, np.minimum(s, 2.5)), far)
+    r = np.where(s < 2.5, horner(_REVERSION, np.minimum(s, 2.5)), far)
     for _ in range(2):
         miss = r - np.log1p(r) - log_rest
         r -= 2 * miss * r * (1 + r) / (2 * r * r - miss)
@@ -142,7 +146,7 @@ def aged(r: npt.ArrayLike) -> Float64s:
     def above(x: Float64s) -> Float64s:
         return 0.5 - (1 + np.expm1(-x) / x) / x
 
-    return _split(r, 1.0, lambda x: x * _horner(_AGED, x), above)
+    return _split(r, 1.0, lambda x: x * horner(_AGED, x), above)
 
 
 _K = [(-1) ** j * (j + 2) / math.factorial(j + 3) for j in _TERMS]
@@ -158,7 +162,7 @@ def k(r: npt.ArrayLike) -> Float64s:
     def above(x: Float64s) -> Float64s:
         return 0.5 * x * x - g(x)
 
-    return _split(r, 1.0, lambda x: x * x * x * _horner(_K, x), above)
+    return _split(r, 1.0, lambda x: x * x * x * horner(_K, x), above)
 
 
 def k_inverse(y: npt.ArrayLike) -> Float64s:
@@ -201,7 +205,7 @@ def h(r: npt.ArrayLike) -> Float64s:
     >>> h([1e-8, 1.0])
     array([4.99999998e-17, 3.67879441e-01])
     """
-    return _split(r, 1.0, lambda x: x * x * _horner(_H, x), lambda x: x + np.expm1(-x))
+    return _split(r, 1.0, lambda x: x * x * horner(_H, x), lambda x: x + np.expm1(-x))
 
 
 def h_inverse(y: npt.ArrayLike) -> Float64s:
@@ -212,7 +216,7 @@ def h_inverse(y: npt.ArrayLike) -> Float64s:
     """
 
     def small(x: Float64s) -> Float64s:
-        return x + _horner(_REVERSION_MIRRORED, np.sqrt(2 * x))
+        return x + horner(_REVERSION_MIRRORED, np.sqrt(2 * x))
 
     def far(x: Float64s) -> Float64s:
         # Beyond y = 40 the exponential is lost in y + 1.
@@ -242,7 +246,7 @@ def ein(r: npt.ArrayLike) -> Float64s:
 
         return np.asarray(exp1(x) + np.log(x) + np.euler_gamma, dtype=np.float64)
 
-    return _split(r, 1.0, lambda x: _horner(_EIN, x), above)
+    return _split(r, 1.0, lambda x: horner(_EIN, x), above)
 
 
 _HARMONIC = [(-1) ** j / ((j + 1) * math.factorial(j + 2)) for j in _TERMS]
@@ -256,4 +260,4 @@ def harmonic(r: npt.ArrayLike) -> Float64s:
     >>> harmonic([1e-9, 1.0])
     array([5.00000000e-10, 4.28720158e-01])
     """
-    return _split(r, 1.0, lambda x: x * _horner(_HARMONIC, x), lambda x: ein(x) - 1 + fresh(x))
+    return _split(r, 1.0, lambda x: x * horner(_HARMONIC, x), lambda x: ein(x) - 1 + fresh(x))

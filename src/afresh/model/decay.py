@@ -1,7 +1,8 @@
-"""Decay functions: how likely a copy is still right t after its refresh (SCIENCE: Razniewski 2016, §4).
+"""Decay functions: how likely a copy is still right t after its refresh (Razniewski 2016, §4).
 
-Everything downstream takes any decay: average freshness at interval T is integral(T)/T, average age
-loss-weighted likewise, and what one more refresh is worth is ``gain`` (freshness) or ``age_gain`` (age).
+Everything downstream takes any decay. Refreshed at intervals T, a copy is right for integral(T)/T of the
+time and its mean age is loss(T) − age_gain(T)/T; one more refresh per time adds gain(T) to the one and
+takes age_gain(T) off the other.
 """
 
 from __future__ import annotations

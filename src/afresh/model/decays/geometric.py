@@ -58,7 +58,7 @@ class Geometric:
         n, rest = self._steps(t)
         whole = self._step * self._p * ((n - 1) * self._sum0(n) - self._sum1(n))
         value = np.maximum(whole, 0.0) - rest * np.expm1(-self._exponent(n))
-        return self._settle(t, value, np.inf, 0.0)
+        return self._settle(t, value, as_times(t), 0.0)
 
     def age_gain(self, t: npt.ArrayLike) -> Float64s:
         """step²·Σ_{i<n} (i+½)(1−qⁱ) + (t² − (n·step)²)/2·(1−q^n)."""
@@ -69,7 +69,9 @@ class Geometric:
             few = _age_sum(np.where(rare, self._alpha, 0.0), np.where(rare, n, 0.0))
             many = n * n / 2 - self._sum1(n) - self._sum0(n) / 2
             part = rest * (n * self._step + rest / 2) * -np.expm1(-v)
-            return self._settle(t, self._step**2 * np.where(rare, few, many) + part, np.inf, 0.0)
+            return self._settle(
+                t, self._step**2 * np.where(rare, few, many) + part, as_times(t) ** 2 / 2, 0.0
+            )
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
         """Times from a refresh to the first change: whole steps, at least one."""
@@ -138,8 +140,8 @@ class Geometric:
     def _settle(
         self, t: npt.ArrayLike, value: Float64s, limit: npt.ArrayLike, static: npt.ArrayLike
     ) -> Float64s:
-        """``value``, or its ``limit`` at t = ∞, or what it is for the ``static``, which never change."""
-        return np.where(self._moves, np.where(np.isinf(as_times(t)), limit, value), static)
+        """``value``, its ``limit`` past 1e150 steps, or what it is for the ``static``, which never change."""
+        return np.where(self._moves, np.where(self._steps(t)[0] < 1e150, value, limit), static)
 
 
 # 1 − p/α = Σ Gₙpⁿ with Gregory's coefficients.

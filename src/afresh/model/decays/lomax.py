@@ -20,7 +20,7 @@ _NODES, _WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2
 class Lomax:
     """z(t) = (1+t/b)^{−a}: e^{−λt} averaged over λ ~ Gamma(shape a, rate b); an infinite b never changes.
 
-    Shapes from 0.01 to 1e9. Its gain is the Bayes index b/(a−1)·[1−(1+τ/b)^{1−a}] − τ(1+τ/b)^{−a}.
+    Shapes from 1e−5 to 1e30. Its gain is the Bayes index b/(a−1)·[1−(1+τ/b)^{1−a}] − τ(1+τ/b)^{−a}.
 
     >>> Lomax(2.0, 1.0).survival([0.0, 1.0]), float(Lomax(3.0, 1.0).total())
     (array([1.  , 0.25]), 0.5)
@@ -30,7 +30,7 @@ class Lomax:
     scale: npt.ArrayLike
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", parameter("shape", self.shape, low=0.01, high=1e9))
+        object.__setattr__(self, "shape", parameter("shape", self.shape, low=1e-5, high=1e30))
         object.__setattr__(self, "scale", parameter("scale", self.scale, low=1e-300, infinite=True))
 
     def survival(self, t: npt.ArrayLike) -> Float64s:

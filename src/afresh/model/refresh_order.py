@@ -1,0 +1,50 @@
+"""The orders in which a database can be refreshed (Cho & Garcia-Molina 2000, §4), and what averages need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.model.curves import Float64s
+from afresh.values.arrays import Floats, like_inputs, nonnegative
+from afresh.values.errors import one_of
+
+ORDERS = ("fixed", "random", "memoryless")
+"""fixed: each item at even intervals · random: shuffled anew each round · memoryless: at Poisson times."""
+
+
+def order_named(order: str) -> str:
+    """One of ``ORDERS``; Cho's "purely random" is memoryless.
+
+    >>> order_named("purely random")
+    'memoryless'
+    """
+    return "memoryless" if order == "purely random" else one_of("order", order, ORDERS)
+
+
+def rates_and_frequencies(rate: npt.ArrayLike, frequency: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Both checked: rates finite, frequencies 0 to infinity."""
+    return nonnegative("rate", rate), nonnegative("frequency", frequency, infinite=True)
+
+
+def changes_per_refresh(rate: Floats, frequency: Floats) -> Float64s:
+    """r = λ/f in float64: 0 for what never changes, infinite for what changes and is never refreshed.
+
+    >>> changes_per_refresh(np.array([0.0, 2.0, 2.0]), np.array([0.0, 0.0, np.inf]))
+    array([ 0., inf,  0.])
+    """
+    rate, frequency = rate.astype(np.float64), frequency.astype(np.float64)
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+        return np.where(rate > 0, rate / frequency, 0.0)
+
+
+def stored_like(result: Float64s, *inputs: Floats) -> Any:
+    """A float for scalars, float32 for float32 arrays (beside scalars or not), float64 for the rest.
+
+    >>> stored_like(np.array([1e300]), np.ones(1, np.float32), np.array(2.0))
+    array([inf], dtype=float32)
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        return like_inputs(result, *(array for array in inputs if array.ndim))
