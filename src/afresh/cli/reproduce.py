@@ -52,7 +52,7 @@ def reproduce(
 def _write_page(path: Path, reports: Sequence[Report]) -> None:
     from afresh.papers.drawing import inline_svg
     from afresh.papers.page import html_page
-    from afresh.tables import write_bytes
+    from afresh.tables.aside import write_bytes
 
     write_bytes(path, html_page(reports, inline_svg).encode())
 

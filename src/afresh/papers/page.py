@@ -48,10 +48,10 @@ figcaption { margin-top: .6rem; font-size: .92rem; } figcaption p { max-width: n
 """
 
 
-def html_page(reports: Sequence[Report], draw: Callable[[Figure], str]) -> str:
-    """The whole page; ``draw`` turns a figure into an inline ``<svg>`` element.
+def html_page(reports: Sequence[Report], draw: Callable[[Figure, str], str]) -> str:
+    """The whole page; ``draw`` makes an ``<svg>`` element of a figure, its ids prefixed.
 
-    >>> page = html_page([Report("x", "X, On copies, 1999", (), ())], lambda figure: "<svg></svg>")
+    >>> page = html_page([Report("x", "X, On copies, 1999", (), ())], lambda figure, prefix: "<svg></svg>")
     >>> page.startswith("<!doctype html>"), "X, On copies, 1999" in page
     (True, True)
     """
@@ -125,9 +125,10 @@ def _check(check: Check) -> str:
     )
 
 
-def _figure(report: Report, figure: Figure, draw: Callable[[Figure], str]) -> str:
+def _figure(report: Report, figure: Figure, draw: Callable[[Figure, str], str]) -> str:
+    anchor = _anchor(report, figure.name)
     return (
-        f'<figure id="{_anchor(report, figure.name)}">{draw(figure)}<figcaption>'
+        f'<figure id="{anchor}">{draw(figure, anchor)}<figcaption>'
         f"<p><strong>{escape(figure.name)}: {escape(figure.title)}.</strong></p>"
         f"<p><em>The paper:</em> {escape(figure.paper_shows)}</p>"
         f"<p><em>Here:</em> {escape(figure.ours_shows)}</p></figcaption></figure>"

@@ -1,0 +1,32 @@
+"""The papers that can be reproduced, by short name. A new paper is one module and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import cast
+
+from afresh.papers.report import Report
+from afresh.values.errors import one_of
+
+# name → the module whose ``report()`` reproduces the paper; imported when asked for, since each is heavy
+PAPERS: Mapping[str, str] = {
+    "cho": "afresh.papers.cho",
+    "razniewski": "afresh.papers.razniewski",
+}
+
+
+def reproduce(names: Sequence[str] = ()) -> tuple[Report, ...]:
+    """The reports of the papers named, in that order, each once; of all known papers if none is named.
+
+    >>> reproduce(["choo"])
+    Traceback (most recent call last):
+    afresh.values.errors.UsageError: unknown paper 'choo': did you mean 'cho'? One of cho, razniewski
+    """
+    wanted = dict.fromkeys(one_of("paper", name, PAPERS) for name in names or PAPERS)
+    return tuple(_report(name) for name in wanted)
+
+
+def _report(name: str) -> Report:
+    build = cast("Callable[[], Report]", import_module(PAPERS[name]).report)
+    return build()
