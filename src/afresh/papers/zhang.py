@@ -1,4 +1,4 @@
-"""Zhang, Tang, Yang & Li, Self-Adaptive Estimation of View Change Frequency in Web Warehouses, 2007, reproduced."""
+"""Zhang, Tang, Yang & Li, Self-Adaptive Estimation of View Change Frequency, 2007, reproduced."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ def report() -> Report:
     >>> report().count(Verdict.UNEXPLAINED)
     0
     """
+    pages = zhang_pages.trials()
     sections = (
         zhang_tables.section_2(),
         zhang_tables.table_1(),
         zhang_tables.polls_for_small_bias(),
         zhang_tables.table_2(),
-        zhang_pages.figure_4(),
+        zhang_pages.figure_4(pages),
     )
-    return Report("zhang", CITATION, sections, zhang_figures.figures())
+    return Report("zhang", CITATION, sections, zhang_figures.figures(pages))

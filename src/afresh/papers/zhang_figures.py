@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from afresh.papers.figure import Figure
-from afresh.papers.zhang_pages import SEED, trials
+from afresh.papers.zhang_pages import MORE_POLLS, SEED, Trial
 from afresh.plots.panels import Panel, Series
 from afresh.rates.family_theory import expectation, spread
 from afresh.rates.saa_simulation import simulate_saa
+from afresh.values.arrays import Floats
 
 _POLLS = (3, 7, 15, 35)
 _RUNS = 4000
 
 
-def figures() -> tuple[Figure, ...]:
-    """Every figure with numbers in it."""
-    return (_figure_2(), _figure_4(), _saa())
+def figures(pages: Mapping[str, Trial]) -> tuple[Figure, ...]:
+    """Every figure with numbers in it; ``pages`` are the trials of Figure 4."""
+    return (_figure_2(), _figure_4(pages), _saa())
 
 
 def _figure_2() -> Figure:
@@ -44,23 +47,23 @@ def _figure_2() -> Figure:
         "Figure 2",
         "bias of the log family",
         "E[r̂]/r for a = 0.5 falls as r grows, fastest for small n.",
-        "the same by exact sums, beside a = 0.4, which stays near 1 for longer, and the spread that it costs.",
+        "the same by exact sums, beside a = 0.4, which stays near 1 for longer, and the spread it costs.",
         (*biases, spreads),
     )
 
 
-def _figure_4() -> Figure:
+def _figure_4(pages: Mapping[str, Trial]) -> Figure:
     edges = np.arange(0, 3.01, 0.25)
     middle = (edges[1:] + edges[:-1]) / 2
-    made = [trial for trial in trials().values() if trial.name != "a = 0.4, more polls"]
+    made = [trial for trial in pages.values() if trial.name != MORE_POLLS]
     shares = [Series(t.name, middle, np.histogram(t.ratio, edges)[0] / t.ratio.size, "bars") for t in made]
     places = np.arange(len(made), dtype=float)
     polls = Series("", places, np.array([trial.polls for trial in made]), "bars")
     return Figure(
         "Figure 4",
         "estimate against truth",
-        "for 185 pages of .com sites the ratio of estimate to true rate: SAA's lies most closely around 1, X/T's "
-        "farthest.",
+        "the ratio of estimate to true rate for 185 pages of .com sites: SAA's lies closest around 1, X/T's "
+        "least so.",
         f"the ratio for simulated pages (seed {SEED}), and the polls that each estimator spends, with the "
         "first visit.",
         (
@@ -77,8 +80,8 @@ def _saa() -> Figure:
     kinds = {"disjoint ranges, capped": False, "the paper's letter": True}
     runs = {name: simulate_saa(rates, 1.0, rng, paper=paper) for name, paper in kinds.items()}
 
-    def over(name: str, values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Series:
-        return Series(name, ratios, np.asarray(values, dtype=np.float64).reshape(-1, _RUNS).mean(axis=1))
+    def over(name: str, values: Floats) -> Series:
+        return Series(name, ratios, values.reshape(-1, _RUNS).mean(axis=1))
 
     x = "λ/f₀, changes per poll interval at the start"
     means = [over(name, run.rate / rates) for name, run in runs.items()]
@@ -87,8 +90,8 @@ def _saa() -> Figure:
         "§3, SAA",
         "how well and how fast SAA finds a rate from a wrong guess",
         "no figure; that its estimate stays in the range where the estimator is good.",
-        "mean of λ̂/λ over simulated Poisson pages, 5 to 11 % high for slow pages and a quarter low for fast ones, "
-        "and the polls spent.",
+        "mean of λ̂/λ over simulated Poisson pages: a little high for slow pages, a quarter low for fast "
+        "ones; and the polls spent.",
         (
             Panel("Estimate", x, "mean of λ̂/λ", tuple(means), log_x=True),
             Panel("Polls", x, "mean polls spent", tuple(polls), log_x=True),

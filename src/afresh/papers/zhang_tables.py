@@ -70,6 +70,6 @@ def table_2() -> Section:
     return Section(
         "Table 2: the best a for n = 7",
         tuple(checks),
-        "The paper writes σ²/r for the spread; its bound of 60 % is one on σ/r. Both bounds hold throughout a "
-        f"range for {kept}: every printed a lies within.",
+        "The paper writes σ²/r for the spread; its bound of 60 % is one on σ/r. Both bounds hold throughout "
+        f"a range for {kept}: every printed a lies within.",
     )

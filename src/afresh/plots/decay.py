@@ -1,4 +1,4 @@
-"""The picture of decay functions fitted to lifetimes, beside the observed curve (Razniewski 2016, Figure 7)."""
+"""The picture of decay functions fitted to lifetimes, beside the observed (Razniewski 2016, Figure 7)."""
 
 from __future__ import annotations
 
