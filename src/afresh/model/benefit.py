@@ -33,6 +33,8 @@ def best_split(rates: Sequence[int], total: int) -> tuple[int, ...]:
     >>> best_split([9, 1], 2), best_split([9, 1], 5), best_split([9, 1], 10)
     ((0, 2), (2, 3), (7, 3))
     """
+    if total < 0:
+        raise InputError(f"total is {total}: must be a whole number of 0 or more")
     split = [0] * len(rates)
     gains = [_element(rate, 1) for rate in rates]
     for _ in range(total):

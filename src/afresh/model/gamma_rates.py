@@ -23,7 +23,7 @@ from afresh.model import curves
 from afresh.model.curves import Float64s
 from afresh.model.decays.lomax import Lomax
 from afresh.model.decays.parameters import parameter
-from afresh.model.refresh_order import changes_per_refresh, rates_and_frequencies, stored_like
+from afresh.model.refresh_order import changes_per_refresh, check_shapes, rates_and_frequencies, stored_like
 from afresh.values.arrays import Floats, as_floats
 from afresh.values.errors import one_of
 
@@ -81,8 +81,11 @@ def age(
 def _checked(
     rate: npt.ArrayLike, frequency: npt.ArrayLike, delta: npt.ArrayLike
 ) -> tuple[Floats, Floats, Floats]:
-    parameter("delta", delta, high=300)
-    return *rates_and_frequencies(rate, frequency), as_floats("delta", delta)
+    deltas = as_floats("delta", delta)
+    parameter("delta", deltas, high=300)
+    rates, frequencies = rates_and_frequencies(rate, frequency)
+    check_shapes(rate=rates, frequency=frequencies, delta=deltas)
+    return rates, frequencies, deltas
 
 
 def _lomax(r: Float64s, square: Float64s) -> Lomax:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from afresh.model.curves import Float64s, phi
 from afresh.model.decay import Decay, Exponential
 from afresh.model.decays.parameters import over_rate, parameter
-from afresh.model.refresh_order import stored_like
+from afresh.model.refresh_order import check_shapes, stored_like
 from afresh.values.arrays import as_floats
 
 
@@ -73,6 +73,7 @@ def _per_cost(gain: Float64s, tau: npt.ArrayLike, weight: npt.ArrayLike, cost: n
     weights, costs = as_floats("weight", weight), as_floats("cost", cost)
     parameter("weight", weights)
     parameter("cost", costs, low=1e-300)
+    check_shapes(item=gain, weight=weights, cost=costs)
     with np.errstate(over="ignore", under="ignore"):
         # A weight of 0 is worth nothing, however large the gain.
         value = np.where(weights > 0, gain, 0.0) * weights.astype(np.float64) / costs.astype(np.float64)

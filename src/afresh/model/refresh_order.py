@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from afresh.model.curves import Float64s
 from afresh.values.arrays import Floats, like_inputs, nonnegative
-from afresh.values.errors import one_of
+from afresh.values.errors import InputError, one_of
 
 ORDERS = ("fixed", "random", "memoryless")
 """fixed: each item at even intervals · random: shuffled anew each round · memoryless: at Poisson times."""
@@ -25,8 +25,24 @@ def order_named(order: str) -> str:
 
 
 def rates_and_frequencies(rate: npt.ArrayLike, frequency: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Both checked: rates finite, frequencies 0 to infinity."""
-    return nonnegative("rate", rate), nonnegative("frequency", frequency, infinite=True)
+    """Both checked: rates finite, frequencies 0 to infinity, of shapes that fit."""
+    rates, frequencies = nonnegative("rate", rate), nonnegative("frequency", frequency, infinite=True)
+    check_shapes(rate=rates, frequency=frequencies)
+    return rates, frequencies
+
+
+def check_shapes(**arrays: Floats) -> None:
+    """Refuse arrays that do not broadcast together.
+
+    >>> check_shapes(rate=np.ones(2), frequency=np.ones(3))
+    Traceback (most recent call last):
+    afresh.values.errors.InputError: rate of shape (2,) and frequency of shape (3,) do not fit: use one length
+    """
+    try:
+        np.broadcast_shapes(*(array.shape for array in arrays.values()))
+    except ValueError:
+        shapes = " and ".join(f"{name} of shape {array.shape}" for name, array in arrays.items())
+        raise InputError(f"{shapes} do not fit: use one length") from None
 
 
 def changes_per_refresh(rate: Floats, frequency: Floats) -> Float64s:

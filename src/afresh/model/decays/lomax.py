@@ -94,10 +94,11 @@ class Lomax:
         return np.asarray(self.scale, dtype=np.float64)
 
     def _relative(self, t: npt.ArrayLike) -> Float64s:
-        """x = t/b, where an infinite b wins over an infinite time."""
-        finite = np.isfinite(self._scale)
+        """x = t/b, where an infinite b wins over an infinite time, and only that is infinite."""
+        finite, t = np.isfinite(self._scale), as_times(t)
         with np.errstate(over="ignore", under="ignore"):
-            return np.where(finite, as_times(t) / np.where(finite, self._scale, 1.0), 0.0)
+            x = np.where(finite, t / np.where(finite, self._scale, 1.0), 0.0)
+        return np.where(np.isinf(t), x, np.minimum(x, 1e300))
 
     def _far_gain(self, t: Float64s) -> Float64s:
         x = self._relative(t)
@@ -114,7 +115,7 @@ class Lomax:
         last = finite * np.exp((1 - steep) * log)
         by_gain = (_growth(2 - steep, log) - last) / (steep - 1)
         second = np.where(np.isinf(x), 0.0, _growth(1 - a, log))
-        return self._scale**2 * np.where(a > 2, by_gain, _growth(2 - a, log) - second)
+        return self._scale * (self._scale * np.where(a > 2, by_gain, _growth(2 - a, log) - second))
 
     def _near_or_far(
         self,

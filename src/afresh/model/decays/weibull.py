@@ -98,7 +98,9 @@ class Weibull:
         share = _complement(b, np.minimum(v, 1.0))
         with np.errstate(over="ignore", under="ignore"):
             whole = np.where(share > 0, t, 0.0) ** power / power
-            late = np.where(v <= 1, 0.0, _lower_gamma(b, v, self._rate, power) * b / power)
+            late = np.where(
+                (v <= 1) | np.isinf(whole), 0.0, _lower_gamma(b, v, self._rate, power) * b / power
+            )
             return np.where(v <= 1, whole * share, whole - late)
 
 
