@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from afresh.papers.registry import PAPERS
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -22,7 +24,8 @@ _COLOURS = {"agrees": "green", "differs": "yellow", "unexplained": "bold red"}
 
 def reproduce(
     papers: Annotated[
-        list[str] | None, typer.Argument(metavar="[PAPER]...", help="cho, razniewski; all if none is named.")
+        list[str] | None,
+        typer.Argument(metavar="PAPER", help=f"{', '.join(PAPERS)}; all if none is named."),
     ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a report with every figure to FILE.")
@@ -37,7 +40,10 @@ def reproduce(
     """
     from afresh.papers.check import Verdict
     from afresh.papers.registry import reproduce as recompute
+    from afresh.tables.aside import check_writable
 
+    if html is not None:
+        check_writable(html)
     reports = recompute(papers or ())
     if html is not None:
         _write_page(html, reports)

@@ -15,6 +15,7 @@ from afresh.values.results import Allocation
 
 # §5.2: two elements that change 9 times a day and once a day
 PAIR_RATES = (9, 1)
+PAIR_TOTALS = (1.0, 5.0, 10.0)
 # Table 4: (f₁, f₂) and the benefit printed
 _BENEFITS = (
     ("a", (1, 0), "1/36"),
@@ -89,7 +90,7 @@ def table_4() -> Section:
 def figure_9() -> Section:
     """What the text reads off Figure 9."""
     shares, ratios = {}, []
-    for total in (1.0, 5.0, 10.0):
+    for total in PAIR_TOTALS:
         optimal, uniform, proportional = (
             allocate(PAIR_RATES, total, policy=policy) for policy in ("optimal", "uniform", "proportional")
         )

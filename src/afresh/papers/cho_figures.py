@@ -10,7 +10,14 @@ from afresh.model.age import age
 from afresh.model.decay import Exponential
 from afresh.model.freshness import freshness
 from afresh.model.time_course import expected_age, expected_freshness, observed_course
-from afresh.papers.cho_allocation import FIVE_BUDGET, FIVE_RATES, PAIR_RATES, frequencies_at, web_plan
+from afresh.papers.cho_allocation import (
+    FIVE_BUDGET,
+    FIVE_RATES,
+    PAIR_RATES,
+    PAIR_TOTALS,
+    frequencies_at,
+    web_plan,
+)
 from afresh.papers.figure import Figure
 from afresh.papers.web_pages import CLASSES, INTERVALS_DAYS, MONTH_DAYS, SHARES
 from afresh.plots.panels import Panel, Series
@@ -35,9 +42,6 @@ def _figure_2() -> Figure:
     refreshes = np.arange(interval, horizon, interval)
     time = np.linspace(0, horizon, 2401)
     course = observed_course(changes, refreshes, time)
-    missed = Series("change at the source", changes, np.zeros_like(changes), "dots")
-    polls = Series("refresh", refreshes, refreshes, "rules")
-    fresh, old = Series("freshness", time, course.freshness), Series("age", time, course.age)
     return Figure(
         "Figure 2",
         "freshness and age of one element over time",
@@ -45,8 +49,26 @@ def _figure_2() -> Figure:
         "first change missed and returns to 0.",
         f"the same for a Poisson process of rate {rate:g} (seed {_SEED}), refreshed every {interval:g}.",
         (
-            Panel("", "time", "freshness F(e; t)", (fresh, missed, polls)),
-            Panel("", "time", "age A(e; t)", (old, missed, polls)),
+            Panel(
+                "",
+                "time",
+                "freshness F(e; t)",
+                (
+                    Series("", time, course.freshness),
+                    Series("", changes, np.zeros_like(changes), "dots"),
+                    Series("", refreshes, refreshes, "rules"),
+                ),
+            ),
+            Panel(
+                "",
+                "time",
+                "age A(e; t)",
+                (
+                    Series("", time, course.age),
+                    Series("change at the source", changes, np.zeros_like(changes), "dots"),
+                    Series("refresh", refreshes, refreshes, "rules"),
+                ),
+            ),
         ),
     )
 
@@ -111,30 +133,30 @@ def _figure_7() -> Figure:
 
 def _figure_9() -> Figure:
     share = np.linspace(0, 1, 201)
+    curves = (Series(f"f₁ + f₂ = {total:g}", share, _relative(share, total)) for total in PAIR_TOTALS)
+    dots = (_policy_dots(policy) for policy in _POLICIES)
+    best = ", ".join(f"{x:.2f}" for x in _policy_dots("optimal").x)
     return Figure(
         "Figure 9",
         "two elements, λ₁ = 9 and λ₂ = 1, by the share of refreshes given to e₂",
         "freshness relative to uniform at three totals f₁ + f₂; the proportional policy is a dot below 1. "
         "With few refreshes it is best to give up on e₁ (share 1), with many the best share is about 0.3.",
-        "totals of 1, 5 and 10 (the text does not give the paper's): the best share is 1.00, 0.40 and 0.31.",
-        tuple(_pair_panel(total, share) for total in (1.0, 5.0, 10.0)),
+        f"totals of 1, 5 and 10 (the text does not give the paper's): the best shares are {best}.",
+        (Panel("", "share given to e₂", "freshness / uniform", (*curves, *dots)),),
     )
 
 
-def _pair_panel(total: float, share: Floats) -> Panel:
-    def relative(x: Floats) -> Floats:
-        fast = freshness(PAIR_RATES[0], (1 - x) * total)
-        slow = freshness(PAIR_RATES[1], x * total)
-        return np.asarray((fast + slow) / 2 / allocate(PAIR_RATES, total, policy="uniform").freshness)
+def _relative(share: Floats, total: float) -> Floats:
+    """Freshness of the two elements, e₂ given ``share`` of the refreshes, over that of uniform."""
+    fast, slow = freshness(PAIR_RATES[0], (1 - share) * total), freshness(PAIR_RATES[1], share * total)
+    return np.asarray((fast + slow) / 2 / allocate(PAIR_RATES, total, policy="uniform").freshness)
 
-    def dot(policy: str) -> Series:
-        frequency = allocate(PAIR_RATES, total, policy=policy).frequency
-        x = np.array([frequency[1] / total])
-        return Series(policy, x, relative(x), "dots")
 
-    curve = Series("freshness / freshness of uniform", share, relative(share))
-    dots = tuple(dot(policy) for policy in _POLICIES)
-    return Panel(f"f₁ + f₂ = {total:g}", "share given to e₂", "freshness / uniform", (curve, *dots))
+def _policy_dots(policy: str) -> Series:
+    plans = [(total, allocate(PAIR_RATES, total, policy=policy)) for total in PAIR_TOTALS]
+    x = np.array([plan.frequency[1] / total for total, plan in plans])
+    y = np.array([_relative(at, total).item() for at, total in zip(x, PAIR_TOTALS, strict=True)])
+    return Series(policy, x, y, "dots")
 
 
 def _figure_10() -> Figure:

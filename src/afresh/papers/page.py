@@ -16,13 +16,15 @@ _STYLE = """
 :root { --ink: #1f2328; --soft: #59636e; --line: #d5dae0; --paper: #ffffff; --card: #f6f8fa;
   --good: #116329; --known: #7d4e00; --bad: #b4131f; --link: #0550ae; color-scheme: light dark; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e8eb; --soft: #a2abb5; --line: #3b424b;
-  --paper: #14171b; --card: #1c2026; --good: #6fdc8c; --known: #f2b84b; --bad: #ff8d86; --link: #7cb7ff; } }
+  --paper: #14171b; --card: #1c2026; --good: #6fdc8c; --known: #f2b84b; --bad: #ff8d86; --link: #7cb7ff;
+  --series-0: #4aa8e0; --series-1: #ff8a4c; --series-2: #2fc79a; --series-3: #e29cc4; --series-4: #f0b93a;
+  --series-5: #8fd0f5; } }
 @media print { :root { --ink: #000; --soft: #444; --line: #bbb; --paper: #fff; --card: #fff;
   --good: #116329; --known: #7d4e00; --bad: #b4131f; --link: #000; }
-  nav { break-after: page; } main { max-width: none; } }
+  html { font-size: 80%; } main { max-width: none; padding: 0; } nav { border: 0; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink);
-  font: 16px/1.5 system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
+  font: 1rem/1.5 system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
 main { max-width: 62rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .5rem; }
 h2 { font-size: 1.4rem; margin: 3.5rem 0 .5rem; padding-top: 1rem; border-top: 2px solid var(--ink); }
@@ -43,7 +45,7 @@ th { font-weight: 600; color: var(--soft); } tr { break-inside: avoid; }
   font-weight: 600; }
 figure { margin: 1.2rem 0 2.2rem; padding: 1rem; border: 1px solid var(--line); border-radius: 8px;
   background: var(--card); break-inside: avoid; }
-figure svg { display: block; width: 100%; height: auto; }
+figure svg { display: block; max-width: 100%; height: auto; margin: 0 auto; }
 figcaption { margin-top: .6rem; font-size: .92rem; } figcaption p { max-width: none; }
 """
 
@@ -82,11 +84,16 @@ def _summary(reports: Sequence[Report]) -> str:
     head = _cells("th", ["paper", *(verdict.value for verdict in Verdict), "figures"])
     rows = "".join(
         f'<tr><td><a href="#{report.key}">{escape(report.citation)}</a></td>'
-        + "".join(f"<td class={v.value}>{report.count(v)}</td>" for v in Verdict)
+        + "".join(_count(report, verdict) for verdict in Verdict)
         + f"<td>{len(report.figures)}</td></tr>"
         for report in reports
     )
     return f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+
+
+def _count(report: Report, verdict: Verdict) -> str:
+    count = report.count(verdict)
+    return f"<td class={verdict.value}>{count}</td>" if count else "<td class=soft>0</td>"
 
 
 def _contents(reports: Sequence[Report]) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.model.decay import Exponential, Linear
+from afresh.model.decay import Decay, Exponential, Linear
 from afresh.money.best_interval import best_interval
 from afresh.money.net_income import net_income
 from afresh.papers.figure import Figure
-from afresh.papers.razniewski_addresses import AGES, JONES, RATES, SMITH, mean_freshness
+from afresh.papers.razniewski_addresses import AGES, JONES, LINEAR_RATES, RATES, SMITH, mean_freshness
 from afresh.plots.panels import Panel, Series
 
 _RATIOS = (0.5, 1.0, 2.0, 3.0, 5.0)
@@ -20,14 +20,14 @@ def figures() -> tuple[Figure, ...]:
 
 
 def _figure_1() -> Figure:
-    time = np.linspace(0, 20, 2001)
+    time = np.linspace(0, 20, 2000, endpoint=False)
     alone = (
         Series("Smith (A)", time, Linear(SMITH).survival(time)),
         Series("Jones (B)", time, Linear(JONES).survival(time)),
     )
     updated = (
-        Series("Smith, every 5 years", time, Linear(SMITH).survival(np.mod(time, 5))),
-        Series("Jones, every 10 years", time, Linear(JONES).survival(np.mod(time, 10))),
+        Series("", time, Linear(SMITH).survival(np.mod(time, 5))),
+        Series("", time, Linear(JONES).survival(np.mod(time, 10))),
     )
     return Figure(
         "Figure 1",
@@ -37,25 +37,32 @@ def _figure_1() -> Figure:
         "the same; with updates both are right 75 % of the time.",
         (
             Panel("without updates", "years", "probability right", alone),
-            Panel("with updates", "years", "probability right", updated),
+            Panel("with updates every 5 (A) and 10 (B) years", "years", "probability right", updated),
         ),
     )
 
 
 def _figure_2() -> Figure:
     time = np.linspace(0, 20, 401)
-    rates = dict(zip(AGES, RATES, strict=True))
-
-    def panel(name: str, kind: type[Exponential | Linear]) -> Panel:
-        curves = (Series(f"λ = {rate:g}", time, kind(rate).survival(time)) for rate in rates.values())
-        return Panel(name, "years", "probability right", tuple(curves))
-
+    curves: dict[str, list[tuple[float, Decay]]] = {
+        "exponential": [(float(rate), Exponential(rate)) for rate in RATES],
+        "linear": [(float(rate), Linear(rate)) for rate in LINEAR_RATES],
+    }
+    panels = (
+        Panel(
+            name,
+            "years",
+            "probability right",
+            tuple(Series(f"λ = {rate:.3g}", time, decay.survival(time)) for rate, decay in decays),
+        )
+        for name, decays in curves.items()
+    )
     return Figure(
         "Figure 2",
         "exponential and linear decay",
         "the two classes of decay functions at several rates.",
-        "both classes at the rates of Table 2 (the text does not give the paper's).",
-        (panel("exponential", Exponential), panel("linear", Linear)),
+        "both classes at the rates of Table 1 (the text does not give the paper's).",
+        tuple(panels),
     )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from afresh.papers.report import Report
 from afresh.values.errors import one_of
 
-# name → the module whose ``report()`` reproduces the paper; imported when asked for, since each is heavy
+if TYPE_CHECKING:
+    from afresh.papers.report import Report
+
+# name → the module whose ``report()`` reproduces the paper; imported when asked for: names alone are light
 PAPERS: Mapping[str, str] = {
     "cho": "afresh.papers.cho",
     "razniewski": "afresh.papers.razniewski",
@@ -19,9 +21,9 @@ PAPERS: Mapping[str, str] = {
 def reproduce(names: Sequence[str] = ()) -> tuple[Report, ...]:
     """The reports of the papers named, in that order, each once; of all known papers if none is named.
 
-    >>> reproduce(["choo"])
+    >>> reproduce(["choo"])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    afresh.values.errors.UsageError: unknown paper 'choo': did you mean 'cho'? One of cho, razniewski
+    afresh.values.errors.UsageError: unknown paper 'choo': did you mean 'cho'? One of cho, razniewski...
     """
     wanted = dict.fromkeys(one_of("paper", name, PAPERS) for name in names or PAPERS)
     return tuple(_report(name) for name in wanted)
