@@ -71,7 +71,7 @@ def figure_7() -> Figure:
         found = fit_decays(Exponential(rate).sample(rng, n))
         time = np.linspace(0, 15, 301)
         fitted = _exponential_rate(found)
-        series.append(Series(f"{club}, observed", time, found.empirical.survival(time)))
+        series.append(Series(f"{club}, simulated", time, found.empirical.survival(time)))
         series.append(
             Series(f"{club}, rate {fitted:.2f}", time, Exponential(fitted).survival(time), "dashed")
         )

@@ -47,11 +47,12 @@ class SaaRuns:
 
 @dataclass(slots=True)
 class _Pages:
-    """The running state of all pages; ``bits`` is wide enough for the longest round."""
+    """The running state of all pages. ``bits`` are a round's first seven: only those are ever merged."""
 
     frequency: Array
     bits: npt.NDArray[np.bool_]
     have: Whole
+    changes: Whole
     target: Whole
     doublings: Whole
     divisions: Whole
@@ -78,7 +79,7 @@ def simulate_saa(
         raise InputError(f"guesses and fastest must be above 0 and most_polls above {ROUND}")
     true = true.astype(np.float64).ravel()
     size = true.size
-    pages = _fresh_pages(np.minimum(start.astype(np.float64).ravel(), fastest), most_polls)
+    pages = _fresh_pages(np.minimum(start.astype(np.float64).ravel(), fastest))
     runs = SaaRuns(np.zeros(size), np.ones(size, np.int64), np.zeros(size), np.full(size, "unfinished"))
     running = np.arange(size)
     while running.size:
@@ -91,19 +92,11 @@ def simulate_saa(
     return runs
 
 
-def _fresh_pages(frequency: Array, most_polls: int) -> _Pages:
+def _fresh_pages(frequency: Array) -> _Pages:
     size = frequency.size
-    width = ROUND + ADDED_WHEN_STUCK * (1 + most_polls // ADDED_WHEN_STUCK)
-    whole = [np.zeros(size, np.int64) for _ in range(4)]
-    return _Pages(
-        frequency=frequency.copy(),
-        bits=np.zeros((size, width), np.bool_),
-        have=whole[0],
-        target=np.full(size, ROUND),
-        doublings=whole[1],
-        divisions=whole[2],
-        came=whole[3],
-    )
+    have, changes, doublings, divisions, came = (np.zeros(size, np.int64) for _ in range(5))
+    bits = np.zeros((size, ROUND), np.bool_)
+    return _Pages(frequency, bits, have, changes, np.full(size, ROUND), doublings, divisions, came)
 
 
 def _poll_round(pages: _Pages, runs: SaaRuns, true: Array, running: Whole, rng: np.random.Generator) -> None:
@@ -116,7 +109,10 @@ def _poll_round(pages: _Pages, runs: SaaRuns, true: Array, running: Whole, rng: 
     for step in range(int(lacking.max())):
         due = np.flatnonzero(lacking > step)
         page = running[due]
-        pages.bits[page, pages.have[page]] = rng.random(due.size) < chance[due]
+        changed = rng.random(due.size) < chance[due]
+        early = pages.have[page] < ROUND
+        pages.bits[page[early], pages.have[page[early]]] = changed[early]
+        pages.changes[page] += changed
         pages.have[page] += 1
 
 
@@ -125,30 +121,24 @@ def _moves(pages: _Pages, running: Whole, fastest: float, paper: bool) -> Whole:
     states = np.stack(
         [
             pages.have[running],
-            pages.bits[running].sum(axis=1),
+            pages.changes[running],
             # Unbounded in the paper's rules and without meaning there: leave them out of the state.
             pages.doublings[running] * (not paper),
             pages.divisions[running] * (not paper),
             2 * pages.frequency[running] <= fastest,
             pages.came[running],
-        ],
-        axis=1,
+        ]
     ).astype(np.int64)
-    distinct, which = np.unique(states, axis=0, return_inverse=True)
+    keys = np.ravel_multi_index(tuple(states), tuple(states.max(axis=1) + 1))
+    _, one, which = np.unique(keys, return_index=True, return_inverse=True)
     codes = [
         _code(next_move(Round(n, x, up, down, bool(grow), _CAME[came], paper)))
-        for n, x, up, down, grow, came in distinct.tolist()
+        for n, x, up, down, grow, came in states[:, one].T.tolist()
     ]
-    return np.asarray(codes, np.int64)[which.ravel()]
+    return np.asarray(codes, np.int64)[which]
 
 
-def _finish(
-    pages: _Pages,
-    runs: SaaRuns,
-    running: Whole,
-    moves: Whole,
-    most_polls: int,
-) -> None:
+def _finish(pages: _Pages, runs: SaaRuns, running: Whole, moves: Whole, most_polls: int) -> None:
     """Write down the estimate of every page that ends here or has used up its polls."""
     spent = runs.polls[running] >= most_polls
     for move in Move:
@@ -156,7 +146,7 @@ def _finish(
         chosen = running[(moves == _code(move)) & (ends | spent)]
         if chosen.size == 0:
             continue
-        polls, changes = pages.have[chosen], pages.bits[chosen].sum(axis=1)
+        polls, changes = pages.have[chosen], pages.changes[chosen]
         # What was cut short takes the value that is never 0.
         rule = move if ends else Move.AT_MOST
         runs.rate[chosen] = final_ratio(rule, polls, changes) * pages.frequency[chosen]
@@ -169,17 +159,17 @@ def _advance(pages: _Pages, running: Whole, moves: Whole) -> None:
         running[moves == _code(move)] for move in (Move.DOUBLE, Move.DIVIDE, Move.EXTEND)
     )
     pages.frequency[faster] *= 2
-    pages.bits[faster] = False
     pages.have[faster] = 0
+    pages.changes[faster] = 0
     pages.target[faster] = ROUND
     pages.doublings[faster] += 1
     pages.came[faster] = _CAME.index(Came.FASTER)
 
-    kept = [pages.bits[slower, lo:hi].any(axis=1) for lo, hi in MERGED]
+    kept = np.stack([pages.bits[slower, lo:hi].any(axis=1) for lo, hi in MERGED], axis=1)
     pages.frequency[slower] /= 3
-    pages.bits[slower] = False
-    pages.bits[slower, : len(MERGED)] = np.stack(kept, axis=1)
+    pages.bits[slower, : len(MERGED)] = kept
     pages.have[slower] = len(MERGED)
+    pages.changes[slower] = kept.sum(axis=1)
     pages.target[slower] = len(MERGED) + ADDED_WHEN_SLOWER
     pages.divisions[slower] += 1
     pages.came[slower] = _CAME.index(Came.SLOWER)
