@@ -120,8 +120,11 @@ def test_every_figure_check_and_reason_is_there(read: _Reader, reports: dict[str
     assert read.tags["tr"] >= len(checks)
 
 
-def test_the_same_twice(page: str, reports: dict[str, Report]) -> None:
-    assert html_page(list(reports.values()), inline_svg) == page
+def test_the_same_twice(cho: Report) -> None:
+    first, second = (
+        html_page([Report(cho.key, cho.citation, (), cho.figures[:2])], inline_svg) for _ in range(2)
+    )
+    assert first == second
 
 
 def test_what_a_report_says_is_escaped() -> None:
