@@ -140,6 +140,17 @@ def test_interval_holds_the_maximum_likelihood_estimate() -> None:
     assert np.all((low < mle) & (mle < high))
 
 
+@pytest.mark.parametrize("n", [1, 7, 10**6, 10**12])
+def test_interval_ends_in_closed_form(n: int) -> None:
+    """None of n: (0, −ln(tail)/n). All of n: the low end is −ln(1−tail^(1/n))."""
+    low, high = ratio_interval(n, 0, 0.9)
+    assert low == 0
+    assert high == pytest.approx(-np.log(0.05) / n, rel=1e-9)
+    low, high = ratio_interval(n, n, 0.9)
+    assert high == np.inf
+    assert low == pytest.approx(-np.log(-np.expm1(np.log(0.05) / n)), rel=1e-6)
+
+
 def test_a_of_zero_is_the_maximum_likelihood_estimate() -> None:
     assert ratio_estimate([4, 4], [2, 4], a=0).tolist() == [np.log(2), np.inf]
 
@@ -147,6 +158,8 @@ def test_a_of_zero_is_the_maximum_likelihood_estimate() -> None:
 def test_wrong_questions_are_refused_in_words() -> None:
     with pytest.raises(InputError, match="between 0 and the number of polls"):
         ratio_estimate(3, 4)
+    with pytest.raises(InputError, match="between 0 and the number of polls"):
+        ratio_interval(3, 4)
     with pytest.raises(InputError, match="must be more than 0"):
         ratio_estimate(3, 1, a=-0.1)
     with pytest.raises(InputError, match="must be 1 or more"):

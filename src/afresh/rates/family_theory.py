@@ -39,9 +39,7 @@ def ratio_estimate(polls: ArrayLike, changes: ArrayLike, a: float = 0.5) -> Any:
     >>> round(ratio_estimate(7, 7, a=0.4), 2), ratio_estimate(7, 7, a=0)
     (2.92, inf)
     """
-    n, x = as_floats("polls", polls), as_floats("changes", changes)
-    if not (np.all(n >= 1) and np.all((x >= 0) & (x <= n)) and np.all(np.isfinite(n))):
-        raise InputError("changes must lie between 0 and the number of polls, and polls be 1 or more")
+    n, x = _counts(polls, changes)
     if a != 0:
         _check_a(a)
     with np.errstate(divide="ignore"):
@@ -59,17 +57,17 @@ def ratio_interval(polls: ArrayLike, changes: ArrayLike, level: float = 0.9) -> 
     """
     from scipy.special import betaincinv
 
-    n, x = as_floats("polls", polls), as_floats("changes", changes)
+    n, x = _counts(polls, changes)
     if not 0 < level < 1:
         raise InputError(f"level is {level}: must lie between 0 and 1")
     tail = (1 - level) / 2
     n64, x64 = np.broadcast_arrays(n.astype(np.float64), x.astype(np.float64))
     some, rest = np.maximum(x64, 1), np.maximum(n64 - x64, 1)
-    # Bounds on q = 1−p keep r accurate where p is close to 1; bounds on p where it is close to 0.
-    p_low = betaincinv(some, n64 - some + 1, tail)
-    q_high = betaincinv(rest, n64 - rest + 1, tail)
-    low = np.where(x64 == 0, 0.0, -np.log1p(-p_low))
-    high = np.where(x64 == n64, np.inf, -np.log(q_high))
+    low = -np.log1p(-betaincinv(some, n64 - some + 1, tail))
+    # The bound on q = 1−p keeps r accurate where p is close to 1, the one on p where it is close to 0.
+    q, p = betaincinv(rest, n64 - rest + 1, tail), betaincinv(n64 - rest + 1, rest, 1 - tail)
+    high = np.where(q < 0.5, -np.log(q), -np.log1p(-np.minimum(p, 0.5)))
+    low, high = np.where(x64 == 0, 0.0, low), np.where(x64 == n64, np.inf, high)
     return like_inputs(low, n, x), like_inputs(high, n, x)
 
 
@@ -195,6 +193,13 @@ def suitable_a(
     if lowest <= highest:
         best = min(max(best, lowest), highest)
     return SuitableA(best, lowest, highest, float(np.max(np.abs(bias(ratios, polls, best)))), width(best))
+
+
+def _counts(polls: ArrayLike, changes: ArrayLike) -> tuple[Floats, Floats]:
+    n, x = as_floats("polls", polls), as_floats("changes", changes)
+    if not (np.all(n >= 1) and np.all((x >= 0) & (x <= n)) and np.all(np.isfinite(n))):
+        raise InputError("changes must lie between 0 and the number of polls, and polls be 1 or more")
+    return n, x
 
 
 def _ratios(r: ArrayLike) -> tuple[Floats, Array]:

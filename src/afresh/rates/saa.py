@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -70,7 +69,6 @@ class Round:
     paper: bool
 
 
-@cache
 def next_move(done: Round) -> Move:
     """The rule for a finished round: disjoint and capped, or to the paper's letter.
 
