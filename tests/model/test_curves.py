@@ -72,7 +72,7 @@ def test_phi_drops_what_is_worth_one_or_less() -> None:
     assert np.isfinite(curves.phi(np.nextafter(1.0, 0.0)))
 
 
-def test_the_optimal_frequency_peaks_where_the_science_says() -> None:
+def test_the_optimal_frequency_peaks_at_1_79_changes_per_refresh() -> None:
     y = np.linspace(0.5, 0.6, 100_001)
     frequency = y / curves.phi(y)
     peak = y[np.argmax(frequency)]

@@ -1,9 +1,9 @@
 """The curves behind freshness, age and their optimal plans, each stable over the whole range of doubles.
 
-All take r = λ/f = λT, the expected number of changes between two refreshes. In the table below the loss is
-per unit of 1/λ or T as its user scales it; the marginal is what one more refresh per time buys, in units of
-1/λ (1/λ² for age); a plan inverts the marginal.
+All take r = λ/f = λT, the expected number of changes between two refreshes. The marginal is what one more
+refresh per time buys, in units of 1/λ (1/λ² for age); a plan inverts it. Age is in units of T.
 
+                time average                            marginal                     its inverse
     freshness   fresh(r)    = (1−e^{−r})/r              g(r) = 1−(1+r)e^{−r}         phi = g⁻¹
     age         aged(r)     = ½−1/r+(1−e^{−r})/r²       k(r) = r²/2−1+(1+r)e^{−r}    k_inverse
     harmonic    harmonic(r) = Ein(r)−1+(1−e^{−r})/r     h(r) = r−1+e^{−r}            h_inverse
