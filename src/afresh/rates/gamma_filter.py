@@ -17,13 +17,13 @@ With a finite horizon H evidence fades: before each poll a ← a₀+(a−a₀)e^
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from afresh.rates.gamma_prior import GammaPrior, gamma_interval
 from afresh.rates.observations import Bools, Float64s, Ints, Polls
+from afresh.rates.segments import rank_within, rounds
 
 FEW = 12  # below so many items at once plain floats are faster than arrays
 
@@ -84,6 +84,10 @@ class GammaFilter:
         """Posterior mean a/b."""
         return state.shape / state.rate
 
+    def effective_rate(self, state: GammaState, time: float) -> Float64s:
+        """−ln E[e^{−λt}]/t = (a/t)·ln(1+t/b), the one rate at which a copy survives ``time`` as probably."""
+        return state.shape * np.log1p(time / state.rate) / time
+
     def interval(self, state: GammaState, level: float) -> tuple[Float64s, Float64s]:
         """Equal-tailed credible interval."""
         return gamma_interval(state.shape, state.rate, level)
@@ -130,7 +134,7 @@ def fold(state: GammaState, polls: Polls, evidence: Evidence, horizon: float = m
     steps = _Steps.of(polls, evidence, fading=math.isfinite(horizon))
     shape, rate = state.shape.copy(), state.rate.copy()
     shape0, rate0 = state.prior.shape, state.prior.rate
-    for these in steps.rounds():
+    for these in rounds(steps.rank):
         if these.size < FEW:
             break
         rows = steps.item[these]
@@ -169,28 +173,15 @@ class _Steps:
         begins[1:] |= True if fading else evidence.bit[:-1]
         starts = np.flatnonzero(begins)
         lasts = np.append(starts[1:], polls.size) - 1
-        number = np.arange(starts.size)
-        first_of_item = np.maximum.accumulate(np.where(new_item[starts], number, 0))
         return cls(
             polls.item[starts],
-            number - first_of_item,
+            rank_within(new_item[starts]),
             np.add.reduceat(evidence.events, starts),
             np.add.reduceat(evidence.exposure, starts),
             np.add.reduceat(polls.elapsed, starts),
             evidence.bit[lasts],
             polls.elapsed[lasts],
         )
-
-    def rounds(self) -> Iterator[Ints]:
-        """The first steps of all items, then the second ones, and so on."""
-        # Radix sort for small integers; ranks beyond the type are rare and finished one by one.
-        clipped = np.minimum(self.rank, np.iinfo(np.uint16).max).astype(np.uint16)
-        order = np.argsort(clipped, kind="stable")
-        ends = np.cumsum(np.bincount(clipped))
-        begin = 0
-        for end in ends.tolist():
-            yield order[begin:end]
-            begin = end
 
 
 def _finish_one_by_one(

@@ -23,9 +23,9 @@ from afresh.rates.observations import Float64s, Ints, Polls
 
 OCTAVES_BELOW, OCTAVES_ABOVE, PER_OCTAVE = 9, 6, 2  # the grid around a prior's mean when none is given
 LEARNED_SHARE = 0.2  # of the learned prior in that of the intervals
-NODES = 48  # for each item's integral, over the part of the axis that holds its posterior
-DEPTH = 18.0  # what lies so far below the maximum (in ln) is left out: 1.5e−8
-ROWS = 2048  # items at a time
+NODES = 40  # for each item's integral, over the part of the axis that holds its posterior
+DEPTH = 14.0  # what lies so far below the maximum (in ln) is left out: 1e−6
+ROWS = 512  # items at a time: they stay in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,20 @@ class GridPosterior:
         for rows in _slices(rate.size):
             kind = state.kind[rows]
             axis, density = _narrowed(state.log_likelihood[rows] + state.log_prior[kind])
-            rate[rows] = _mean(state.rates, axis, density, state.tail[kind])
+            value, weight = _weighted(state.rates, axis, density, state.tail[kind])
+            rate[rows] = np.einsum("ij,ij->i", value, weight)
+        return rate
+
+    def effective_rate(self, state: GridState, time: float) -> Float64s:
+        """−ln E[e^{−λt}]/t, the one rate at which a copy survives ``time`` as probably."""
+        rate = np.empty(len(state.log_likelihood))
+        for rows in _slices(rate.size):
+            kind = state.kind[rows]
+            axis, density = _narrowed(state.log_likelihood[rows] + state.log_prior[kind])
+            value, weight = _weighted(state.rates, axis, density, state.tail[kind])
+            # Survival relative to that at the lowest rate, so that nothing under- or overflows.
+            beyond = np.expm1(-(value - value[:, :1]) * time)
+            rate[rows] = value[:, 0] - np.log1p(np.einsum("ij,ij->i", beyond, weight)) / time
         return rate
 
     def interval(self, state: GridState, level: float) -> tuple[Float64s, Float64s]:
@@ -113,8 +126,8 @@ class GridPosterior:
         for rows in _slices(low.size):
             kind = state.kind[rows]
             axis, density = _narrowed(state.log_likelihood[rows] + state.log_cautious[kind])
-            for ends, probability in ((low, below), (high, 1.0 - below)):
-                ends[rows] = _quantile(state.rates, axis, density, state.tail[kind], probability)
+            tail = state.tail[kind]
+            low[rows], high[rows] = _quantiles(state.rates, axis, density, tail, (below, 1.0 - below))
         return low, high
 
 
@@ -142,21 +155,26 @@ def _slices(items: int) -> Iterator[slice]:
 
 def _narrowed(log_posterior: Float64s) -> tuple[Float64s, Float64s]:
     """For every row nodes on the grid's index axis that span its posterior, and the density there."""
-    last = log_posterior.shape[1] - 1.0
-    low, high = np.zeros(len(log_posterior)), np.full(len(log_posterior), last)
+    low, high = (end.astype(np.float64) for end in _span(log_posterior))
     axis, height = _nodes(log_posterior, low, high)
     rows = np.arange(len(log_posterior))
-    for _ in range(12):  # each pass narrows at least by half; 12 reach 1/4000 of the grid
-        above = height[rows] > height[rows].max(axis=1, keepdims=True) - DEPTH
-        first = np.maximum(above.argmax(axis=1) - 1, 0)
-        final = np.minimum(NODES - above[:, ::-1].argmax(axis=1), NODES - 1)
-        wide = final - first > NODES // 2
-        if np.all(wide):
+    for _ in range(12):  # each pass halves the span at least: enough for 1/4000 of the first
+        first, last = _span(height[rows])
+        narrow = last - first <= NODES // 2
+        if not np.any(narrow):
             break
-        rows, first, final = rows[~wide], first[~wide], final[~wide]
-        low[rows], high[rows] = axis[rows, first], axis[rows, final]
-        axis[rows], height[rows] = _nodes(log_posterior[rows], low[rows], high[rows])
+        rows, first, last = rows[narrow], first[narrow], last[narrow]
+        axis[rows], height[rows] = _nodes(log_posterior[rows], axis[rows, first], axis[rows, last])
     return axis, np.exp(height - height.max(axis=1, keepdims=True))
+
+
+def _span(height: Float64s) -> tuple[Ints, Ints]:
+    """First and last column around what is within ``DEPTH`` of each row's maximum."""
+    above = height > height.max(axis=1, keepdims=True) - DEPTH
+    columns = height.shape[1]
+    first = np.maximum(above.argmax(axis=1) - 1, 0)
+    last = np.minimum(columns - above[:, ::-1].argmax(axis=1), columns - 1)
+    return first, last
 
 
 def _nodes(log_posterior: Float64s, low: Float64s, high: Float64s) -> tuple[Float64s, Float64s]:
@@ -173,30 +191,41 @@ def _nodes(log_posterior: Float64s, low: Float64s, high: Float64s) -> tuple[Floa
     return axis, f0 + x * (d1 + (x - 1) * (d2 / 2 + (x - 2) * (d3 / 6)))
 
 
-def _mean(rates: Float64s, axis: Float64s, density: Float64s, tail: Float64s) -> Float64s:
-    """E[λ] by the trapezoid rule on each row's nodes, and the power law below the grid."""
+def _weighted(
+    rates: Float64s, axis: Float64s, density: Float64s, tail: Float64s
+) -> tuple[Float64s, Float64s]:
+    """Rates and their probabilities by the trapezoid rule on each row's nodes.
+
+    The first column stands for what lies below the grid, at its mean under the power law.
+    """
     step = np.log(rates[1] / rates[0])
-    below = _below(axis, density, tail * step)
-    weight = density.copy()
-    weight[:, [0, -1]] *= 0.5
-    value = np.exp(step * axis) * rates[0]
-    first = rates[0] * below * tail / (tail + 1.0)
-    return np.asarray((np.einsum("ij,ij->i", value, weight) + first) / (weight.sum(axis=1) + below))
+    value, weight = (np.empty((len(axis), NODES + 1)) for _ in range(2))
+    value[:, 0] = rates[0] * tail / (tail + 1.0)
+    value[:, 1:] = rates[0] * np.exp(step * axis)
+    weight[:, 0] = _below(axis, density, tail * step)
+    weight[:, 1:] = density
+    weight[:, [1, -1]] *= 0.5
+    weight /= weight.sum(axis=1, keepdims=True)
+    return value, weight
 
 
-def _quantile(
-    rates: Float64s, axis: Float64s, density: Float64s, tail: Float64s, probability: float
-) -> Float64s:
-    """The rate below which each row has ``probability``."""
+def _quantiles(
+    rates: Float64s, axis: Float64s, density: Float64s, tail: Float64s, probabilities: tuple[float, float]
+) -> list[Float64s]:
+    """The rates below which each row has the probabilities, by the trapezoid rule and the power law."""
     step, rows = np.log(rates[1] / rates[0]), np.arange(len(axis))
-    first = _below(axis, density, tail * step)
-    cells = 0.5 * (density[:, 1:] + density[:, :-1])
-    below = first[:, None] + np.concatenate((np.zeros((len(cells), 1)), np.cumsum(cells, axis=1)), axis=1)
-    wanted = probability * below[:, -1]
-    k = np.clip((below < wanted[:, None]).sum(axis=1), 1, NODES - 1)
-    before, after = below[rows, k - 1], below[rows, k]
-    share = np.maximum(wanted - before, 0.0) / np.maximum(after - before, np.finfo(float).tiny)
-    spot = step * (axis[rows, k - 1] + share * (axis[rows, k] - axis[rows, k - 1]))
-    lower = wanted < first
-    spot[lower] = np.log(wanted[lower] / first[lower]) / tail[lower]
-    return np.asarray(rates[0] * np.exp(spot))
+    below = np.empty_like(density)
+    below[:, 0] = first = _below(axis, density, tail * step)
+    below[:, 1:] = 0.5 * (density[:, 1:] + density[:, :-1])
+    np.cumsum(below, axis=1, out=below)
+    out = []
+    for probability in probabilities:
+        wanted = probability * below[:, -1]
+        k = np.clip((below < wanted[:, None]).sum(axis=1), 1, NODES - 1)
+        before, after = below[rows, k - 1], below[rows, k]
+        share = np.maximum(wanted - before, 0.0) / np.maximum(after - before, np.finfo(float).tiny)
+        spot = step * (axis[rows, k - 1] + share * (axis[rows, k] - axis[rows, k - 1]))
+        lower = wanted < first
+        spot[lower] = np.log(wanted[lower] / first[lower]) / tail[lower]
+        out.append(np.asarray(rates[0] * np.exp(spot)))
+    return out
