@@ -80,6 +80,6 @@ def _draw_bars(axes: Axes, series: Series, place: int, count: int, style: dict[s
 
 
 def _span(values: Sequence[Any]) -> tuple[float, float]:
-    every = np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in values])
+    every = np.concatenate([np.empty(0), *(np.ravel(np.asarray(part, dtype=float)) for part in values)])
     positive = every[(every > 0) & np.isfinite(every)]
     return (float(positive.min()), float(positive.max())) if positive.size else (1.0, 10.0)

@@ -73,9 +73,11 @@ def _draw_items(figure: Figure, axes: Axes, picture: PlanPicture) -> None:
     rate, frequency = np.asarray(picture.rate, dtype=float), np.asarray(picture.frequency, dtype=float)
     kept = (rate > 0) & (frequency > 0) & np.isfinite(frequency)
     dropped = rate[picture.dropped & (rate > 0)]
-    law = _law_between(picture, np.concatenate([rate[kept], dropped]))
     seen_rates = np.concatenate([rate[kept], dropped])
-    seen_frequencies = np.concatenate([frequency[kept], law[1]])
+    law = _law_between(picture, seen_rates)
+    # Of the curve only the top must be seen: it falls to 0 at both ends.
+    top = law[1].max(initial=0, keepdims=True)
+    seen_frequencies = np.concatenate([frequency[kept], top[top > 0]])
     _scale(axes, seen_rates, seen_frequencies)
     if kept.sum() > MOST_DOTS:
         _draw_crowd(figure, axes, rate[kept], frequency[kept])
@@ -165,17 +167,19 @@ def _mark_cutoff(axes: Axes, cutoff: float, per: str) -> None:
     if not low < cutoff < high:
         return
     axes.axvline(cutoff, color=VERMILION, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    # The text goes to the roomier side, low down, where the curve of theory leaves space.
+    place = axes.transLimits.transform(axes.transScale.transform((cutoff, axes.get_ylim()[1])))[0]
+    rightward = place < 0.62
     axes.annotate(
-        f"dropped above {cutoff:.3g} {per}",
-        (cutoff, 0.07),
+        f"dropped above\n{cutoff:.3g} {per}",
+        (cutoff, 0.06),
         xycoords=axes.get_xaxis_transform(),
-        xytext=(4, 0),
+        xytext=(6 if rightward else -6, 0),
         textcoords="offset points",
-        rotation=90,
+        ha="left" if rightward else "right",
         va="bottom",
         color=VERMILION,
         fontsize=8.5,
-        bbox={"boxstyle": "square,pad=0.15", "facecolor": "white", "alpha": 0.85, "linewidth": 0},
         zorder=5,
     )
 
