@@ -19,16 +19,21 @@ if TYPE_CHECKING:
     from afresh.model.age import age
     from afresh.model.freshness import freshness
     from afresh.money.best_interval import best_interval
-    from afresh.values.results import Allocation, Income
+    from afresh.rates.estimate import estimate, estimate_many
+    from afresh.values.results import Allocation, Income, RateEstimate, RateEstimates
 
 _HOME = {
     "Allocation": "afresh.values.results",
     "Income": "afresh.values.results",
+    "RateEstimate": "afresh.values.results",
+    "RateEstimates": "afresh.values.results",
     "age": "afresh.model.age",
     "allocate": "afresh.allocation.allocate",
     "best_interval": "afresh.money.best_interval",
     "budget_curve": "afresh.allocation.curve",
     "budget_for": "afresh.allocation.budget_for",
+    "estimate": "afresh.rates.estimate",
+    "estimate_many": "afresh.rates.estimate",
     "freshness": "afresh.model.freshness",
 }
 
@@ -39,6 +44,8 @@ __all__ = [
     "InfeasibleError",
     "InputError",
     "OutputError",
+    "RateEstimate",
+    "RateEstimates",
     "UsageError",
     "__version__",
     "age",
@@ -46,6 +53,8 @@ __all__ = [
     "best_interval",
     "budget_curve",
     "budget_for",
+    "estimate",
+    "estimate_many",
     "freshness",
 ]
 

@@ -7,8 +7,8 @@ hours as the profile has it; the new profile is expected changes over expected e
 changes of a flat one added to each hour.
 
 Used only if it predicts: fitted on one half of the items it must raise the log score of the other half's
-polls, both ways together, by ``MARGIN`` standard errors over the items. Else the flat profile is returned (off).
-"""
+polls, both ways together, by ``MARGIN`` standard errors over the items.
+Else the flat profile is returned (off).
 
 from __future__ import annotations
 
