@@ -74,7 +74,7 @@ def test_an_unknown_paper_is_refused() -> None:
 
 def test_an_unexplained_difference_exits_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = Report("cho", "Wrong", (Section("Table 1", (Check("a", "0.50", 0.6),)),), ())
-    monkeypatch.setattr(registry, "reproduce", lambda _: (wrong,))
+    monkeypatch.setattr(registry, "reproduce", lambda *_: (wrong,))
     code, out = run("cho")
     assert code == 1
     assert "unexplained: expected 0.50 at the precision written" in out

@@ -133,7 +133,7 @@ def test_every_figure_is_there(razniewski: Report, number: int) -> None:
 
 
 def test_maxima_of_figures_5_and_6_lie_on_top_of_their_curves(razniewski: Report) -> None:
-    for figure in razniewski.figures[3:]:
+    for figure in razniewski.figures[3:5]:
         *curves, tops = figure.panels[0].series
         for curve, x, y in zip(curves, tops.x, tops.y, strict=True):
             assert curve.y.max() == pytest.approx(y, abs=1e-4)

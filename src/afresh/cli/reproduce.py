@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from afresh.papers.check import Check
+    from afresh.papers.cho_history import History
     from afresh.papers.report import Report, Section
 
 _COLOURS = {"agrees": "green", "differs": "yellow", "unexplained": "bold red"}
@@ -29,6 +30,10 @@ def reproduce(
     ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a report with every figure to FILE.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Histories, NAME.changes.csv, for the figures that need one."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one object on stdout instead of tables.")
@@ -44,7 +49,7 @@ def reproduce(
 
     if html is not None:
         check_writable(html)
-    reports = recompute(papers or ())
+    reports = recompute(papers or (), _histories(data))
     if html is not None:
         _write_page(html, reports)
     if as_json:
@@ -53,6 +58,14 @@ def reproduce(
         _print_tables(reports)
     if any(report.count(Verdict.UNEXPLAINED) for report in reports):
         raise typer.Exit(1)
+
+
+def _histories(folder: Path | None) -> Sequence[History]:
+    if folder is None:
+        return ()
+    from afresh.cli.histories import read_histories
+
+    return read_histories(folder)
 
 
 def _write_page(path: Path, reports: Sequence[Report]) -> None:

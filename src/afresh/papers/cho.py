@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from afresh.papers import cho_allocation, cho_figures, cho_orders
+from afresh.papers.cho_history import History, figure_11
 from afresh.papers.report import Report
 
 CITATION = "Cho & Garcia-Molina, Synchronizing a Database to Improve Freshness, SIGMOD 2000"
 
 
-def report() -> Report:
-    """Tables 2–6, the numbers in the text, and Figures 2, 3, 6, 7, 9, 10 and 12.
+def report(histories: Sequence[History] = ()) -> Report:
+    """Tables 2–6, the numbers in the text, Figures 2, 3, 6, 7, 9, 10 and 12, and Figure 11 of each history.
 
     >>> from afresh.papers.check import Verdict
     >>> report().count(Verdict.UNEXPLAINED)
@@ -27,4 +30,5 @@ def report() -> Report:
         cho_allocation.table_6(),
         cho_allocation.weights(),
     )
-    return Report("cho", CITATION, sections, cho_figures.figures())
+    measured = (figure_11(history) for history in histories)
+    return Report("cho", CITATION, sections, (*cho_figures.figures(), *measured))

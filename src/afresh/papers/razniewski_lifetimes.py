@@ -57,7 +57,7 @@ def table_3_again() -> Section:
         for group, rate, low, high in zip(_GROUPS, rates.rate, rates.low, rates.high, strict=True)
     )
     return Section(
-        "Table 3 again: cohorts made from its rates",
+        "§8.2: Table 3 again, from cohorts made of its rates",
         row("moved within five years, {}", _GROUPS, "100 63 23 11", moved, "%", {"students": whole}),
         f"Rates per year with 90 % bounds: {bounds}.",
     )
