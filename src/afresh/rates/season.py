@@ -9,6 +9,7 @@ changes of a flat one added to each hour.
 Used only if it predicts: fitted on one half of the items it must raise the log score of the other half's
 polls, both ways together, by ``MARGIN`` standard errors over the items.
 Else the flat profile is returned (off).
+"""
 
 from __future__ import annotations
 
