@@ -22,10 +22,13 @@ from afresh.values.results import Allocation
 class Explanation:
     """For every item of a plan: what it is worth, and in a word why it has its frequency.
 
-    ``marginal`` gain in Σ w·value per further unit of spend on the item, at its frequency; static and
-    unweighted items have 0. ``status`` is an index into ``STATUSES``.
+    ``freshness``, ``age`` time averages of the item's copy. ``marginal`` gain in Σ w·value per further unit
+    of spend on the item, at its frequency; static and unweighted items have 0. ``status`` is an index into
+    ``STATUSES``.
     """
 
+    freshness: Float64s
+    age: Float64s
     marginal: Float64s
     status: npt.NDArray[np.uint8]
 
@@ -57,7 +60,13 @@ def explain(rates: ArrayLike, plan: Allocation, **options: Unpack[Options]) -> E
     """
     problem = problem_from(rates, **options)
     frequency = np.asarray(plan.frequency, dtype=np.float64)
-    return Explanation(problem.prices(frequency), statuses(problem, frequency, plan.multiplier))
+    changing = problem.rate > 0
+    return Explanation(
+        freshness=np.where(changing, problem.freshness.value(frequency), 1.0),
+        age=np.where(changing, -problem.age.value(frequency), 0.0),
+        marginal=problem.prices(frequency),
+        status=statuses(problem, frequency, plan.multiplier),
+    )
 
 
 def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[Options]) -> Float64s:

@@ -1,12 +1,64 @@
-"""The command line: one Typer application, and one place where errors become words and exit codes."""
+"""The command line: one Typer application, and one place where errors become words and exit codes.
+
+Command modules keep NumPy and everything heavier inside their functions, so that ``afresh --help``
+answers at once.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-app = typer.Typer(name="afresh", no_args_is_help=True)
+from afresh.cli.budget import budget
+from afresh.cli.money import money
+from afresh.cli.plan import plan
+from afresh.cli.reproduce import reproduce
+from afresh.values.errors import AfreshError, UsageError
+from afresh.version import __version__
+
+app = typer.Typer(
+    name="afresh",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Keep a local copy of remote data as fresh as a budget allows, and see what budget is worth paying.",
+)
+for command in (plan, budget, money, reproduce):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"afresh {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    directory: Annotated[
+        Path | None, typer.Option("-C", metavar="DIR", help="Run as if started in DIR.")
+    ] = None,
+    version: Annotated[  # noqa: ARG001  # its callback does the work
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options before the command, as in git."""
+    if directory is not None:
+        try:
+            os.chdir(directory)
+        except OSError as error:
+            raise UsageError(f"-C {directory}: {error.strerror}") from None
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line: 0 done, 1 it could not be done, 2 wrong usage."""
+    try:
+        app()
+    except AfreshError as error:
+        typer.secho("afresh: ", fg="red", nl=False, err=True)
+        typer.echo(str(error), err=True)
+        sys.exit(error.exit_code)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Kind: TypeAlias = Literal["text", "number", "count", "time", "flag"]
+TEXT: Kind = "text"
+NUMBER: Kind = "number"
 
 _PLAIN = {
     "text": "text",

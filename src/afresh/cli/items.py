@@ -1,0 +1,192 @@
+"""The ITEMS file of ``plan`` and ``budget``: numbers held in arrays, names read again when they are written.
+
+Names are the bulk of a file of ten million rows, so they are never all in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from afresh.tables.columns import Column
+from afresh.tables.inputs import InputFile
+from afresh.tables.reading import read_table, scan_table
+from afresh.values.arrays import Floats
+from afresh.values.errors import InputError, UsageError, did_you_mean
+
+ITEM = Column("item", "text", required=True, what="the item's name")
+NUMBERS = (
+    Column("rate", "number", required=True, minimum=0, what="changes per unit of time"),
+    Column("weight", "number", default=1.0, minimum=0, what="importance"),
+    Column("cost", "number", default=1.0, above=0, what="cost of one refresh"),
+    Column("update_cost", "number", default=0.0, minimum=0, what="further cost when a change is found"),
+    Column("min_frequency", "number", default=0.0, minimum=0, what="refreshes per unit of time"),
+    Column("max_frequency", "number", default=np.inf, minimum=0, finite=False, what="refreshes per unit"),
+)
+DECAY = Column("decay", "text", default="exponential", what="decay function")
+GROUP = Column("group", "text", what="group that a cap limits")
+CAPS = (Column("group", "text", required=True), Column("cap", "number", required=True, minimum=0))
+VIEWS = (Column("view", "text", required=True), Column("base", "text", required=True))
+
+# Column of the file → argument of ``allocate``.
+_ARGUMENTS = {
+    "weight": "weights",
+    "cost": "costs",
+    "update_cost": "update_costs",
+    "min_frequency": "lower",
+    "max_frequency": "upper",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """What a plan is made for: rates, and the other arguments of ``allocate`` that the file gives."""
+
+    rates: Floats
+    options: Mapping[str, Any]
+    names: Callable[[], Iterator[pa.Array]]
+
+    @property
+    def count(self) -> int:
+        """How many rows."""
+        return len(self.rates)
+
+    def name(self, index: int) -> str:
+        """The name of one item."""
+        start = 0
+        for batch in self.names():
+            if index < start + len(batch):
+                return str(batch[index - start].as_py())
+            start += len(batch)
+        raise IndexError(index)
+
+
+def read_items(
+    source: InputFile,
+    *,
+    caps: str | None = None,
+    views: str | None = None,
+    on_read: Callable[[float], None] | None = None,
+) -> Items:
+    """The items of a file, checked. ``on_read`` hears which share of the file has been read."""
+    if views is not None:
+        return _read_views(source, views, caps)
+    columns = [ITEM, *NUMBERS, DECAY, *([GROUP] if caps else [])]
+    parts: dict[str, list[Any]] = {}
+    given: frozenset[str] = frozenset()
+    for batch in scan_table(source, columns, unique="item"):
+        given |= batch.given
+        for column in columns[1:]:
+            values = (
+                batch.numbers(column.name) if column.kind == "number" else _codes(batch.text(column.name))
+            )
+            parts.setdefault(column.name, []).append(values)
+        if on_read:
+            on_read(batch.share)
+    items = Items(
+        rates=np.concatenate(parts["rate"]),
+        options={
+            argument: np.concatenate(parts[name]) for name, argument in _ARGUMENTS.items() if name in given
+        },
+        names=lambda: (batch.text("item") for batch in scan_table(source, [ITEM])),
+    )
+    if "decay" in given:
+        items = _with(items, decay=_joined(parts["decay"]).to_pylist())
+    return items if caps is None else _with_caps(items, source.name, given, parts, caps)
+
+
+def _with(items: Items, **more: Any) -> Items:
+    return replace(items, options={**items.options, **more})
+
+
+def _codes(texts: pa.Array) -> pa.Array:
+    return texts.dictionary_encode()
+
+
+def _joined(parts: Sequence[pa.Array]) -> pa.Array:
+    return pa.chunked_array(parts).unify_dictionaries().combine_chunks()
+
+
+def _with_caps(
+    items: Items, path: str, given: frozenset[str], parts: Mapping[str, list[Any]], caps: str
+) -> Items:
+    if "group" not in given:
+        raise UsageError(f"--caps needs a column 'group' in {path}")
+    encoded = _joined(parts["group"])
+    labels = encoded.dictionary.to_pylist()
+    codes: npt.NDArray[np.int64] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return _with(items, groups=codes, caps=_caps_by_code(caps, labels, path))
+
+
+def _caps_by_code(caps: str, labels: list[str], path: str) -> dict[int, float]:
+    table = read_table(caps, CAPS, unique="group")
+    number = {label: code for code, label in enumerate(labels)}
+    found = {}
+    for index, (label, cap) in enumerate(
+        zip(table.text("group").to_pylist(), table.numbers("cap").tolist(), strict=True)
+    ):
+        if label not in number:
+            raise table.fault(
+                index, "group", f"{label!r} is the group of no item in {path}{did_you_mean(label, labels)}"
+            )
+        found[number[label]] = cap
+    return found
+
+
+def _read_views(source: InputFile, views: str, caps: str | None) -> Items:
+    """Views instead of items: what is refreshed is the view, at the rate of its distinct bases together.
+
+    A view's own weight, costs and bounds come from its row in ITEMS, if it has one, where the rate is
+    left empty. Bases are read, not refreshed, and get no row; other items are planned as ever.
+    """
+    from afresh.rates.views import ViewGraph
+
+    rate = replace(NUMBERS[0], required=False, default=np.nan)
+    table = read_table(source, [ITEM, rate, *NUMBERS[1:], DECAY, GROUP], unique="item")
+    if "rate" not in table:
+        raise InputError("has no column 'rate': the base items need one", path=source.name)
+    names = table.text("item").to_pylist()
+    rates = table.numbers("rate")
+    pairs = read_table(views, VIEWS)
+    graph = ViewGraph.of(pairs.text("view").to_pylist(), pairs.text("base").to_pylist())
+    is_view, is_base = set(graph.views), set(graph.bases)
+    for index, name in enumerate(names):
+        if name in is_view and not np.isnan(rates[index]):
+            raise table.fault(index, "rate", f"{name!r} is a view: leave its rate empty, its bases give it")
+        if name not in is_view and np.isnan(rates[index]):
+            raise table.fault(index, "rate", f"is empty: must be {NUMBERS[0].right}")
+    known = {name: float(value) for name, value in zip(names, rates, strict=True) if name not in is_view}
+    of_view = dict(zip(graph.views, graph.rates(known), strict=True))
+    return _views_and_others(table, names, known, of_view, is_base, caps)
+
+
+def _views_and_others(
+    table: Any,
+    names: list[str],
+    known: Mapping[str, float],
+    of_view: Mapping[str, float],
+    is_base: set[str],
+    caps: str | None,
+) -> Items:
+    row = {name: index for index, name in enumerate(names)}
+    chosen = [*of_view, *(name for name in known if name not in is_base)]
+    rows = np.array([row.get(name, -1) for name in chosen], dtype=np.int64)
+    options: dict[str, Any] = {}
+    for column in NUMBERS[1:]:
+        if column.name in table:
+            options[_ARGUMENTS[column.name]] = np.append(table.numbers(column.name), column.filler)[rows]
+    if "decay" in table:
+        options["decay"] = [([*table.text("decay").to_pylist(), DECAY.filler])[index] for index in rows]
+    rates = np.array([of_view.get(name, known.get(name, 0.0)) for name in chosen])
+    items = Items(rates, options, lambda: iter([pa.array(chosen, pa.large_string())]))
+    if caps is None:
+        return items
+    groups = pa.array([*table.text("group").to_pylist(), ""], pa.large_string()).take(
+        pa.array(rows % (len(names) + 1))
+    )
+    return _with_caps(items, table.path, table.given, {"group": [_codes(groups)]}, caps)

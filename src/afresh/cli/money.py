@@ -1,0 +1,225 @@
+"""``afresh money``: the interval at which each item earns the most, and which items no interval pays for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from afresh.cli.options import AsJson, ItemsFile, Output, Unit
+from afresh.cli.outputs import check_outputs
+from afresh.cli.summary import number, print_json, print_summary
+from afresh.tables.columns import NUMBER, TEXT, Column
+from afresh.values.errors import UsageError
+from afresh.values.units import UNIT_NAMES, parse_duration, unit_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from afresh.money.many import Incomes
+    from afresh.tables.table import Table
+
+COLUMNS = (
+    Column("item", "text", required=True, what="the item's name"),
+    Column("rate", "number", required=True, minimum=0, what="changes per unit of time"),
+    Column("decay", "text", what="decay function"),
+    Column("benefit", "number", minimum=0, what="earned per record and unit of time while right"),
+    Column("cost", "number", minimum=0, what="cost of one refresh"),
+    Column("update_cost", "number", minimum=0, what="further cost per record found changed"),
+    Column("stale_cost", "number", minimum=0, what="cost per record and unit of time while wrong"),
+    Column("size", "number", above=0, what="records refreshed together"),
+    Column("bulk", "text", what="bulk with one interval"),
+)
+_DEFAULTS = {"update_cost": 0.0, "stale_cost": 0.0, "size": 1.0}
+
+
+def money(
+    items: ItemsFile,
+    benefit: Annotated[
+        float | None, typer.Option("--benefit", help="Benefit per record and unit of time while right.")
+    ] = None,
+    cost: Annotated[float | None, typer.Option("--cost", help="Cost of one refresh.")] = None,
+    update_cost: Annotated[
+        float | None, typer.Option("--update-cost", help="Further cost per record found changed.")
+    ] = None,
+    stale_cost: Annotated[
+        float | None, typer.Option("--stale-cost", help="Cost per record and unit of time while wrong.")
+    ] = None,
+    decay: Annotated[
+        str,
+        typer.Option("--decay", metavar="NAME", help="exponential, linear, geometric, weibull:K or lomax:A."),
+    ] = "exponential",
+    size: Annotated[float | None, typer.Option("--size", help="Records refreshed together.")] = None,
+    cost_of_size: Annotated[
+        str,
+        typer.Option(
+            "--cost-of-size", metavar="NAME", help="Cost grows with size: constant, sqrt or linear."
+        ),
+    ] = "constant",
+    interval: Annotated[
+        str | None,
+        typer.Option("--interval", metavar="6h", help="Ask which benefit makes this interval the best."),
+    ] = None,
+    unit: Unit = "d",
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """The interval at which refreshing each item earns the most, and which items are futile.
+
+    ITEMS has columns item, rate and, as you like, decay, benefit, cost, update_cost, stale_cost, size, bulk;
+    the options of the same names stand in for columns and cells that are not given. The rows that come out
+    are item, interval, frequency, freshness, net_income, status.
+    """
+    unit_s = unit_seconds(unit)
+    if as_json and output == "-":
+        raise UsageError("--json and -o - both want standard output: give -o a file")
+    from afresh.tables.reading import read_table
+
+    check_outputs(output)
+    table = read_table(items, COLUMNS, unique="item")
+    flags = {"cost": cost, "update_cost": update_cost, "stale_cost": stale_cost, "size": size}
+    if interval is None:
+        flags["benefit"] = benefit
+    elif benefit is not None:
+        raise UsageError("--interval asks for the benefit: leave out --benefit")
+    given = {name: _filled(table, name, flag) for name, flag in flags.items()}
+    given["decay"] = _decays(table, decay)
+    target = None if output is None and as_json else output or "-"
+    if interval is not None:
+        _implied(table, given, cost_of_size, parse_duration(interval) / unit_s, target, as_json)
+    else:
+        _best(table, given, cost_of_size, unit, target, as_json)
+
+
+def _filled(table: Table, name: str, flag: float | None) -> Any:
+    """The column, its empty cells (or all of it) filled by the flag."""
+    import numpy as np
+
+    default = _DEFAULTS.get(name) if flag is None else flag
+    if flag is not None and not (flag >= 0 and np.isfinite(flag)):
+        raise UsageError(f"--{name.replace('_', '-')} is {flag:g}: must be a finite number of 0 or more")
+    if name not in table:
+        if default is None:
+            raise UsageError(f"no {name}: give {table.path} a column '{name}', or --{name.replace('_', '-')}")
+        return np.full(table.rows, default)
+    column = table.numbers(name)
+    empty = np.isnan(column)
+    if default is None:
+        if empty.any():
+            raise table.fault(
+                int(empty.argmax()), name, f"is empty: fill it, or give --{name.replace('_', '-')}"
+            )
+        return column
+    return np.where(empty, default, column)
+
+
+def _decays(table: Table, default: str) -> Any:
+    if "decay" not in table:
+        return default
+    return [spec or default for spec in table.text("decay").to_pylist()]
+
+
+def _best(
+    table: Table, given: Mapping[str, Any], cost_of_size: str, unit: str, target: str | None, as_json: bool
+) -> None:
+    import numpy as np
+
+    from afresh.money.many import best_intervals
+
+    columns = dict(given)
+    bulk = table.text("bulk").to_pylist() if "bulk" in table else None
+    found = best_intervals(
+        table.numbers("rate"),
+        columns.pop("benefit"),
+        columns.pop("cost"),
+        bulk=bulk,
+        cost_of_size=cost_of_size,
+        **columns,
+    )
+    if target is not None:
+        _write(target, table, found)
+    refreshes = float(np.sum(found.frequency)) if bulk is None else _bulk_refreshes(bulk, found)
+    summary = {
+        "net_income": float(found.net_income.sum()),
+        "refreshes": refreshes,
+        "items": table.rows,
+        "futile": int(found.futile.sum()),
+    }
+    if as_json:
+        print_json(summary | {"unit": unit})
+        return
+    per = f"per {UNIT_NAMES[unit]}"
+    rows = [
+        ("items", f"{table.rows:,}, of which {summary['futile']:,} are futile"),
+        ("net income", f"{number(summary['net_income'])} {per}"),
+        ("refreshes", f"{number(refreshes)} {per}"),
+    ]
+    print_summary("intervals of the highest net income", rows + _futile_rows(table, found, per))
+
+
+def _bulk_refreshes(bulk: Iterable[str], found: Incomes) -> float:
+    """Refreshes per time, a bulk counted once."""
+    import numpy as np
+
+    from afresh.money.bulk import bulk_members
+
+    _, first = np.unique(bulk_members(bulk), return_index=True)
+    return float(found.frequency[first].sum())
+
+
+def _futile_rows(table: Table, found: Incomes, per: str) -> list[tuple[str, str]]:
+    """The futile items nearest to paying, and the benefit at which each would."""
+    import numpy as np
+
+    rows = []
+    futile = np.flatnonzero(found.futile)
+    for index in futile[np.argsort(found.break_even[futile], kind="stable")][:3]:
+        name = table.text("item")[int(index)].as_py()
+        need = float(found.break_even[index])
+        why = "no benefit would do" if np.isinf(need) else f"pays from a benefit of {number(need)} {per} on"
+        rows.append(("futile", f"{name}: {why}"))
+    return rows
+
+
+def _write(target: str, table: Table, found: Incomes) -> None:
+    import numpy as np
+
+    from afresh.tables.writing import write_table
+
+    numbers = ("interval", "frequency", "freshness", "net_income")
+    write_table(
+        target,
+        {"item": TEXT, **dict.fromkeys(numbers, NUMBER), "status": TEXT},
+        {"item": table.text("item")}
+        | {name: getattr(found, name) for name in numbers}
+        | {"status": np.where(found.futile, "futile", "kept")},
+    )
+
+
+def _implied(
+    table: Table,
+    given: Mapping[str, Any],
+    cost_of_size: str,
+    interval: float,
+    target: str | None,
+    as_json: bool,
+) -> None:
+    """The benefit that would make ``interval`` optimal for each item."""
+    import numpy as np
+
+    from afresh.money.inverse import implied_benefit
+    from afresh.tables.writing import write_table
+
+    if "bulk" in table:
+        raise UsageError(f"--interval asks for items one by one: leave out the column 'bulk' of {table.path}")
+    columns = dict(given)
+    times = np.full(table.rows, interval)
+    rates, cost = table.numbers("rate"), columns.pop("cost")
+    benefit = implied_benefit(times, rates, cost, cost_of_size=cost_of_size, **columns)
+    if target is not None:
+        values = {"item": table.text("item"), "interval": times, "benefit": benefit}
+        write_table(target, {"item": TEXT, "interval": NUMBER, "benefit": NUMBER}, values)
+    if as_json:
+        known = benefit[np.isfinite(benefit)]
+        middle = float(np.median(known)) if known.size else float("nan")
+        print_json({"interval": interval, "items": table.rows, "median_benefit": middle})

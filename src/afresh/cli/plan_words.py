@@ -1,0 +1,79 @@
+"""A plan in words: what it achieves, what the next unit of budget buys, why items are dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from afresh.allocation.allocate import allocate
+from afresh.allocation.explain import Explanation, returns_at
+from afresh.allocation.status import DROPPED
+from afresh.cli.items import Items
+from afresh.cli.summary import age_in_words, number
+from afresh.values.results import Allocation
+from afresh.values.units import UNIT_NAMES
+
+_SHOWN = 3  # dropped items told one by one
+
+
+def title_of(policy: str, objective: str, order: str) -> str:
+    """What kind of plan it is."""
+    way = "refreshed at even intervals" if order == "fixed" else "refreshed at random moments"
+    return f"{policy} plan for {objective}, {way}"
+
+
+def rows_for_people(
+    given: Items,
+    plan: Allocation,
+    detail: Explanation,
+    budget: float,
+    unit: str,
+    chosen: Mapping[str, Any],
+) -> list[tuple[str, str]]:
+    """The summary table's rows; ``chosen`` are the options the plan was made with."""
+    per = f"per {UNIT_NAMES[unit]}"
+    dropped = f", {plan.dropped:,} of them dropped" if plan.dropped else ""
+    return [
+        ("items", f"{given.count:,}{dropped}"),
+        ("budget", f"{number(budget)} {per}, of which {number(plan.spend)} is spent"),
+        ("freshness", f"{plan.freshness:.4f}{_beside_uniform(given, budget, chosen)}"),
+        ("age", age_in_words(plan.age, unit)),
+        ("next unit", _next_unit(plan, given, chosen, per)),
+        ("gap", f"no plan is better by more than {number(plan.gap)} in Σ weight·value"),
+        *_dropped(given, detail, per, chosen),
+    ]
+
+
+def _beside_uniform(given: Items, budget: float, chosen: Mapping[str, Any]) -> str:
+    """What the simplest plan would reach; it knows no bounds, so there is no comparing under them."""
+    if {"lower", "upper", "caps"} & chosen.keys() or not given.count:
+        return ""
+    uniform = allocate(given.rates, budget, policy="uniform", **chosen)
+    return f" (refreshing all equally often: {uniform.freshness:.4f})"
+
+
+def _next_unit(plan: Allocation, given: Items, chosen: Mapping[str, Any], per: str) -> str:
+    """The multiplier in words: what one more unit of budget does to the mean of the objective."""
+    weights = chosen.get("weights")
+    total = float(given.count if weights is None else weights.sum())
+    mean = plan.multiplier / total if total else 0.0
+    objective = chosen["objective"]
+    effect = "raises freshness" if objective == "freshness" else f"lowers the mean {objective}"
+    return f"1 more {per} {effect} by {number(mean)} (multiplier {number(plan.multiplier)})"
+
+
+def _dropped(given: Items, detail: Explanation, per: str, chosen: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The dropped items nearest to coming back: what they would gain, and at which budget they return."""
+    dropped = np.flatnonzero(detail.status == DROPPED)
+    nearest = dropped[np.argsort(-detail.marginal[dropped], kind="stable")][:_SHOWN]
+    if not nearest.size:
+        return []
+    rows = []
+    for index, budget in zip(nearest, returns_at(given.rates, nearest, **chosen), strict=True):
+        changes = f"{given.name(int(index))} changes {number(float(given.rates[index]))} times {per}"
+        gains = f"one more unit spent on it gains only {number(float(detail.marginal[index]))}"
+        back = "no budget brings it back" if np.isinf(budget) else f"back at {number(float(budget))} {per}"
+        rows.append(("dropped", f"{changes}: {gains}; {back}"))
+    return rows

@@ -1,0 +1,74 @@
+"""A progress bar on stderr that shows itself only when work takes longer than a second."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from afresh.values.clock import Clock, SystemClock
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+PATIENCE_S = 1.0
+
+
+class Progress:
+    """Counts work done; draws nothing for quick work, or where stderr is not a terminal.
+
+    >>> with Progress("reading", total=2) as progress:
+    ...     progress.reach(1)
+    ...     progress.reach(2)
+    >>> progress.done
+    2.0
+    """
+
+    def __init__(
+        self, label: str, total: float | None = None, *, clock: Clock | None = None, show: bool | None = None
+    ) -> None:
+        """``show`` None: only on a terminal."""
+        self.label, self.total, self.done = label, total, 0.0
+        self._clock = clock or SystemClock()
+        self._show = sys.stderr.isatty() if show is None else show
+        self._started_s = self._clock.elapsed_s()
+        self._bar: Bar | None = None
+
+    def __enter__(self) -> Self:
+        """Nothing is drawn yet."""
+        return self
+
+    def reach(self, done: float) -> None:
+        """``done`` of the total is done by now."""
+        self.done = float(done)
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=self.done)
+        elif self._show and self._clock.elapsed_s() - self._started_s >= PATIENCE_S:
+            self._bar = self._draw()
+
+    def _draw(self) -> Bar:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        task = bar.add_task(self.label, total=self.total)
+        bar.update(task, completed=self.done)
+        bar.start()
+        return bar
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
