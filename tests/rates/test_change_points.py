@@ -73,6 +73,18 @@ def test_a_change_of_pace_shows_in_averaged_estimates() -> None:
     assert change_points(range(30), estimates, 0.3).marks.tolist() == [10, 20]
 
 
+def test_noise_makes_no_periods_once_its_size_is_known() -> None:
+    rates = simulate_saa(np.full(400, 1.0), 1.0, np.random.default_rng(3)).rate
+    by_the_paper = change_points(range(400), rates).marks.size
+    with_errors = change_points(range(400), rates, errors=rates.std()).marks.size
+    assert by_the_paper > 200
+    assert with_errors < 0.1 * by_the_paper
+    step = change_points(range(20), np.repeat([1.0, 9.0], 10), errors=np.repeat([0.4, 3.5], 10))
+    assert step.marks.tolist() == [10]
+    with pytest.raises(InputError, match="2 errors and 3 rates"):
+        change_points([0, 1, 2], [1.0, 2.0, 3.0], errors=[0.1, 0.1])
+
+
 @pytest.mark.parametrize(
     ("times", "rates", "k", "says"),
     [
