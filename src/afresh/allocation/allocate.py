@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from afresh.allocation.certificate import gap
+from afresh.allocation.group_caps import CapsGiven, Labels
 from afresh.allocation.inputs import check_budget, problem_from
 from afresh.allocation.multiplier import solve
 from afresh.allocation.policies import POLICIES, next_unit_of, scale_to, shape_of
@@ -30,8 +30,8 @@ def allocate(
     decay: str | Sequence[str] | Decay | None = None,
     lower: ArrayLike | None = None,
     upper: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    caps: Mapping[Any, float] | Sequence[float] | None = None,
+    groups: Labels | None = None,
+    caps: CapsGiven | None = None,
 ) -> Allocation:
     """How often to refresh each item so that Σ c·f = budget and the weighted objective is best.
 

@@ -37,8 +37,8 @@ def budget_curve(
 ) -> BudgetCurve:
     """The optimal plan at each budget; the options are those of ``allocate``.
 
-    Without ``budgets``, 41 of them in even ratios, from the one that buys 1 % of the freshness within reach to
-    the one that buys 99 %.
+    Without ``budgets``, 41 of them in even ratios, from the one that buys 1 % of the freshness within reach
+    to the one that buys 99 %.
 
     >>> curve = budget_curve([1, 2, 3, 4, 5], [0, 5, 50])
     >>> curve.freshness.round(3), curve.dropped

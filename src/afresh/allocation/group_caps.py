@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,14 @@ import numpy.typing as npt
 from afresh.allocation.problem import Caps, Problem
 from afresh.allocation.roots import HUGE, TINY, solve_decreasing
 from afresh.model.curves import Float64s
-from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.arrays import nonnegative
 from afresh.values.errors import InputError, UsageError, did_you_mean
 
+Labels: TypeAlias = Sequence[Hashable] | npt.NDArray[Any]
+CapsGiven: TypeAlias = Mapping[Any, float] | Sequence[float]
 
-def caps_from(
-    groups: ArrayLike | None, caps: Mapping[Any, float] | Sequence[float] | None, items: int
-) -> Caps | None:
+
+def caps_from(groups: Labels | None, caps: CapsGiven | None, items: int) -> Caps | None:
     """Labels and caps as users give them: a mapping from label to cap, or caps[g] for labels 0, 1, …
 
     Groups that no cap names are free.
@@ -50,8 +51,8 @@ def caps_from(
     return Caps(group, cap, tuple(rows))
 
 
-def _labels(groups: ArrayLike, items: int) -> list[Hashable]:
-    array = np.asarray(groups)
+def _labels(groups: Labels, items: int) -> list[Hashable]:
+    array = groups if isinstance(groups, np.ndarray) else np.array(groups, dtype=object)
     if array.shape != (items,):
         raise InputError(f"groups has {array.size} labels for {items} items: give one for each item")
     labels: list[Hashable] = array.tolist()

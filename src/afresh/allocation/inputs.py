@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Sequence
+from typing import TypedDict
 
 import numpy as np
 
 from afresh.allocation.bounds import check_bounds
 from afresh.allocation.decay import decay_gains
 from afresh.allocation.gains import Gains, RateGains
-from afresh.allocation.group_caps import caps_from
+from afresh.allocation.group_caps import CapsGiven, Labels, caps_from
 from afresh.allocation.objectives import canonical_order, objective_for
 from afresh.allocation.problem import Problem
 from afresh.model.curves import Float64s
@@ -30,8 +30,8 @@ class Options(TypedDict, total=False):
     decay: str | Sequence[str] | Decay | None
     lower: ArrayLike | None
     upper: ArrayLike | None
-    groups: ArrayLike | None
-    caps: Mapping[Any, float] | Sequence[float] | None
+    groups: Labels | None
+    caps: CapsGiven | None
 
 
 def problem_from(
@@ -45,8 +45,8 @@ def problem_from(
     decay: str | Sequence[str] | Decay | None = None,
     lower: ArrayLike | None = None,
     upper: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    caps: Mapping[Any, float] | Sequence[float] | None = None,
+    groups: Labels | None = None,
+    caps: CapsGiven | None = None,
 ) -> Problem:
     """The checked problem; wrong values, lengths and combinations are refused here."""
     rate = nonnegative("rate", rates).astype(np.float64, copy=False)

@@ -23,5 +23,5 @@ def mean_age(problem: Problem, frequency: Float64s) -> float:
         return 0.0
     if (active & (frequency == 0)).any():
         return float("inf")
-    age = np.where(active, problem.weight * problem.age.value(frequency), 0.0)
-    return max(0.0, -float(age.sum() / total))
+    age = np.where(active, -problem.age.value(frequency), 0.0)
+    return max(0.0, float((problem.weight * age).sum() / total))
