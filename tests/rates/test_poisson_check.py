@@ -92,6 +92,13 @@ def test_bursts_are_told_of_many_items() -> None:
     assert "change in bursts" in words
 
 
+def test_false_alarms_of_a_true_model_are_not_explained() -> None:
+    times = np.cumsum(np.random.default_rng(4).standard_exponential((300, 30)), axis=1)
+    words = check_items(np.repeat(np.arange(300), 30), times.ravel()).sentence
+    assert words.endswith("look Poisson (95% would if all were).")
+    assert "300 (100%)" not in words
+
+
 def test_too_few_changes_are_said() -> None:
     found = check_items([0, 0, 1], [1.0, 2.0, 3.0])
     assert (found.item.size, found.few) == (0, 2)
