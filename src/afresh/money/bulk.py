@@ -11,7 +11,7 @@ How many optima? H starts at −K, and where it crosses 0 upwards E has a local 
   same benefit and costs, that is once, and since the slowest record wins for large u, from − to +: H
   falls at first, if at all, then rises, and crosses 0 once at most: one optimum.
 - In general (each record its own update cost, or a Weibull shape above 1) there may be several; so
-  the whole axis is scanned, and the highest hump is solved.
+  the whole axis is scanned, and the highest hump is narrowed down.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.decay import Decay, Empirical, Geometric
+from afresh.model.decay import Decay, Empirical, Exponential, Geometric
 from afresh.money.items import CostOfSize, Items, size_factor
 from afresh.money.optimum import just_before
-from afresh.money.pieces import SLOPED, changed, turning
-from afresh.money.roots import narrowed, rising_root, scanned
+from afresh.money.pieces import SLOPED, balance, changed, turning
+from afresh.money.roots import highest, rising_root
 from afresh.money.terms import Array
 from afresh.money.time_range import time_range
 from afresh.values.errors import InputError
@@ -46,25 +46,36 @@ class Bulks:
         """The sum over the records of each bulk."""
         return np.asarray(np.bincount(self.member, values, self.check.size), dtype=np.float64)
 
-    def earned(self, u: Array, weight: Array) -> Array:
-        """Σ weight·∫₀ᵘ(z−z∞) of each bulk at its interval u."""
-        return self._each(lambda decay, t: decay.integral(t) - t * decay.plateau(), u, weight)
-
-    def updates(self, u: Array) -> Array:
-        """Σ U·(1−z(u))."""
-        update = self.items.terms.update
-        return self._each(changed, u, update) if update.any() else np.zeros_like(u)
+    def surplus(self, u: Array, gain: Array) -> Array:
+        """Σ gain·∫₀ᵘ(z−z∞) − U·(1−z(u)) − K: what one refresh of each bulk earns until u."""
+        values, times, update = np.empty_like(gain), u[self.member], self.items.terms.update
+        for group in self.items.groups:
+            rows = group.rows
+            values[rows] = _surplus(group.decay, times[rows], gain[rows], update[rows])
+        return self.sums(values) - self.check
 
     def excess(self, u: Array) -> Array:
         """E(u)."""
-        return (self.earned(u, self.items.terms.gain) - self.check - self.updates(u)) / u
+        return self.surplus(u, self.items.terms.gain) / u
 
     def slope(self, u: Array) -> Array:
-        """H(u) = −u²·E'(u)."""
+        """A function with the sign of H(u) = −u²·E'(u)."""
         terms = self.items.terms
         gained = self._each(lambda decay, t: decay.gain(t), u, terms.gain)
-        held_up = self._each(turning, u, terms.update) if terms.update.any() else 0.0
-        return np.asarray(gained - self.check - held_up)
+        owed = self.check + self._each(turning, u, terms.update) if terms.update.any() else self.check
+        return balance(gained, owed)
+
+    def crosses_once(self, gain: Array) -> bool:
+        """Whether H with these gains is known to cross 0 once at most, upwards, in every bulk."""
+        update, groups = self.items.terms.update, self.items.groups
+        if not update.any():
+            return all(isinstance(group.decay, SLOPED) for group in groups)
+        if not all(isinstance(group.decay, Exponential) for group in groups):
+            return False
+        order = np.lexsort((self.items.rate, self.member))
+        worth, bulk = (gain >= self.items.rate * update)[order], self.member[order]
+        # from slow to fast within a bulk, a record that is worth its updates never follows one that is not
+        return not bool((worth[1:] & ~worth[:-1] & (bulk[1:] == bulk[:-1])).any())
 
     def span(self) -> tuple[Array, Array]:
         """The intervals worth searching in each bulk: from its fastest record to its slowest."""
@@ -139,11 +150,10 @@ def solve_bulks(bulks: Bulks) -> BulkOptimum:
     # a refresh must earn its cost: G·Z(u) > K, and Z(u) ≤ u
     least = np.divide(bulks.check, gain, out=np.zeros_like(gain), where=gain > 0)
     low = np.clip(least, first, last)
-    cells = scanned(bulks.excess, low, last)
-    if all(isinstance(group.decay, SLOPED) for group in bulks.items.groups):
-        interval = rising_root(bulks.slope, *cells)
+    if bulks.crosses_once(bulks.items.terms.gain):
+        interval = rising_root(bulks.slope, low, last)
     else:
-        interval = _before_a_step(bulks, narrowed(bulks.excess, *cells))
+        interval = _before_a_step(bulks, highest(bulks.excess, low, last))
     excess = bulks.excess(interval)
     interval = np.where((bulks.check == 0) & (interval <= first), 0.0, interval)
     pays = excess > 0
@@ -174,18 +184,35 @@ def _steps_near(decay: Decay, u: Array) -> list[Array]:
     return []
 
 
+def _surplus(decay: Decay, u: Array, gain: Array, update: Array) -> Array:
+    """gain·∫₀ᵘ(z−z∞) − U·(1−z(u)) of each record."""
+    lost = changed(decay, u)
+    if isinstance(decay, Exponential):  # both are multiples of 1−z: once round is enough for the many
+        rate = np.asarray(decay.rate, dtype=np.float64)
+        lifetime = np.divide(1.0, rate, out=np.zeros_like(rate), where=rate > 0)
+        return np.asarray((gain * lifetime - update) * lost)
+    return np.asarray(gain * (decay.integral(u) - u * decay.plateau()) - update * lost)
+
+
 def _break_even_factor(bulks: Bulks, first: Array, last: Array) -> Array:
     """The least of (K + ΣU(1−z) − ΣS·Z)/(ΣnB·Z) over u, 0 if it is below that (Z short for ∫(z−z∞))."""
     stale, benefit = bulks.items.terms.stale, bulks.items.benefit * bulks.items.size
 
     def cheapness(u: Array) -> Array:
-        paid = bulks.check + bulks.updates(u) - bulks.earned(u, stale)
-        earned = bulks.earned(u, benefit)
+        paid = -bulks.surplus(u, stale)
+        earned = bulks.surplus(u, benefit + stale) + paid
         # paid ≤ 0: the stale cost alone pays for the refreshes
         return np.where(paid > 0, earned / np.where(paid > 0, paid, 1.0), np.inf)
 
-    if stale.any() or bulks.items.terms.update.any():
-        best = cheapness(narrowed(cheapness, *scanned(cheapness, first, last)))
-    else:
-        best = cheapness(last)
-    return np.where(best > 0, 1 / np.where(best > 0, best, 1.0), np.inf)
+    def factor_at(u: Array) -> Array:
+        cheap = cheapness(u)
+        return np.where(cheap > 0, 1 / np.where(cheap > 0, cheap, 1.0), np.inf)
+
+    factor = factor_at(last)
+    if not bulks.items.terms.update.any():
+        return factor  # what one refresh earns only grows
+    # its slope is −H'(u)/u; if H' turns once, from − to +, the end is its highest point too
+    scaled = np.where(benefit > 0, benefit * factor[bulks.member], 0.0) + stale
+    if bulks.crosses_once(scaled):
+        return factor
+    return factor_at(highest(cheapness, first, last))

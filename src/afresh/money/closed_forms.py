@@ -57,7 +57,7 @@ def linear_optimum(rate: Array, terms: Terms) -> Optimum:
     """
     worth = (rate > 0) & (terms.gain > 0)
     # √a·√b, not √(ab): the product of two extreme numbers may underflow, its root need not
-    scaled = np.divide(2 * terms.check, terms.gain, out=np.full_like(rate, np.inf), where=worth)
+    scaled = np.divide(2 * terms.check, terms.gain, out=np.zeros_like(rate), where=worth)
     aged = np.sqrt(rate) * np.sqrt(scaled)
     interval = np.divide(aged, rate, out=np.full_like(rate, np.inf), where=worth)
     left = np.subtract(1.0, aged, out=np.zeros_like(rate), where=worth)

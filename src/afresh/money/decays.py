@@ -13,8 +13,10 @@ from afresh.model.decay import Decay, decay_from
 from afresh.money.terms import Array
 from afresh.values.errors import InputError
 
-DecayLike: TypeAlias = str | Decay | Sequence[str] | npt.NDArray[np.str_]
+DecayLike: TypeAlias = str | Decay | Sequence[str] | npt.NDArray[np.str_ | np.object_]
 Rows: TypeAlias = npt.NDArray[np.intp]
+
+_BLOCK = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +36,22 @@ def decay_groups(decay: DecayLike, rate: Array) -> list[Group]:
     """
     everything = np.arange(rate.size)
     if isinstance(decay, str):
-        return [Group(everything, decay_from(decay, rate))]
+        return _blocks(decay, everything, rate)
     if not isinstance(decay, Sequence | np.ndarray):
         _check_length(decay, rate.size)
         return [Group(everything, decay)]
     codes: dict[str, int] = {}
     coded = np.fromiter((codes.setdefault(str(name), len(codes)) for name in decay), dtype=np.int64)
-    if coded.size != rate.size:
-        raise InputError(f"lengths differ: rate {rate.size}, decay {coded.size}")
     order = np.argsort(coded, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(coded, minlength=len(codes)))[:-1]) if codes else []
-    return [Group(rows, decay_from(name, rate[rows])) for name, rows in zip(codes, parts, strict=True)]
+    return [group for name, rows in zip(codes, parts, strict=True) for group in _blocks(name, rows, rate)]
+
+
+def _blocks(name: str, rows: Rows, rate: Array) -> list[Group]:
+    """One decay in groups that fit into the processor's cache."""
+    starts = range(0, max(rows.size, 1), _BLOCK)
+    blocks = [rows[start : start + _BLOCK] for start in starts]
+    return [Group(block, decay_from(name, rate[block])) for block in blocks]
 
 
 def _check_length(decay: Decay, items: int) -> None:

@@ -8,7 +8,7 @@ what a function of n returns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypedDict
 
@@ -92,8 +92,11 @@ def items_of(
         "interval": np.asarray(along),
     }
     columns = [array for array in named.values() if array.ndim]
+    names = np.array(decay, dtype=object) if isinstance(decay, Sequence | np.ndarray) else np.array(None)
     single = bool(columns) and all(array.dtype == np.float32 for array in columns)
-    shape, (lam, earned, check, update, stale, records, _) = _aligned(named)
+    shape, (lam, earned, check, update, stale, records, _) = _aligned(named, names)
+    if names.ndim:
+        decay = np.broadcast_to(names, shape).ravel()
     terms = Terms(
         gain=records * (earned + stale),
         stale=records * stale,
@@ -135,11 +138,12 @@ def positive(name: str, given: ArrayLike) -> Floats:
     return array
 
 
-def _aligned(named: dict[str, Floats]) -> tuple[tuple[int, ...], list[Array]]:
+def _aligned(named: dict[str, Floats], decay: npt.NDArray[np.object_]) -> tuple[tuple[int, ...], list[Array]]:
     """The common shape, and the columns as flat float64 arrays of their own."""
     try:
-        shape = np.broadcast_shapes(*(array.shape for array in named.values()))
+        shape = np.broadcast_shapes(*(array.shape for array in named.values()), decay.shape)
     except ValueError:
-        said = ", ".join(f"{name} {array.size}" for name, array in named.items() if array.ndim)
+        sizes = {name: array.size for name, array in named.items() if array.ndim} | {"decay": decay.size}
+        said = ", ".join(f"{name} {size}" for name, size in sizes.items() if decay.ndim or name != "decay")
         raise InputError(f"lengths differ: {said}") from None
     return shape, [np.array(np.broadcast_to(a, shape), dtype=np.float64).ravel() for a in named.values()]

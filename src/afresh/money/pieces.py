@@ -117,10 +117,21 @@ def spend(decay: Decay, terms: Terms, u: Array) -> Array:
     return np.asarray(checks + updates)
 
 
+def balance(gained: Array, owed: Array) -> Array:
+    """ln(gained/owed), with the sign of gained − owed and nearly straight over ln u; ±800 where undefined.
+
+    >>> balance(np.array([0.0, 1.0, 2.0]), np.array([1.0, 1.0, -1.0]))
+    array([-800.,    0.,  800.])
+    """
+    both = (gained > 0) & (owed > 0)
+    ratio = np.divide(gained, owed, out=np.ones_like(gained), where=both)
+    return np.where(both, np.log(ratio), np.where(gained > owed, 800.0, -800.0))
+
+
 def slope(decay: Decay, terms: Terms, u: Array) -> Array:
-    """H(u) = −u²·E'(u): below 0 while a longer interval earns more."""
-    held_up = terms.update * turning(decay, u) if np.any(terms.update > 0) else 0.0
-    return np.asarray(terms.gain * decay.gain(u) - terms.check - held_up)
+    """A function with the sign of H(u) = −u²·E'(u): below 0 while a longer interval earns more."""
+    owed = terms.check + terms.update * turning(decay, u) if terms.update.any() else terms.check
+    return balance(terms.gain * decay.gain(u), owed)
 
 
 def _product(rate: object, u: Array) -> Array:
@@ -138,4 +149,7 @@ def weibull_power(decay: Weibull, u: Array) -> Array:
 
 def _lomax_power(decay: Lomax, u: Array) -> Array:
     """a·ln(1+u/b)."""
-    return np.asarray(decay.shape) * np.log1p(u / np.asarray(decay.scale, dtype=np.float64))
+    scale = np.asarray(decay.scale, dtype=np.float64)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        # a scale of infinity, which never changes, wins over an infinite interval
+        return np.asarray(decay.shape * np.log1p(np.where(scale < np.inf, u / scale, 0.0)))

@@ -6,35 +6,38 @@ Intervals span many decades, so both searches work on ln u. Bounds are safe: a r
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from afresh.money.terms import Array
 
-Function = Callable[[Array], Array]
+Function: TypeAlias = Callable[[Array], Array]
+Part: TypeAlias = Callable[[npt.NDArray[np.intp]], Function]
 
 _ROUNDS = 200  # Chandrupatla needs about 12; halving 700 e-folds to the last bit needs 62
 _GOLDEN = (np.sqrt(5) - 1) / 2
 _NARROWINGS = 48  # 0.618^48 = 1e−10: at a smooth maximum nothing finer can be seen
 
 
-def rising_root(function: Function, low: Array, high: Array) -> Array:
+def rising_root(function: Function, low: Array, high: Array, *, part: Part | None = None) -> Array:
     """u in [low, high] with function(u) = 0, for functions that rise through 0 there; else the nearer bound.
 
     Chandrupatla's method (1997): inverse quadratic interpolation where it is safe, else halving.
+    ``part(rows)`` is the same function for some of its elements: with it the last few roots are sought alone.
 
     >>> rising_root(lambda u: u * u - [2.0, 4.0], np.full(2, 1e-9), np.full(2, 1e9)).round(12)
     array([1.41421356, 2.        ])
     """
     if low.size == 0:
         return np.array(low)
-    a, b = np.log(high), np.log(low)  # b is the newest point, a brackets it from the other side
-    fa, fb = function(high), function(low)
-    start, outside = np.where(fb >= 0, b, a), (fb >= 0) | (fa <= 0)
-    c, fc = a, fa
-    t = np.full_like(a, 0.5)
-    for _ in range(_ROUNDS):
-        x = a + t * (b - a)
+    # a is the newest point, b brackets the root with it, c is the one before
+    a, b, fa, fb = np.log(high), np.log(low), function(high), function(low)
+    bound, outside = np.where(fb >= 0, low, high), (fb >= 0) | (fa <= 0)
+    place = np.full_like(a, 0.5)
+    for count in range(1, _ROUNDS):
+        x = a + place * (b - a)
         fx = function(np.exp(x))
         same = np.sign(fx) == np.sign(fa)
         c, fc = np.where(same, a, b), np.where(same, fa, fb)
@@ -42,13 +45,16 @@ def rising_root(function: Function, low: Array, high: Array) -> Array:
         a, fa = x, fx
         width = np.abs(b - a)
         tight = 4 * np.finfo(np.float64).eps * np.maximum(np.abs(a), 1.0)
-        done = outside | (width <= tight) | (fa == 0)
-        if done.all():
+        left = np.flatnonzero(~outside & (width > tight) & (fa != 0) & (fb != 0))
+        if left.size == 0 or (part and count % 6 == 0 and 2 * left.size < low.size):
             break
-        t = _interpolation(a, b, c, fa, fb, fc)
-        t = np.clip(t, 0.5 * tight / np.maximum(width, tight), 1 - 0.5 * tight / np.maximum(width, tight))
-    root = np.where(np.abs(fa) <= np.abs(fb), a, b)
-    return np.where(outside, np.where(start == np.log(low), low, high), np.exp(root))
+        least = 0.5 * tight / np.maximum(width, tight)
+        place = np.clip(_interpolation(a, b, c, fa, fb, fc), least, 1 - least)
+    root = np.where(outside, bound, np.exp(np.where(np.abs(fa) <= np.abs(fb), a, b)))
+    if part and left.size:
+        ends = np.exp(np.minimum(a, b)[left]), np.exp(np.maximum(a, b)[left])
+        root[left] = rising_root(part(left), *ends, part=lambda rows: part(left[rows]))
+    return root
 
 
 def _interpolation(a: Array, b: Array, c: Array, fa: Array, fb: Array, fc: Array) -> Array:
@@ -60,16 +66,17 @@ def _interpolation(a: Array, b: Array, c: Array, fa: Array, fb: Array, fc: Array
     return np.where(fits & np.isfinite(t), t, 0.5)
 
 
-def highest(function: Function, low: Array, high: Array, *, points: int = 128) -> Array:
-    """Where function is highest in [low, high]: a scan, then golden sections.
+def highest(function: Function, low: Array, high: Array, *, per_decade: int = 8) -> Array:
+    """Where function is highest in [low, high]: a scan of so many points per decade, then golden sections.
 
     >>> highest(lambda u: -((np.log(u) - 1) ** 2), np.array([1e-6]), np.array([1e6])).round(6)
     array([2.718282])
     """
-    return narrowed(function, *scanned(function, low, high, points=points))
+    decades = float(np.max(np.log10(high) - np.log10(low), initial=1.0))
+    return narrowed(function, *scanned(function, low, high, points=8 + int(per_decade * decades)))
 
 
-def scanned(function: Function, low: Array, high: Array, *, points: int = 128) -> tuple[Array, Array]:
+def scanned(function: Function, low: Array, high: Array, *, points: int) -> tuple[Array, Array]:
     """The two cells, of ``points`` between low and high, on either side of the highest point tried.
 
     A second hump wider than a cell is not missed.

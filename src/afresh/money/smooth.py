@@ -15,6 +15,7 @@ With H of ``afresh.money.pieces``, E rises while H < 0. How often H changes its 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -74,7 +75,7 @@ def lomax_optimum(decay: Lomax, terms: Terms) -> Optimum:
 def any_optimum(decay: Decay, terms: Terms) -> Optimum:
     """The best interval under any z, from its survival and integral alone: the highest E, to eight digits.
 
-    A scan of the whole axis in 512 cells finds the highest hump, should E have several.
+    A scan of the whole axis, 32 points per decade, finds the highest hump should E have several.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> any_optimum(Lomax(2.0, 10.0), Terms(one, none, one, none)).interval.round(2)
@@ -87,7 +88,7 @@ def any_optimum(decay: Decay, terms: Terms) -> Optimum:
     low = np.clip(least, first, high)
     changing = np.broadcast_to(decay.plateau() < 1, shape)
     worth = changing & (terms.gain > 0)
-    interval = highest(lambda u: excess(decay, terms, u), low, high, points=512)
+    interval = highest(lambda u: excess(decay, terms, u), low, high, per_decade=32)
     at_once = (terms.check == 0) & (excess(decay, terms, low) >= excess(decay, terms, interval))
     interval = np.where(at_once, 0.0, interval)
     value = np.where(worth, excess(decay, terms, np.where(at_once, low, interval)), 0.0)
@@ -98,7 +99,7 @@ def any_optimum(decay: Decay, terms: Terms) -> Optimum:
         earned = decay.integral(u) - u * decay.plateau()
         return np.divide(earned, paid, out=np.full_like(paid, np.inf), where=paid > 0)
 
-    dearest = earned_per_cost(highest(earned_per_cost, first, high, points=512))
+    dearest = earned_per_cost(highest(earned_per_cost, first, high, per_decade=32))
     threshold = np.divide(1.0, dearest, out=np.full_like(dearest, np.inf), where=dearest > 0)
     threshold = np.minimum(threshold, _late_threshold(decay, terms, decay.plateau() == 0))
     return settle(interval, value, freshness, np.where(changing, threshold, np.inf), decay.plateau())
@@ -115,12 +116,29 @@ def _crossing(
     # a refresh must earn its cost, G·Z(u) > K, and Z(u) ≤ u
     least = np.divide(terms.check, terms.gain, out=np.zeros_like(low), where=worth)
     low = np.minimum(np.maximum(low, least), high)
-    root = rising_root(lambda u: slope(decay, terms, u), low, high)
+    root = rising_root(
+        lambda u: slope(decay, terms, u),
+        low,
+        high,
+        part=lambda rows: partial(slope, _of_rows(decay, rows), terms.take(rows)),
+    )
     falling = (changed(decay, root) - turning(decay, root)) / root
     value = terms.gain * decay.survival(root) - terms.update * falling
     crosses = worth & (slope(decay, terms, high) > 0)
     interval = np.where((terms.check == 0) & (root <= low), 0.0, root)
     return interval, np.where(crosses, value, 0.0), decay.integral(root) / root
+
+
+def _of_rows(decay: Weibull | Lomax, rows: npt.NDArray[np.intp]) -> Weibull | Lomax:
+    """The decay of some of the items."""
+
+    def some(parameter: npt.ArrayLike) -> Array:
+        given = np.asarray(parameter, dtype=np.float64)
+        return given[rows] if given.ndim else given
+
+    if isinstance(decay, Weibull):
+        return Weibull(some(decay.rate), some(decay.shape))
+    return Lomax(some(decay.shape), some(decay.scale))
 
 
 def _late_threshold(decay: Decay, terms: Terms, changing: Flags) -> Array:
@@ -144,4 +162,4 @@ def _weibull_threshold(decay: Weibull, terms: Terms, low: Array, high: Array, fa
 
     u = rising_root(rises, low, high)
     inner = (terms.check + terms.update * changed(decay, u)) / decay.integral(u)
-    return np.where(falls_due, np.minimum(inner, late), late)
+    return np.where(falls_due & (late < np.inf), np.minimum(inner, late), late)
