@@ -10,7 +10,6 @@ from afresh.cli.options import (
     AsJson,
     CapsFile,
     ItemsFile,
-    Objective,
     Order,
     Output,
     Unit,
@@ -36,7 +35,14 @@ def budget(
         bool, typer.Option("--curve", help="Print what each of a range of budgets gives.")
     ] = False,
     unit: Unit = "d",
-    objective: Objective = "freshness",
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            "--objective",
+            metavar="NAME",
+            help="What the plan optimises; what the target is about if not given.",
+        ),
+    ] = None,
     order: Order = "fixed",
     caps: CapsFile = None,
     views: ViewsFile = None,
@@ -64,7 +70,8 @@ def budget(
     check_outputs(output, plot)
     with InputFile(items) as source, Progress(f"reading {source.name}", 1.0) as progress:
         given = read_items(source, caps=caps, views=views, on_read=progress.reach)
-    chosen: dict[str, Any] = {**given.options, "objective": objective, "order": order}
+    # The least budget of all is found when the plan pursues what the target is about.
+    chosen: dict[str, Any] = {**given.options, "objective": objective or aim, "order": order}
     found = None
     if target is not None:
         found = budget_for(given.rates, wanted, target_is=aim, **chosen)

@@ -1,0 +1,72 @@
+"""The program as a whole: version, -C, exit codes, start-up."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.cli.conftest import Afresh
+
+import afresh as package
+
+
+def test_version(afresh: Afresh) -> None:
+    assert afresh("--version").out == f"afresh {package.__version__}\n"
+
+
+def test_directory_as_in_git(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "items.csv").write_text("item,rate\na,1\n")
+    assert afresh("-C", "sub", "plan", "items.csv", "--budget", "1/d", "-o", "plan.csv").code == 0
+    assert (tmp_path / "sub" / "plan.csv").exists()
+
+
+def test_directory_that_is_not_there(afresh: Afresh) -> None:
+    ran = afresh("-C", "nowhere", "plan", "items.csv", "--budget", "1/d")
+    assert (ran.code, ran.out) == (2, "")
+    assert "nowhere" in ran.err
+
+
+def test_an_unknown_option_is_wrong_usage(afresh: Afresh) -> None:
+    assert afresh("plan", "items.csv", "--bugdet", "1/d").code == 2
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    lines = "".join(f"i{n},{n}\n" for n in range(1, 30_000))
+    (tmp_path / "items.csv").write_text("item,rate\n" + lines)
+    command = f"{sys.executable} -m afresh plan items.csv --budget 5/d 2>err | head -n 1"
+    ran = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout.startswith("item,frequency")
+    assert "Traceback" not in (tmp_path / "err").read_text()
+
+
+def test_help_answers_at_once_without_numpy() -> None:
+    """NumPy and pyarrow alone take longer than a third of a second to import."""
+    program = (
+        "import sys; sys.argv = ['afresh', '--help']\n"
+        "from afresh.cli.app import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'scipy', 'pyarrow', 'matplotlib', 'numba'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "plan" in ran.stdout
+
+
+def test_help_takes_less_than_0_3_s() -> None:
+    """In processor time, the quickest of five: other work on the machine must not decide."""
+
+    def spent_s() -> float:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    seconds = []
+    for _ in range(5):
+        before = spent_s()
+        subprocess.run([sys.executable, "-m", "afresh", "--help"], capture_output=True, check=True)
+        seconds.append(spent_s() - before)
+    assert min(seconds) < 0.3

@@ -1,0 +1,69 @@
+"""``afresh budget``: targets by freshness and by age, and the curve."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Afresh
+
+
+def test_least_budget_for_a_freshness_reaches_it(afresh: Afresh, table_5: Path) -> None:
+    found = json.loads(afresh("budget", table_5, "--target", "0.8", "--json").out)
+    assert found["freshness"] == pytest.approx(0.8, abs=1e-9)
+    plan = json.loads(afresh("plan", table_5, "--budget", f"{found['budget']!r}/d", "--json").out)
+    assert plan["freshness"] == pytest.approx(0.8, abs=1e-9)
+    assert plan["multiplier"] == pytest.approx(found["marginal"], rel=1e-6)
+
+
+def test_least_budget_for_an_age_is_found_by_the_age_plan(afresh: Afresh, table_5: Path) -> None:
+    by_age = json.loads(afresh("budget", table_5, "--target", "10m", "--json").out)
+    assert by_age["age"] == pytest.approx(10 / 1440, rel=1e-9)
+    by_freshness = afresh("budget", table_5, "--target", "10m", "--objective", "freshness", "--json").out
+    assert by_age["budget"] < json.loads(by_freshness)["budget"]
+
+
+def test_equal_items_need_their_rate_over_0_464_for_0_8(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("item,rate\na,1\n")
+    found = json.loads(afresh("budget", "items.csv", "--target", "0.8", "--json").out)
+    assert found["budget"] == pytest.approx(2.154185, rel=1e-6)
+
+
+def test_curve_rises_and_its_marginal_falls(afresh: Afresh, table_5: Path) -> None:
+    ran = afresh("budget", table_5, "--curve")
+    rows = list(csv.DictReader(io.StringIO(ran.out)))
+    assert list(rows[0]) == ["budget", "freshness", "age", "marginal", "dropped"]
+    fresh = [float(row["freshness"]) for row in rows]
+    marginal = [float(row["marginal"]) for row in rows]
+    assert fresh == sorted(fresh)
+    assert marginal == sorted(marginal, reverse=True)
+    assert (fresh[0] < 0.02, fresh[-1] > 0.98) == (True, True)
+    assert int(rows[0]["dropped"]) > int(rows[-1]["dropped"]) == 0
+
+
+def test_curve_as_json_and_as_a_picture(afresh: Afresh, table_5: Path, tmp_path: Path) -> None:
+    ran = afresh("budget", table_5, "--curve", "--json", "--plot", "curve.svg")
+    curve = json.loads(ran.out)["curve"]
+    assert len(curve) > 10
+    assert (tmp_path / "curve.svg").stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ((), 2, "--target"),
+        (("--target", "0.8", "--curve"), 2, "either"),
+        (("--target", "1.5"), 2, "from 0 to 1"),
+        (("--target", "soon"), 2, "not a duration"),
+        (("--target", "1"), 1, "limit"),
+    ],
+)
+def test_targets_that_cannot_be(
+    afresh: Afresh, table_5: Path, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    ran = afresh("budget", table_5, *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert said in ran.err
