@@ -42,6 +42,15 @@ def test_equal_items_share_equally(key: tuple[str, str], policy: str, budget: fl
     assert plan.dropped == 0
 
 
+@pytest.mark.parametrize("rate", [0.0075648595108416886, 0.1, 1 / 3, 7.7, 1e9 / 3])
+@pytest.mark.parametrize("share", [1e-2, 1e-9, 1e-30])
+def test_a_single_item_at_a_tiny_budget(rate: float, share: float) -> None:
+    """At the highest price rounding may leave the item in: the search must look just above it."""
+    plan = allocate([rate], share * rate)
+    assert plan.frequency[0] == pytest.approx(share * rate, rel=1e-9)
+    assert plan.freshness == pytest.approx(share, rel=1e-9)
+
+
 @every
 @policies
 def test_budget_of_nothing(key: tuple[str, str], policy: str) -> None:

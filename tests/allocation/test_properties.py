@@ -203,3 +203,16 @@ def test_many_items_agree_with_few(key: tuple[str, str]) -> None:
     for start, end in itertools.pairwise(range(0, 6001, 60)):
         np.testing.assert_allclose(many.frequency[start:end], few.frequency, rtol=1e-8)
     assert many.gap <= 1e-9 * many.multiplier * 3000.0
+
+
+def test_past_a_hundred_thousand_items_the_plan_is_the_same() -> None:
+    """There another solver takes over; ceilings that never bind keep it out."""
+    rng = np.random.default_rng(11)
+    rates, weights = rng.lognormal(0, 2, 100_000), rng.lognormal(0, 1, 100_000)
+    large = allocate(rates, 5000.0, weights=weights)
+    exact = allocate(rates, 5000.0, weights=weights, upper=1e9)
+    assert np.abs(large.frequency - exact.frequency).sum() < 1e-6 * 5000.0
+    assert large.spend == pytest.approx(exact.spend, rel=1e-9)
+    assert large.freshness == pytest.approx(exact.freshness, rel=1e-9)
+    assert large.multiplier == pytest.approx(exact.multiplier, rel=1e-6)
+    assert large.dropped == exact.dropped

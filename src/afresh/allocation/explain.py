@@ -11,6 +11,7 @@ import numpy.typing as npt
 from afresh.allocation.group_caps import apply_caps
 from afresh.allocation.inputs import Options, problem_from
 from afresh.allocation.multiplier import solve
+from afresh.allocation.roots import JUST_ABOVE
 from afresh.allocation.status import DROPPED, STATUSES, statuses
 from afresh.allocation.summary import mean_freshness
 from afresh.model.curves import Float64s
@@ -87,7 +88,8 @@ def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[Options]) -
     if limited.upper is not None:
         entry = np.where(limited.floor() < limited.upper, entry, 0.0)
     asked, where = np.unique(entry[np.asarray(items, dtype=np.intp)], return_inverse=True)
-    budgets = [limited.spend(limited.plan(float(price))) if price > 0 else np.inf for price in asked]
+    # Just above its own price the item is not yet in, whatever rounding does.
+    budgets = [limited.spend(limited.plan(price * JUST_ABOVE)) if price > 0 else np.inf for price in asked]
     return np.array(budgets, dtype=np.float64)[where]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.allocation.problem import Caps, Problem
-from afresh.allocation.roots import HUGE, TINY, solve_decreasing
+from afresh.allocation.roots import HUGE, JUST_ABOVE, TINY, solve_decreasing
 from afresh.model.curves import Float64s
 from afresh.values.arrays import nonnegative
 from afresh.values.errors import InputError, UsageError, did_you_mean
@@ -103,7 +103,7 @@ def _solve(problem: Problem, caps: Caps) -> tuple[Float64s, Float64s]:
     floor = problem.floor()
     entry = problem.prices()
     highest = np.full(len(caps.cap) + 1, TINY)
-    np.maximum.at(highest, caps.group, np.minimum(entry, HUGE))
+    np.maximum.at(highest, caps.group, np.minimum(entry * JUST_ABOVE, HUGE))
     floors = caps.sums(problem.spends(floor))
 
     def plan(price: Float64s) -> Float64s:

@@ -16,7 +16,7 @@ from afresh.allocation.bounds import check_floor
 from afresh.allocation.gains import RateGains
 from afresh.allocation.group_caps import apply_caps
 from afresh.allocation.problem import Problem
-from afresh.allocation.roots import HUGE, TINY, solve_decreasing
+from afresh.allocation.roots import HUGE, JUST_ABOVE, TINY, solve_decreasing
 from afresh.allocation.start import first_multiplier
 from afresh.model.curves import Float64s
 
@@ -51,7 +51,7 @@ def solve(problem: Problem, budget: float) -> Optimum:
         entry = np.where(floor < problem.upper, entry, 0.0)
     if budget <= floor_spend:
         return Optimum(floor, float(entry.max(initial=0.0)), group_price, floor)
-    frequency, best, multiplier = _search(problem, budget, float(min(entry.max(), HUGE)))
+    frequency, best, multiplier = _search(problem, budget, float(min(entry.max() * JUST_ABOVE, HUGE)))
     return Optimum(frequency, multiplier, group_price, best)
 
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from afresh.model.curves import Float64s
 
 TINY, HUGE = 1e-300, 1e300
+JUST_ABOVE = 1 + 16 * np.finfo(np.float64).eps  # past what rounding does to a limit
 _MAX_STEPS = 400
 _LONGEST = 20.0  # one secant step changes x by at most e²⁰
 

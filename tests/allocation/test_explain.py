@@ -1,0 +1,77 @@
+"""Statuses, marginals, the return of dropped items and the next unit of budget."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from afresh.allocation.allocate import allocate
+from afresh.allocation.explain import explain, next_unit, returns_at
+from afresh.allocation.inputs import Options
+from afresh.allocation.status import STATUSES
+
+
+def test_every_status_in_its_order() -> None:
+    options = Options(
+        weights=[1, 0, 1, 1, 1, 1, 1, 1],
+        lower=[0, 0, 0, 0, 0, 0.3, 0, 0],
+        upper=[9, 9, 0.2, 9, 9, 9, 9, 9],
+        groups=["", "", "", "host", "", "", "", "host"],
+        caps={"host": 0.5},
+    )
+    rates = [0.0, 1.0, 1.0, 1.0, 1.0, 9.0, 50.0, 90.0]
+    plan = allocate(rates, 2.0, **options)
+    why = explain(rates, plan, **options)
+    words = ["static", "unweighted", "ceiling", "capped", "kept", "floor", "dropped", "dropped"]
+    assert why.words().tolist() == words
+    assert set(words) == set(STATUSES)
+    assert plan.dropped == 2
+    assert (why.marginal[:2] == 0).all()
+    assert why.marginal[3] > plan.multiplier
+    assert why.marginal[4] == pytest.approx(plan.multiplier)
+    assert why.marginal[6] == pytest.approx(1 / 50)
+
+
+def test_status_is_small() -> None:
+    rates = np.ones(1000, dtype=np.float32)
+    assert explain(rates, allocate(rates, 5.0)).status.dtype == np.uint8
+
+
+@given(
+    rates=st.lists(st.floats(-2, 2).map(lambda x: 10.0**x), min_size=2, max_size=8, unique=True),
+    weights=st.lists(st.floats(-1, 1).map(lambda x: 10.0**x), min_size=8, max_size=8),
+    update=st.sampled_from([0.0, 2.0]),
+)
+@settings(max_examples=40, deadline=None)
+def test_items_return_at_the_budget_told(rates: list[float], weights: list[float], update: float) -> None:
+    options = Options(weights=weights[: len(rates)], update_costs=update)
+    budgets = returns_at(rates, range(len(rates)), **options)
+    for item, budget in enumerate(budgets):
+        before = allocate(rates, budget * (1 - 1e-6), **options)
+        after = allocate(rates, budget * (1 + 1e-3) + 1e-9, **options)
+        assert before.frequency[item] <= 1e-6 * max(budget, 1e-9)
+        assert after.frequency[item] > 0
+
+
+def test_what_never_returns() -> None:
+    never = returns_at([0.0, 1.0, 2.0, 1.0], [0, 1, 2, 3], weights=[1, 0, 1, 1], upper=[9, 9, 0, 9])
+    np.testing.assert_array_equal(never, [np.inf, np.inf, np.inf, 0.0])
+    crowded = returns_at([1.0, 9.0, 2.0], [1], groups=["a", "a", "b"], caps={"a": 0.5})
+    np.testing.assert_array_equal(crowded, [np.inf])
+
+
+def test_the_next_unit_buys_the_multiplier() -> None:
+    rates = [1.0, 2.0, 3.0, 4.0, 5.0]
+    plan, more = allocate(rates, 5.0), next_unit(rates, 5.0, spend=1e-4)
+    assert more.spend == pytest.approx(1e-4, rel=1e-6)
+    assert more.gain / 1e-4 == pytest.approx(plan.multiplier, rel=1e-3)
+    assert more.freshness == pytest.approx(more.gain / 5)
+    assert more.returning.size == 0
+    assert next_unit(rates, 5.0).returning.tolist() == [4]
+
+
+def test_the_next_unit_where_nothing_is_left_to_buy() -> None:
+    more = next_unit([1.0, 2.0], 9.0, upper=1.0)
+    assert (more.spend, more.gain, more.freshness) == (0, 0, 0)
