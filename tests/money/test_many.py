@@ -93,7 +93,7 @@ def test_futile_below_the_break_even_and_only_there(given_columns: dict[str, Any
 @TIMES
 @given(given_columns=columns, factor=st.sampled_from([1e-6, 0.125, 60.0, 1e9]))
 def test_another_unit_of_time(spec: str, given_columns: dict[str, Any], factor: float) -> None:
-    """In units ``factor`` times as long, rates and benefits grow by it, intervals shrink, money is the same."""
+    """In units ``factor`` times as long, rates and benefits grow by it, intervals shrink."""
     base = given_columns | {"decay": spec}
     here = best_intervals(**base)
     there = best_intervals(**base | {name: base[name] * factor for name in ("rate", "benefit", "stale_cost")})

@@ -1,4 +1,4 @@
-"""Every figure of Razniewski 2016 on money, as recomputed; where the paper prints another, the comment says so."""
+"""Every figure of Razniewski 2016 on money, as recomputed; a comment says where the paper prints another."""
 
 from __future__ import annotations
 

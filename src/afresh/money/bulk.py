@@ -212,7 +212,7 @@ def _break_even_factor(bulks: Bulks, first: Array, last: Array) -> Array:
     if not bulks.items.terms.update.any():
         return factor  # what one refresh earns only grows
     # its slope is −H'(u)/u; if H' turns once, from − to +, the end is its highest point too
-    scaled = np.where(benefit > 0, benefit * factor[bulks.member], 0.0) + stale
+    scaled = benefit * np.where(factor < np.inf, factor, 1.0)[bulks.member] + stale
     if bulks.crosses_once(scaled):
         return factor
     return factor_at(highest(cheapness, first, last))

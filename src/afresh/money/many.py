@@ -86,9 +86,9 @@ def _solve_in_bulks(items: Items, labels: Iterable[Hashable], options: Options) 
     terms = items.terms
     own = items.with_terms(Terms(terms.gain, terms.stale, share * bulks.check[member], terms.update))
     plateau, freshness = _freshness(items, interval)
-    factor = best.factor[member]
-    worthless = np.where(np.isinf(factor), np.inf, 0.0)
-    break_even = np.where(items.benefit > 0, items.benefit * factor, worthless)
+    reachable = best.factor < np.inf
+    factor = np.where(reachable, best.factor, 1.0)[member]
+    break_even = np.where(reachable[member], items.benefit * factor, np.inf)
     gain = bulks.sums(terms.gain)
     threshold = np.where(bulks.sums(1 - plateau) > 0, gain, np.inf)
     verdict = verdicts(best.excess > 0, gain, threshold)[member]
