@@ -1,0 +1,64 @@
+"""The git command, run for its output; what it complains about becomes one line in words."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from afresh.values.errors import InputError
+
+_CHUNK_BYTES = 1 << 20
+
+
+def git_fields(repository: Path, arguments: Sequence[str], *, between: bytes = b"\0") -> Iterator[bytes]:
+    """The output of ``git -C repository arguments…``, cut at ``between``, as it comes.
+
+    Only one field and one chunk are in memory at a time. git is ended if the reader stops early.
+    """
+    with tempfile.TemporaryFile() as complaints, _started(repository, arguments, complaints) as process:
+        stream = process.stdout
+        if stream is None:
+            raise InputError("git gave no output", path=str(repository))
+        try:
+            rest = b""
+            while chunk := stream.read(_CHUNK_BYTES):
+                *fields, rest = (rest + chunk).split(between)
+                yield from fields
+            if rest:
+                yield rest
+        except GeneratorExit:
+            process.kill()
+            raise
+        if process.wait() != 0:
+            complaints.seek(0)
+            raise InputError(_in_words(complaints.read()), path=str(repository))
+
+
+def git_text(repository: Path, *arguments: str) -> str:
+    """The output of a git command that says little, without its last newline."""
+    return b"\n".join(git_fields(repository, arguments, between=b"\n")).decode()
+
+
+def _started(repository: Path, arguments: Sequence[str], complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+    if not repository.is_dir():
+        raise InputError("is no folder: give the folder of a git repository", path=str(repository))
+    try:
+        return subprocess.Popen(
+            ["git", "-C", str(repository), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=complaints,  # a file, so that a talkative git never waits for us
+        )
+    except FileNotFoundError:
+        raise InputError("cannot be read: the command 'git' is not installed") from None
+
+
+def _in_words(complaint: bytes) -> str:
+    lines = complaint.decode(errors="replace").strip().splitlines()
+    text = lines[0].removeprefix("fatal: ") if lines else "git failed without a word"
+    if "not a git repository" in text:
+        return "is not a git repository"
+    return f"git says: {text}"
