@@ -147,6 +147,15 @@ def test_a_cap_of_nothing() -> None:
     assert explain([1.0, 2.0], plan, groups=["a", "b"], caps={"a": 0.0}).words()[0] == "capped"
 
 
+@pytest.mark.parametrize("objective", ["freshness", "age"])
+def test_floors_that_use_up_a_cap(objective: str) -> None:
+    for floor in (0.0, 0.25):
+        options: dict[str, Any] = {"lower": floor, "groups": ["a", "a", "b"], "caps": {"a": 2 * floor}}
+        plan = allocate([1.0, 2.0, 3.0], 3.0, objective=objective, **options)
+        np.testing.assert_allclose(plan.frequency, [floor, floor, 3.0 - 2 * floor], rtol=1e-9)
+        assert plan.gap < 1e-9
+
+
 def test_budget_beyond_ceilings_and_caps_is_left_unspent() -> None:
     ceilings = allocate([1.0, 2.0, 0.0], 10.0, upper=[1.0, 2.0, 5.0])
     np.testing.assert_array_equal(ceilings.frequency, [1.0, 2.0, 0.0])

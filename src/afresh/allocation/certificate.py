@@ -30,7 +30,8 @@ def gap(problem: Problem, frequency: Float64s, budget: float, optimum: Optimum) 
         extra = np.maximum(optimum.group_price - price, 0.0)
         prices = price + problem.caps.spread(extra, 0.0)
         left = problem.caps.cap - problem.caps.sums(spends)
-        bound += float((extra * np.where(extra > 0, left, 0.0)).sum())
+        priced = (extra > 0) & np.isfinite(extra)  # an infinite price leaves no choice, and so no gap
+        bound += float((extra[priced] * left[priced]).sum())
         best = problem.plan(prices) if price > 0 else best
     if best is frequency:
         return max(0.0, bound)

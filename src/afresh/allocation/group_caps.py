@@ -71,9 +71,10 @@ def _aligned(labels: list[Hashable], caps: Sequence[float]) -> dict[Hashable, fl
 
 
 def apply_caps(problem: Problem, most: Float64s) -> tuple[Problem, Float64s]:
-    """The problem with its caps turned into ceilings, and the price m_h of each group (0 where slack).
+    """The problem with its caps turned into ceilings, and the price m_h of each group.
 
-    ``most`` is the plan at price 0: a group that stays below its cap even then is free.
+    ``most`` is the plan at price 0: a group that stays below its cap even then is free and has price 0; one
+    whose floors use up its cap has an infinite price.
     """
     if problem.caps is None:
         return problem, np.zeros(0)
@@ -112,15 +113,15 @@ def _solve(problem: Problem, caps: Caps) -> tuple[Float64s, Float64s]:
     def spends(price: Float64s) -> Float64s:
         return caps.sums(problem.spends(plan(price)))
 
-    # A cap that the floors use up has no root: its price is the highest at which anything is bought.
-    target = np.where(caps.cap > floors, caps.cap, 1.0)
+    # A cap that the floors use up has no root: nothing more is bought at any price.
+    room = caps.cap > floors
+    target = np.where(room, caps.cap, 1.0)
     bracket = solve_decreasing(spends, target, _start(problem, caps), high=highest[:-1])
     share = caps.spread(bracket.share(target), 0.0)
     upper_plan = plan(bracket.high)
     at_cap = upper_plan + share * (plan(bracket.low) - upper_plan)
-    used_up = caps.spread(np.where(caps.cap > floors, 0.0, 1.0), 0.0) > 0
-    at_cap = np.where(used_up, floor, at_cap)
-    price = np.where(caps.cap > floors, bracket.high, highest[:-1])
+    at_cap = np.where(np.append(room, True)[caps.group], at_cap, floor)
+    price = np.where(room, bracket.high, np.inf)
     return np.where(caps.group < len(caps.cap), at_cap, np.inf), price
 
 

@@ -56,13 +56,15 @@ def problem_from(
     cost = _column("cost", costs, rate, 1.0)
     if cost.size and cost.min() <= 0:
         raise InputError(f"cost[{int(np.argmin(cost))}] is 0: a refresh must cost more than nothing")
+    # Static items take part with any rate: nothing is bought for them.
+    safe = np.where(rate > 0, rate, 1.0)
     problem = Problem(
         rate=rate,
         weight=_column("weight", weights, rate, 1.0),
         cost=cost,
-        gains=_gains(objective, order, decay, rate),
-        freshness=_gains("freshness", order, decay, rate),
-        age=_gains("age", order, decay, rate),
+        gains=_gains(objective, order, decay, safe),
+        freshness=_gains("freshness", order, decay, safe),
+        age=_gains("age", order, decay, safe),
         update_cost=None if update_costs is None else _column("update_cost", update_costs, rate, 0.0),
         lower=None if lower is None else _column("lower", lower, rate, 0.0),
         upper=None if upper is None else _column("upper", upper, rate, np.inf, infinite=True),
@@ -109,8 +111,6 @@ def _column(
 
 
 def _gains(objective: str, order: str, decay: str | Sequence[str] | Decay | None, rate: Float64s) -> Gains:
-    # Static items take part with any rate: nothing is bought for them.
-    safe = np.where(rate > 0, rate, 1.0)
     if decay is None or (isinstance(decay, str) and decay == "exponential"):
-        return RateGains(objective_for(objective, order), safe)
-    return decay_gains(objective, decay, safe)
+        return RateGains(objective_for(objective, order), rate)
+    return decay_gains(objective, decay, rate)
