@@ -1,0 +1,100 @@
+"""Items as columns: what the passes over many of them read and what they add up.
+
+An item's rate λ, weight w and cost c matter to the freshness plan mostly through its *price* x = cλ/w, the
+spend on its changes per unit of weight: it is refreshed while x lies below a cut-off that all items share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.model.curves import Float64s
+from afresh.values.arrays import ArrayLike, Floats, nonnegative
+from afresh.values.errors import InputError
+
+# Stands for a weight of 0 where it divides: such an item's price is beyond any cut-off.
+LEAST_WEIGHT = 1e-300
+# Prices are kept to normal doubles whose next power of two is finite too.
+LEAST_PRICE, LARGEST_PRICE = 2.0**-1022, 2.0**1022
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Rates, and weights and costs where they are not all 1; float32 or float64, of one length."""
+
+    rates: Floats
+    weights: Floats | None = None
+    costs: Floats | None = None
+
+    @staticmethod
+    def checked(rates: ArrayLike, weights: ArrayLike | None, costs: ArrayLike | None) -> Columns:
+        """Columns whose every number is fit to plan with; a single weight or cost serves all items.
+
+        >>> Columns.checked([1.0, 2.0], [1.0], None)
+        Traceback (most recent call last):
+        afresh.values.errors.InputError: weight has 1 values for 2 items: give one for each item
+        """
+        rate = np.ascontiguousarray(nonnegative("rate", rates))
+        if np.ndim(rates) != 1:
+            raise InputError(
+                f"rate has {np.ndim(rates)} dimensions: give a list of numbers, one for each item"
+            )
+        cost = _column("cost", costs, rate)
+        if cost is not None and cost.size and not cost.min() > 0:
+            raise InputError(f"cost[{int(np.argmin(cost))}] is 0: a refresh must cost more than nothing")
+        return Columns(rate, _column("weight", weights, rate), cost)
+
+    @property
+    def size(self) -> int:
+        """How many items."""
+        return self.rates.size
+
+    def part(self, start: int, stop: int) -> Columns:
+        """The items from ``start`` to before ``stop``, not copied."""
+        return self[slice(start, stop)]
+
+    def __getitem__(self, rows: slice | npt.NDArray[np.int64]) -> Columns:
+        weights = None if self.weights is None else self.weights[rows]
+        return Columns(self.rates[rows], weights, None if self.costs is None else self.costs[rows])
+
+    def weight(self) -> Float64s | float:
+        """w of each item in double precision."""
+        return 1.0 if self.weights is None else self.weights.astype(np.float64)
+
+    def prices(self) -> Float64s:
+        """x = cλ/w of each item, whatever it is for items of rate or weight 0.
+
+        >>> Columns(np.array([2.0, 3.0]), np.array([4.0, 1.0])).prices()
+        array([0.5, 3. ])
+        """
+        prices = self.rates.astype(np.float64)
+        with np.errstate(over="ignore", under="ignore"):
+            if self.costs is not None:
+                prices *= self.costs
+            if self.weights is not None:
+                prices /= np.maximum(self.weights.astype(np.float64), LEAST_WEIGHT)
+        return prices
+
+
+def _column(name: str, given: ArrayLike | None, rate: Floats) -> Floats | None:
+    if given is None:
+        return None
+    column = nonnegative(name, given)
+    if column.ndim == 0:
+        return np.full_like(rate, column)
+    if column.shape != rate.shape:
+        raise InputError(f"{name} has {column.size} values for {rate.size} items: give one for each item")
+    return np.ascontiguousarray(column)
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What a plan adds up to: Σ c·f, Σ w·F, Σ w·A (age, if asked for) and how many items are dropped."""
+
+    spend: float
+    value: float
+    age: float
+    dropped: int
