@@ -1,0 +1,90 @@
+"""Secrets: headers, tokens, cookies and proxies that no log, error or export may show.
+
+A setting ``env:NAME`` names a secret; the resolver that turns the name into a value is passed in, since
+only the command line reads the environment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from afresh.values.errors import UsageError
+
+Resolver: TypeAlias = Callable[[str], str | None]
+"""Gives the value of a named secret, or None where there is none of that name."""
+
+HIDDEN = "•••"
+_NAMED = re.compile(r"(?:^|(?<=\s))env:(?P<name>\w+)$")
+_SHORTEST = 4  # a shorter secret would blank out half of every sentence
+
+
+class Secret:
+    """A text that shows itself only when asked by name.
+
+    >>> token = Secret("hunter2")
+    >>> token, str(token), f"{token}"
+    (Secret(•••), '•••', '•••')
+    >>> token.reveal()
+    'hunter2'
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """The text itself, for the wire only."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Secret({HIDDEN})"
+
+    def __str__(self) -> str:
+        return HIDDEN
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._text))
+
+    def __reduce__(self) -> str:
+        raise TypeError("a Secret is not pickled: it would be readable in the file")
+
+
+def resolve(setting: str, value: str, resolver: Resolver) -> Secret:
+    """The secret behind ``value``: the text itself, with an ``env:NAME`` at its end replaced by what it names.
+
+    >>> resolve("token", "Bearer env:TOKEN", {"TOKEN": "hunter2"}.get).reveal()
+    'Bearer hunter2'
+    >>> resolve("token", "env:TOKEM", {"TOKEN": "hunter2"}.get)
+    Traceback (most recent call last):
+    afresh.values.errors.UsageError: token: the environment has no variable TOKEM
+    """
+    named = _NAMED.search(value)
+    if named is None:
+        return Secret(value)
+    found = resolver(named["name"])
+    if found is None:
+        raise UsageError(f"{setting}: the environment has no variable {named['name']}")
+    return Secret(value[: named.start()] + found)
+
+
+def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
+    """A function that blanks every secret, and every word of one, out of a text, longest first.
+
+    >>> redactor([Secret("Bearer hunter2")])("server said: no user hunter2")
+    'server said: no user •••'
+    """
+    words = {word for secret in secrets for word in (secret.reveal(), *secret.reveal().split())}
+    texts = sorted((word for word in words if len(word) >= _SHORTEST), key=len, reverse=True)
+
+    def hide(text: str) -> str:
+        for secret in texts:
+            text = text.replace(secret, HIDDEN)
+        return text
+
+    return hide

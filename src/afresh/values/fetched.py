@@ -1,0 +1,68 @@
+"""What one poll of an item brought back.
+
+A source never raises for what the outside may do: a page that is gone, a host that stalls, a bomb in
+the body all come back as a ``Fetched`` whose ``problem`` says it in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+FetchedKind: TypeAlias = Literal["content", "unchanged", "gone", "refused", "failed"]
+"""What a poll can bring.
+
+``content``    a copy that differs from the one held, or the first one
+``unchanged``  the copy held is still right: the server said so, or the normalised content has the same hash
+``gone``       the source says that there is no such item (404, 410); patience decides whether it is dead
+``refused``    we may not look: robots.txt, a private address, 401, 403, 451, a login page
+``failed``     it did not work this time: time-outs, broken bodies, 429, 5xx; nothing is known of the item
+"""
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """One poll's result; ``content`` and ``unchanged`` are the only kinds that say something about change.
+
+    ``content``        the bytes served, decompressed; only with kind ``content``.
+    ``normal_hash``    hash of the normalised content; None where no content was read.
+    ``comparable``     False where the copy held was normalised by other settings: then content that
+                       differs is a new baseline and no evidence of a change.
+    ``validators``     what to hand back, verbatim, at the next poll. Replaces the old ones wherever the
+                       kind is ``content`` or ``unchanged``; other kinds leave them as they were.
+    ``modified_s``     when the source says the item last changed (Unix seconds), and only while that
+                       source has been honest; else None.
+    ``requests``       every request this poll sent: robots.txt, redirects and retries included.
+    ``bytes``          what came over the wire; ``seconds`` how long the requests took, without waiting.
+    ``retry_after_s``  the source asks not to be polled for so long.
+    ``moved_to``       where the item lives now, after permanent redirects only.
+    ``status``         the last HTTP status, where there is one.
+    ``problem``        in words, one line, nothing secret; empty for content and unchanged.
+
+    >>> Fetched("failed", problem="no answer within 10 s").tells
+    False
+    """
+
+    kind: FetchedKind
+    content: bytes | None = field(default=None, repr=False)
+    media_type: str = ""
+    normal_hash: bytes | None = None
+    comparable: bool = True
+    validators: Mapping[str, str] = NOTHING
+    modified_s: float | None = None
+    requests: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    retry_after_s: float | None = None
+    moved_to: str | None = None
+    status: int | None = None
+    problem: str = ""
+
+    @property
+    def tells(self) -> bool:
+        """Whether this poll says anything about the item's content."""
+        return self.kind in ("content", "unchanged")

@@ -1,0 +1,78 @@
+"""What a source says exists: the entries of a sitemap, a feed or a start page, and what is new in them.
+
+One document makes one ``Listing``. Compared with what the same document said before, it gives births,
+deaths and notices (hints that an item changed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+ListingKind: TypeAlias = Literal["sitemap", "feed", "links"]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One entry. ``mark`` is what the document says of the entry's version (a date, an id): a new mark is a notice.
+
+    ``prior_rate_per_s`` is a guess of its change rate (a sitemap's changefreq), ``priority`` 0 … 1 its
+    publisher's view of its importance; neither is to be trusted further than as a prior.
+    """
+
+    key: str
+    mark: str = ""
+    modified_s: float | None = None
+    prior_rate_per_s: float | None = None
+    priority: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One document read. ``complete`` documents list all there is, so what is missing from them has died.
+
+    ``again_after_s`` is how long the document asks not to be read again (a feed's ttl), ``problem`` what
+    was wrong with it in words; the entries read before the problem are kept.
+    """
+
+    origin: str
+    kind: ListingKind
+    entries: tuple[Listed, ...]
+    complete: bool
+    again_after_s: float | None = None
+    requests: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a listing adds to what was known: keys born, keys died, and keys whose mark is another one."""
+
+    births: tuple[str, ...]
+    deaths: tuple[str, ...]
+    notices: tuple[str, ...]
+
+
+def news(before: Mapping[str, str], entries: Iterable[Listed], *, complete: bool) -> News:
+    """Compare the marks known ``before`` (key → mark) with what a document lists now.
+
+    A listing that is not complete (a feed, a document that broke off) kills nothing. An entry without a
+    mark can be born or die, but gives no notice.
+
+    >>> news({"a": "1", "b": "1"}, [Listed("b", "2"), Listed("c", "1")], complete=True)
+    News(births=('c',), deaths=('a',), notices=('b',))
+    """
+    births: dict[str, None] = {}
+    notices: dict[str, None] = {}
+    seen: set[str] = set()
+    for entry in entries:
+        seen.add(entry.key)
+        if entry.key not in before:
+            births[entry.key] = None
+        elif entry.mark and entry.mark != before[entry.key]:
+            notices[entry.key] = None
+    deaths = tuple(key for key in before if key not in seen) if complete else ()
+    return News(tuple(births), deaths, tuple(notices))
