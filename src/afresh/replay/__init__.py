@@ -1,0 +1,1 @@
+"""The loop on a recorded or simulated history: worlds, runs, scores."""
