@@ -11,10 +11,11 @@ from afresh.allocation.group_caps import CapsGiven, Labels
 from afresh.allocation.inputs import check_budget, problem_from
 from afresh.allocation.multiplier import solve
 from afresh.allocation.policies import POLICIES, next_unit_of, scale_to, shape_of
+from afresh.allocation.problem import Problem
 from afresh.allocation.status import DROPPED, statuses
 from afresh.allocation.summary import mean_age, mean_freshness
 from afresh.model.decay import Decay
-from afresh.values.arrays import ArrayLike, as_floats, like_inputs
+from afresh.values.arrays import ArrayLike, Floats, as_floats, like_inputs
 from afresh.values.errors import one_of
 from afresh.values.results import Allocation
 
@@ -56,8 +57,8 @@ def allocate(
     >>> allocate([1, 2, 3, 4, 5], 5, objective="age").frequency.round(2)
     array([0.83, 0.97, 1.03, 1.07, 1.09])
 
-    Two addresses, wrong after 10 and 20 years, 3 updates in 10 years (Razniewski 2016, §2): 2 and
-    1, which make a freshness of 0.75; without rounding to whole updates a little more.
+    Two addresses, wrong after 10 and 20 years, 3 updates in 10 years (Razniewski 2016, §2): 2 and 1, which
+    make a freshness of 0.75; without rounding to whole updates a little more.
 
     >>> plan = allocate([1 / 10, 1 / 20], 3 / 10, decay="linear")
     >>> (10 * plan.frequency).round(2), round(plan.freshness, 3)
@@ -84,16 +85,19 @@ def allocate(
         groups=groups,
         caps=caps,
     )
-    if policy == "optimal":
-        optimum = solve(problem, budget)
-        frequency, multiplier = optimum.frequency, optimum.multiplier
-    else:
-        shape = shape_of(problem, policy)
+    return _planned(problem, budget, policy, as_floats("rate", rates))
+
+
+def _planned(problem: Problem, budget: float, policy: str, rates: Floats) -> Allocation:
+    """The plan of a policy with all that is told about it; frequencies are stored as the rates are."""
+    shape = None if policy == "optimal" else shape_of(problem, policy)
+    optimum = solve(problem, budget)
+    frequency, multiplier = optimum.frequency, optimum.multiplier
+    if shape is not None:
         frequency = scale_to(problem, shape, budget)
         multiplier = next_unit_of(problem, shape, frequency)
-        optimum = solve(problem, budget)
     return Allocation(
-        frequency=like_inputs(frequency, as_floats("rate", rates)),
+        frequency=like_inputs(frequency, rates),
         multiplier=multiplier,
         spend=problem.spend(frequency),
         gap=gap(problem, frequency, budget, optimum),
