@@ -2,7 +2,8 @@
 
 Each step is followed by a little smoothing (EMS, Silverman et al. 1990) towards the fitted Gamma that EM
 starts from, and there are few steps: the unsmoothed maximum puts all mass on a few points. Where the polls
-cannot tell rates apart, the Gamma's proportions remain. Groups borrow from the whole as in ``prior``.
+cannot tell rates apart, the Gamma's proportions remain. A group
+borrows from the whole as much as ``BORROWED`` more items would tell.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import numpy as np
 
 from afresh.rates.likelihood import scaled
 from afresh.rates.observations import Float64s, Ints
-from afresh.rates.prior import BORROWED, BORROWED_BY_ALL, ITEMS_ENOUGH
+from afresh.rates.prior import ITEMS_ENOUGH
 from afresh.rates.segments import whole_groups
 
+BORROWED = 10.0  # items' worth of the whole in a group's prior
+BORROWED_BY_ALL = 2.0  # and of the fitted Gamma in that of the whole
 STEPS = 8  # measured best of 2 … 100: stopping early regularises
 SMOOTHING = 0.1  # share of a cell that may move to either neighbour
 

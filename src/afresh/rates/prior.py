@@ -3,8 +3,9 @@
 Of a lattice of shapes and means the (a, b) that maximises Σ_i ln ∫Gamma(λ; a, b) L_i(λ) dλ, the integral
 by the Gamma's mass in the cells of the rate grid; then a parabola through the neighbours.
 
-Hierarchy: a group borrows from the whole what ``BORROWED`` more items of known rate would tell; the whole
-borrows ``BORROWED_BY_ALL`` from the weak prior. A group of one is the whole, a group of hundreds is itself.
+Hierarchy: ln a and ln(a/b) of a group are taken to lie around those of the whole (``GROUPS``: standard
+deviations), those of the whole, loosely, around the weak prior's (``WHOLE``). A group of one or two stays
+near the whole, a group of hundreds is itself.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from afresh.rates.likelihood import log_likelihood, rate_grid, scaled
 from afresh.rates.observations import Bools, Float64s, Ints, Polls
 from afresh.rates.segments import whole_groups
 
-BORROWED = 10.0
-BORROWED_BY_ALL = 2.0
+GROUPS = (0.7, 0.7)  # of ln a and of ln(a/b)
+WHOLE = (1.0, 4.0)
 SHAPES = np.geomspace(0.05, 51.2, 21)  # two to the octave
 ITEMS_ENOUGH = 20_000  # items that settle a prior: more are sampled, evenly
 LEAST_PER_GROUP = 8
@@ -64,9 +65,9 @@ def fit_gamma(polls: Polls, groups: Ints | None = None, *, max_shape: float = np
 def fit_gamma_table(
     table: Float64s, rates: Float64s, parent: GammaPrior, *, max_shape: float = np.inf
 ) -> GammaPrior:
-    """One Gamma prior for all rows of a table of log-likelihoods, borrowing a little from ``parent``."""
+    """One Gamma prior for all rows of a table of log-likelihoods, loosely near ``parent``."""
     lattice = _Lattice.of(rates, max_shape)
-    return lattice.best((lattice.scores(table).sum(0) + BORROWED_BY_ALL * lattice.borrowed(parent))[None])
+    return lattice.best((lattice.scores(table).sum(0) + lattice.near(parent, WHOLE))[None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +89,11 @@ class _Lattice:
         """ln ∫ Gamma·L of every row under every candidate."""
         return np.log(np.maximum(scaled(table) @ self.masses.T, np.finfo(float).tiny))
 
-    def borrowed(self, parent: GammaPrior) -> Float64s:
-        """E[ln Gamma(λ; candidate)] for λ from ``parent``: what one more item of known rate adds."""
-        from scipy.special import gammaln, psi
-
-        a, m = (grid.ravel() for grid in np.meshgrid(self.shapes, self.means, indexing="ij"))
-        log_rate = float(psi(parent.shape[0]) - np.log(parent.rate[0]))
-        b = a / m
-        return np.asarray(a * np.log(b) - gammaln(a) + (a - 1.0) * log_rate - b * parent.mean()[0])
+    def near(self, parent: GammaPrior, deviations: tuple[float, float]) -> Float64s:
+        """ln of how likely each candidate is around ``parent``, by normal ln a and ln(a/b)."""
+        shape = np.log(self.shapes / parent.shape[0]) / deviations[0]
+        mean = np.log(self.means / parent.mean()[0]) / deviations[1]
+        return np.asarray(-0.5 * np.add.outer(shape * shape, mean * mean).ravel())
 
     def best(self, scores: Float64s) -> GammaPrior:
         """The best candidate of each row of scores, moved to the top of the parabola around it."""
@@ -123,14 +121,14 @@ def _fit_groups(
     table: Float64s, rates: Float64s, groups: Ints, number: int, parent: GammaPrior, max_shape: float
 ) -> GammaPrior:
     lattice = _Lattice.of(rates, max_shape)
-    lent = BORROWED * lattice.borrowed(parent)
+    near = lattice.near(parent, GROUPS)
     shape, rate = np.repeat(parent.shape, number), np.repeat(parent.rate, number)
     order = np.argsort(groups, kind="stable")
     present, starts = np.unique(groups[order], return_index=True)
     for begin, end in whole_groups(starts, groups.size):
         rows = order[starts[begin] : starts[end] if end < starts.size else groups.size]
         scores = np.add.reduceat(lattice.scores(table[rows]), starts[begin:end] - starts[begin], axis=0)
-        fitted = lattice.best(scores + lent)
+        fitted = lattice.best(scores + near)
         shape[present[begin:end]], rate[present[begin:end]] = fitted.shape, fitted.rate
     return GammaPrior(shape, rate)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.rates.observations import Bools, Float64s, Polls
-from afresh.values.arrays import ArrayLike
+from afresh.values.arrays import ArrayLike, Floats
 from afresh.values.errors import InputError
 
 HOURS = 168
@@ -57,7 +57,7 @@ class Season:
         return np.asarray(self.hour * (week + np.interp(rest, np.arange(HOURS + 1), before)))
 
 
-def fit_season(polls: Polls, rates: Float64s, *, hour: float = 3600.0) -> Season:
+def fit_season(polls: Polls, rates: Floats, *, hour: float = 3600.0) -> Season:
     """The hour-of-week profile of these polls, or the flat one where it does not predict better.
 
     ``rates`` are the items' estimated rates in clock time; ``polls`` need their ``end``.
@@ -88,7 +88,7 @@ class _Intervals:
     changed: Bools
 
     @classmethod
-    def of(cls, polls: Polls, end: Float64s, rates: Float64s, hour: float) -> _Intervals:
+    def of(cls, polls: Polls, end: Float64s, rates: Floats, hour: float) -> _Intervals:
         first = float((end - polls.elapsed).min()) if end.size else 0.0
         origin = np.floor(first / (hour * HOURS)) * HOURS
         last = end / hour - origin

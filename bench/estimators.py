@@ -1,0 +1,142 @@
+"""All estimators on real histories polled at a fixed pace: error of the rate, freshness of the plan.
+
+The first half of a history is polled every ``pace``, one bit per poll. The second half judges: the rate
+against the changes then counted, the plan by running it on the changes themselves.
+``AFRESH_DATA`` names the folder with ``NAME.items.csv.gz`` and ``NAME.changes.csv.gz``.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from pyarrow import csv
+
+from afresh.allocation.allocate import allocate
+from afresh.rates.estimate import estimate_polls
+from afresh.rates.estimator import ESTIMATORS
+from afresh.rates.observations import Float64s, Ints, Polls, polls_from_times
+from afresh.values.arrays import Floats
+
+DAY = 86400.0
+BUDGET = 0.05  # refreshes per item and day
+ALWAYS = 1e6  # per day: for methods that say ∞
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One estimator on one history.
+
+    ``error`` is the mean of |ln((rate+ε)/(true+ε))|, ε one change in the half; ``regret`` is what the plan
+    loses to the one made from the true rates.
+    """
+
+    history: str
+    pace_days: float
+    method: str
+    error: float
+    freshness: float
+    regret: float
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Changes of all items in days from the start, sorted by item and time."""
+
+    name: str
+    item: Ints
+    time: Float64s
+    items: int
+    days: float
+
+
+def read_history(folder: Path, name: str) -> History:
+    """One history, its window cut to that of its changes."""
+    names = csv.read_csv(folder / f"{name}.items.csv.gz")["item"].to_pylist()
+    row = {item: index for index, item in enumerate(names)}
+    changes = csv.read_csv(folder / f"{name}.changes.csv.gz")
+    item = np.array([row[i] for i in changes["item"].to_pylist()], dtype=np.int64)
+    time = changes["time"].to_numpy().astype(np.float64) / DAY
+    order = np.lexsort((time, item))
+    start = float(time.min())
+    return History(name, item[order], time[order] - start, len(names), float(time.max()) - start)
+
+
+def polled(history: History, pace: float, until: float) -> Polls:
+    """Every item looked at each ``pace`` days up to ``until``, at a phase of its own; stamps, counts too."""
+    phase = pace * ((np.arange(history.items) * 0.6180339887) % 1.0)
+    number = np.floor((until - phase) / pace).astype(np.int64) + 1
+    first = np.cumsum(number) - number
+    item = np.repeat(np.arange(history.items), number)
+    looks = phase[item] + pace * (np.arange(item.size) - first[item])
+    # Look k finds the changes that lie between looks k−1 and k.
+    finder = np.ceil((history.time - phase[history.item]) / pace).astype(np.int64)
+    inside = (finder > 0) & (finder < number[history.item])
+    look = first[history.item[inside]] + finder[inside]
+    count = np.bincount(look, minlength=item.size).astype(np.float64)
+    modified = np.full(item.size, np.nan)
+    modified[look] = history.time[inside]  # sorted, so the last one stays
+    return polls_from_times(item, looks, count > 0, items=history.items, modified=modified, count=count)
+
+
+def freshness_on(history: History, frequency: Floats, begin: float) -> float:
+    """Mean freshness over the rest of the history when each item is refreshed evenly from a fresh start."""
+    later = history.time >= begin
+    item, time = history.item[later], history.time[later] - begin
+    length = history.days - begin
+    interval = 1.0 / np.maximum(frequency, 1e-9)
+    phase = interval * ((np.arange(history.items) * 0.7548776662) % 1.0)
+    turn = np.ceil((time - phase[item]) / interval[item])
+    until = np.minimum(phase[item] + turn * interval[item], length)
+    first = np.ones(item.size, dtype=bool)  # only the first change of a turn makes the copy stale
+    first[1:] = (item[1:] != item[:-1]) | (turn[1:] != turn[:-1])
+    return 1.0 - float(np.sum((until - time)[first])) / (length * history.items)
+
+
+def compare(history: History, pace: float) -> list[Row]:
+    """Every estimator on one history at one pace, the best plan in hindsight and uniform for comparison."""
+    half = history.days / 2.0
+    polls = polled(history, pace, half)
+    true = np.bincount(history.item[history.time >= half], minlength=history.items) / half
+    budget = BUDGET * history.items
+    best = freshness_on(history, allocate(true, budget).frequency, half)
+    rates: dict[str, Floats] = {"(true rates)": true, "(uniform)": np.ones(history.items)}
+    bits = replace(polls, since=None, count=None)
+    for method in ESTIMATORS:
+        told = {"last-modified": replace(polls, count=None), "counts": polls}.get(method, bits)
+        found = estimate_polls(told, method=method).rate
+        rates[method] = np.where(np.isinf(found), ALWAYS, found)
+    for method in ("gamma", "grid"):
+        rates[f"{method}, to plan with"] = estimate_polls(bits, method=method, interval=1.0 / BUDGET).rate
+    rows = []
+    for method, rate in rates.items():
+        error = float(np.mean(np.abs(np.log((rate + 1 / half) / (true + 1 / half)))))
+        policy = "uniform" if method == "(uniform)" else "optimal"
+        plan = allocate(rate, budget, policy=policy)
+        freshness = freshness_on(history, plan.frequency, half)
+        rows.append(Row(history.name, pace, method, error, freshness, best - freshness))
+    return rows
+
+
+def rows(folder: Path, paces: tuple[float, ...] = (20.0, 180.0)) -> list[Row]:
+    """All histories in a folder at all paces."""
+    names = sorted(path.name.removesuffix(".changes.csv.gz") for path in folder.glob("*.changes.csv.gz"))
+    return [row for name in names for pace in paces for row in compare(read_history(folder, name), pace)]
+
+
+def main() -> None:
+    """Print the table as Markdown."""
+    table = rows(Path(os.environ["AFRESH_DATA"]))
+    print("| history | polled every | method | error of the rate | freshness | regret |")
+    print("| --- | ---: | --- | ---: | ---: | ---: |")
+    for row in table:
+        print(
+            f"| {row.history} | {row.pace_days:g} d | {row.method} | {row.error:.3f} "
+            f"| {row.freshness:.4f} | {row.regret:+.4f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Populations of rates and polls of them, for the tests that measure."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from afresh.rates.observations import Float64s, Polls
+
+POPULATIONS = (
+    "gamma 0.2",
+    "gamma 0.5",
+    "gamma 2",
+    "lognormal",
+    "wide lognormal",
+    "two points",
+    "two near points",
+    "pareto",
+    "mostly static",
+)
+
+
+def draw_rates(population: str, items: int, rng: np.random.Generator) -> Float64s:
+    """Rates of so many items."""
+    match population:
+        case "gamma 0.2":
+            rates = rng.gamma(0.2, 1.0, items)
+        case "gamma 0.5":
+            rates = rng.gamma(0.5, 1.0, items)
+        case "gamma 2":
+            rates = rng.gamma(2.0, 0.25, items)
+        case "lognormal":
+            rates = np.exp(rng.normal(-1.5, 1.2, items))
+        case "wide lognormal":
+            rates = np.exp(rng.normal(-2.0, 2.0, items))
+        case "two points":
+            rates = np.where(rng.random(items) < 0.7, 0.05, 2.0)
+        case "two near points":
+            rates = np.where(rng.random(items) < 0.5, 0.1, 0.5)
+        case "pareto":
+            rates = 0.05 * (1.0 + rng.pareto(1.1, items))
+        case _:
+            rates = np.where(rng.random(items) < 0.8, 1e-6, rng.gamma(1.0, 1.0, items))
+    return rates
+
+
+def poll(rates: Float64s, fewest: int, most: int, rng: np.random.Generator, *, scale: float = 1.0) -> Polls:
+    """Between ``fewest`` and ``most`` polls of each item at irregular intervals of mean ``scale``."""
+    item = np.repeat(np.arange(rates.size), rng.integers(fewest, most + 1, rates.size))
+    elapsed = scale * (0.1 + 0.9 * rng.exponential(1.0, item.size))
+    changed = rng.random(item.size) < -np.expm1(-rates[item] * elapsed)
+    return Polls(item, elapsed, changed, rates.size)

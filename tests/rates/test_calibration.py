@@ -1,0 +1,84 @@
+"""What the estimates are worth: error, coverage of the intervals, and the plans made from them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.rates.populations import POPULATIONS, draw_rates, poll
+
+from afresh.allocation.allocate import allocate
+from afresh.model.freshness import freshness
+from afresh.rates.estimate import estimate_polls
+
+ITEMS = 2000
+
+
+def coverage(population: str, fewest: int, most: int, scale: float) -> float:
+    hits = []
+    for seed in (0, 1):
+        rng = np.random.default_rng(seed)
+        rates = draw_rates(population, ITEMS, rng)
+        found = estimate_polls(poll(rates, fewest, most, rng, scale=scale), method="grid", level=0.9)
+        hits.append(np.mean((found.low <= rates) & (rates <= found.high)))
+    return float(np.mean(hits))
+
+
+each_amount = pytest.mark.parametrize(("fewest", "most", "scale"), [(3, 30, 1.0), (3, 3, 1.0), (20, 60, 3.0)])
+
+
+@each_amount
+@pytest.mark.parametrize("population", ["gamma 0.2", "gamma 0.5", "gamma 2", "lognormal", "wide lognormal"])
+def test_ninety_per_cent_intervals_cover_ninety_per_cent(
+    population: str, fewest: int, most: int, scale: float
+) -> None:
+    assert 0.87 <= coverage(population, fewest, most, scale) <= 0.93
+
+
+@each_amount
+@pytest.mark.parametrize("population", ["two points", "two near points", "pareto"])
+def test_intervals_hold_for_odd_populations(population: str, fewest: int, most: int, scale: float) -> None:
+    assert 0.85 <= coverage(population, fewest, most, scale) <= 0.96
+
+
+@pytest.mark.parametrize("method", ["gamma", "grid"])
+@pytest.mark.parametrize("population", POPULATIONS)
+def test_error_is_below_that_of_plain_maximum_likelihood(population: str, method: str) -> None:
+    rng = np.random.default_rng(5)
+    rates = draw_rates(population, ITEMS, rng)
+    polls = poll(rates, 3, 30, rng)
+
+    def error(name: str) -> float:
+        found = np.minimum(estimate_polls(polls, method=name).rate, 100.0)  # kind to its infinities
+        return float(np.mean(np.abs(np.log1p(found) - np.log1p(rates))))
+
+    assert error(method) < 0.95 * error("mle")
+
+
+@pytest.mark.parametrize("population", POPULATIONS)
+@pytest.mark.parametrize("scale", [0.2, 1.0, 5.0])
+def test_plans_after_three_polls_lose_no_more_than_a_point_to_uniform(population: str, scale: float) -> None:
+    rng = np.random.default_rng(1)
+    rates = draw_rates(population, 2000, rng)
+    polls = poll(rates, 3, 3, rng, scale=scale)
+    typical = min(2.0 * float(np.median(rates[rates > 1e-5])), float(rates.mean()))
+    for share in (0.1, 0.3, 2.0):
+        frequency = share * typical
+        found = estimate_polls(polls, method="grid", interval=1.0 / frequency).rate
+        plan = allocate(found, frequency * rates.size).frequency
+        ours = float(np.mean(freshness(rates, plan)))
+        uniform = float(np.mean(freshness(rates, np.full(rates.size, frequency))))
+        assert ours > uniform - 0.01
+
+
+def test_the_trap_a_rate_of_zero_ruins_the_plan_and_a_prior_does_not() -> None:
+    rng = np.random.default_rng(2)
+    rates = draw_rates("gamma 0.5", 2000, rng)
+    polls = poll(rates, 3, 3, rng)
+
+    def plan_freshness(method: str) -> float:
+        found = np.minimum(estimate_polls(polls, method=method).rate, 1e6)
+        return float(np.mean(freshness(rates, allocate(found, 0.5 * rates.size).frequency)))
+
+    uniform = float(np.mean(freshness(rates, np.full(rates.size, 0.5))))
+    assert plan_freshness("mle") < uniform - 0.2
+    assert plan_freshness("grid") > uniform
