@@ -92,7 +92,7 @@ def exact_plan(key: tuple[str, str], instance: Instance, price: float) -> list[A
 
 @pytest.mark.parametrize("key", sorted(OBJECTIVES), ids="-".join)
 @given(instance=instances())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_l1_distance_to_the_exact_plan(key: tuple[str, str], instance: Instance) -> None:
     plan = allocate(
         instance.rates,

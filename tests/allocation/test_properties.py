@@ -18,7 +18,7 @@ from afresh.allocation.policies import POLICIES
 from afresh.values.results import Allocation
 
 every = pytest.mark.parametrize("key", sorted(OBJECTIVES), ids="-".join)
-some = settings(max_examples=20, deadline=None)
+some = settings(max_examples=15, deadline=None)
 
 
 @dataclass(frozen=True)
