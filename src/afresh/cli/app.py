@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from afresh.cli.budget import budget
+from afresh.cli.estimate import estimate
 from afresh.cli.money import money
 from afresh.cli.plan import plan
 from afresh.cli.reproduce import reproduce
@@ -27,7 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Keep a local copy of remote data as fresh as a budget allows, and see what budget is worth paying.",
 )
-for command in (plan, budget, money, reproduce):
+for command in (plan, budget, money, estimate, reproduce):
     app.command()(command)
 
 

@@ -1,0 +1,113 @@
+"""The POLLS file of ``estimate``: flat arrays, items as numbers, every wrong row named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from afresh.tables.columns import Column
+from afresh.tables.inputs import InputFile
+from afresh.tables.reading import scan_table
+from afresh.tables.table import Table
+from afresh.values.errors import InputError
+
+COLUMNS = (
+    Column("item", "text", required=True, what="the item's name"),
+    Column("time", "time", required=True, what="when it was polled"),
+    Column("changed", "flag", required=True, what="whether it had changed since the poll before"),
+    Column("modified", "time", what="when the source says it was last modified"),
+    Column("count", "number", minimum=0, what="changes since the poll before"),
+    Column("reached", "flag", default=True, what="0 where the poll failed and tells nothing"),
+)
+CLOCKS_APART_S = 60.0  # a poll so little in the future is another machine's clock, not a mistake
+
+
+@dataclass(frozen=True, slots=True)
+class PollLog:
+    """Polls in the file's order; ``item`` are rows of ``names``, times in seconds, groups per item."""
+
+    names: pa.Array
+    item: npt.NDArray[np.int64]
+    time_s: npt.NDArray[np.float64]
+    changed: npt.NDArray[np.bool_]
+    modified_s: npt.NDArray[np.float64] | None
+    count: npt.NDArray[np.float64] | None
+    reached: npt.NDArray[np.bool_] | None
+    groups: npt.NDArray[np.int64] | None
+
+
+def read_polls(
+    source: InputFile,
+    *,
+    now_s: float,
+    group: str | None = None,
+    on_read: Callable[[float], None] | None = None,
+) -> PollLog:
+    """The polls of a file. Polls after ``now_s`` are refused; out of order they are welcome."""
+    columns = [*COLUMNS, *([Column(group, "text", required=True)] if group else [])]
+    parts: dict[str, list[Any]] = {column.name: [] for column in columns}
+    given: frozenset[str] = frozenset()
+    for batch in scan_table(source, columns):
+        _refuse_future(batch, now_s)
+        given |= batch.given
+        for column in columns:
+            parts[column.name].append(_values(batch, column))
+        if on_read:
+            on_read(batch.share)
+    items = _joined(parts["item"])
+    rows = items.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    optional = {
+        name: np.concatenate(parts[name]) if name in given else None
+        for name in ("modified", "count", "reached")
+    }
+    return PollLog(
+        names=items.dictionary,
+        item=rows,
+        time_s=np.concatenate(parts["time"]),
+        changed=np.concatenate(parts["changed"]),
+        modified_s=optional["modified"],
+        count=optional["count"],
+        reached=optional["reached"],
+        groups=_group_of_items(source.name, group, parts, items, rows) if group else None,
+    )
+
+
+def _values(batch: Table, column: Column) -> Any:
+    if column.kind == "text":
+        return batch.text(column.name).dictionary_encode()
+    if column.kind == "flag":
+        return batch.flags(column.name)
+    return batch.times(column.name) if column.kind == "time" else batch.numbers(column.name)
+
+
+def _joined(parts: list[pa.Array]) -> pa.Array:
+    return pa.chunked_array(parts).unify_dictionaries().combine_chunks()
+
+
+def _refuse_future(batch: Table, now_s: float) -> None:
+    late = np.flatnonzero(batch.times("time") > now_s + CLOCKS_APART_S)
+    if late.size:
+        index = int(late[0])
+        when = np.datetime64(int(batch.times("time")[index]), "s")
+        raise batch.fault(index, "time", f"{when}Z is in the future: a poll is something that has happened")
+
+
+def _group_of_items(
+    path: str, column: str, parts: dict[str, list[Any]], items: pa.Array, rows: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """The group of each item; an item in two groups is refused."""
+    encoded = _joined(parts[column])
+    of_poll = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    of_item = np.zeros(len(items.dictionary), dtype=np.int64)
+    of_item[rows] = of_poll
+    wrong = np.flatnonzero(of_item[rows] != of_poll)
+    if wrong.size:
+        row = int(wrong[0])
+        name = items.dictionary[int(rows[row])].as_py()
+        raise InputError(f"{name!r} is in more than one group", path=path, row=row + 1, column=column)
+    return of_item

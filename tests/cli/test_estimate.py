@@ -1,0 +1,233 @@
+"""``afresh estimate``: polls in any shape, cohorts, lifetimes, views, and what it says of wrong ones."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.cli.conftest import Afresh
+
+DAY_S = 86400
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def write_polls(path: Path, polls: list[tuple[str, float, int]]) -> Path:
+    """Polls as (item, day, changed), from the start of 2020 on."""
+    lines = (f"{item},{1577836800 + day * DAY_S},{changed}\n" for item, day, changed in polls)
+    path.write_text("item,time,changed\n" + "".join(lines))
+    return path
+
+
+@pytest.fixture
+def polls(tmp_path: Path) -> Path:
+    return write_polls(
+        tmp_path / "polls.csv",
+        [("a", 0, 0), ("a", 1, 1), ("a", 2, 1), ("a", 4, 0), ("b", 0, 0), ("b", 4, 0), ("once", 3, 0)],
+    )
+
+
+def test_rates_with_intervals(afresh: Afresh, polls: Path) -> None:
+    ran = afresh("estimate", polls)
+    assert ran.code == 0, ran.err
+    found = rows(ran.out)
+    assert list(found[0]) == ["item", "rate", "low", "high", "polls", "changes", "method"]
+    assert [(row["item"], row["polls"], row["changes"]) for row in found] == [
+        ("a", "3", "2"),
+        ("b", "1", "0"),
+        ("once", "0", "0"),
+    ]
+    for row in found:  # an item polled once has the prior, never nothing
+        assert 0 < float(row["low"]) < float(row["rate"]) < float(row["high"]) < np.inf
+    assert float(found[1]["rate"]) < float(found[2]["rate"]) < float(found[0]["rate"])
+
+
+@pytest.mark.parametrize(
+    "method", ["naive", "cho", "zhang", "mle", "moment", "lln", "gamma", "counts", "grid"]
+)
+def test_every_method(afresh: Afresh, polls: Path, method: str) -> None:
+    ran = afresh("estimate", polls, "--method", method)
+    assert ran.code == 0, ran.err
+    assert {row["method"] for row in rows(ran.out)} == {method}
+
+
+def test_order_and_repeats_do_not_matter(afresh: Afresh, polls: Path, tmp_path: Path) -> None:
+    lines = polls.read_text().splitlines()
+    shuffled = [lines[0], *sorted(lines[1:], key=lambda line: line[::-1]), lines[2]]
+    (tmp_path / "other.csv").write_text("\n".join(shuffled) + "\n")
+    first = {row["item"]: row for row in rows(afresh("estimate", polls).out)}
+    other = {row["item"]: row for row in rows(afresh("estimate", "other.csv").out)}
+    for name, row in first.items():
+        assert other[name]["polls"] == row["polls"]
+        assert float(other[name]["rate"]) == pytest.approx(float(row["rate"]), rel=1e-9)
+
+
+def test_units_scale_the_rates(afresh: Afresh, polls: Path) -> None:
+    daily = rows(afresh("estimate", polls).out)
+    weekly = rows(afresh("estimate", polls, "--unit", "w").out)
+    for day, week in zip(daily, weekly, strict=True):
+        assert float(week["rate"]) == pytest.approx(7 * float(day["rate"]), rel=1e-3)
+
+
+def test_a_higher_level_gives_a_wider_interval(afresh: Afresh, polls: Path) -> None:
+    narrow = rows(afresh("estimate", polls, "--level", "0.5").out)[0]
+    wide = rows(afresh("estimate", polls, "--level", "0.99").out)[0]
+    assert float(wide["low"]) < float(narrow["low"]) < float(narrow["high"]) < float(wide["high"])
+
+
+def test_failed_polls_tell_nothing(afresh: Afresh, tmp_path: Path) -> None:
+    head = "item,time,changed,reached\n"
+    (tmp_path / "with.csv").write_text(
+        head + "a,2020-01-01,0,1\na,2020-01-02,1,1\na,2020-01-03,0,0\na,2020-01-04,0,1\n"
+    )
+    (tmp_path / "without.csv").write_text(head + "a,2020-01-01,0,1\na,2020-01-02,1,1\na,2020-01-04,0,1\n")
+    assert afresh("estimate", "with.csv").out == afresh("estimate", "without.csv").out
+
+
+def test_counts_and_stamps_choose_their_method(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "counts.csv").write_text("item,time,changed,count\na,2020-01-01,0,0\na,2020-01-05,1,8\n")
+    row = rows(afresh("estimate", "counts.csv").out)[0]
+    assert (row["method"], row["changes"]) == ("counts", "8")
+    (tmp_path / "stamps.csv").write_text(
+        "item,time,changed,modified\na,2020-01-01,0,2019-01-01\na,2020-01-05,1,2020-01-02\n"
+    )
+    assert rows(afresh("estimate", "stamps.csv").out)[0]["method"] == "last-modified"
+
+
+def test_groups_learn_their_own_prior(afresh: Afresh, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    lines = []
+    for kind, rate in (("news", 1.0), ("archive", 0.02)):
+        for item in range(60):
+            for day in range(0, 21, 2):
+                changed = int(rng.random() < 1 - np.exp(-2 * rate))
+                lines.append(f"{kind}{item},{1577836800 + day * DAY_S},{changed},{kind}")
+        lines.append(f"{kind}-new,1577836800,0,{kind}")
+    (tmp_path / "polls.csv").write_text("item,time,changed,host\n" + "\n".join(lines) + "\n")
+    found = {
+        row["item"]: float(row["rate"])
+        for row in rows(afresh("estimate", "polls.csv", "--group", "host").out)
+    }
+    assert found["news-new"] > 10 * found["archive-new"]
+    assert "polls.csv" in afresh("estimate", "polls.csv", "--group", "hots").err
+
+
+def test_an_item_in_two_groups_is_refused(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "polls.csv").write_text("item,time,changed,host\na,2020-01-01,0,x\na,2020-01-02,0,y\n")
+    ran = afresh("estimate", "polls.csv", "--group", "host")
+    assert ran.code == 1
+    assert "'a' is in more than one group" in ran.err
+
+
+def test_views_are_further_rows(afresh: Afresh, polls: Path, tmp_path: Path) -> None:
+    (tmp_path / "views.csv").write_text("view,base\nV,a\nV,b\nW,V\nW,a\n")
+    found = {row["item"]: row for row in rows(afresh("estimate", polls, "--views", "views.csv").out)}
+    both = float(found["a"]["rate"]) + float(found["b"]["rate"])
+    assert float(found["V"]["rate"]) == pytest.approx(both)
+    assert float(found["W"]["rate"]) == pytest.approx(both)  # a counts once
+    assert float(found["V"]["low"]) < both < float(found["V"]["high"])
+    (tmp_path / "views.csv").write_text("view,base\nV,W\nW,V\n")
+    ran = afresh("estimate", polls, "--views", "views.csv")
+    assert (ran.code, "V → W → V" in ran.err) == (1, True)
+
+
+def test_poisson_in_a_sentence_and_a_picture(afresh: Afresh, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    lines = []
+    for item in range(20):
+        days = np.cumsum(rng.standard_exponential(60)) * 5 + 1
+        lines += [(f"i{item}", float(day), 1) for day in days]
+    write_polls(tmp_path / "polls.csv", lines)
+    ran = afresh("estimate", "polls.csv", "--check-poisson", "--plot", "gaps.png", "--json")
+    assert "look Poisson" in json.loads(ran.out)["poisson"]
+    assert (tmp_path / "gaps.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_of_the_rates(afresh: Afresh, polls: Path, tmp_path: Path) -> None:
+    assert afresh("estimate", polls, "--plot", "rates.svg").code == 0
+    assert (tmp_path / "rates.svg").stat().st_size > 5000
+
+
+def test_cohorts_of_whom_all_changed_have_a_finite_rate(afresh: Afresh, tmp_path: Path) -> None:
+    """Razniewski 2016, Table 3."""
+    (tmp_path / "cohorts.csv").write_text(
+        "group,elapsed,n,changed\nstudents,5,10,10\nacademic,5,8,5\nindustry,5,13,3\nprofessors,5,19,2\n"
+    )
+    ran = afresh("estimate", "--cohorts", "cohorts.csv", "--unit", "y")
+    found = {row["group"]: float(row["rate"]) for row in rows(ran.out)}
+    assert round(found["professors"], 3) == 0.022
+    assert 0.3 < found["students"] < 2
+    assert "students" in ran.err
+    (tmp_path / "cohorts.csv").write_text("group,elapsed,n,changed\nstudents,5,10,11\n")
+    ran = afresh("estimate", "--cohorts", "cohorts.csv")
+    assert (ran.code, "row 1 (line 2), column changed: is 11" in ran.err) == (1, True)
+
+
+def test_lifetimes_choose_a_decay_that_money_takes(afresh: Afresh, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    lifetimes = rng.weibull(2.0, 400) / 0.3
+    ended = lifetimes < 6
+    text = "".join(f"{min(life, 6.0)},{int(end)}\n" for life, end in zip(lifetimes, ended, strict=True))
+    (tmp_path / "lifetimes.csv").write_text("lifetime,ended\n" + text)
+    ran = afresh("estimate", "--lifetimes", "lifetimes.csv", "--unit", "y", "--json", "--plot", "decay.png")
+    best = json.loads(ran.out)
+    assert best["decay"].startswith("weibull:")
+    assert best["rate"] == pytest.approx(0.3, rel=0.1)
+    (tmp_path / "items.csv").write_text(f"item,rate\na,{best['rate']}\n")
+    again = afresh("money", "items.csv", "--decay", best["decay"], "--benefit", 1, "--cost", 0.1)
+    assert rows(again.out)[0]["status"] == "kept"
+
+
+BAD = {
+    "a poll in the future": (
+        "item,time,changed\na,2020-01-01,0\na,2999-01-01,1\n",
+        "row 2 (line 3), column time",
+    ),
+    "no time": ("item,changed\na,1\n", "time"),
+    "a time in words": ("item,time,changed\na,yesterday,0\n", "row 1 (line 2), column time"),
+    "neither changed nor not": (
+        "item,time,changed\na,2020-01-01,perhaps\n",
+        "row 1 (line 2), column changed",
+    ),
+    "a negative count": ("item,time,changed,count\na,2020-01-01,1,-1\n", "row 1 (line 2), column count"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_wrong_row_is_named(afresh: Afresh, tmp_path: Path, case: str) -> None:
+    text, said = BAD[case]
+    (tmp_path / "polls.csv").write_text(text)
+    ran = afresh("estimate", "polls.csv", "-o", "rates.csv")
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
+    assert not (tmp_path / "rates.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "POLLS"),
+        (("polls.csv", "--cohorts", "c.csv"), "one of"),
+        (("polls.csv", "--level", "90"), "between 0 and 1"),
+        (("polls.csv", "--method", "gama"), "'gamma'?"),
+        (("polls.csv", "--json", "-o", "-"), "standard output"),
+        (("--cohorts", "c.csv", "--plot", "x.png"), "--plot"),
+    ],
+)
+def test_wrong_questions(afresh: Afresh, polls: Path, arguments: tuple[str, ...], said: str) -> None:
+    assert polls.exists()
+    ran = afresh("estimate", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+
+
+def test_an_empty_log_gives_no_rows(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "polls.csv").write_text("item,time,changed\n")
+    ran = afresh("estimate", "polls.csv")
+    assert (ran.code, ran.out) == (0, "item,rate,low,high,polls,changes,method\n")

@@ -1,0 +1,91 @@
+"""The docs name every command and option, and the README's commands run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import afresh
+from afresh.cli.app import app
+
+ROOT = Path(__file__).parent.parent
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+def section(command: str) -> str:
+    """The part of docs/commands.md about one command."""
+    text = (ROOT / "docs" / "commands.md").read_text()
+    found = re.search(rf"^## {command}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, f"docs/commands.md has no section '## {command}'"
+    return found[1]
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_option_is_documented(command: str) -> None:
+    text = section(command)
+    for parameter in COMMANDS[command].params:
+        if parameter.param_type_name == "option" and parameter.name != "help":
+            long = max(parameter.opts, key=len)
+            assert f"`{long}`" in text, f"{command} {long} is not in docs/commands.md"
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_documented_option_exists(command: str) -> None:
+    known = {option for parameter in COMMANDS[command].params for option in parameter.opts}
+    assert set(re.findall(r"`(--[a-z][a-z-]*)`", section(command))) <= known
+
+
+def test_global_options_are_documented() -> None:
+    text = (ROOT / "docs" / "commands.md").read_text().split("\n## ")[0]
+    for parameter in typer.main.get_command(app).params:
+        assert max(parameter.opts, key=len) in text
+
+
+def test_every_python_name_is_documented() -> None:
+    text = (ROOT / "docs" / "python.md").read_text()
+    for name in afresh.__all__:
+        assert f"`afresh.{name}" in text or f"afresh.{name}(" in text, (
+            f"afresh.{name} is not in docs/python.md"
+        )
+
+
+def test_links_lead_somewhere() -> None:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def readme_commands() -> list[str]:
+    text = (ROOT / "README.md").read_text()
+    lines = [
+        line.strip()
+        for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+        for line in block.splitlines()
+    ]
+    return [
+        line.split(" #")[0].strip()
+        for line in lines
+        if line.startswith(("afresh ", ".venv/bin/afresh ", "printf "))
+    ]
+
+
+def test_readme_commands_run(tmp_path: Path) -> None:
+    commands = readme_commands()
+    assert len(commands) >= 4
+    for command in commands:
+        line = command.replace(".venv/bin/afresh", "afresh")
+        line = re.sub(r"(^|\| )afresh ", rf"\1{shlex.quote(sys.executable)} -m afresh ", line)
+        ran = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, f"{command}\n{ran.stderr}"
+
+
+def test_python_examples_in_docs_run() -> None:
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL):
+        exec(compile(block, "docs/python.md", "exec"), {})
