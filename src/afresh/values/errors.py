@@ -4,7 +4,14 @@
     ├── UsageError              the question is wrong: an option, a unit, a name (exit 2)
     ├── InputError              the data is wrong; names file, row and column where known (exit 1)
     ├── InfeasibleError         no answer meets the bounds; says by how much (exit 1)
-    └── OutputError             the answer cannot be written (exit 1)
+    ├── OutputError             the answer cannot be written (exit 1)
+    └── StoreError              the store cannot do it (exit 1); nothing committed is lost
+        ├── StoreMissingError   there is none at this address, or it may not be opened
+        ├── StoreLockedError    another process holds it; try again
+        ├── StoreReadOnlyError  it may be read but not written
+        ├── StoreFullError      no space is left for it
+        ├── StoreCorruptError   it is damaged, or no store of afresh
+        └── StoreVersionError   a newer afresh wrote it
 
 Library exceptions (OSError, ArrowInvalid, …) are turned into these where they arise; none leaks out.
 ``UsageError`` and ``InputError`` are also ``ValueError``, which is what a caller from Python expects.
@@ -44,7 +51,7 @@ class InputError(AfreshError, ValueError):
         line: int | None = None,
         column: str | None = None,
     ) -> None:
-        """``row`` counts data rows from 1; ``line`` is the file's line, by default one header line on, 0 where a format has none."""
+        """``row`` counts data rows from 1; ``line`` is the file's, by default one header on, 0: has none."""
         self.problem, self.path, self.row, self.column = problem, path, row, column
         where = [path] if path else []
         if row is not None:
@@ -61,6 +68,34 @@ class InfeasibleError(AfreshError):
 
 class OutputError(AfreshError):
     """The answer cannot be written; nothing half-written is left behind."""
+
+
+class StoreError(AfreshError):
+    """The store cannot do what it was asked; what was committed before is still there."""
+
+
+class StoreMissingError(StoreError):
+    """There is no store at this address, or it may not be opened."""
+
+
+class StoreLockedError(StoreError):
+    """Another process holds the store; the same call may succeed later."""
+
+
+class StoreReadOnlyError(StoreError):
+    """The store may be read but not written."""
+
+
+class StoreFullError(StoreError):
+    """No space is left; the same call succeeds once there is some."""
+
+
+class StoreCorruptError(StoreError):
+    """The store is damaged, or is no store of afresh."""
+
+
+class StoreVersionError(StoreError):
+    """A newer afresh wrote the store."""
 
 
 def one_of(kind: str, given: str, known: Iterable[str]) -> str:

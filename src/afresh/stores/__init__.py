@@ -1,0 +1,1 @@
+"""Where copies and state live: one contract, in memory and in SQLite."""

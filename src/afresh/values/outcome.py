@@ -1,0 +1,112 @@
+"""What one poll leaves behind, committed as one: copy, observation, rate state, next due, spend."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from afresh.values.errors import InputError
+from afresh.values.items import Status
+from afresh.values.lease import Lease
+
+EventKind: TypeAlias = Literal["new", "changed", "gone", "removed"]
+EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What polling cost its source and us.
+
+    >>> Spent(requests=1, bytes=200) + Spent(requests=1, seconds=0.5)
+    Spent(requests=2, bytes=200, seconds=0.5, money=0.0)
+    """
+
+    requests: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    money: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        """Both together."""
+        return Spent(
+            self.requests + other.requests,
+            self.bytes + other.bytes,
+            self.seconds + other.seconds,
+            self.money + other.money,
+        )
+
+
+NOTHING_SPENT = Spent()
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one poll told of an item: changed or not in the ``elapsed_s`` since the last that told something.
+
+    ``elapsed_s`` is 0 for the first look, which only starts the clock. ``modified_s`` is the source's own
+    word for its last change, ``count`` how many changes it admits to. ``audit``: polled at random.
+    """
+
+    item_id: int
+    time_s: float
+    elapsed_s: float
+    changed: bool
+    modified_s: float | None = None
+    count: int | None = None
+    audit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NewCopy:
+    """Content to keep. ``normal_hash`` is the hash of its normalised form, which decides what a change is."""
+
+    content: bytes
+    media_type: str
+    normal_hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Everything that one poll changes.
+
+    ``observation`` is ``None`` where the poll told nothing (a failure). ``validators`` and ``belief`` of
+    ``None`` leave what was there. ``event`` asks for a delivery to the source's hooks.
+    """
+
+    lease: Lease
+    time_s: float
+    due_s: float
+    observation: Observation | None = None
+    new_copy: NewCopy | None = None
+    validators: Mapping[str, str] | None = None
+    belief: bytes | None = None
+    status: Status = "active"
+    failures: int = 0
+    problem: str = ""
+    spent: Spent = NOTHING_SPENT
+    event: EventKind | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no store could order by."""
+        if math.isnan(self.due_s) or not math.isfinite(self.time_s):
+            raise InputError(
+                f"outcome of {self.lease.key!r}: time {self.time_s} and due {self.due_s} must be Unix seconds"
+            )
+        if self.observation is not None and self.observation.item_id != self.lease.item_id:
+            raise InputError(f"outcome of item {self.lease.key!r} carries an observation of another item")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An outcome that was not committed: its lease was ``lost`` to another, or the item ``removed``."""
+
+    item_id: int
+    reason: Literal["lost", "removed"]
+
+    def __str__(self) -> str:
+        """In words."""
+        if self.reason == "removed":
+            return f"item {self.item_id} was removed while it was being polled"
+        return f"item {self.item_id}: the lease ran out and another worker has polled it since"

@@ -1,0 +1,147 @@
+"""What a store hands back: copies, columns for the policy, events, notices, spend, sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.values.outcome import EventKind, Spent
+
+Ids = npt.NDArray[np.int64]
+Doubles = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of an item's copy; ``number`` counts from 1, ``hash`` is that of the content itself."""
+
+    item_id: int
+    number: int
+    time_s: float
+    media_type: str
+    size: int
+    hash: bytes
+    normal_hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A version with its content."""
+
+    version: Version
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyColumns:
+    """Items as arrays, a row each, in order of ``id``: what a policy starts from.
+
+    ``source`` and ``group`` are codes, see ``Plan.names``; ``status`` is the position in ``STATUSES``.
+    ``polled_s`` and ``prior_rate_per_s`` are NaN where there is none. Row i's belief is
+    ``beliefs[belief_end[i] − belief_size[i] : belief_end[i]]``; with beliefs of one size,
+    ``numpy.frombuffer(beliefs, …).reshape(n, −1)`` reads them all.
+    """
+
+    id: Ids
+    source: Ids
+    group: Ids
+    status: npt.NDArray[np.int8]
+    weight: Doubles
+    cost: Doubles
+    min_interval_s: Doubles
+    max_interval_s: Doubles
+    prior_rate_per_s: Doubles
+    polled_s: Doubles
+    due_s: Doubles
+    belief_size: Ids
+    beliefs: bytes
+
+    @property
+    def belief_end(self) -> Ids:
+        """Where each row's belief ends in ``beliefs``."""
+        return np.cumsum(self.belief_size)
+
+    def belief(self, row: int) -> bytes:
+        """One row's belief."""
+        end = int(self.belief_end[row])
+        return self.beliefs[end - int(self.belief_size[row]) : end]
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationColumns:
+    """Observations as arrays, sorted by item and time; ``modified_s`` and ``count`` are NaN where unknown."""
+
+    item_id: Ids
+    time_s: Doubles
+    elapsed_s: Doubles
+    changed: npt.NDArray[np.bool_]
+    modified_s: Doubles
+    count: Doubles
+    audit: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        """How many observations."""
+        return self.item_id.size
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A change to be told to the source's hooks. ``attempts`` counts this delivery too."""
+
+    id: int
+    item_id: int
+    key: str
+    source: str
+    kind: EventKind
+    version: int
+    time_s: float
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A hint that an item changed, open until a poll leased after ``time_s`` is committed.
+
+    ``number`` grows with every hint, ``count`` says how many this one stands for.
+    """
+
+    number: int
+    item_id: int
+    time_s: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """What one source cost in the minute that starts at ``start_s``."""
+
+    start_s: float
+    source: str
+    spent: Spent
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """Items that a user changed or removed since a number; not ``complete`` where the list was cut."""
+
+    number: int
+    item_ids: tuple[int, ...]
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    """Sizes. ``stored_bytes`` is what contents take after compression, ``file_bytes`` the whole store."""
+
+    items: int
+    leases: int
+    versions: int
+    contents: int
+    content_bytes: int
+    stored_bytes: int
+    events: int
+    notices: int
+    file_bytes: int
+    free_bytes: int
