@@ -169,3 +169,13 @@ def test_heavy_tails_pay_some_day() -> None:
     assert rare.break_even == 0
     assert rare.reason.startswith("pays only at intervals beyond 1e300")
     assert best_interval(1.0, 1.0, 1e2, decay="lomax:1").interval == pytest.approx(np.exp(101), rel=0.01)
+
+
+def test_shapes_of_every_kind_in_one_decay() -> None:
+    """One Weibull object whose items fall due, age and barely decay: each as if alone."""
+    shapes = np.array([0.02, 0.3, 1.0, 2.0, 100.0])
+    mixed = Terms(*(np.full(5, x) for x in (3.0, 0.0, 0.5, 0.4)))
+    together = optimum_of(Weibull(np.full(5, 0.7), shapes), mixed)
+    alone = [optimum_of(Weibull(0.7, float(k)), terms(3.0, 0.5, 0.4)) for k in shapes]
+    assert together.interval == pytest.approx([best.interval[0] for best in alone], rel=1e-9)
+    assert together.threshold == pytest.approx([best.threshold[0] for best in alone], rel=1e-9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,7 +44,7 @@ records = st.fixed_dictionaries(
 BULK = ["a", "b", "a", "c", "b", "a"]
 
 
-def incomes_at(u: np.ndarray, given_records: dict[str, Any]) -> np.ndarray:
+def incomes_at(u: npt.NDArray[np.float64], given_records: dict[str, Any]) -> npt.NDArray[np.float64]:
     """NI of the bulks a, b, c at every u, straight from the formula."""
     free = given_records | {"cost": 0.0}
     each = net_income(u[:, None], **free)
@@ -51,7 +52,7 @@ def incomes_at(u: np.ndarray, given_records: dict[str, Any]) -> np.ndarray:
     sizes = np.bincount(member, given_records["size"])
     grow = {"constant": np.ones(3), "sqrt": np.sqrt(sizes), "linear": sizes}[given_records["cost_of_size"]]
     together = np.stack([each[:, member == bulk].sum(axis=1) for bulk in range(3)], axis=1)
-    return together - given_records["cost"] * grow / u[:, None]
+    return np.asarray(together - given_records["cost"] * grow / u[:, None])
 
 
 @TIMES
@@ -89,7 +90,13 @@ def test_a_bulk_of_one_is_an_item(given_records: dict[str, Any]) -> None:
 @TIMES
 @given(records, st.floats(1e-2, 1e2))
 def test_equal_records_are_one_sized_item(given_records: dict[str, Any], rate: float) -> None:
-    same = {"benefit": 2.0, "cost": 3.0, "update_cost": 0.1, "stale_cost": 0.2, "cost_of_size": "sqrt"}
+    same: dict[str, Any] = {
+        "benefit": 2.0,
+        "cost": 3.0,
+        "update_cost": 0.1,
+        "stale_cost": 0.2,
+        "cost_of_size": "sqrt",
+    }
     bulked = best_intervals(np.full(RECORDS, rate), **same, size=given_records["size"], bulk=["x"] * RECORDS)
     sized = best_intervals(rate, **same, size=given_records["size"].sum())
     assert bulked.interval == pytest.approx(np.full(RECORDS, sized.interval), rel=1e-9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,14 +27,14 @@ def test_round_trips(
     decay: str, rate: float, benefit: float, cost: float, update: float, stale: float, size: float
 ) -> None:
     """Wherever refreshing pays, benefit, cost and rate come back from the interval."""
-    options = {
+    options: dict[str, Any] = {
         "update_cost": update,
         "stale_cost": stale,
         "size": size,
         "cost_of_size": "sqrt",
         "decay": decay,
     }
-    best = best_interval(rate, benefit, cost, **options)  # type: ignore[arg-type]
+    best = best_interval(rate, benefit, cost, **options)
     never = -stale * size
     if best.futile or best.net_income - never < 1e-4 * size * (benefit + stale):
         return
@@ -40,16 +42,16 @@ def test_round_trips(
         benefit + stale, rel=1e-7
     )
     assert implied_cost(best.interval, rate, benefit, **options) == pytest.approx(cost, rel=1e-7)
-    rates = implied_rates(best.interval, benefit, cost, **options)  # type: ignore[arg-type]
+    rates = implied_rates(best.interval, benefit, cost, **options)
     # at the very peak two rates fall together and rounding may lose both
     assert any(found == pytest.approx(rate, rel=1e-4) for found in rates) or _near_the_peak(
         rate, best.interval, options
     )
 
 
-def _near_the_peak(rate: float, interval: float, options: dict[str, object]) -> bool:
+def _near_the_peak(rate: float, interval: float, options: dict[str, Any]) -> bool:
     """Whether a hundredth more or less of the rate moves the cost asked for by less than a ten-thousandth."""
-    costs = [implied_cost(interval, [rate * x], 1.0, **options)[0] for x in (0.99, 1.0, 1.01)]  # type: ignore[arg-type]
+    costs = [implied_cost(interval, [rate * x], 1.0, **options)[0] for x in (0.99, 1.0, 1.01)]
     return bool(np.ptp(costs) < 1e-3 * costs[1])
 
 

@@ -52,9 +52,10 @@ def test_many_are_each_of_them(given_columns: dict[str, Any]) -> None:
             name: value if name == "cost_of_size" else value[i] for name, value in given_columns.items()
         }
         one = best_interval(**options)
-        assert (one.interval, one.futile) == (many.interval[i], many.futile[i])
-        assert one.net_income == many.net_income[i]
-        assert one.break_even == many.break_even[i]
+        assert one.futile == many.futile[i]
+        assert one.interval == pytest.approx(many.interval[i], rel=1e-12)
+        assert one.net_income == pytest.approx(many.net_income[i], rel=1e-12)
+        assert one.break_even == pytest.approx(many.break_even[i], rel=1e-12)
         assert one.reason.startswith(WORDS[Verdict(int(many.verdict[i]))])
         assert many.frequency[i] == pytest.approx(1 / one.interval)
 
@@ -150,13 +151,14 @@ def test_float32_in_float32_out() -> None:
 def test_shapes_are_kept_and_empty_is_fine() -> None:
     grid = best_intervals(np.array([[0.1], [0.2]]), np.array([1.0, 2.0, 3.0]), 1.0)
     assert grid.interval.shape == grid.futile.shape == grid.verdict.shape == (2, 3)
-    for decay in ("exponential", "weibull:2", []):
+    for decay in ("exponential", "weibull:2"):
         assert best_intervals([], 1.0, 1.0, decay=decay).interval.shape == (0,)
+    assert best_intervals([], 1.0, 1.0, decay=[]).interval.shape == (0,)
     assert best_intervals([], 1.0, 1.0, bulk=[]).interval.shape == (0,)
 
 
-def test_a_million_exponential_items_are_one_pass() -> None:
-    """No Python loop over items: the same numbers in blocks as at once."""
+def test_many_items_are_solved_in_blocks() -> None:
+    """More items than one block holds, half of them futile."""
     rates = np.geomspace(1e-6, 1e6, 200_001)
     found = best_intervals(rates, 1.0, 1.0, decay="weibull:1")
     assert found.interval[rates < 0.99] == pytest.approx(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -116,7 +118,7 @@ def test_table_4_number_of_crawls() -> None:
 
 
 def test_section_8_4_sites() -> None:
-    sites = {"size": [1024, 61, 22], "cost_of_size": "sqrt"}
+    sites: dict[str, Any] = {"size": [1024, 61, 22], "cost_of_size": "sqrt"}
     each = best_intervals(0.24, 1.0, 1.0, **sites)
     assert each.interval == pytest.approx([0.532, 1.129, 1.500], abs=5e-4)
     incomes = {

@@ -63,7 +63,7 @@ def test_counts_are_repeats() -> None:
 def assert_no_swap_pays(plan: Limited, given_columns: dict[str, Any], use: Any) -> None:
     """One more unit of the limit earns the price at every item that is refreshed: no swap can pay."""
     frequency, scale = plan.frequency, given_columns["benefit"].sum()
-    kept = np.flatnonzero(frequency > 1e-6 * frequency.max())
+    kept = np.flatnonzero(frequency > 1e-6 * frequency.max()).tolist()
     slope = []
     for i in kept:
         step = 1e-5 * frequency[i]
@@ -153,3 +153,20 @@ def test_ratios_where_nothing_pays_have_no_gain() -> None:
     assert table.refreshes[0] == 0
     assert np.isnan(table.gain[0])
     assert 0 < table.gain[1] < 1
+
+
+def test_wrong_lengths_are_named() -> None:
+    for ask in (
+        lambda: refreshes_by_ratio([1.0, 2.0], [1.0], fixed=1.0, count=[1, 2, 3]),
+        lambda: best_total_refreshes([1.0, 2.0], 1.0, 1.0, count=[1, 2, 3]),
+        lambda: against_uniform([1.0, 2.0], 1.0, 1.0, count=[1, 2, 3]),
+    ):
+        with pytest.raises(InputError, match="lengths differ: rate 2, count 3"):
+            ask()
+
+
+def test_float32_rates_are_solved_in_double() -> None:
+    rates = np.array([0.2, 0.4, 0.8], dtype=np.float32)
+    plan = with_refreshes(rates, 1.0, 0.5, 0.3)
+    assert plan.frequency.dtype == np.float32
+    assert plan.refreshes == pytest.approx(0.3, rel=1e-12)

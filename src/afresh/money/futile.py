@@ -54,7 +54,7 @@ def in_words(verdict: Verdict, break_even: float, ratio: float) -> str:
     >>> in_words(Verdict.PAYS, 0.457, 0.457)
     'pays: one refresh earns more than it costs; pays above a benefit of 0.457, 0.457 times the cost'
     """
-    if verdict is Verdict.STATIC:
+    if verdict is Verdict.STATIC or break_even == 0:
         return WORDS[verdict]
     times_cost = f", {ratio:.6g} times the cost" if np.isfinite(ratio) else ""
     return f"{WORDS[verdict]}; pays above a benefit of {break_even:.6g}{times_cost}"

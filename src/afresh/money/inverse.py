@@ -46,7 +46,7 @@ def implied_benefit(interval: ArrayLike, rate: ArrayLike, cost: ArrayLike, **opt
     11350
     """
     times = positive("interval", interval)
-    items = items_of(rate, 0.0, positive("cost", cost), **options, along=times)
+    items = items_of(rate, 0.0, positive("cost", cost), **options, along=("interval", times))
     u = np.broadcast_to(times, items.shape).astype(np.float64).ravel()
     gain = _by_group(items, u, _gain_for)
     return _answer(items, (gain - items.terms.stale) / items.size, "benefit")
@@ -59,7 +59,7 @@ def implied_cost(interval: ArrayLike, rate: ArrayLike, benefit: ArrayLike, **opt
     1.0
     """
     times = positive("interval", interval)
-    items = items_of(rate, benefit, 0.0, **options, along=times)
+    items = items_of(rate, benefit, 0.0, **options, along=("interval", times))
     u = np.broadcast_to(times, items.shape).astype(np.float64).ravel()
     check = _by_group(items, u, _check_for)
     factor = size_factor(items.size, options.get("cost_of_size", "constant"))

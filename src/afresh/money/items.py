@@ -60,9 +60,9 @@ class Items:
             return values.reshape(self.shape).astype(self.storage, copy=False)
 
     def with_terms(self, terms: Terms) -> Items:
-        """The same items at other costs."""
+        """The same items at other costs, for further work in double precision."""
         fields = (self.groups, self.rate, self.benefit, self.cost, self.size)
-        return Items(*fields, terms, self.shape, self.storage)
+        return Items(*fields, terms, self.shape, np.float64)
 
 
 def items_of(
@@ -75,9 +75,9 @@ def items_of(
     decay: DecayLike = "exponential",
     size: ArrayLike = 1,
     cost_of_size: CostOfSize = "constant",
-    along: ArrayLike = 0,
+    along: tuple[str, ArrayLike] = ("interval", 0),
 ) -> Items:
-    """The items, broadcast against each other and against ``along``.
+    """The items, broadcast against each other and against a further column, given with its name.
 
     >>> items_of([0.1, 0.2], 1, 1, stale_cost=1, size=4, cost_of_size="sqrt").terms.check
     array([2., 2.])
@@ -89,7 +89,7 @@ def items_of(
         "update_cost": nonnegative("update_cost", update_cost),
         "stale_cost": nonnegative("stale_cost", stale_cost),
         "size": positive("size", size),
-        "interval": np.asarray(along),
+        along[0]: np.asarray(along[1]),
     }
     columns = [array for array in named.values() if array.ndim]
     names = np.array(decay, dtype=object) if isinstance(decay, Sequence | np.ndarray) else np.array(None)

@@ -107,7 +107,7 @@ def _limited(
 
 def _intervals(items: Items, terms: Terms) -> Array:
     """The best intervals at other costs."""
-    return np.asarray(solve_items(items.with_terms(terms)).interval, dtype=np.float64).ravel()
+    return np.asarray(solve_items(items.with_terms(terms)).interval.ravel(), dtype=np.float64)
 
 
 def _frequency(interval: Array) -> Array:

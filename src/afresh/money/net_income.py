@@ -33,7 +33,7 @@ def net_income(
     array([0.574, 0.672])
     """
     times = nonnegative("interval", interval, infinite=True)
-    items = items_of(rate, benefit, cost, **options, along=times)
+    items = items_of(rate, benefit, cost, **options, along=("interval", times))
     income = income_at(items, np.broadcast_to(times, items.shape).astype(np.float64).ravel())
     return items.back(income) if items.shape else float(income[0])
 

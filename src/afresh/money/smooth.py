@@ -48,10 +48,13 @@ def weibull_optimum(decay: Weibull, terms: Terms) -> Optimum:
     peak = high
     if falls_due.any():
         k = np.where(falls_due, shape, 2.0)
-        # u·(sign of H') with v = λu, negated to rise: U·k·v^k − G·u − U·(k−1)
-        peak = rising_root(
-            lambda u: terms.update * (k * (u / scale) ** k - (k - 1)) - terms.gain * u, low, high
-        )
+
+        def falls(u: Array) -> Array:
+            """u times the sign of H' with v = λu, negated to rise: U·k·v^k − G·u − U·(k−1)."""
+            power = np.minimum(u / scale, _ALL_CHANGED) ** k
+            return np.asarray(terms.update * (k * power - (k - 1)) - terms.gain * u)
+
+        peak = rising_root(falls, low, high)
     found = _crossing(decay, terms, low, np.where(falls_due, peak, high), rate > 0)
     return settle(
         *found, _weibull_threshold(decay, terms, low, high, falls_due), np.where(rate > 0, 0.0, 1.0)

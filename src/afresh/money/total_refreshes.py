@@ -46,9 +46,9 @@ def best_total_refreshes(
     3.8
     """
     many = nonnegative("count", count)
-    items = items_of(rate, benefit, cost, **options, along=many)
-    frequency = np.asarray(solve_items(items).frequency, dtype=np.float64).ravel()
-    return float(np.broadcast_to(many, items.shape).ravel() @ frequency)
+    items = items_of(rate, benefit, cost, **options, along=("count", many))
+    frequency = solve_items(items.with_terms(items.terms)).frequency.ravel()
+    return float(np.broadcast_to(many, items.shape).astype(np.float64).ravel() @ frequency)
 
 
 def refreshes_by_ratio(
@@ -63,11 +63,12 @@ def refreshes_by_ratio(
     >>> (30 * table.refreshes).round(), (100 * table.gain).round(1)
     (array([ 270., 1033., 4712.]), array([ 0. ,  6. , 25.8]))
     """
-    rates, many = np.broadcast_arrays(nonnegative("rate", rate), nonnegative("count", count))
-    ratio = np.atleast_1d(np.asarray(nonnegative("ratio", ratios), dtype=np.float64))
-    columns = items_of(rates.ravel(), ratio[:, None], 1.0)
-    best, counts = solve_items(columns), many.astype(np.float64).ravel()
-    base = allocate(rates.ravel(), fixed, weights=counts, costs=counts)
+    many = nonnegative("count", count)
+    kinds = items_of(rate, 0.0, 1.0, along=("count", many))
+    counts = np.broadcast_to(many, kinds.shape).astype(np.float64).ravel()
+    ratio = np.asarray(nonnegative("ratio", ratios), dtype=np.float64).ravel()
+    best = solve_items(items_of(kinds.rate, ratio[:, None], 1.0))
+    base = allocate(kinds.rate, fixed, weights=counts, costs=counts)
     right = base.freshness * counts.sum()
     return RefreshesByRatio(
         ratio=ratio,

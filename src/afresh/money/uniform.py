@@ -55,14 +55,14 @@ def against_uniform(
     (1640.0, 1673.3, 0.0199)
     """
     many = nonnegative("count", count)
-    items = items_of(rate, benefit, cost, **options, along=many)
+    items = items_of(rate, benefit, cost, **options, along=("count", many))
     counts = np.broadcast_to(many, items.shape).astype(np.float64).ravel()
     if interval is None:
         interval = _best_interval_for_all(items, counts)
     elif not interval > 0:
         raise InputError(f"interval is {interval}: must be above 0")
     alike = income_at(items, np.full(counts.size, float(interval)))
-    best = np.asarray(solve_items(items).net_income, dtype=np.float64).ravel()
+    best = solve_items(items.with_terms(items.terms)).net_income.ravel()
     return Uniform(float(interval), float(counts @ alike), float(counts @ best))
 
 
