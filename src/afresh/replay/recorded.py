@@ -1,0 +1,162 @@
+"""A history recorded in files: every change (item, time), every item, and the window; read and checked.
+
+What is not a history is refused with file and row: a change of an unknown item, a time outside the window, an
+empty window, no items. Rows in any order are sorted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from afresh.rates.observations import Float64s
+from afresh.tables.columns import Column
+from afresh.tables.reading import read_table
+from afresh.tables.table import Table
+from afresh.values.errors import InputError, did_you_mean
+
+CHANGES = (
+    Column("item", "text", required=True, what="what changed"),
+    Column("time", "time", required=True, what="when"),
+)
+ITEMS = (
+    Column("item", "text", required=True, what="the item's name"),
+    Column("weight", "number", default=1.0, minimum=0, what="importance"),
+    Column("cost", "number", default=1.0, above=0, what="cost of one poll"),
+    Column("group", "text", what="what is likely to change together"),
+)
+_MOST_NAMES_COMPARED = 5000  # a near name is looked for only where that is quick
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Change ``j`` is of item ``item[j]`` at ``time[j]`` (Unix seconds), sorted by time, in [start, end].
+
+    ``names``, ``weight``, ``cost`` (and ``group``, where the file has it) have one entry per item.
+    ``remarks`` say in words what was assumed.
+    """
+
+    names: pa.LargeStringArray
+    item: npt.NDArray[np.int64]
+    time: Float64s
+    start: float
+    end: float
+    weight: Float64s
+    cost: Float64s
+    group: tuple[str, ...] | None
+    remarks: tuple[str, ...] = ()
+
+
+def read_recorded(
+    changes: str | Path, items: str | Path | None, start: float | None = None, end: float | None = None
+) -> Recorded:
+    """The history in ``changes`` over the items in ``items`` (None: those that ever change)."""
+    table = read_table(changes, CHANGES)
+    known, remarks = _known_items(table, items)
+    if known.rows == 0:
+        raise InputError("has no rows: a history needs items", path=known.path)
+    item = _places(table, known)
+    time = table.times("time")
+    window, assumed = _window(table, start, end)
+    _refuse_outside(table, time, *window)
+    order = np.lexsort((item, time))
+    return Recorded(
+        names=known.text("item"),
+        item=item[order],
+        time=time[order],
+        start=window[0],
+        end=window[1],
+        weight=np.asarray(known.numbers("weight"), dtype=np.float64),
+        cost=np.asarray(known.numbers("cost"), dtype=np.float64),
+        group=tuple(known.text("group").to_pylist()) if "group" in known else None,
+        remarks=(*remarks, *assumed),
+    )
+
+
+def read_events(path: str | Path, names: pa.LargeStringArray, start: float, end: float) -> Table:
+    """Another file of ``item,time`` about the same items and window, such as notices, checked alike."""
+    table = read_table(path, CHANGES)
+    _refuse_unknown(table, names, "history")
+    _refuse_outside(table, table.times("time"), start, end)
+    return table
+
+
+def places_of(table: Table, names: pa.LargeStringArray) -> npt.NDArray[np.int64]:
+    """The place of each row's item among ``names``; all must be there."""
+    found: npt.NDArray[np.int64] = (
+        pc.index_in(table.text("item"), value_set=names).to_numpy().astype(np.int64)
+    )
+    return found
+
+
+def _known_items(table: Table, items: str | Path | None) -> tuple[Table, tuple[str, ...]]:
+    if items is not None:
+        return read_table(items, ITEMS, unique="item"), ()
+    names = pc.unique(table.text("item"))
+    fillers = {column.name: column.filler for column in ITEMS}
+    known = Table(
+        table.path, 0, len(names), frozenset({"item"}), 1.0, {"item": names}, fillers, table.line_of
+    )
+    return known, (
+        f"without --items only the {len(names):,} items that change are taken: the rest is missing",
+    )
+
+
+def _places(table: Table, known: Table) -> npt.NDArray[np.int64]:
+    _refuse_unknown(table, known.text("item"), known.path)
+    return places_of(table, known.text("item"))
+
+
+def _refuse_unknown(table: Table, names: pa.LargeStringArray, where: str) -> None:
+    unknown = pc.is_null(pc.index_in(table.text("item"), value_set=names))
+    at = pc.index(unknown, True).as_py()
+    if at >= 0:
+        name = table.text("item")[at].as_py()
+        near = did_you_mean(name, names.to_pylist()) if len(names) <= _MOST_NAMES_COMPARED else "."
+        hint = "" if near == "." else near
+        raise table.fault(at, "item", f"{name!r} is no item of {where}{hint}")
+
+
+def _window(
+    table: Table, start: float | None, end: float | None
+) -> tuple[tuple[float, float], tuple[str, ...]]:
+    time = table.times("time")
+    if (start is None or end is None) and not time.size:
+        raise InputError("has no changes, so it does not say when it starts and ends", path=table.path)
+    remarks = []
+    if start is None:
+        start = float(time.min())
+        remarks.append(f"without --start the history starts at its first change, {moment(start)}")
+    if end is None:
+        end = float(time.max())
+        remarks.append(f"without --end it ends at its last change, {moment(end)}")
+    if not start < end:
+        problem = f"the window is empty: it starts at {moment(start)} and ends at {moment(end)}"
+        raise InputError(problem, path=table.path)
+    return (start, end), tuple(remarks)
+
+
+def _refuse_outside(table: Table, time: Float64s, start: float, end: float) -> None:
+    outside = (time < start) | (time > end)
+    if outside.any():
+        at = int(np.argmax(outside))
+        side = f"before the start, {moment(start)}" if time[at] < start else f"after the end, {moment(end)}"
+        raise table.fault(at, "time", f"is {moment(float(time[at]))}: {side}")
+
+
+def moment(unix_s: float) -> str:
+    """A time as people read it, in UTC; as Unix seconds where a calendar has no such day.
+
+    >>> moment(1_700_000_000), moment(0.25), moment(1e15)
+    ('2023-11-14T22:13:20Z', '1970-01-01T00:00:00.250000Z', '1000000000000000')
+    """
+    try:
+        return datetime.fromtimestamp(unix_s, UTC).isoformat().replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        return f"{unix_s:.17g}"
