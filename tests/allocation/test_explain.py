@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.allocation.allocate import allocate
-from afresh.allocation.explain import explain, next_unit, returns_at
+from afresh.allocation.explain import explain, explain_parts, next_unit, returns_at
 from afresh.allocation.inputs import Options
 from afresh.allocation.status import STATUSES
+from afresh.model.decay import Exponential
 
 
 def test_every_status_in_its_order() -> None:
@@ -75,3 +78,20 @@ def test_the_next_unit_buys_the_multiplier() -> None:
 def test_the_next_unit_where_nothing_is_left_to_buy() -> None:
     more = next_unit([1.0, 2.0], 9.0, upper=1.0)
     assert (more.spend, more.gain, more.freshness) == (0, 0, 0)
+
+
+def test_parts_say_what_the_whole_says() -> None:
+    rng = np.random.default_rng(2)
+    rates = rng.gamma(0.5, 2.0, 50)
+    options: dict[str, Any] = {"weights": rng.random(50), "lower": np.full(50, 0.01)}
+    plans: list[dict[str, Any]] = [
+        options,
+        {"decay": ["linear", "weibull:2"] * 25},
+        {"decay": Exponential(rates)},
+        {"groups": np.arange(50) % 3, "caps": {1: 0.5}},
+    ]
+    for chosen in plans:
+        plan = allocate(rates, 20, **chosen)
+        whole, part = explain(rates, plan, **chosen), explain_parts(rates, plan, **chosen)(slice(10, 30))
+        for name in ("freshness", "age", "marginal", "status"):
+            np.testing.assert_array_equal(getattr(part, name), getattr(whole, name)[10:30])

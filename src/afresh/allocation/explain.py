@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from afresh.allocation.group_caps import apply_caps
 from afresh.allocation.inputs import Options, problem_from
 from afresh.allocation.multiplier import solve
+from afresh.allocation.problem import Problem
 from afresh.allocation.roots import JUST_ABOVE
 from afresh.allocation.status import DROPPED, STATUSES, statuses
 from afresh.allocation.summary import mean_freshness
@@ -59,8 +61,43 @@ def explain(rates: ArrayLike, plan: Allocation, **options: Unpack[Options]) -> E
     >>> why.marginal.round(3), why.words().tolist()
     (array([0.264, 0.2  , 0.   ]), ['kept', 'dropped', 'static'])
     """
-    problem = problem_from(rates, **options)
-    frequency = np.asarray(plan.frequency, dtype=np.float64)
+    return explain_parts(rates, plan, **options)(slice(None))
+
+
+def explain_parts(
+    rates: ArrayLike, plan: Allocation, **options: Unpack[Options]
+) -> Callable[[slice], Explanation]:
+    """The same for the items of a slice at a time, where those of all would take too much memory.
+
+    >>> from afresh.allocation.allocate import allocate
+    >>> explain_parts([1, 5, 0], allocate([1, 5, 0], 1))(slice(1, 2)).words().tolist()
+    ['dropped']
+    """
+    decay = options.get("decay")
+    named = decay is None or isinstance(decay, Sequence)
+    if options.get("caps") is not None or not named:  # a group's spend, a decay's arrays: known only whole
+        whole = _explanation(problem_from(rates, **options), plan, slice(None))
+        return lambda part: Explanation(
+            whole.freshness[part], whole.age[part], whole.marginal[part], whole.status[part]
+        )
+    given = np.asarray(rates)
+
+    def explained(part: slice) -> Explanation:
+        mine: Any = {name: _cut(value, part, given.shape) for name, value in options.items()}
+        return _explanation(problem_from(given[part], **mine), plan, part)
+
+    return explained
+
+
+def _cut(value: Any, part: slice, shape: tuple[int, ...]) -> Any:
+    """What has an entry for each item, for those of ``part``; what serves all, as it is."""
+    if isinstance(value, str) or value is None or np.ndim(value) == 0:
+        return value
+    return value[part] if isinstance(value, list | tuple) else np.asarray(value).reshape(shape)[part]
+
+
+def _explanation(problem: Problem, plan: Allocation, part: slice) -> Explanation:
+    frequency = np.asarray(plan.frequency[part], dtype=np.float64)
     changing = problem.rate > 0
     return Explanation(
         freshness=np.where(changing, problem.freshness.value(frequency), 1.0),

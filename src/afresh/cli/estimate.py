@@ -89,8 +89,8 @@ def estimate(
     """How often each item changes, with an interval, from what polls found.
 
     POLLS may also have the columns modified, count (changes since the poll before) and reached (0 where a
-    poll failed). An item's first poll only starts its clock. The rows that come out are item, rate, low, high,
-    polls, changes, method. --cohorts and --lifetimes stand instead of POLLS.
+    poll failed). An item's first poll only starts its clock. The rows that come out are item, rate, low,
+    high, polls, changes, method. --cohorts and --lifetimes stand instead of POLLS.
     """
     unit_seconds(unit)
     if sum(source is not None for source in (polls, cohorts, lifetimes)) != 1:

@@ -56,14 +56,10 @@ class Items:
         """How many rows."""
         return len(self.rates)
 
-    def name(self, index: int) -> str:
-        """The name of one item."""
-        start = 0
-        for batch in self.names():
-            if index < start + len(batch):
-                return str(batch[index - start].as_py())
-            start += len(batch)
-        raise IndexError(index)
+
+def options_of(options: Mapping[str, Any], part: slice) -> dict[str, Any]:
+    """Arguments of ``allocate`` for some of the items: what has a value for each is cut, the rest kept."""
+    return {name: value if isinstance(value, str | dict) else value[part] for name, value in options.items()}
 
 
 def read_items(

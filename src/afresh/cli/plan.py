@@ -25,8 +25,8 @@ from afresh.values.errors import UsageError
 from afresh.values.units import parse_budget, unit_seconds
 
 if TYPE_CHECKING:
-    from afresh.allocation.explain import Explanation
     from afresh.cli.items import Items
+    from afresh.cli.plan_words import NearestDropped
     from afresh.values.results import Allocation
 
 _NUMBERS = ("frequency", "interval", "freshness", "age", "marginal")
@@ -59,9 +59,8 @@ def plan(
     if as_json and output == "-":
         raise UsageError("--json and -o - both want standard output: give -o a file")
     from afresh.allocation.allocate import allocate
-    from afresh.allocation.explain import explain
     from afresh.cli.items import read_items
-    from afresh.cli.plan_words import rows_for_people, title_of
+    from afresh.cli.plan_words import NearestDropped, rows_for_people, title_of
     from afresh.tables.aside import write_bytes
     from afresh.tables.inputs import InputFile
 
@@ -76,19 +75,17 @@ def plan(
         total = asked.total_per_second(given.count) * unit_s
         chosen: dict[str, Any] = {**given.options, "objective": objective, "order": order}
         result = allocate(given.rates, total, policy=policy, **chosen)
-        detail = explain(given.rates, result, **chosen)
         if plot is not None:
             picture = picture_of(given, result, total, unit, policy, chosen)
             write_bytes(plot, render(plan_figure(picture), picture_format(plot)))
+        dropped = NearestDropped()
         if output is not None or not as_json:
-            _write(output or "-", given, result, detail)
+            _write(output or "-", given, result, chosen, dropped)
         if as_json:
             print_json(_summary(result, total, given.count) | {"unit": unit})
         else:
-            print_summary(
-                title_of(policy, objective, order),
-                rows_for_people(given, result, detail, total, unit, chosen),
-            )
+            words = rows_for_people(given, result, dropped, total, unit, chosen)
+            print_summary(title_of(policy, objective, order), words)
 
 
 def _summary(result: Allocation, total: float, count: int) -> dict[str, Any]:
@@ -104,25 +101,27 @@ def _summary(result: Allocation, total: float, count: int) -> dict[str, Any]:
     }
 
 
-def _write(path: str, given: Items, result: Allocation, detail: Explanation) -> None:
+def _write(
+    path: str, given: Items, result: Allocation, chosen: dict[str, Any], dropped: NearestDropped
+) -> None:
+    """One row for each item, a batch at a time: a plan's details are never all in memory."""
     import numpy as np
     import pyarrow as pa
 
+    from afresh.allocation.explain import explain_parts
     from afresh.allocation.status import STATUSES
     from afresh.tables.writing import TableWriter
 
     words = pa.array(STATUSES, pa.large_string())
+    kinds = {"item": TEXT, **dict.fromkeys(_NUMBERS, NUMBER), "status": TEXT}
+    details = explain_parts(given.rates, result, **chosen)
     start = 0
-    with (
-        Progress(f"writing {path}", given.count) as progress,
-        TableWriter(
-            path,
-            {"item": TEXT, **dict.fromkeys(_NUMBERS, NUMBER), "status": TEXT},
-        ) as writer,
-    ):
+    with Progress(f"writing {path}", given.count) as progress, TableWriter(path, kinds) as writer:
         for names in given.names():
             part = slice(start, start + len(names))
-            frequency = result.frequency[part]
+            detail = details(part)
+            dropped.look(names, start, detail)
+            frequency = np.asarray(result.frequency[part], dtype=np.float64)
             with np.errstate(divide="ignore", over="ignore"):
                 interval = 1 / frequency
             writer.write(
@@ -130,10 +129,10 @@ def _write(path: str, given: Items, result: Allocation, detail: Explanation) -> 
                     "item": names,
                     "frequency": frequency,
                     "interval": interval,
-                    "freshness": detail.freshness[part],
-                    "age": detail.age[part],
-                    "marginal": detail.marginal[part],
-                    "status": words.take(pa.array(detail.status[part])),
+                    "freshness": detail.freshness,
+                    "age": detail.age,
+                    "marginal": detail.marginal,
+                    "status": words.take(pa.array(detail.status)),
                 }
             )
             start = part.stop

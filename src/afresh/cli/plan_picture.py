@@ -9,10 +9,8 @@ import numpy as np
 
 from afresh.allocation.allocate import allocate
 from afresh.allocation.curve import budget_curve
-from afresh.allocation.explain import explain
 from afresh.allocation.objectives import objective_for
-from afresh.allocation.status import DROPPED
-from afresh.cli.items import Items
+from afresh.cli.items import Items, options_of
 from afresh.plots.plan import PlanPicture
 from afresh.values.arrays import Floats
 from afresh.values.results import Allocation
@@ -27,18 +25,19 @@ def picture_of(
     """The picture of ``plan``; the curves over budgets come from a sample where items are many."""
     every = max(1, given.count // _SAMPLE)
     rates = given.rates[::every]
-    options = {name: _thinned(name, value, every) for name, value in chosen.items()}
+    options = options_of(chosen, slice(None, None, every))
+    if "caps" in options:  # a sample of a group may spend its share of the cap
+        options["caps"] = {group: cap / every for group, cap in options["caps"].items()}
     limited = {"lower", "upper", "caps"} & chosen.keys()
     curve = budget_curve(rates, **options)
     uniform = (
         [] if limited else [allocate(rates, at, policy="uniform", **options).freshness for at in curve.budget]
     )
     law = _law(plan, given.rates, chosen) if policy == "optimal" and "decay" not in chosen else _NO_LAW
-    why = explain(given.rates, plan, **chosen)
     return PlanPicture(
         rate=given.rates,
         frequency=plan.frequency,
-        dropped=why.status == DROPPED,
+        dropped=plan.frequency == 0,
         law_rate=law[0],
         law_frequency=law[1],
         cutoff=law[2],
@@ -63,12 +62,3 @@ def _law(plan: Allocation, rates: Floats, chosen: Mapping[str, Any]) -> tuple[Fl
     cutoff = float((objective.top / plan.multiplier) ** (1 / objective.power))
     x = np.geomspace(changing.min() / 2, min(changing.max() * 2, cutoff * (1 - 1e-9)), _LAW_POINTS)
     return x, x / objective.inverse(plan.multiplier * x**objective.power), cutoff
-
-
-def _thinned(name: str, value: Any, every: int) -> Any:
-    """Every so many-th entry of what belongs to items; caps shrink with their groups."""
-    if every == 1 or isinstance(value, str):
-        return value
-    if name == "caps":
-        return {group: cap / every for group, cap in value.items()}
-    return value[::every]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from afresh.allocation.allocate import allocate
 from afresh.allocation.explain import Explanation, returns_at
@@ -18,6 +19,22 @@ from afresh.values.units import UNIT_NAMES
 _SHOWN = 3  # dropped items told one by one
 
 
+class NearestDropped:
+    """The dropped items nearest to coming back, kept while the rows of a plan go by."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[float, int, str]] = []  # gain, position, name
+
+    def look(self, names: pa.Array, start: int, detail: Explanation) -> None:
+        """Look at the items from position ``start`` on."""
+        dropped = np.flatnonzero(detail.status == DROPPED)
+        gains = detail.marginal[dropped]
+        for at in np.argsort(-gains, kind="stable")[:_SHOWN]:
+            index = int(dropped[at])
+            self.found.append((float(gains[at]), start + index, str(names[index].as_py())))
+        self.found = sorted(self.found, key=lambda entry: (-entry[0], entry[1]))[:_SHOWN]
+
+
 def title_of(policy: str, objective: str, order: str) -> str:
     """What kind of plan it is."""
     way = "refreshed at even intervals" if order == "fixed" else "refreshed at random moments"
@@ -27,22 +44,22 @@ def title_of(policy: str, objective: str, order: str) -> str:
 def rows_for_people(
     given: Items,
     plan: Allocation,
-    detail: Explanation,
+    dropped: NearestDropped,
     budget: float,
     unit: str,
     chosen: Mapping[str, Any],
 ) -> list[tuple[str, str]]:
     """The summary table's rows; ``chosen`` are the options the plan was made with."""
     per = f"per {UNIT_NAMES[unit]}"
-    dropped = f", {plan.dropped:,} of them dropped" if plan.dropped else ""
+    fewer = f", {plan.dropped:,} of them dropped" if plan.dropped else ""
     return [
-        ("items", f"{given.count:,}{dropped}"),
+        ("items", f"{given.count:,}{fewer}"),
         ("budget", f"{number(budget)} {per}, of which {number(plan.spend)} is spent"),
         ("freshness", f"{plan.freshness:.4f}{_beside_uniform(given, budget, chosen)}"),
         ("age", age_in_words(plan.age, unit)),
         ("next unit", _next_unit(plan, given, chosen, per)),
         ("gap", f"no plan is better by more than {number(plan.gap)} in Σ weight·value"),
-        *_dropped(given, detail, per, chosen),
+        *_dropped(given, dropped, per, chosen),
     ]
 
 
@@ -64,16 +81,17 @@ def _next_unit(plan: Allocation, given: Items, chosen: Mapping[str, Any], per: s
     return f"1 more {per} {effect} by {number(mean)} (multiplier {number(plan.multiplier)})"
 
 
-def _dropped(given: Items, detail: Explanation, per: str, chosen: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The dropped items nearest to coming back: what they would gain, and at which budget they return."""
-    dropped = np.flatnonzero(detail.status == DROPPED)
-    nearest = dropped[np.argsort(-detail.marginal[dropped], kind="stable")][:_SHOWN]
-    if not nearest.size:
+def _dropped(
+    given: Items, dropped: NearestDropped, per: str, chosen: Mapping[str, Any]
+) -> list[tuple[str, str]]:
+    """What the dropped items nearest to coming back would gain, and at which budget they return."""
+    if not dropped.found:
         return []
     rows = []
-    for index, budget in zip(nearest, returns_at(given.rates, nearest, **chosen), strict=True):
-        changes = f"{given.name(int(index))} changes {number(float(given.rates[index]))} times {per}"
-        gains = f"one more unit spent on it gains only {number(float(detail.marginal[index]))}"
+    budgets = returns_at(given.rates, [index for _, index, _ in dropped.found], **chosen)
+    for (gain, index, name), budget in zip(dropped.found, budgets, strict=True):
+        changes = f"{name} changes {number(float(given.rates[index]))} times {per}"
+        gains = f"one more unit spent on it gains only {number(gain)}"
         back = "no budget brings it back" if np.isinf(budget) else f"back at {number(float(budget))} {per}"
         rows.append(("dropped", f"{changes}: {gains}; {back}"))
     return rows
