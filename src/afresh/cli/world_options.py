@@ -1,0 +1,180 @@
+"""From the options of ``simulate`` to a synthetic world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.cli.settings_list import Readers, parse_settings, plain_number
+from afresh.rates.observations import Float64s
+from afresh.replay.drift import Wander
+from afresh.replay.mass_edits import MassEdits
+from afresh.replay.seasons import working_hours
+from afresh.replay.world_rates import cho_rates, gamma_rates, power_law_rates
+from afresh.replay.worlds import Nature, World, make_world
+from afresh.tables.columns import Column
+from afresh.tables.reading import read_table
+from afresh.values.errors import UsageError, did_you_mean
+from afresh.values.units import UNIT_SECONDS, parse_duration, parse_rate
+
+ITEMS_DEFAULT = 1000
+RATED_ITEMS = (
+    Column("item", "text", required=True, what="the item's name"),
+    Column("rate", "number", required=True, minimum=0, what="changes per unit of time"),
+    Column("weight", "number", default=1.0, minimum=0, what="importance"),
+    Column("cost", "number", default=1.0, above=0, what="cost of one poll"),
+    Column("group", "text", what="what mass edits change together"),
+)
+_SHAPES = {"poisson": 1.0, "regular": 4.0, "bursty": 0.3}
+_DAY_S = UNIT_SECONDS["d"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inhabitants:
+    """The items of a world: names, rates per second, groups for mass edits, columns beside these."""
+
+    names: list[str]
+    rates_per_s: Float64s
+    group: npt.NDArray[np.int64] | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A distribution of rates: its settings, and how so many rates per unit are drawn."""
+
+    settings: Readers
+    draw: Callable[..., Float64s]
+
+
+def _numbers(**defaults: float) -> Readers:
+    return {name: (plain_number, default) for name, default in defaults.items()}
+
+
+# By name: settings and their defaults (rates are per unit), and the draw.
+DISTRIBUTIONS: dict[str, Drawn] = {
+    "cho": Drawn(_numbers(), cho_rates),
+    "gamma": Drawn(_numbers(mean=0.1, cv=1.5), gamma_rates),
+    "power": Drawn(_numbers(low=0.001, high=10.0, exponent=1.5), power_law_rates),
+}
+
+
+def inhabitants_of(
+    rates: str, items: int | None, unit_s: float, group_size: int | None, rng: np.random.Generator
+) -> Inhabitants:
+    """Items with rates drawn from a distribution, or those of a file."""
+    name, _, text = rates.partition(":")
+    if name in DISTRIBUTIONS:
+        count = ITEMS_DEFAULT if items is None else items
+        if count < 1:
+            raise UsageError(f"--items is {count}: must be 1 or more")
+        kind = DISTRIBUTIONS[name]
+        drawn = kind.draw(count, rng, **parse_settings(f"--rates {name}", text, kind.settings))
+        return _named(drawn / (_DAY_S if name == "cho" else unit_s), group_size)
+    if "." not in rates and "/" not in rates:
+        known = ", ".join(DISTRIBUTIONS)
+        hint = did_you_mean(name, DISTRIBUTIONS)
+        raise UsageError(f"--rates {rates!r} is neither one of {known} nor a file such as items.csv{hint}")
+    if items is not None:
+        raise UsageError("--items says how many to draw: a file of rates has its own items")
+    return _read(rates, unit_s, group_size)
+
+
+def _named(rates_per_s: Float64s, group_size: int | None) -> Inhabitants:
+    count = rates_per_s.size
+    digits = len(str(count - 1))
+    names = [f"item-{index:0{digits}d}" for index in range(count)]
+    if group_size is None:
+        return Inhabitants(names, rates_per_s)
+    group = np.arange(count) // group_size
+    digits = len(str(int(group[-1])))
+    labels = [f"group-{index:0{digits}d}" for index in group]
+    paths = [f"{label}/{name}" for label, name in zip(labels, names, strict=True)]
+    return Inhabitants(paths, rates_per_s, group, {"group": labels})
+
+
+def _read(path: str, unit_s: float, group_size: int | None) -> Inhabitants:
+    table = read_table(path, RATED_ITEMS, unique="item")
+    columns: dict[str, Any] = {}
+    for name in ("weight", "cost"):
+        if name in table:
+            columns[name] = np.asarray(table.numbers(name), dtype=np.float64)
+    group = None
+    if "group" in table:
+        columns["group"] = table.text("group").to_pylist()
+        group = np.unique(columns["group"], return_inverse=True)[1].astype(np.int64)
+    elif group_size is not None:
+        group = np.arange(table.rows) // group_size
+    rates = np.asarray(table.numbers("rate"), dtype=np.float64) / unit_s
+    return Inhabitants(table.text("item").to_pylist(), rates, group, columns)
+
+
+def nature_of(
+    changes: str, season: str | None, drift: str | None, mass_edits: str | None, births: float, deaths: float
+) -> tuple[Nature, int | None]:
+    """How the world behaves, and how many items form a group where there are mass edits."""
+    edits, size = _mass_edits(mass_edits)
+    nature = Nature(
+        shape=_shape(changes),
+        season=None if season is None else _season(season),
+        drift=None if drift is None else _drift(drift),
+        mass_edits=edits,
+        births=births,
+        deaths=deaths,
+    )
+    return nature, size
+
+
+def world_of(
+    people: Inhabitants, start: float, span_s: float, nature: Nature, rng: np.random.Generator
+) -> World:
+    """The world itself."""
+    return make_world(people.rates_per_s, start, start + span_s, nature, rng, group=people.group)
+
+
+def _shape(text: str) -> float:
+    name, colon, number = text.partition(":")
+    if name not in _SHAPES:
+        hint = did_you_mean(name, _SHAPES)
+        raise UsageError(f"unknown --changes {text!r}{hint} One of poisson, regular:SHAPE, bursty:SHAPE")
+    if not colon:
+        return _SHAPES[name]
+    shape = plain_number(number)
+    right = {"poisson": shape == 1, "regular": shape > 1, "bursty": 0 < shape < 1}[name]
+    if not right:
+        right_shapes = "above 1 for regular, below 1 for bursty, 1 for poisson"
+        raise UsageError(f"--changes {text!r}: the shape of the gaps is {right_shapes}")
+    return shape
+
+
+def _season(text: str) -> Any:
+    return working_hours(**parse_settings("--season", text, _numbers(day=0.0, week=0.0)))
+
+
+def _drift(text: str) -> Wander:
+    found = parse_settings(
+        "--drift", text, {"sd": (plain_number, 1.0), "horizon": (parse_duration, 90 * _DAY_S)}
+    )
+    return Wander(found["sd"], found["horizon"])
+
+
+def _mass_edits(text: str | None) -> tuple[MassEdits | None, int | None]:
+    if text is None:
+        return None, None
+    found = parse_settings(
+        "--mass-edits",
+        text,
+        {
+            "rate": (parse_rate, 2 / UNIT_SECONDS["y"]),
+            "share": (plain_number, 0.5),
+            "size": (plain_number, 20),
+        },
+    )
+    size = found["size"]
+    if size < 1 or size != int(size):
+        raise UsageError(f"--mass-edits, size: {size:g} is not a number of items")
+    return MassEdits(found["rate"], found["share"]), int(size)
