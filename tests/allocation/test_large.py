@@ -31,8 +31,19 @@ columns = st.integers(1, 40).flatmap(
 )
 
 
+def exact_ratio(log_rest: npt.NDArray[np.longdouble]) -> npt.NDArray[np.longdouble]:
+    """Φ in extended precision from r − log1p(r) = L: by Newton's method, and by series where that cancels."""
+    s = np.sqrt(2 * log_rest)
+    far = log_rest + np.log1p(log_rest + np.log1p(log_rest + s))
+    ratio = np.where(log_rest < 1, s + s * s / 3, far)
+    for _ in range(6):
+        ratio -= (ratio - np.log1p(ratio) - log_rest) * (1 + ratio) / ratio
+    series = s * (1 + s * (1 / np.longdouble(3) + s * (1 / np.longdouble(36) - s * (1 / 270 - s / 4320))))
+    return np.where(s < 1e-3, series, ratio)
+
+
 def exact_plan(rates: Float64s, weights: Float64s, costs: Float64s, budget: float) -> Float64s:
-    """Bisection of the edge 1/μ in extended precision, r = Φ by Newton's method on r − log1p(r) = −ln(1−y).
+    """The optimal plan by bisection of the edge 1/μ in extended precision.
 
     The edge is searched as the offset from the last price below it, on a log axis, so that 1−y is resolved at
     that price however small the budget is.
@@ -51,13 +62,7 @@ def exact_plan(rates: Float64s, weights: Float64s, costs: Float64s, budget: floa
         target = -np.log(rest[kept])
         small = price[kept] / edge < 0.5
         target[small] = -np.log1p(-(price[kept] / edge)[small])
-        root = np.sqrt(2 * target)
-        ratio = np.where(
-            target < 1, root + target * 2 / 3, target + np.log1p(target + np.log1p(target + root))
-        )
-        for _ in range(6):
-            ratio -= (ratio - np.log1p(ratio) - target) * (1 + ratio) / ratio
-        found[kept] = rate[kept] / ratio
+        found[kept] = rate[kept] / exact_ratio(target)
         return found
 
     # The edge lies above the last distinct price whose items cannot take the whole budget with those below.

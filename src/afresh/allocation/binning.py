@@ -49,9 +49,9 @@ class Window:
 
     @property
     def prices(self) -> tuple[float, float]:
-        """The least and largest price inside, with a little to spare for rounding."""
+        """The least and largest price inside, with a little to spare for rounding in float32."""
         low, high = (double_of(bits) for bits in self.bounds)
-        return low * (1 - 1e-14), high * (1 + 1e-14)
+        return low * (1 - 1e-6), high * (1 + 1e-6)
 
 
 _COARSE_SHIFT = 44
@@ -59,19 +59,23 @@ WHOLE = Window(_COARSE_SHIFT, 0, (bits_of(LARGEST_PRICE) >> _COARSE_SHIFT) + 1)
 
 
 def candidates(columns: Columns, window: Window) -> npt.NDArray[np.int64]:
-    """Rows that may lie in ``window``, by multiplication alone: a division takes several times as long."""
+    """Rows that may lie in ``window``: float32 is enough to tell, unless it would over- or underflow."""
     low, high = window.prices
-    spend = columns.rates.astype(np.float64)
-    if columns.costs is not None:
-        spend *= columns.costs
-    weight = columns.weight()
-    with np.errstate(over="ignore", under="ignore"):
-        return np.flatnonzero((spend >= low * weight) & (spend <= high * weight))
+    single = columns.costs is None and 1e-30 < low < high < 1e30
+    part = columns.rates if single else columns.rates.astype(np.float64)
+    with np.errstate(all="ignore"):
+        if columns.costs is not None:
+            part = part * columns.costs
+        if columns.weights is not None:
+            part = part / columns.weights
+        return np.flatnonzero((part >= low) & (part <= high))
 
 
 def add_to(table: Float64s, prices: Float64s, weight: Float64s | float, window: Window) -> None:
-    """Add count, Σw, Σw·t and Σw·t² of these items to the rows of ``table``."""
-    bits = np.clip(prices, LEAST_PRICE, LARGEST_PRICE).view(np.int64)
+    """Add count, Σw, Σw·t and Σw·t² of these items to the rows of ``table``; ``prices`` is used up."""
+    np.maximum(prices, LEAST_PRICE, out=prices)
+    np.minimum(prices, LARGEST_PRICE, out=prices)
+    bits = prices.view(np.int64)
     key = bits >> window.shift
     key -= window.first
     if window is not WHOLE:

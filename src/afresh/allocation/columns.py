@@ -15,8 +15,6 @@ from afresh.model.curves import Float64s
 from afresh.values.arrays import ArrayLike, Floats, nonnegative
 from afresh.values.errors import InputError
 
-# Stands for a weight of 0 where it divides: such an item's price is beyond any cut-off.
-LEAST_WEIGHT = 1e-300
 # Prices are kept to normal doubles whose next power of two is finite too.
 LEAST_PRICE, LARGEST_PRICE = 2.0**-1022, 2.0**1022
 
@@ -64,18 +62,26 @@ class Columns:
         """w of each item in double precision."""
         return 1.0 if self.weights is None else self.weights.astype(np.float64)
 
+    def zeros(self) -> tuple[int, int]:
+        """How many items are static, and how many others have no weight."""
+        # The least value is found several times as fast as the zeros are counted, and seldom is 0.
+        static = self.size - int(np.count_nonzero(self.rates)) if self.rates.min(initial=1) == 0 else 0
+        if self.weights is None or self.weights.min(initial=1) > 0:
+            return static, 0
+        return static, int(np.count_nonzero((self.weights == 0) & (self.rates > 0)))
+
     def prices(self) -> Float64s:
-        """x = cλ/w of each item, whatever it is for items of rate or weight 0.
+        """x = cλ/w of each item; infinite for items of weight 0, NaN where the rate is 0 too.
 
         >>> Columns(np.array([2.0, 3.0]), np.array([4.0, 1.0])).prices()
         array([0.5, 3. ])
         """
         prices = self.rates.astype(np.float64)
-        with np.errstate(over="ignore", under="ignore"):
+        with np.errstate(all="ignore"):
             if self.costs is not None:
                 prices *= self.costs
             if self.weights is not None:
-                prices /= np.maximum(self.weights.astype(np.float64), LEAST_WEIGHT)
+                prices /= self.weights
         return prices
 
 

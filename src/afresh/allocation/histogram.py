@@ -7,7 +7,7 @@ whole, on threads, processes or in one GROUP BY.
 
 A bin stands for w spread evenly over the stretch that has its mean and variance. That is right to the third
 order in the bin's width, except at the cut-off, where 1/Φ is singular: there a second pass counts the items
-of the few bins around the edge again, in bins 2¹⁴ times as narrow (``window``), until what is left unresolved
+of the few bins around the edge again, in bins 2¹³ times as narrow (``window``), until what is left unresolved
 is not worth a look. Equal items end in a bin of their own, a single double.
 """
 
@@ -30,9 +30,10 @@ from afresh.values.arrays import ArrayLike
 Int64s = npt.NDArray[np.int64]
 
 _CHUNK = 1 << 15
-_NARROWER = 14  # bits more of the mantissa at each closer look
-_AROUND = 2  # bins on either side of the edge that a closer look covers
-_UNRESOLVED = 1e-8  # share of the budget that may lie in bins at the edge
+_NARROWER = 13  # bits more of the mantissa at each closer look
+_AROUND = 4  # bins on either side of the edge that a closer look covers
+_UNRESOLVED = 3e-9  # share of the budget that may lie in bins at the edge
+_TOO_CLOSE = 1e-9  # of the edge: there a price is needed to the last bit
 _SUMS = ("count", "weight", "first", "second")
 _STATIC, _UNWEIGHTED = 0, bits_of(math.inf)
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
@@ -72,16 +73,12 @@ class Histogram:
             part = columns.part(start, start + _CHUNK)
             if window is not WHOLE:
                 part = part[candidates(part, window)]
-            prices, weight = part.prices(), part.weight()
-            still, idle = part.rates == 0, np.equal(weight, 0)
-            if idle.any() or still.any():
-                weight = np.broadcast_to(weight, still.shape)
-                static += int(still.sum())
-                unweighted += int((idle & ~still).sum())
-                static_weight += float(weight[still].sum())
-                live = ~(still | idle)
-                prices, weight = prices[live], weight[live]
-            add_to(table, prices, weight, window)
+            zeros = part.zeros()
+            if any(zeros):
+                static, unweighted = static + zeros[0], unweighted + zeros[1]
+                static_weight += float(np.sum(part.weight() * (part.rates == 0)))
+                part = part[np.flatnonzero((part.rates > 0) & np.greater(part.weight(), 0))]
+            add_to(table, part.prices(), part.weight(), window)
         return Histogram.from_table(table, window, static, unweighted, static_weight)
 
     @staticmethod
@@ -196,16 +193,15 @@ class Histogram:
     def _measure(self, edge: float) -> tuple[Float64s, Float64s]:
         """Points of x and their weight that stand for all items below the edge: Gauss nodes of the stretches.
 
-        One node for stretches that are short against their distance from the edge, two for the others, and
-        eight on what lies below the edge where a stretch comes near it.
+        One node for stretches that are short against their distances from 0 and from the edge, two for the
+        others, and eight on what lies below the edge where a stretch comes near it.
         """
         middle, half = self._stretches()
         distance = edge - middle
-        near = half >= 0.02 * np.abs(distance)
-        near &= half > 0
-        short = ~near & (half < 3e-6 * distance)
-        short |= ~near & (half == 0) & (distance >= 0)
-        double = ~near & ~short & (distance > 0)
+        near = (half >= 0.02 * np.abs(distance)) & (half > 0)
+        below = ~near & (distance >= 0)
+        short = below & (half <= 3e-6 * np.minimum(distance, middle))
+        double = below & ~short
         offset = half[double] / math.sqrt(3)
         halved = self.sums[1][double] / 2
         low = middle[near] - half[near]
@@ -263,7 +259,9 @@ class Histogram:
         low, high = self.start, self.start + (1 << self.shift)
         place = bits_of(edge)
         close = np.flatnonzero((low - (1 << self.shift) <= place) & (place < high + (1 << self.shift)))
-        close = close[self.shift[close] > 0]
+        middle, half = self._stretches()
+        vague = (half > 0) | (np.abs(middle - edge) < _TOO_CLOSE * edge)
+        close = close[vague[close] & (self.shift[close] > 0)]
         start = low[close].view(np.float64)
         width = high[close].view(np.float64) - start
         # At most what these bins would spend if they lay a bin's width below the edge.

@@ -57,7 +57,7 @@ def allocate_large(
 
     They are float32 if all columns are, which rounds each by up to 6e−8; the sums reported are taken before
     rounding. ``engine`` numba, numpy, or auto: Numba if installed and worth its start. ``threads`` defaults
-    to the processors this process may use.
+    to the processors this process may use, or 1 without Numba.
 
     >>> plan = allocate_large([1.0, 2.0, 3.0, 4.0, 5.0], 5.0)  # Cho & Garcia-Molina 2000, Table 5 (b)
     >>> plan.frequency.round(4), round(plan.spend, 9), plan.dropped
@@ -65,9 +65,10 @@ def allocate_large(
     """
     columns, budget = Columns.checked(rates, weights, costs), check_budget(budget)
     out = _output(columns, out)
-    workers = threads or _processors()
+    passes = _passes(engine, columns.size)
+    workers = threads or min(_processors(), passes.THREADS)
     with ThreadPoolExecutor(workers) as pool:
-        run = _Run(columns, out, _passes(engine, columns.size), pool, workers)
+        run = _Run(columns, out, passes, pool, workers)
         return _solve(run, budget)
 
 

@@ -16,16 +16,18 @@ import numpy as np
 
 from afresh.allocation import phi_table
 from afresh.allocation.binning import WHOLE, Window
-from afresh.allocation.columns import LARGEST_PRICE, LEAST_PRICE, LEAST_WEIGHT, Columns, Sums
+from afresh.allocation.columns import LARGEST_PRICE, LEAST_PRICE, Columns, Sums
 from afresh.allocation.cutoff import Cutoff
 from afresh.allocation.histogram import Histogram
 from afresh.model.curves import Float64s
 from afresh.values.arrays import Floats
 
+THREADS = 64  # at most
 PART = 1 << 17  # items per call of ``apply``: long enough for threads, short enough for accurate sums
 
 # The compiler takes module names for constants.
 _BLOCK = 1024
+_LEAST_WEIGHT = 1e-300  # stands for 0 where it divides: the price is beyond any cut-off
 _CELLS_PER_UNIT, _LAST = float(phi_table.CELLS_PER_UNIT), phi_table.CELLS - 1e-9
 _LEAST_ROOT = 1e-150  # static items have s = 0
 _LEAST_REST = 2.0**-53
@@ -88,7 +90,7 @@ def _price(rate, weight, cost, j):  # type: ignore[no-untyped-def]
     if cost is not None:
         x *= np.float64(cost[j])
     if weight is not None:
-        x /= max(np.float64(weight[j]), LEAST_WEIGHT)
+        x /= max(np.float64(weight[j]), _LEAST_WEIGHT)
     return x
 
 

@@ -5,6 +5,8 @@ Items are taken in chunks small enough for all temporaries to stay in the second
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from afresh.allocation.columns import Columns, Sums
@@ -14,6 +16,7 @@ from afresh.model.curves import Float64s, aged
 from afresh.values.arrays import Floats
 
 PART = 1 << 14  # items per call of ``apply``
+THREADS = 1  # half of the time the GIL is held: a second thread gets in the way
 
 tally = Histogram.of_columns
 
@@ -30,25 +33,21 @@ def apply(columns: Columns, cutoff: Cutoff, scale: float, out: Floats, *, with_a
     array([1.15, 0.  ])
     """
     prices, weight = columns.prices(), columns.weight()
-    still = columns.rates == 0
-    static = bool(still.any())
+    static, unweighted = columns.zeros()
     if static:
-        prices[still] = cutoff.edge  # any price above 0 will do
+        still = columns.rates == 0
+        prices[still] = math.inf
     inverse = cutoff.inverse_ratio(prices)
     with np.errstate(over="ignore"):
-        y = np.minimum(prices * cutoff.multiplier, 1.0)
-    fresh = _freshness_at_scale(y, inverse, scale)
-    active = ~still
-    if columns.weights is not None:
-        active &= columns.weights > 0
-        inverse *= active
-        fresh *= weight
+        prices *= cutoff.multiplier
+    fresh = _freshness_at_scale(np.minimum(prices, 1.0, out=prices), inverse, scale)
     if static:
-        fresh[still] = np.broadcast_to(weight, still.shape)[still]
-        inverse[still] = 0.0
-    dropped = int(active.sum()) - int(np.count_nonzero(inverse))
-    age = _age(columns, scale * inverse) if with_age else 0.0
+        fresh[still] = 1.0
+    if columns.weights is not None:
+        fresh *= weight
+    dropped = columns.size - int(np.count_nonzero(inverse)) - static - unweighted
     inverse *= scale
+    age = _age(columns, inverse) if with_age else 0.0
     inverse *= columns.rates
     out[:] = inverse
     if columns.costs is not None:
