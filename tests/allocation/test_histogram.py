@@ -103,7 +103,7 @@ def test_a_closer_look_resolves_the_edge() -> None:
     cutoff = bins.solve(budget)
     window = bins.window(cutoff.edge, budget)
     assert window is not None
-    assert window.shift == 31
+    assert window.shift == 32
     closer = bins.outside(window) + Histogram.of_columns(columns, window)
     assert closer.items == bins.items
     assert closer.total_weight == pytest.approx(bins.total_weight, rel=1e-13)

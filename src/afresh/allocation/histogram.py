@@ -7,7 +7,7 @@ whole, on threads, processes or in one GROUP BY.
 
 A bin stands for w spread evenly over the stretch that has its mean and variance. That is right to the third
 order in the bin's width, except at the cut-off, where 1/Φ is singular: there a second pass counts the items
-of the few bins around the edge again, in bins 2¹³ times as narrow (``window``), until what is left unresolved
+of the few bins around the edge again, in bins 2¹² times as narrow (``window``), until what is left unresolved
 is not worth a look. Equal items end in a bin of their own, a single double.
 """
 
@@ -30,9 +30,9 @@ from afresh.values.arrays import ArrayLike
 Int64s = npt.NDArray[np.int64]
 
 _CHUNK = 1 << 15
-_NARROWER = 13  # bits more of the mantissa at each closer look
+_NARROWER = 12  # bits more of the mantissa at each closer look
 _AROUND = 4  # bins on either side of the edge that a closer look covers
-_UNRESOLVED = 3e-9  # share of the budget that may lie in bins at the edge
+_UNRESOLVED = 1e-8  # share of the budget that may lie in bins at the edge
 _TOO_CLOSE = 1e-9  # of the edge: there a price is needed to the last bit
 _SUMS = ("count", "weight", "first", "second")
 _STATIC, _UNWEIGHTED = 0, bits_of(math.inf)
@@ -159,12 +159,15 @@ class Histogram:
 
     def spend(self, cutoff: Cutoff) -> float:
         """C = Σ w·x/Φ(y): what the plan with this cut-off costs per time."""
-        place, weight = self._measure(cutoff.edge)
+        return self._spend(cutoff, self._stretches())
+
+    def _spend(self, cutoff: Cutoff, stretches: tuple[Float64s, Float64s]) -> float:
+        place, weight = self._measure(cutoff.edge, stretches)
         return float((weight * place * cutoff.inverse_ratio(place)).sum())
 
     def value(self, cutoff: Cutoff) -> float:
         """Σ w·F of the plan with this cut-off, static items included."""
-        place, weight = self._measure(cutoff.edge)
+        place, weight = self._measure(cutoff.edge, self._stretches())
         fresh = freshness_at(np.minimum(place * cutoff.multiplier, 1.0), cutoff.inverse_ratio(place))
         return float((weight * fresh).sum()) + self.static_weight
 
@@ -190,13 +193,13 @@ class Histogram:
         variance[variance < 1e-14 * mean * mean] = 0.0
         return low + mean * width, np.sqrt(3 * variance) * width
 
-    def _measure(self, edge: float) -> tuple[Float64s, Float64s]:
+    def _measure(self, edge: float, stretches: tuple[Float64s, Float64s]) -> tuple[Float64s, Float64s]:
         """Points of x and their weight that stand for all items below the edge: Gauss nodes of the stretches.
 
         One node for stretches that are short against their distances from 0 and from the edge, two for the
         others, and eight on what lies below the edge where a stretch comes near it.
         """
-        middle, half = self._stretches()
+        middle, half = stretches
         distance = edge - middle
         near = (half >= 0.02 * np.abs(distance)) & (half > 0)
         below = ~near & (distance >= 0)
@@ -226,9 +229,10 @@ class Histogram:
         if budget == 0:
             return Cutoff(least)
         guess = self._rich_multiplier(budget) if near is None else near.multiplier
+        stretches = self._stretches()
 
         def spends(multiplier: Float64s) -> Float64s:
-            return np.array([self.spend(Cutoff(1 / float(m))) for m in multiplier])
+            return np.array([self._spend(Cutoff(1 / float(m)), stretches) for m in multiplier])
 
         high = min(2 / least, HUGE)
         found = solve_decreasing(spends, budget, np.clip(guess, TINY, high / 2), high=high)

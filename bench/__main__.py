@@ -1,0 +1,46 @@
+"""``python -m bench [NAME…] [--quick]``: one table; exit 1 if a wanted ratio is missed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.rows import Row
+
+# Each is a module here with a function rows(quick) and says in its docstring what it measures.
+BENCHES = ("plan_stream", "plan_scale", "plan_cvxpy", "plan_file")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the named benchmarks, or all."""
+    parser = argparse.ArgumentParser(prog="bench", description="Measured ratios of afresh.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(BENCHES)}; default all")
+    parser.add_argument("--quick", action="store_true", help="small sizes: does it run at all")
+    options = parser.parse_args(arguments)
+    unknown = sorted(set(options.names) - set(BENCHES))
+    if unknown:
+        parser.error(f"unknown benchmark {', '.join(unknown)}: one of {', '.join(BENCHES)}")
+    table = Table("benchmark", "what", "measured", "ratio", "wanted", "")
+    missed = False
+    for name in options.names or BENCHES:
+        for row in import_module(f"bench.{name}").rows(quick=options.quick):
+            missed |= not row.ok
+            table.add_row(name, *_cells(row))
+        table.add_section()
+    Console().print(table)
+    return 1 if missed else 0
+
+
+def _cells(row: Row) -> tuple[str, str, str, str, str]:
+    ratio = "" if row.ratio is None else f"{row.ratio:.3g}"
+    verdict = "" if not row.wanted else "[green]ok[/]" if row.ok else "[red]missed[/]"
+    return row.name, f"{row.measured:.3g} {row.unit}".rstrip(), ratio, row.wanted, verdict
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""A command in a process of its own: how long it took and how much memory it had at most."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a process took, and what it said."""
+
+    seconds: float
+    peak_bytes: int
+    output: str
+
+
+_ROOT = Path(__file__).parent.parent
+
+
+def run(command: Sequence[str]) -> Run:
+    """Run ``command`` in the project's root to its end; a failure raises with what it printed."""
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert process.stdout is not None
+    output = process.stdout.read()
+    # wait4 alone tells the peak of this child; that of all children is no use after the first.
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    process.stdout.close()
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed: {output.strip()}")
+    return Run(time.perf_counter() - start, usage.ru_maxrss * 1024, output)
+
+
+def run_python(module: str, *arguments: str) -> Run:
+    """Run ``python -m module`` with this interpreter."""
+    return run([sys.executable, "-m", module, *arguments])

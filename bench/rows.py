@@ -1,0 +1,43 @@
+"""What a benchmark returns: one row per figure, with the ratio that is wanted of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A figure; ``ratio`` is to the benchmark's yardstick, ``at_most`` or ``at_least`` what is wanted of it.
+
+    >>> Row("plan", 0.05, "s", ratio=14.0, at_most=30.0).ok, Row("plan", 0.05, "s").ok
+    (True, True)
+    """
+
+    name: str
+    measured: float
+    unit: str
+    ratio: float | None = None
+    at_most: float | None = None
+    at_least: float | None = None
+
+    @property
+    def judged(self) -> float:
+        """What the limits apply to: the ratio, or the figure itself where there is no yardstick."""
+        return self.measured if self.ratio is None else self.ratio
+
+    @property
+    def ok(self) -> bool:
+        """Whether what is wanted is met; a figure of which nothing is wanted is fine."""
+        high = self.at_most is None or self.judged <= self.at_most
+        return high and (self.at_least is None or self.judged >= self.at_least)
+
+    @property
+    def wanted(self) -> str:
+        """The limit in words.
+
+        >>> Row("plan", 0.05, "s", ratio=14.0, at_most=30.0).wanted
+        '≤ 30'
+        """
+        if self.at_most is not None:
+            return f"≤ {self.at_most:g}"
+        return "" if self.at_least is None else f"≥ {self.at_least:g}"
