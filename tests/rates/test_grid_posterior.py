@@ -114,6 +114,15 @@ def test_the_effective_rate_keeps_the_survival(time: float) -> None:
     assert found == pytest.approx(wanted, rel=0.01) if time < 100 else 0 < found < 0.01
 
 
+@pytest.mark.parametrize("time", [1e-6, 1.0, 1e3, 1e9])
+@pytest.mark.parametrize("found", [0, 10, 40])
+def test_the_effective_rate_lies_between_nothing_and_the_mean(found: int, time: float) -> None:
+    polls = polls_of(np.ones(40), np.arange(40) < found, item=np.zeros(40, dtype=np.int64))
+    grid = GridPosterior(rate_grid(polls))
+    state = grid.update(grid.start(GammaPrior.of(0.5, 0.5), 1), polls)
+    assert 0 < grid.effective_rate(state, time)[0] < grid.rate(state)[0] * (1 + 1e-9)
+
+
 def learned_state(polls: Polls, fitted: GammaPrior) -> tuple[GridPosterior, Float64s]:
     grid = GridPosterior(rate_grid(polls))
     state = grid.update(grid.start(fitted, polls.items), polls)

@@ -114,9 +114,7 @@ class GridPosterior:
             kind = state.kind[rows]
             axis, density = _narrowed(state.log_likelihood[rows] + state.log_prior[kind])
             value, weight = _weighted(state.rates, axis, density, state.tail[kind])
-            # Survival relative to that at the lowest rate, so that nothing under- or overflows.
-            beyond = np.expm1(-(value - value[:, :1]) * time)
-            rate[rows] = value[:, 0] - np.log1p(np.einsum("ij,ij->i", beyond, weight)) / time
+            rate[rows] = -_log_survival(value * time, weight) / time
         return rate
 
     def interval(self, state: GridState, level: float) -> tuple[Float64s, Float64s]:
@@ -206,6 +204,16 @@ def _weighted(
     weight[:, [1, -1]] *= 0.5
     weight /= weight.sum(axis=1, keepdims=True)
     return value, weight
+
+
+def _log_survival(expected: Float64s, weight: Float64s) -> Float64s:
+    """ln E[e^{−x}] of each row, right for the smallest and the largest x."""
+    changed = -np.einsum("ij,ij->i", np.expm1(-expected), weight)
+    with np.errstate(divide="ignore"):
+        height = np.log(weight) - expected
+    top = height.max(axis=1)
+    log_sum = top + np.log(np.exp(height - top[:, None]).sum(axis=1))
+    return np.asarray(np.where(changed < 0.5, np.log1p(-np.minimum(changed, 0.5)), log_sum))
 
 
 def _quantiles(
