@@ -39,7 +39,7 @@ def renewal_places(
         reached[owner[last]] = place[last]
         active = active[reached[active] < lengths[active]]
     owner, place = np.concatenate(owners), np.concatenate(places)
-    order = np.lexsort((place, owner))
+    order = np.argsort(owner, kind="stable")  # each round went on where the one before had ended
     return owner[order], place[order]
 
 
