@@ -44,6 +44,9 @@ class NewItem:
         """Refuse numbers that no plan can use."""
         if not self.key:
             raise InputError("an item's key is empty: give the address or name that its source knows it by")
+        for name, text in (("key", self.key), ("source", self.source), ("group", self.group)):
+            if "\0" in text or not _is_unicode(text):
+                raise InputError(f"an item's {name} is {text!r}: must be text that can be stored as UTF-8")
         _check_numbers(
             self.key, self.weight, self.cost, self.min_interval_s, self.max_interval_s, self.prior_rate_per_s
         )
@@ -162,3 +165,11 @@ def _check_numbers(
         raise InputError(
             f"{who}min_interval_s {min_interval_s:g} is more than max_interval_s {max_interval_s:g}"
         )
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -57,6 +57,17 @@ class Observation:
     count: int | None = None
     audit: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuse times that are none: Unix seconds reach the year 5000 below 1e11."""
+        for name in ("time_s", "elapsed_s", "modified_s"):
+            value = getattr(self, name)
+            if value is not None and not abs(value) < 1e11:
+                raise InputError(
+                    f"observation of item {self.item_id}: {name} is {value}, not a time in seconds"
+                )
+        if self.count is not None and self.count < 0:
+            raise InputError(f"observation of item {self.item_id}: count is {self.count}, must be 0 or more")
+
 
 @dataclass(frozen=True, slots=True)
 class NewCopy:

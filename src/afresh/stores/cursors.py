@@ -1,0 +1,51 @@
+"""Where a page ended, as a text to hand out and take back."""
+
+from __future__ import annotations
+
+import json
+import math
+
+from afresh.values.errors import InputError
+from afresh.values.items import Item, ItemQuery, Sort
+
+SortValue = str | float
+_TEXT_SORTS: tuple[Sort, ...] = ("key",)
+
+
+def sort_value(item: Item, sort: Sort) -> SortValue:
+    """What an item is sorted by; never is before any time."""
+    values: dict[Sort, SortValue | None] = {
+        "id": item.id,
+        "key": item.key,
+        "due": item.due_s,
+        "polled": item.polled_s,
+        "changed": item.changed_s,
+        "failures": item.failures,
+        "weight": item.weight,
+    }
+    value = values[sort]
+    return -math.inf if value is None else value
+
+
+def write_cursor(item: Item, query: ItemQuery) -> str:
+    """The place after ``item``."""
+    return json.dumps([sort_value(item, query.sort), item.id])
+
+
+def read_cursor(cursor: str, query: ItemQuery) -> tuple[SortValue, int]:
+    """The place to go on from.
+
+    >>> read_cursor('["b", 2]', ItemQuery(sort="key"))
+    ('b', 2)
+    >>> read_cursor("b", ItemQuery(sort="key"))
+    Traceback (most recent call last):
+    afresh.values.errors.InputError: 'b' is no cursor of this list: give the one that came with the last page
+    """
+    kind = str if query.sort in _TEXT_SORTS else int | float
+    try:
+        value, item_id = json.loads(cursor)
+    except (TypeError, ValueError):
+        value = item_id = None
+    if not isinstance(value, kind) or not isinstance(item_id, int):
+        raise InputError(f"{cursor!r} is no cursor of this list: give the one that came with the last page")
+    return value, item_id

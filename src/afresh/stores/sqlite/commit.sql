@@ -1,0 +1,44 @@
+-- name: known
+SELECT state.item_id, lease.token, state.status, state.source_id, state.group_id, state.version, state.recent
+FROM json_each(?) AS wanted
+CROSS JOIN state ON state.item_id = wanted.value
+LEFT JOIN lease ON lease.item_id = state.item_id;
+
+-- name: hash_of
+SELECT content.hash
+FROM version JOIN content ON content.id = version.content_id
+WHERE version.item_id = ? AND version.number = ?;
+
+-- name: same_copy
+UPDATE version SET normal_hash = ?, media_type_id = ? WHERE item_id = ? AND number = ?;
+
+-- name: add_version
+INSERT INTO version (item_id, number, content_id, time_s, media_type_id, normal_hash) VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: drop_versions
+DELETE FROM version WHERE item_id = ? AND number <= ? RETURNING content_id;
+
+-- name: keep_state
+UPDATE state SET
+    due_s = ?,
+    status = ?,
+    failures = ?,
+    problem = ?,
+    polls = polls + 1,
+    changes = changes + ?,
+    polled_s = coalesce(?, polled_s),
+    changed_s = coalesce(?, changed_s),
+    version = ?,
+    belief = coalesce(?, belief),
+    validators = coalesce(?, validators),
+    recent = ?
+WHERE item_id = ?;
+
+-- name: queue_event
+INSERT INTO event (item_id, key, source_id, kind, version, time_s, due_s) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: answer_notice
+DELETE FROM notice WHERE item_id = ? AND time_s <= ?;
+
+-- name: end_lease
+DELETE FROM lease WHERE item_id = ?;

@@ -1,0 +1,181 @@
+"""The connections to one file: one that writes, one that reads, and their transactions.
+
+Write-ahead log, so that readers and the writer do not wait for each other; synced at every commit, so
+that what was committed survives power loss.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from urllib.parse import quote
+
+from afresh.stores.sqlite.migrations import is_current, load_migrations, migrate
+from afresh.stores.sqlite.words import in_words
+from afresh.values.errors import StoreError, StoreMissingError, StoreReadOnlyError
+
+_OLDEST = (3, 35, 0)  # RETURNING
+_CACHE_KIB = 64 * 1024
+_LOG_PAGES = 16 * 1024  # written back to the file after 64 MiB: pages changed often go there once
+_TRIES = 20
+
+
+class Database:
+    """One SQLite file. Any thread may use it; connections are shared under locks."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        create: bool = True,
+        read_only: bool = False,
+        timeout_s: float = 5.0,
+        migrations: tuple[str, ...] | None = None,
+    ) -> None:
+        """Open the file, make or upgrade it; ``timeout_s`` is how long to wait for other writers."""
+        if sqlite3.sqlite_version_info < _OLDEST:
+            raise StoreError(f"SQLite is {sqlite3.sqlite_version}: 3.35 or newer is needed")
+        if (read_only or not create) and not _exists(path):
+            raise StoreMissingError(f"there is no store at {path}")
+        self.path, self.read_only, self._timeout_s = path, read_only, timeout_s
+        self._write_lock, self._read_lock = RLock(), RLock()
+        self._writer: sqlite3.Connection | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._closed, self._read_mode = False, "ro"
+        scripts = load_migrations() if migrations is None else migrations
+        try:
+            with in_words(path):
+                self._open(scripts)
+        except BaseException:
+            self.close()
+            raise
+
+    @contextmanager
+    def write(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """One transaction, committed when the block ends well. Not ``durable``: power loss may undo it."""
+        if self.read_only:
+            raise StoreReadOnlyError(f"{self.path} was opened for reading only")
+        with self._write_lock, in_words(self.path):
+            connection = self._opened(self._writer)
+            # The next durable commit syncs the log whole, and so what came before it.
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                # SQLite itself rolls back after some errors, a full disk among them.
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """One snapshot."""
+        with self._read_lock, in_words(self.path):
+            connection = self._opened(self._reader)
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    @contextmanager
+    def alone(self) -> Iterator[sqlite3.Connection]:
+        """The writing connection outside any transaction, for what SQLite will not do inside one."""
+        if self.read_only:
+            raise StoreReadOnlyError(f"{self.path} was opened for reading only")
+        with self._write_lock, in_words(self.path):
+            yield self._opened(self._writer)
+
+    @contextmanager
+    def apart(self) -> Iterator[sqlite3.Connection]:
+        """A connection of its own, for what takes long."""
+        self._opened(self._reader)
+        with in_words(self.path):
+            connection = self._connect(self._read_mode)
+            try:
+                yield connection
+            finally:
+                connection.close()
+
+    def close(self) -> None:
+        """Close both; the last one out folds the log into the file."""
+        with self._write_lock, self._read_lock:
+            self._closed = True
+            for connection in (self._reader, self._writer):
+                if connection is not None:
+                    connection.close()
+            self._reader = self._writer = None
+
+    def _open(self, migrations: tuple[str, ...]) -> None:
+        if self.read_only:
+            self._reader = self._connect_to_read()
+            if not is_current(self._reader, self.path, len(migrations)):
+                raise StoreReadOnlyError(f"{self.path} needs an upgrade: open it once for writing")
+            return
+        self._writer = self._connect("rwc")
+        if not is_current(self._writer, self.path, len(migrations)):
+            migrate(self._writer, self.path, migrations)
+        self._use_log(self._writer)
+        self._writer.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+        self._writer.execute(f"PRAGMA journal_size_limit = {8 * _LOG_PAGES * 4096}")
+        # Debian's SQLite wipes what it deletes; that would double the writing.
+        self._writer.execute("PRAGMA secure_delete = OFF")
+        self._reader = self._connect("rw")
+        self._reader.execute("PRAGMA query_only = ON")
+
+    def _use_log(self, connection: sqlite3.Connection) -> None:
+        """Switch to the write-ahead log. SQLite does not wait for others when it does so: we do."""
+        for remaining in reversed(range(_TRIES)):
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or not remaining:
+                    raise
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+
+    def _connect_to_read(self) -> sqlite3.Connection:
+        try:
+            connection = self._connect(self._read_mode)
+            connection.execute("PRAGMA user_version").fetchone()
+            return connection
+        except sqlite3.OperationalError as error:
+            # In a folder that may not be written the log cannot be joined; without a log none is needed.
+            log = self.path.with_name(self.path.name + "-wal")
+            shut = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+            if not shut or (_exists(log) and log.stat().st_size):
+                raise
+        self._read_mode = "ro&immutable=1"
+        return self._connect(self._read_mode)
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"file:{quote(str(self.path.absolute()))}?mode={mode}",
+            uri=True,
+            timeout=self._timeout_s,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        return connection
+
+    def _opened(self, connection: sqlite3.Connection | None) -> sqlite3.Connection:
+        if connection is None or self._closed:
+            raise StoreError(f"{self.path} is closed")
+        return connection
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:
+        raise StoreMissingError(f"{path} cannot be looked for: {error.strerror}") from error

@@ -1,0 +1,199 @@
+"""Which items there are: register, change, remove, search."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from afresh.stores.cursors import read_cursor, write_cursor
+from afresh.stores.sqlite.contents import drop_contents
+from afresh.stores.sqlite.database import Database
+from afresh.stores.sqlite.names import name_ids
+from afresh.stores.sqlite.queries import load_blocks
+from afresh.stores.sqlite.rows import ACTIVE, STATUS_CODE, item_from_row, json_list, text_from_mapping
+from afresh.stores.sqlite.tally import Tally, add_to_tally
+from afresh.stores.store import EDITS_KEPT
+from afresh.values.errors import InputError, one_of
+from afresh.values.items import (
+    SORTS,
+    STATUSES,
+    Item,
+    ItemChange,
+    ItemCount,
+    ItemPage,
+    ItemQuery,
+    NewItem,
+    Sort,
+)
+from afresh.values.stored import Edits
+
+_SQL = load_blocks("items.sql")
+_BATCH = 10_000
+_SORT_BY: dict[Sort, str] = {
+    "id": "id",
+    "key": "key",
+    "due": "due_s",
+    "polled": "coalesce(polled_s, -9e999)",
+    "changed": "coalesce(changed_s, -9e999)",
+    "failures": "failures",
+    "weight": "weight",
+}
+
+
+class SqliteItems:
+    """``Items`` in SQLite."""
+
+    def __init__(self, database: Database) -> None:
+        """On one database."""
+        self._database = database
+
+    def add(self, items: Iterable[NewItem], now_s: float) -> int:
+        """Register the unknown ones."""
+        new, rest = 0, iter(items)
+        while batch := list(islice(rest, _BATCH)):
+            with self._database.write() as connection:
+                new += _add_batch(connection, batch, now_s)
+        return new
+
+    def change(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
+        """Apply one change to many."""
+        with self._database.write() as connection:
+            ids = _ids(connection, keys)
+            wanted = json_list(ids.values())
+            _check_intervals(connection, wanted, change)
+            if change.status is not None:
+                _move_in_tally(connection, wanted, STATUS_CODE[change.status])
+            connection.execute(_SQL["change_state"], _parameters(change, wanted))
+            if change.labels is not None:
+                connection.execute(_SQL["change_labels"], (text_from_mapping(change.labels), wanted))
+            _note_edits(connection, wanted)
+        return tuple(key for key in keys if key not in ids)
+
+    def remove(self, keys: Sequence[str], now_s: float, *, announce: bool = False) -> tuple[str, ...]:
+        """Forget items, their copies and their history."""
+        with self._database.write() as connection:
+            ids = _ids(connection, keys)
+            wanted = json_list(ids.values())
+            if announce:
+                connection.execute(_SQL["announce_removal"], {"now_s": now_s, "ids": wanted})
+            _move_in_tally(connection, wanted, None)
+            drop_contents(
+                connection, [row[0] for row in connection.execute(_SQL["drop_versions"], (wanted,))]
+            )
+            connection.execute(_SQL["drop_items"], (wanted,))
+            _note_edits(connection, wanted)
+        return tuple(key for key in keys if key not in ids)
+
+    def get(self, key: str) -> Item | None:
+        """By key."""
+        with self._database.read() as connection:
+            row = connection.execute(_SQL["get"], (key,)).fetchone()
+        return None if row is None else item_from_row(row)
+
+    def by_id(self, ids: Sequence[int]) -> list[Item]:
+        """By id."""
+        with self._database.read() as connection:
+            return [item_from_row(row) for row in connection.execute(_SQL["by_id"], (json_list(ids),))]
+
+    def ids(self, keys: Sequence[str]) -> dict[str, int]:
+        """Ids of keys."""
+        with self._database.read() as connection:
+            return _ids(connection, keys)
+
+    def page(self, query: ItemQuery, limit: int, cursor: str | None = None) -> ItemPage:
+        """A page."""
+        column = _SORT_BY[one_of("sort", query.sort, SORTS)]  # type: ignore[index]  # one_of returns what it was given
+        comparison, direction = ("<", "DESC") if query.descending else (">", "ASC")
+        text = _SQL["page"].format(column=column, comparison=comparison, direction=direction)
+        value, last_id = read_cursor(cursor, query) if cursor else (None, None)
+        parameters = {
+            "text": query.text,
+            "status": None if query.status is None else STATUS_CODE[query.status],
+            "source": query.source,
+            "group": query.group,
+            "value": value,
+            "last_id": last_id,
+            "limit": limit + 1,
+        }
+        with self._database.read() as connection:
+            items = tuple(item_from_row(row) for row in connection.execute(text, parameters))
+        if len(items) <= limit:
+            return ItemPage(items, None)
+        return ItemPage(items[:limit], write_cursor(items[limit - 1], query))
+
+    def due(self, now_s: float, limit: int) -> list[Item]:
+        """The longest due."""
+        with self._database.read() as connection:
+            return [item_from_row(row) for row in connection.execute(_SQL["due"], (now_s, now_s, limit))]
+
+    def counts(self) -> list[ItemCount]:
+        """From the tally."""
+        with self._database.read() as connection:
+            rows = connection.execute(_SQL["counts"]).fetchall()
+        return [ItemCount(source, group, STATUSES[code], items) for source, group, code, items in rows]
+
+    def edits(self, after: int) -> Edits:
+        """From the journal of edits."""
+        with self._database.read() as connection:
+            first, last = connection.execute(_SQL["edit_range"]).fetchone()
+            ids = connection.execute(_SQL["edits"], (after,)).fetchall()
+        complete = after >= last or (first is not None and after >= first - 1)
+        return Edits(last, tuple(row[0] for row in ids), complete)
+
+
+def _add_batch(connection: sqlite3.Connection, batch: list[NewItem], now_s: float) -> int:
+    names = name_ids(connection, {item.source for item in batch} | {item.group for item in batch})
+    known = _ids(connection, [item.key for item in batch])
+    fresh = {item.key: item for item in batch if item.key not in known}
+    keys = [(key, text_from_mapping(i.labels) if i.labels else None, now_s) for key, i in fresh.items()]
+    connection.executemany(_SQL["add_item"], keys)
+    ids = _ids(connection, list(fresh))
+    tally = Tally()
+    states = []
+    for key, item in fresh.items():
+        source, group = names[item.source], names[item.group]
+        tally[source, group, ACTIVE] += 1
+        numbers = (item.weight, item.cost, item.min_interval_s, item.max_interval_s, item.prior_rate_per_s)
+        states.append((ids[key], source, group, ACTIVE, *numbers, now_s))
+    connection.executemany(_SQL["add_state"], states)
+    add_to_tally(connection, tally)
+    return len(fresh)
+
+
+def _ids(connection: sqlite3.Connection, keys: Sequence[str]) -> dict[str, int]:
+    return dict(connection.execute(_SQL["ids"], (json_list(keys),)).fetchall())
+
+
+def _check_intervals(connection: sqlite3.Connection, ids: str, change: ItemChange) -> None:
+    row = connection.execute(_SQL["crossed"], (ids, change.min_interval_s, change.max_interval_s)).fetchone()
+    if row is not None:
+        raise InputError(f"item {row[0]!r}: min_interval_s would be more than max_interval_s")
+
+
+def _parameters(change: ItemChange, ids: str) -> dict[str, object]:
+    return {
+        "weight": change.weight,
+        "cost": change.cost,
+        "min_interval_s": change.min_interval_s,
+        "max_interval_s": change.max_interval_s,
+        "prior_rate_per_s": change.prior_rate_per_s,
+        "status": None if change.status is None else STATUS_CODE[change.status],
+        "due_s": change.due_s,
+        "ids": ids,
+    }
+
+
+def _move_in_tally(connection: sqlite3.Connection, ids: str, status: int | None) -> None:
+    """These items are about to get another status, or to go."""
+    tally = Tally()
+    for source, group, old, items in connection.execute(_SQL["count_ids"], (ids,)):
+        tally[source, group, old] -= items
+        if status is not None:
+            tally[source, group, status] += items
+    add_to_tally(connection, tally)
+
+
+def _note_edits(connection: sqlite3.Connection, ids: str) -> None:
+    connection.execute(_SQL["add_edits"], (ids,))
+    connection.execute(_SQL["trim_edits"], (EDITS_KEPT,))

@@ -1,0 +1,106 @@
+-- name: ids
+SELECT item.key, item.id
+FROM json_each(?) AS wanted CROSS JOIN item ON item.key = wanted.value;
+
+-- name: get
+SELECT * FROM full_item WHERE key = ?;
+
+-- name: by_id
+SELECT full_item.*
+FROM json_each(?) AS wanted CROSS JOIN full_item ON full_item.id = wanted.value
+ORDER BY wanted.key;
+
+-- name: page
+SELECT * FROM full_item
+WHERE (:text = '' OR instr(key, :text) > 0)
+  AND (:status IS NULL OR status = :status)
+  AND (:source IS NULL OR source = :source)
+  AND (:group IS NULL OR "group" = :group)
+  AND (:last_id IS NULL OR ({column}, id) {comparison} (:value, :last_id))
+ORDER BY {column} {direction}, id {direction}
+LIMIT :limit;
+
+-- name: due
+-- The literal status lets the partial index serve.
+SELECT full_item.*
+FROM (
+    SELECT state.item_id, state.due_s
+    FROM state
+    WHERE state.status = 0 AND state.due_s <= ?
+      AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.item_id = state.item_id AND lease.until_s > ?)
+    ORDER BY state.due_s, state.item_id
+    LIMIT ?
+) AS waiting
+CROSS JOIN full_item ON full_item.id = waiting.item_id
+ORDER BY waiting.due_s, waiting.item_id;
+
+-- name: counts
+SELECT source.text, grouping.text, tally.status, tally.items
+FROM tally
+JOIN name AS source ON source.id = tally.source_id
+JOIN name AS grouping ON grouping.id = tally.group_id
+ORDER BY source.text, grouping.text, tally.status;
+
+-- name: add_item
+INSERT INTO item (key, labels, added_s) VALUES (?, ?, ?);
+
+-- name: add_state
+INSERT INTO state (item_id, source_id, group_id, status, weight, cost,
+                   min_interval_s, max_interval_s, prior_rate_per_s, due_s)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: crossed
+SELECT item.key
+FROM json_each(?1) AS wanted
+CROSS JOIN state ON state.item_id = wanted.value
+JOIN item ON item.id = state.item_id
+WHERE coalesce(?2, state.min_interval_s) > coalesce(?3, state.max_interval_s)
+LIMIT 1;
+
+-- name: change_state
+UPDATE state SET
+    weight = coalesce(:weight, weight),
+    cost = coalesce(:cost, cost),
+    min_interval_s = coalesce(:min_interval_s, min_interval_s),
+    max_interval_s = coalesce(:max_interval_s, max_interval_s),
+    prior_rate_per_s = coalesce(:prior_rate_per_s, prior_rate_per_s),
+    failures = CASE WHEN :status = 0 THEN 0 ELSE failures END,
+    problem = CASE WHEN :status = 0 THEN '' ELSE problem END,
+    status = coalesce(:status, status),
+    due_s = coalesce(:due_s, due_s)
+WHERE item_id IN (SELECT value FROM json_each(:ids));
+
+-- name: change_labels
+UPDATE item SET labels = ? WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: count_ids
+SELECT source_id, group_id, status, count(*)
+FROM state
+WHERE item_id IN (SELECT value FROM json_each(?))
+GROUP BY source_id, group_id, status;
+
+-- name: announce_removal
+INSERT INTO event (item_id, key, source_id, kind, version, time_s, due_s)
+SELECT item.id, item.key, state.source_id, 'removed', state.version, :now_s, :now_s
+FROM json_each(:ids) AS wanted
+CROSS JOIN item ON item.id = wanted.value
+JOIN state ON state.item_id = item.id
+ORDER BY item.id;
+
+-- name: drop_versions
+DELETE FROM version WHERE item_id IN (SELECT value FROM json_each(?)) RETURNING content_id;
+
+-- name: drop_items
+DELETE FROM item WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: add_edits
+INSERT INTO edit (item_id) SELECT value FROM json_each(?);
+
+-- name: trim_edits
+DELETE FROM edit WHERE number <= (SELECT max(number) FROM edit) - ?;
+
+-- name: edits
+SELECT item_id FROM edit WHERE number > ? ORDER BY number;
+
+-- name: edit_range
+SELECT (SELECT min(number) FROM edit), coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'edit'), 0);

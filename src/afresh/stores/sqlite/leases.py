@@ -1,0 +1,81 @@
+"""Who polls what: leases that run out, each with a token larger than all before."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from afresh.stores.sqlite.database import Database
+from afresh.stores.sqlite.queries import load_blocks
+from afresh.stores.sqlite.rows import Row, json_list, mapping_from_text
+from afresh.values.items import STATUSES
+from afresh.values.lease import Lease
+
+_SQL = load_blocks("leases.sql")
+
+
+class SqliteLeases:
+    """``Leases`` in SQLite."""
+
+    def __init__(self, database: Database) -> None:
+        """On one database."""
+        self._database = database
+
+    def take(
+        self, ids: Sequence[int], now_s: float, duration_s: float, *, any_status: bool = False
+    ) -> list[Lease]:
+        """Lease these."""
+        chosen = {"ids": json_list(ids), "any_status": any_status}
+        return self._lease("take", chosen, now_s, duration_s)
+
+    def take_due(
+        self, now_s: float, limit: int, duration_s: float, *, source: str | None = None
+    ) -> list[Lease]:
+        """Lease the longest due."""
+        name = "take_due" if source is None else "take_due_of_source"
+        return self._lease(name, {"limit": limit, "source": source}, now_s, duration_s)
+
+    def release(self, leases: Sequence[Lease]) -> None:
+        """Give back."""
+        with self._database.write(durable=False) as connection:
+            connection.executemany(_SQL["release"], [(lease.item_id, lease.token) for lease in leases])
+
+    def open(self, now_s: float) -> list[tuple[int, float]]:
+        """Those that have not run out."""
+        with self._database.read() as connection:
+            return connection.execute(_SQL["open"], (now_s,)).fetchall()
+
+    def _lease(self, name: str, chosen: dict[str, object], now_s: float, duration_s: float) -> list[Lease]:
+        with self._database.write(durable=False) as connection:
+            token = next_number(connection, "lease")
+            times = {"token": token, "now_s": now_s, "until_s": now_s + duration_s}
+            connection.execute(_SQL[name], chosen | times)
+            rows = connection.execute(_SQL["leased"], (token,)).fetchall()
+        return [_lease_from_row(row) for row in rows]
+
+
+def next_number(connection: sqlite3.Connection, counter: str) -> int:
+    """One more than ever before."""
+    ((number,),) = connection.execute(_SQL["next_number"], (counter,)).fetchall()
+    return int(number)
+
+
+def _lease_from_row(row: Row) -> Lease:
+    """A row of ``leased``: the fields of ``Lease`` in order, mappings as text, status as code."""
+    before, validators, between, status, after, labels = (
+        row[:7],
+        row[7],
+        row[8:10],
+        row[10],
+        row[11:15],
+        row[15],
+    )
+    fields: Row = (
+        *before,
+        mapping_from_text(validators),
+        *between,
+        STATUSES[status],
+        *after,
+        mapping_from_text(labels),
+    )
+    return Lease(*fields)

@@ -1,0 +1,41 @@
+-- name: items_after
+SELECT id FROM item WHERE id > ? ORDER BY id LIMIT ?;
+
+-- name: runs_of
+SELECT item_id, data FROM (
+    SELECT item_id, number, data FROM observation_run WHERE item_id IN (SELECT value FROM json_each(:ids))
+    UNION ALL
+    SELECT item_id, 9e99, recent FROM state
+    WHERE item_id IN (SELECT value FROM json_each(:ids)) AND recent IS NOT NULL
+)
+ORDER BY item_id, number;
+
+-- name: unknown
+SELECT value FROM json_each(?) WHERE value NOT IN (SELECT id FROM item) ORDER BY value LIMIT 1;
+
+-- name: counted
+UPDATE state SET
+    polls = polls + ?1,
+    changes = changes + ?2,
+    polled_s = max(coalesce(polled_s, ?3), ?3),
+    changed_s = max(coalesce(changed_s, ?4), coalesce(?4, changed_s))
+WHERE item_id = ?5;
+
+-- name: seal
+INSERT INTO observation_run (item_id, number, last_us, observations, data)
+SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3, ?4 FROM observation_run WHERE item_id = ?1;
+
+-- name: runs
+SELECT number, observations FROM observation_run WHERE item_id = ? ORDER BY last_us DESC, number DESC;
+
+-- name: drop_run
+DELETE FROM observation_run WHERE item_id = ? AND number = ?;
+
+-- name: add_audit
+INSERT INTO audit (item_id, time_s, elapsed_s, changed, modified_s, count) VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: trim_audits
+DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ?;
+
+-- name: audits
+SELECT item_id, time_s, elapsed_s, changed, modified_s, count FROM audit WHERE time_s >= ? ORDER BY id;

@@ -1,0 +1,60 @@
+"""What SQLite says, as errors of afresh: which file, what is wrong, what would help."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from afresh.values.errors import (
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreLockedError,
+    StoreMissingError,
+    StoreReadOnlyError,
+)
+
+_LOCKED = "is locked by another process; try again, or raise the store's time-out"
+_READ_ONLY = "may be read but not written: check the rights of the file and of its folder"
+_FULL = "has no space left to grow: free some on its disk (or raise the quota) and go on"
+_DAMAGED = "is damaged: restore a backup, or see what `check` finds"
+_OTHER_FILE = "is not a store of afresh, nor any SQLite database"
+_CANNOT_OPEN = "cannot be opened: check that its folder exists and may be written"
+
+_PRIMARY: dict[int, tuple[type[StoreError], str]] = {
+    sqlite3.SQLITE_BUSY: (StoreLockedError, _LOCKED),
+    sqlite3.SQLITE_LOCKED: (StoreLockedError, _LOCKED),
+    sqlite3.SQLITE_READONLY: (StoreReadOnlyError, _READ_ONLY),
+    sqlite3.SQLITE_PERM: (StoreReadOnlyError, _READ_ONLY),
+    sqlite3.SQLITE_FULL: (StoreFullError, _FULL),
+    sqlite3.SQLITE_CORRUPT: (StoreCorruptError, _DAMAGED),
+    sqlite3.SQLITE_NOTADB: (StoreCorruptError, _OTHER_FILE),
+    sqlite3.SQLITE_CANTOPEN: (StoreMissingError, _CANNOT_OPEN),
+}
+# A quota or a limit on file sizes shows as a failed write, not as a full disk.
+_EXTENDED: dict[int, tuple[type[StoreError], str]] = {
+    sqlite3.SQLITE_IOERR_WRITE: (StoreFullError, _FULL),
+    sqlite3.SQLITE_IOERR_SHMSIZE: (StoreFullError, _FULL),
+    sqlite3.SQLITE_IOERR_SHORT_READ: (StoreCorruptError, _DAMAGED),
+}
+
+
+def explain(error: sqlite3.Error, path: Path) -> StoreError:
+    """The error in words."""
+    # Python's own complaints (a closed connection, a value too large) carry no code.
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return StoreError(f"{path}: {error}")
+    kind, words = _EXTENDED.get(code) or _PRIMARY.get(code & 0xFF) or (StoreError, f"failed: {error}")
+    return kind(f"{path} {words}")
+
+
+@contextmanager
+def in_words(path: Path) -> Iterator[None]:
+    """Let no error of SQLite out as it is."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise explain(error, path) from error
