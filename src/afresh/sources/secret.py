@@ -56,7 +56,7 @@ class Secret:
 
 
 def resolve(setting: str, value: str, resolver: Resolver) -> Secret:
-    """The secret behind ``value``: the text itself, with an ``env:NAME`` at its end replaced by what it names.
+    """The secret behind ``value``: the text itself, an ``env:NAME`` at its end replaced by what it names.
 
     >>> resolve("token", "Bearer env:TOKEN", {"TOKEN": "hunter2"}.get).reveal()
     'Bearer hunter2'

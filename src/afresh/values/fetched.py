@@ -21,7 +21,11 @@ FetchedKind: TypeAlias = Literal["content", "unchanged", "gone", "refused", "fai
 ``failed``     it did not work this time: time-outs, broken bodies, 429, 5xx; nothing is known of the item
 """
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def _no_validators() -> Mapping[str, str]:
+    return _NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class Fetched:
     media_type: str = ""
     normal_hash: bytes | None = None
     comparable: bool = True
-    validators: Mapping[str, str] = NOTHING
+    validators: Mapping[str, str] = field(default_factory=_no_validators)
     modified_s: float | None = None
     requests: int = 0
     bytes: int = 0

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-ListingKind: TypeAlias = Literal["sitemap", "feed", "links"]
+ListingKind: TypeAlias = Literal["sitemap", "feed", "page"]
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One entry. ``mark`` is what the document says of the entry's version (a date, an id): a new mark is a notice.
+    """One entry of a listing.
 
+    ``mark`` is what the document says of the entry's version (a date, an id): a new mark is a notice.
     ``prior_rate_per_s`` is a guess of its change rate (a sitemap's changefreq), ``priority`` 0 … 1 its
     publisher's view of its importance; neither is to be trusted further than as a prior.
     """

@@ -1,0 +1,44 @@
+"""Which network addresses may be asked: the public ones, unless a source allows private ones.
+
+A URL, a redirect or a DNS answer can point anywhere; a fetcher that follows it into its own network
+reads what was never published (a cloud's metadata service at 169.254.169.254, a router's page).
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+_NAT64 = IPv6Network("64:ff9b::/96")
+_LOW_32_BITS = 0xFFFFFFFF
+_SHARED = IPv4Network("100.64.0.0/10")  # carrier-grade NAT, and some clouds' metadata
+
+
+def refusal(address: str) -> str:
+    """Why ``address`` must not be asked, in words; empty if it is a public address.
+
+    >>> refusal("169.254.169.254"), refusal("::ffff:127.0.0.1"), refusal("93.184.216.34")
+    ('link-local', 'loopback', '')
+    """
+    try:
+        ip = _unwrapped(ip_address(address.partition("%")[0]))
+    except ValueError:
+        return "not an IP address"
+    checks = (
+        (ip.is_loopback, "loopback"),
+        (ip.is_link_local, "link-local"),
+        (ip.is_unspecified, "unspecified"),
+        (ip.is_multicast, "multicast"),
+        (isinstance(ip, IPv4Address) and ip in _SHARED, "shared"),
+        (ip.is_private, "private"),
+        (ip.is_reserved or not ip.is_global, "reserved"),
+    )
+    return next((words for bad, words in checks if bad), "")
+
+
+def _unwrapped(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """The IPv4 address that an IPv6 one carries (mapped, 6to4, Teredo, NAT64): it is what gets asked."""
+    if isinstance(ip, IPv4Address):
+        return ip
+    if ip in _NAT64:
+        return IPv4Address(int(ip) & _LOW_32_BITS)
+    return ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None) or ip

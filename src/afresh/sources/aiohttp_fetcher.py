@@ -1,0 +1,251 @@
+"""The fetcher by aiohttp: bounded in time, size and reach. The only file that knows aiohttp.
+
+Reach: names are resolved by a resolver that refuses private answers, and the connection goes to the very
+addresses that were checked, so a name cannot be re-pointed in between (DNS rebinding).
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import aiohttp
+import yarl
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from afresh.sources.addresses import refusal
+from afresh.sources.decompress import BadEncodingError, Inflater, TooLargeError
+from afresh.sources.fetcher import Limits, Reply, Request, Trouble
+from afresh.sources.secret import Secret
+from afresh.values.clock import Clock, SystemClock
+
+_READ_BUFFER = 1 << 16
+_NO_BODY = frozenset({204, 304})
+# Sent by aiohttp unless told otherwise; what is sent is what the request says, nothing more.
+_AUTO_HEADERS = ("User-Agent", "Accept", "Accept-Encoding")
+
+
+class PrivateAddressError(OSError):
+    """A name that leads to an address which must not be asked."""
+
+
+class CheckedResolver(AbstractResolver):
+    """Resolves names to public addresses only; ``exempt`` names (a proxy's own) may be anywhere."""
+
+    def __init__(self, inner: AbstractResolver, exempt: Iterable[str] = ()) -> None:
+        self._inner, self._exempt = inner, frozenset(exempt)
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The public addresses of ``host``; refuses it if there are none but others."""
+        found = await self._inner.resolve(host, port, family)
+        if host in self._exempt:
+            return found
+        public = [answer for answer in found if not refusal(answer["host"])]
+        if found and not public:
+            address = found[0]["host"]
+            raise PrivateAddressError(f"{host} leads to {address}, a {refusal(address)} address")
+        return public
+
+    async def close(self) -> None:
+        """Close the resolver that is asked."""
+        await self._inner.close()
+
+
+@dataclass(slots=True)
+class _Received:
+    """What has arrived so far; kept when the rest does not."""
+
+    status: int | None = None
+    headers: dict[str, str] | None = None
+    body: bytearray | None = None
+    wire_bytes: int = 0
+    cut: bool = False
+
+
+class AiohttpFetcher:
+    """See ``Fetcher``. Cookies are never kept; a ``proxy`` may hold a password and is a secret.
+
+    With a proxy it is the proxy that resolves names: then only addresses written as such are checked.
+    """
+
+    def __init__(
+        self,
+        *,
+        allow_private: bool = False,
+        proxy: Secret | None = None,
+        clock: Clock | None = None,
+        resolver: AbstractResolver | None = None,
+    ) -> None:
+        self._allow_private, self._proxy = allow_private, proxy
+        self._clock = clock or SystemClock()
+        self._resolver = resolver
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+
+    async def fetch(self, request: Request) -> Reply:
+        """The answer, or the trouble in words."""
+        received = _Received()
+        start_s = self._clock.elapsed_s()
+        trouble: Trouble | None = None
+        problem = ""
+        try:
+            await self._exchange(request, received)
+        except PrivateAddressError as error:
+            trouble, problem = "private", f"refused: {error}"
+        except TooLargeError as error:
+            trouble, problem = "size", str(error)
+        except BadEncodingError as error:
+            trouble, problem = "encoding", str(error)
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            trouble, problem = _in_words(error, request.limits, begun=received.status is not None)
+        return Reply(
+            received.status,
+            received.headers or {},
+            bytes(received.body or b""),
+            received.wire_bytes,
+            self._clock.elapsed_s() - start_s,
+            received.cut,
+            trouble,
+            problem,
+        )
+
+    async def close(self) -> None:
+        """Close every connection; fetches after that are refused."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _exchange(self, request: Request, received: _Received) -> None:
+        url = self._checked(request.url)
+        limits = request.limits
+        timeout = aiohttp.ClientTimeout(
+            total=limits.total_s, connect=limits.connect_s, sock_read=limits.idle_s, ceil_threshold=3600
+        )
+        async with self._open_session().get(
+            url,
+            headers=request.headers,
+            allow_redirects=False,
+            timeout=timeout,
+            max_line_size=limits.max_header_bytes,
+            max_field_size=limits.max_header_bytes,
+            max_headers=limits.max_headers,
+        ) as response:
+            received.status = response.status
+            received.headers = _joined(response)
+            received.wire_bytes = sum(len(name) + len(value) + 4 for name, value in response.raw_headers)
+            if response.status not in _NO_BODY:
+                await _read(response, request, received)
+
+    def _checked(self, text: str) -> yarl.URL:
+        url = yarl.URL(text)
+        if url.scheme not in ("http", "https") or not url.host:
+            raise aiohttp.InvalidURL(text, "is not an http or https address")
+        if url.user is not None or url.password is not None:
+            raise aiohttp.InvalidURL(text, "holds a user or password: give it as a header instead")
+        literal = refusal(url.host)
+        if not self._allow_private and literal not in ("", "not an IP address"):
+            raise PrivateAddressError(f"{url.host} is a {literal} address")
+        if not self._allow_private and self._proxy and url.host.rstrip(".").endswith("localhost"):
+            raise PrivateAddressError(f"{url.host} is a name of this machine")
+        return url
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        # Made on first use, because a session belongs to the loop that runs.
+        if self._closed:
+            raise aiohttp.ClientConnectionError("the source is closed")
+        if self._session is None:
+            resolver = self._resolver or aiohttp.ThreadedResolver()
+            proxy = self._proxy.reveal() if self._proxy else None
+            if not self._allow_private:
+                resolver = CheckedResolver(resolver, [yarl.URL(proxy).host or ""] if proxy else [])
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, resolver=resolver),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                skip_auto_headers=_AUTO_HEADERS,
+                read_bufsize=_READ_BUFFER,
+                proxy=proxy,
+                trust_env=False,
+            )
+        return self._session
+
+
+async def _read(response: aiohttp.ClientResponse, request: Request, received: _Received) -> None:
+    limits = request.limits
+    declared = response.content_length
+    if declared is not None and declared > limits.max_bytes and not request.cut:
+        response.close()
+        raise TooLargeError(f"body is {declared} bytes, more than the {limits.max_bytes} allowed")
+    inflater = Inflater(
+        response.headers.get("Content-Encoding", ""), max_bytes=limits.max_bytes, max_ratio=limits.max_ratio
+    )
+    received.body = bytearray()
+    try:
+        async for chunk in response.content.iter_any():
+            received.wire_bytes += len(chunk)
+            received.body += inflater.feed(chunk)
+    except TooLargeError:
+        response.close()
+        if not request.cut:
+            received.body = None
+            raise
+        received.cut = True
+        return
+    inflater.finish()
+
+
+def _joined(response: aiohttp.ClientResponse) -> dict[str, str]:
+    """Headers as text that can be printed and stored; a repeated one joined by commas, as RFC 9110 says."""
+    joined: dict[str, str] = {}
+    for name, value in response.headers.items():
+        text = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        lower = name.lower()
+        joined[lower] = f"{joined[lower]}, {text}" if lower in joined else text
+    return joined
+
+
+def _in_words(error: Exception, limits: Limits, *, begun: bool) -> tuple[Trouble, str]:
+    """One line for a person; the order is from the special to the general, as in aiohttp's tree."""
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            if isinstance(error.os_error, PrivateAddressError):
+                return "private", f"refused: {error.os_error}"
+            return "dns", f"no address found for {error.host}: {_reason(error.os_error)}"
+        case aiohttp.ClientConnectorCertificateError():
+            return "tls", f"TLS certificate is not valid: {_reason(error.certificate_error)}"
+        case aiohttp.ClientSSLError() | ssl.SSLError():
+            return "tls", f"TLS failed: {_reason(error)}"
+        case aiohttp.ConnectionTimeoutError():
+            return "timeout", f"no connection within {limits.connect_s:g} s"
+        case aiohttp.SocketTimeoutError():
+            return "timeout", f"silent for {limits.idle_s:g} s"
+        case TimeoutError():
+            return "timeout", f"{'answer not finished' if begun else 'no answer'} within {limits.total_s:g} s"
+        case aiohttp.ClientPayloadError():
+            return "body", "body ends early or is malformed"
+        case aiohttp.InvalidURL():
+            return "url", f"not an address to fetch: {error.description or 'malformed'}"
+        case aiohttp.ClientResponseError():
+            words = " ".join(error.message.split())[:100]
+            too_long = any(part in words for part in ("more than", "too many", "Too many"))
+            return (
+                ("headers", f"headers too large: {words}") if too_long else ("protocol", f"not HTTP: {words}")
+            )
+        case aiohttp.ServerDisconnectedError():
+            return "connect", "connection dropped before an answer"
+        case aiohttp.ClientConnectorError():
+            return "connect", f"cannot connect: {_reason(error.os_error)}"
+        case aiohttp.ClientError() | OSError():
+            return ("body" if begun else "connect"), f"connection broke: {_reason(error)}"
+        case _:
+            return "url", f"not an address to fetch: {_reason(error)}"
+
+
+def _reason(error: BaseException) -> str:
+    words = getattr(error, "verify_message", "") or getattr(error, "strerror", "") or str(error)
+    return " ".join(str(words).split())[:160] or type(error).__name__

@@ -1,0 +1,88 @@
+"""Bodies decompressed as they arrive, never further than the limits: a bomb stops at its first chunk."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+_WINDOW: Final = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+_GRACE_BYTES = 1 << 20  # short bodies may be as compressible as they like
+IDENTITY = frozenset({"", "identity"})
+
+
+class BadEncodingError(Exception):
+    """The body is not what its Content-Encoding says; the text says how."""
+
+
+class TooLargeError(Exception):
+    """The body is larger than allowed; the text says by which limit."""
+
+
+class Inflater:
+    """Feeds on compressed chunks, gives plain ones, and raises before a limit is passed.
+
+    ``max_bytes`` bounds the plain size, ``max_ratio`` plain to compressed beyond the first megabyte.
+
+    >>> inflater = Inflater("gzip", max_bytes=1000, max_ratio=100)
+    >>> inflater.feed(zlib.compress(b"x" * 900, wbits=31))[:5]
+    b'xxxxx'
+    >>> inflater.finish()
+    """
+
+    def __init__(self, encoding: str, *, max_bytes: int, max_ratio: float) -> None:
+        self._encoding = encoding.strip().lower()
+        self._max_bytes, self._max_ratio = max_bytes, max_ratio
+        self._wire = self._plain = 0
+        self._engine = None
+        if self._encoding not in IDENTITY:
+            if self._encoding not in _WINDOW:
+                raise BadEncodingError(f"content encoding {self._encoding[:40]!r} was not asked for")
+            self._engine = zlib.decompressobj(_WINDOW[self._encoding])
+
+    def feed(self, chunk: bytes) -> bytes:
+        """The plain bytes of one more chunk."""
+        first = self._wire == 0
+        self._wire += len(chunk)
+        if self._engine is None:
+            self._count(len(chunk))
+            return chunk
+        if first and self._encoding == "deflate" and not _has_zlib_header(chunk):
+            self._engine = zlib.decompressobj(-zlib.MAX_WBITS)  # raw deflate, as some servers send it
+        return self._inflate(chunk)
+
+    def finish(self) -> None:
+        """Check that the body ended where its encoding says."""
+        if self._engine is not None and self._wire and not self._engine.eof:
+            raise BadEncodingError(f"{self._encoding} body breaks off")
+
+    def _inflate(self, chunk: bytes) -> bytes:
+        plain = bytearray()
+        try:
+            while chunk:
+                assert self._engine is not None
+                if self._engine.eof:  # gzip members may follow one another
+                    if not self._encoding.endswith("gzip") or not chunk.startswith(b"\x1f\x8b"):
+                        break  # trailing padding, as browsers ignore it
+                    self._engine = zlib.decompressobj(_WINDOW[self._encoding])
+                part = self._engine.decompress(chunk, self._room())
+                self._count(len(part))
+                plain += part
+                chunk = self._engine.unconsumed_tail or self._engine.unused_data
+        except zlib.error as error:
+            raise BadEncodingError(f"body is not {self._encoding}: {error}") from None
+        return bytes(plain)
+
+    def _room(self) -> int:
+        # One byte more than allowed tells "full" from "too large"; a window at a time bounds memory.
+        return min(self._max_bytes - self._plain + 1, 1 << 20)
+
+    def _count(self, plain: int) -> None:
+        self._plain += plain
+        if self._plain > self._max_bytes:
+            raise TooLargeError(f"body is larger than {self._max_bytes} bytes")
+        if self._plain > max(_GRACE_BYTES, self._max_ratio * self._wire):
+            raise TooLargeError(f"body expands more than {self._max_ratio:g} times: a decompression bomb")
+
+
+def _has_zlib_header(chunk: bytes) -> bool:
+    return len(chunk) >= 2 and chunk[0] & 0x0F == 8 and int.from_bytes(chunk[:2], "big") % 31 == 0

@@ -1,0 +1,145 @@
+"""How far a host's validators can be trusted, from what they said and what the content then was.
+
+A validator lies when it says "the same" and the content is another (a 304, or the same ETag, over changed
+content): those are missed changes, so few are enough to demote it. It is noise when it says "another" and
+the content is the same (an ETag made per answer): that only wastes bytes, and it keeps If-Modified-Since
+from working. Last-Modified is also evidence of *when* a change was; it is believed only while it is
+neither in the future, nor always now, nor older than a copy that it replaced.
+
+A 304 shows no content, so every so often a poll is made without validators; the more of those checks a
+host passes, the rarer they get.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+_FORGET_AT = 64  # counts are halved here, so that a host that mends its ways is trusted again
+_FEWEST = 3  # wasteful answers before an ETag counts as noise
+_NOISE_SHARE = 0.5
+_LIE_SHARE = 0.02
+_FIRST_CHECK, _RAREST_CHECK = 4, 64
+SKEW_S = 300.0  # clocks differ; a lie must be larger than that
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """What a validator did: ``right``, ``lied`` ("same" over a change), ``noise`` ("other" over none)."""
+
+    right: float = 0.0
+    lied: float = 0.0
+    noise: float = 0.0
+
+    def counted(self, *, right: int = 0, lied: int = 0, noise: int = 0) -> Track:
+        """One more answer."""
+        new = Track(self.right + right, self.lied + lied, self.noise + noise)
+        total = new.right + new.lied + new.noise
+        return Track(new.right / 2, new.lied / 2, new.noise / 2) if total > _FORGET_AT else new
+
+    @property
+    def lies(self) -> bool:
+        """One lie is enough, until some fifty right answers outweigh it."""
+        return self.lied > _LIE_SHARE * (self.right + self.lied)
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether it mostly changes without the content."""
+        total = self.right + self.noise
+        return self.noise >= _FEWEST and self.noise > _NOISE_SHARE * total
+
+
+@dataclass(frozen=True, slots=True)
+class Honesty:
+    """A host's record: a few numbers. The default is a host not yet known, which is trusted.
+
+    ``unseen`` counts the 304s since content was last seen; ``gap`` is how many may pass before a check.
+    """
+
+    etag: Track = Track()
+    modified: Track = Track()
+    dated: Track = Track()
+    unseen: int = 0
+    gap: int = _FIRST_CHECK
+
+    @property
+    def check_due(self) -> bool:
+        """Whether the next poll should ask without validators, to see whether the 304s were true."""
+        return self.unseen >= self.gap
+
+    @property
+    def believes_dates(self) -> bool:
+        """Whether Last-Modified may serve as evidence of when a change was."""
+        return not (self.modified.lies or self.dated.lies)
+
+
+def usable(validators: Mapping[str, str], honesty: Honesty) -> dict[str, str]:
+    """The conditional headers worth sending: validators that neither lie nor are noise.
+
+    >>> usable({"etag": '"a"', "last-modified": "x"}, Honesty(etag=Track(noise=9)))
+    {'If-Modified-Since': 'x'}
+    """
+    headers = {}
+    if "etag" in validators and not (honesty.etag.lies or honesty.etag.is_noise):
+        headers["If-None-Match"] = validators["etag"]
+    if "last-modified" in validators and not (honesty.modified.lies or honesty.modified.is_noise):
+        headers["If-Modified-Since"] = validators["last-modified"]
+    return headers
+
+
+def saw_not_modified(honesty: Honesty) -> Honesty:
+    """The host answered 304: nothing seen, one more answer to check."""
+    return replace(honesty, unseen=honesty.unseen + 1)
+
+
+def saw_content(
+    honesty: Honesty, before: Mapping[str, str], after: Mapping[str, str], *, changed: bool, checked: bool
+) -> Honesty:
+    """Content came with validators ``after``; ``before`` are those of the copy that it is compared with.
+
+    ``checked``: the poll was made without validators although the host had them. The same ETag over
+    changed content is a lie:
+
+    >>> saw_content(Honesty(), {"etag": "1"}, {"etag": "1"}, changed=True, checked=True).etag.lies
+    True
+    """
+    etag = _compared(honesty.etag, before.get("etag"), after.get("etag"), changed=changed)
+    modified = _compared(
+        honesty.modified, before.get("last-modified"), after.get("last-modified"), changed=changed
+    )
+    lied = etag.lied > honesty.etag.lied or modified.lied > honesty.modified.lied
+    gap = honesty.gap
+    if lied:
+        gap = _FIRST_CHECK
+    elif checked:
+        gap = min(2 * gap, _RAREST_CHECK)
+    return replace(honesty, etag=etag, modified=modified, unseen=0, gap=gap)
+
+
+def saw_date(
+    honesty: Honesty, modified_s: float, now_s: float, *, copied_s: float | None, changed: bool
+) -> Honesty:
+    """A Last-Modified came with content whose copy was made at ``copied_s`` (None: the first copy).
+
+    It lies if it is in the future, if it is older than a copy that differs, or if it is now although the
+    content has not changed since the copy.
+
+    >>> saw_date(Honesty(), 1e9, 0.0, copied_s=None, changed=True).believes_dates
+    False
+    """
+    future = modified_s > now_s + SKEW_S
+    missed = copied_s is not None and changed and modified_s < copied_s - SKEW_S
+    invented = copied_s is not None and not changed and modified_s > copied_s + SKEW_S
+    lied = future or missed or invented
+    return replace(honesty, dated=honesty.dated.counted(lied=int(lied), right=int(not lied)))
+
+
+def _compared(track: Track, before: str | None, after: str | None, *, changed: bool) -> Track:
+    if before is None or after is None:
+        return track
+    same = before == after
+    if same and changed:
+        return track.counted(lied=1)
+    if not same and not changed:
+        return track.counted(noise=1)
+    return track.counted(right=1)

@@ -1,0 +1,79 @@
+"""When the next request to a host may start: a pure state machine, the clock an argument.
+
+A host is asked one request at a time, at least a delay apart, later if it said so (Crawl-delay,
+Retry-After), and much later while it fails: each failure in a row doubles the rest, for the whole host
+and not only for the item that met it. One good answer ends the back-off. Times are those of a clock that
+never steps back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+Verdict: TypeAlias = Literal["fine", "busy", "down"]
+"""How a request ended for its host: answered · told us to come later (429, 503) · did not answer at all."""
+
+_MAX_DOUBLINGS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How a host is treated. ``delay_s`` is from start to start; ``longest_rest_s`` bounds every rest."""
+
+    delay_s: float = 1.0
+    concurrency: int = 1
+    first_rest_s: float = 10.0
+    longest_rest_s: float = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """What is remembered of a host; the default is a host never asked."""
+
+    next_s: float = float("-inf")
+    in_flight: int = 0
+    failures: int = 0
+    crawl_delay_s: float = 0.0
+
+
+def ready_s(host: HostState, manners: Manners) -> float:
+    """When the next request may start: infinite while as many as allowed are in flight.
+
+    >>> asked = started(HostState(), Manners(delay_s=2.0), 100.0)
+    >>> ready_s(asked, Manners()), ready_s(finished(asked, Manners(), 100.5, "fine"), Manners())
+    (inf, 102.0)
+    """
+    return float("inf") if host.in_flight >= manners.concurrency else host.next_s
+
+
+def started(host: HostState, manners: Manners, now_s: float) -> HostState:
+    """A request starts now."""
+    delay_s = max(manners.delay_s, min(host.crawl_delay_s, manners.longest_rest_s))
+    return replace(host, in_flight=host.in_flight + 1, next_s=max(host.next_s, now_s + delay_s))
+
+
+def finished(
+    host: HostState, manners: Manners, now_s: float, verdict: Verdict, retry_after_s: float | None = None
+) -> HostState:
+    """A request ended with this verdict.
+
+    A rest is first·2^(failures−1), or what Retry-After asks if that is longer, never beyond the longest.
+
+    >>> host, manners = HostState(in_flight=1), Manners(first_rest_s=10)
+    >>> finished(host, manners, 0.0, "busy").next_s, finished(host, manners, 0.0, "busy", 60.0).next_s
+    (10.0, 60.0)
+    """
+    in_flight = max(0, host.in_flight - 1)
+    asked_s = retry_after_s or 0.0
+    if verdict == "fine":
+        next_s = max(host.next_s, now_s + _bounded(asked_s, manners))
+        return replace(host, in_flight=in_flight, failures=0, next_s=next_s)
+    failures = host.failures + 1
+    rest_s = manners.first_rest_s * 2.0 ** min(failures - 1, _MAX_DOUBLINGS)
+    rest_s = _bounded(max(rest_s, asked_s), manners)
+    return replace(host, in_flight=in_flight, failures=failures, next_s=max(host.next_s, now_s + rest_s))
+
+
+def _bounded(rest_s: float, manners: Manners) -> float:
+    return min(max(rest_s, 0.0), manners.longest_rest_s)

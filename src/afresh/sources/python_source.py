@@ -1,0 +1,159 @@
+"""The python source: any function that gives an item's content for its key, for all that is not HTTP.
+
+``call = "module:function"`` in the settings; the function takes the key and returns bytes, text, or None
+where there is no such item; it may be a coroutine function. Others run on threads of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from afresh.sources.judgement import Judgement, judge
+from afresh.sources.open_hours import OpenHours
+from afresh.sources.settings import PythonSettings
+from afresh.sources.surroundings import Surroundings
+from afresh.values.errors import UsageError
+from afresh.values.fetched import Fetched
+from afresh.values.lease import Lease
+from afresh.values.listing import Listing
+
+_LONGEST_WORDS = 200
+
+
+class PythonSource:
+    """See ``Source``. One group for all items; one call counts as one request.
+
+    A function that does not come back in time is given up: its poll fails, but the thread that it holds is
+    free again only when it returns. While all threads are held, polls fail without calling it.
+    """
+
+    def __init__(self, settings: PythonSettings, around: Surroundings) -> None:
+        self._settings, self._around = settings, around
+        self._function = find_function(settings.call)
+        self._recipe = settings.recipe
+        self._hours = OpenHours(settings.open_windows)
+        self._threads = ThreadPoolExecutor(settings.concurrency, thread_name_prefix=f"afresh {settings.name}")
+        self._held = 0
+
+    @property
+    def name(self) -> str:
+        """The source's name in the settings."""
+        return self._settings.name
+
+    def group(self, key: str) -> str:
+        """All items are one group."""
+        del key
+        return self._settings.call
+
+    def ready_s(self, group: str, now_s: float) -> float:
+        """Now or when a window opens; infinite while all threads are held."""
+        del group
+        return float("inf") if self._held >= self._settings.concurrency else self._hours.next_opening_s(now_s)
+
+    async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
+        """Call the function once; see ``Source.poll``. There is nothing conditional about it."""
+        del conditional
+        if self._held >= self._settings.concurrency:
+            return Fetched("failed", problem=f"{self._settings.call}: all {self._held} calls still run")
+        await self._around.admit(lease.group)
+        start_s = self._around.clock.elapsed_s()
+        try:
+            async with asyncio.timeout(self._settings.timeout):
+                fetched = await self._judged(lease, await self._call(lease.key))
+        except TimeoutError:
+            fetched = Fetched("failed", problem=f"no answer within {self._settings.timeout:g} s")
+        except Exception as error:  # noqa: BLE001  (it is the user's code: whatever it raises is its answer)
+            words = " ".join(f"{type(error).__name__}: {error}".split())
+            fetched = Fetched("failed", problem=words[:_LONGEST_WORDS])
+        return replace(fetched, requests=1, seconds=self._around.clock.elapsed_s() - start_s)
+
+    async def listings(self) -> AsyncIterator[Listing]:
+        """A function lists nothing."""
+        return
+        yield
+
+    async def close(self) -> None:
+        """Take no more calls; those that run are left to end."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _call(self, key: str) -> Any:
+        self._held += 1
+        if inspect.iscoroutinefunction(self._function):
+            try:
+                return await self._function(key)
+            finally:
+                self._held -= 1
+        loop = asyncio.get_running_loop()
+        try:
+            call = self._threads.submit(self._function, key)
+        except RuntimeError:
+            self._held -= 1
+            raise
+        call.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(self._released))
+        return await asyncio.wrap_future(call)
+
+    def _released(self) -> None:
+        self._held -= 1
+
+    async def _judged(self, lease: Lease, answer: object) -> Fetched:
+        if answer is None:
+            return Fetched("gone", problem="the function knows no such item")
+        if not isinstance(answer, bytes | bytearray | memoryview | str):
+            return Fetched("failed", problem=f"gave {type(answer).__name__}, not bytes or text")
+        media_type = "text/plain; charset=utf-8" if isinstance(answer, str) else "application/octet-stream"
+        content = answer.encode("utf-8", "replace") if isinstance(answer, str) else bytes(answer)
+        if len(content) > self._settings.max_size:
+            return Fetched(
+                "failed", problem=f"gave {len(content)} bytes, more than {self._settings.max_size}"
+            )
+        found = await asyncio.to_thread(partial(self._compare, lease, content, media_type))
+        return Fetched(
+            "content" if found.changed else "unchanged",
+            content=content if found.changed else None,
+            media_type=media_type,
+            normal_hash=found.normal_hash,
+            comparable=found.comparable,
+            validators=found.notes,
+            bytes=len(content),
+        )
+
+    def _compare(self, lease: Lease, content: bytes, media_type: str) -> Judgement:
+        return judge(
+            content,
+            media_type,
+            self._recipe,
+            held_hash=lease.content_hash,
+            held_notes=lease.validators,
+            near_duplicate=self._settings.near_duplicate,
+        )
+
+
+def find_function(name: str) -> Callable[[str], Any]:
+    """The function behind ``module:function``.
+
+    >>> find_function("string:capwords")("to be")
+    'To Be'
+    >>> find_function("string.capwords")
+    Traceback (most recent call last):
+    afresh.values.errors.UsageError: call: 'string.capwords' is no function: write module:function
+    """
+    module, colon, path = name.partition(":")
+    if not colon or not module or not path:
+        raise UsageError(f"call: {name!r} is no function: write module:function")
+    try:
+        found: Any = import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(f"call: {name!r} is not found: {error}") from None
+    if not callable(found):
+        raise UsageError(f"call: {name!r} is not a function but a {type(found).__name__}")
+    function: Callable[[str], Any] = found
+    return function

@@ -1,0 +1,113 @@
+"""What a host's robots.txt allows (RFC 9309), read from the answer to it; pure.
+
+No such file (4xx) allows everything, a file that cannot be had (5xx, no answer, 429) forbids everything
+for a while. What is no text (an image served for every address) holds no rules.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
+
+from protego import Protego
+
+from afresh.sources.charset import decode
+from afresh.sources.fetcher import Limits, Reply
+
+MAX_BYTES = 512_000  # RFC 9309 asks for at least 500 KiB; the rest of a longer file is not read
+DAY_S = 86400.0
+HOUR_S = 3600.0
+_FIRST_WAIT_S = 600.0
+_MAX_AGE = re.compile(r"max-age\s*=\s*(\d{1,9})", re.IGNORECASE)
+_TEXT_TYPES = ("text/", "application/octet-stream")
+
+
+@dataclass(frozen=True, slots=True)
+class Robots:
+    """A host's rules until ``expires_s``.
+
+    ``barred`` says in words why nothing may be asked for now, ``refused`` why nothing ever (it is private).
+    """
+
+    expires_s: float
+    rules: Protego | None = field(default=None, repr=False)
+    barred: str = ""
+    refused: str = ""
+    failures: int = 0
+
+    def allows(self, url: str, agent: str) -> bool:
+        """Whether ``agent`` may fetch ``url``.
+
+        >>> robots = read_robots(Reply(200, {}, b"User-agent: *\\nDisallow: /private"), 0.0)
+        >>> robots.allows("http://a.test/private/1", "afresh"), robots.allows("http://a.test/", "afresh")
+        (False, True)
+        """
+        return not (self.barred or self.refused) and (self.rules is None or self.rules.can_fetch(url, agent))
+
+    def crawl_delay_s(self, agent: str) -> float:
+        """Seconds between requests that the host asks for; 0 if none."""
+        delay = self.rules.crawl_delay(agent) if self.rules else None
+        rate = self.rules.request_rate(agent) if self.rules else None
+        spacing = rate.seconds / rate.requests if rate and rate.requests else 0.0
+        return max(delay or 0.0, spacing)
+
+    @property
+    def sitemaps(self) -> tuple[str, ...]:
+        """The sitemaps named in it."""
+        return tuple(self.rules.sitemaps) if self.rules else ()
+
+
+def robots_url(url: str) -> str:
+    """Where the rules for ``url`` are.
+
+    >>> robots_url("https://a.test:8443/x?y")
+    'https://a.test:8443/robots.txt'
+    """
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}/robots.txt"
+
+
+def robots_limits(limits: Limits) -> Limits:
+    """The limits of a page, with the size that robots.txt may have."""
+    return replace(limits, max_bytes=MAX_BYTES)
+
+
+def read_robots(reply: Reply, now_s: float, before: Robots | None = None) -> Robots:
+    """The rules in an answer. Rules held ``before`` outlive a host that cannot give them any more.
+
+    >>> read_robots(Reply(503), 0.0).barred
+    'robots.txt cannot be read (status 503)'
+    >>> read_robots(Reply(404), 0.0).allows("http://a.test/", "afresh")
+    True
+    """
+    status = reply.status
+    if reply.trouble is not None or status is None or status >= 500 or status == 429:
+        return _unreadable(reply, now_s, before)
+    if not 200 <= status < 300 or not _is_text(reply):
+        return Robots(now_s + DAY_S)
+    text = decode(reply.body[:MAX_BYTES], reply.headers.get("content-type", ""))
+    return Robots(now_s + _lifetime_s(reply), Protego.parse(text))
+
+
+def _unreadable(reply: Reply, now_s: float, before: Robots | None) -> Robots:
+    failures = before.failures + 1 if before else 1
+    wait_s = min(_FIRST_WAIT_S * 2.0 ** min(failures - 1, 10), DAY_S)
+    if before is not None and not (before.barred or before.refused):
+        return Robots(now_s + wait_s, before.rules, failures=failures)
+    if reply.trouble == "private":
+        return Robots(now_s + wait_s, refused=reply.problem, failures=failures)
+    why = reply.problem or f"status {reply.status}"
+    return Robots(now_s + wait_s, barred=f"robots.txt cannot be read ({why})", failures=failures)
+
+
+def _is_text(reply: Reply) -> bool:
+    kind = reply.headers.get("content-type", "text/plain").strip().lower()
+    # UTF-16 has zero bytes too, but then it begins with its mark.
+    binary = b"\x00" in reply.body[:1024] and not reply.body.startswith((b"\xff\xfe", b"\xfe\xff"))
+    return kind.startswith(_TEXT_TYPES) and not binary
+
+
+def _lifetime_s(reply: Reply) -> float:
+    age = _MAX_AGE.search(reply.headers.get("cache-control", ""))
+    return min(max(float(age[1]), HOUR_S), DAY_S) if age else DAY_S

@@ -1,0 +1,61 @@
+"""What an HTTP answer that brings no content means, for the item and for its host; pure."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from afresh.sources.fetcher import Reply
+from afresh.sources.politeness import Verdict
+from afresh.values.fetched import FetchedKind
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+PERMANENT = frozenset({301, 308})
+WITH_CONTENT = frozenset({200, 203, 204})
+_BUSY = frozenset({429, 502, 503, 504})
+_GONE = frozenset({404, 410})
+_REFUSED = frozenset({401, 402, 403, 407, 451})
+
+
+def host_verdict(reply: Reply) -> Verdict:
+    """How the answer bears on its host.
+
+    >>> host_verdict(Reply(503)), host_verdict(Reply(500)), host_verdict(Reply(trouble="connect"))
+    ('busy', 'fine', 'down')
+    """
+    if reply.host_is_down:
+        return "down"
+    return "busy" if reply.status in _BUSY else "fine"
+
+
+def without_content(reply: Reply, *, conditional: bool) -> tuple[FetchedKind, str]:
+    """The kind of an answer that is no content, and the words for it.
+
+    >>> without_content(Reply(410), conditional=False)
+    ('gone', '410 Gone')
+    >>> without_content(Reply(304), conditional=False)
+    ('failed', '304 Not Modified to a request that asked for the content')
+    """
+    if reply.trouble is not None:
+        return ("refused" if reply.trouble in ("private", "url") else "failed"), reply.problem
+    status = reply.status or 0
+    words = _words(status)
+    if status == HTTPStatus.NOT_MODIFIED:
+        return (
+            ("unchanged", "")
+            if conditional
+            else ("failed", f"{words} to a request that asked for the content")
+        )
+    if status in _GONE:
+        return "gone", words
+    if status in _REFUSED:
+        return "refused", words
+    if status in REDIRECTS:
+        return "failed", f"{words} without an address to follow"
+    return "failed", words
+
+
+def _words(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return f"status {status}"

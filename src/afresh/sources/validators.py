@@ -1,0 +1,44 @@
+"""What is kept of an answer for the next conditional request: validators, verbatim, and their company.
+
+etag, last-modified   as the server wrote them
+accept-encoding       what was asked for then: ETags differ by encoding, so it is asked for again
+url                   where they came from, if a redirect led there: they mean nothing elsewhere
+recipe                how the copy was normalised (see ``content``)
+sketch                of the copy, where near-duplicates are no changes (see ``similarity``)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from afresh.sources.content import Recipe
+from afresh.sources.honesty import Honesty, usable
+
+_KEPT = ("etag", "last-modified")
+_LONGEST = 1024
+
+
+def conditional_headers(
+    validators: Mapping[str, str], key: str, url: str, recipe: Recipe, honesty: Honesty
+) -> dict[str, str]:
+    """The conditional headers for a request to ``url``; none where the validators are another's.
+
+    >>> conditional_headers({"etag": '"1"'}, "http://a.test/", "http://a.test/", Recipe(), Honesty())
+    {'If-None-Match': '"1"'}
+    """
+    theirs = validators.get("url", key) == url and validators.get("recipe", "") == recipe.fingerprint
+    return usable(validators, honesty) if theirs else {}
+
+
+def kept(headers: Mapping[str, str]) -> dict[str, str]:
+    """The validators of an answer; those that could not be sent back byte for byte are left out.
+
+    >>> kept({"etag": 'W/"7"', "last-modified": "\\udcff", "server": "x"})
+    {'etag': 'W/"7"'}
+    """
+    found = {name: headers[name] for name in _KEPT if name in headers}
+    return {
+        name: value
+        for name, value in found.items()
+        if value and value.isascii() and value.isprintable() and len(value) <= _LONGEST
+    }

@@ -1,0 +1,126 @@
+"""When a source may be polled: windows of the week such as ``22:00-06:00 Mon-Fri``, in a time zone.
+
+A window belongs to the day on which it opens: ``22:00-06:00 Fri`` is the night from Friday to Saturday.
+Cho & Garcia-Molina (2000, §3) call these synchronization points: all refreshes fall into them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from afresh.values.errors import UsageError
+
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_WINDOW = re.compile(
+    r"(?P<opens>\d{1,2}:\d{2})\s*-\s*(?P<closes>\d{1,2}:\d{2})(?:\s+(?P<days>[A-Za-z,\s-]+))?"
+)
+_EXAMPLE = "'22:00-06:00 Mon-Fri', '00:00-24:00 Sat,Sun'"
+_LAST_MINUTE = 24 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Opens ``opens_min`` minutes after midnight of its days (0 = Monday), for ``length_min`` minutes."""
+
+    opens_min: int
+    length_min: int
+    days: frozenset[int]
+
+
+def parse_window(text: str) -> Window:
+    """Read one window; no days means every day, an end at or before the start means the next day.
+
+    >>> parse_window("22:00-06:00 Fri-Sun").length_min, sorted(parse_window("22:00-06:00 Fri-Sun").days)
+    (480, [4, 5, 6])
+    """
+    match = _WINDOW.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{text!r} is not a window of time: write it like {_EXAMPLE}")
+    opens, closes = _minutes(match["opens"], text), _minutes(match["closes"], text)
+    if opens == _LAST_MINUTE:
+        raise UsageError(f"{text!r} is not a window of time: a window opens at 23:59 at the latest")
+    length = closes - opens if closes > opens else closes - opens + _LAST_MINUTE
+    return Window(opens, length, _days(match["days"] or "Mon-Sun", text))
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """All windows of a source in its time zone; none means always open.
+
+    >>> nights = Windows.parse(["22:00-06:00 Mon-Fri"], "UTC")
+    >>> monday = 4 * 86400.0                       # Monday, 5 January 1970, 00:00 UTC
+    >>> (nights.next_opening_s(monday) - monday) / 3600, nights.is_open(monday + 23 * 3600)
+    (22.0, True)
+    """
+
+    windows: tuple[Window, ...]
+    zone: ZoneInfo
+
+    @classmethod
+    def parse(cls, texts: list[str] | tuple[str, ...], zone: str = "UTC") -> Windows:
+        """Read windows and the name of a time zone (``Europe/Berlin``)."""
+        try:
+            found = ZoneInfo(zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise UsageError(
+                f"{zone!r} is not a time zone: use a name such as UTC or Europe/Berlin"
+            ) from None
+        return cls(tuple(parse_window(text) for text in texts), found)
+
+    def is_open(self, now_s: float) -> bool:
+        """Whether polling is allowed now."""
+        return not self.windows or any(opens <= now_s < closes for opens, closes in self._around(now_s))
+
+    def next_opening_s(self, now_s: float) -> float:
+        """``now_s`` if open, else when the next window opens."""
+        if self.is_open(now_s):
+            return now_s
+        # A window that a clock change swallowed whole (02:00-02:30) opens a week later at the latest.
+        return min(opens for opens, closes in self._around(now_s) if opens > now_s and closes > opens)
+
+    def closes_s(self, now_s: float) -> float:
+        """When the time that is open now ends, windows that touch taken together; ``now_s`` if closed."""
+        if not self.windows:
+            return float("inf")
+        end_s = now_s
+        for opens, closes in sorted(self._around(now_s)):
+            if opens <= end_s < closes:
+                end_s = closes
+        return end_s
+
+    def _around(self, now_s: float) -> Iterator[tuple[float, float]]:
+        """Opening and closing times of the windows from yesterday to a fortnight ahead."""
+        today = datetime.fromtimestamp(now_s, self.zone).date()
+        for offset in range(-1, 15):
+            day = today + timedelta(days=offset)
+            for window in self.windows:
+                if day.weekday() in window.days:
+                    yield self._at(day, window.opens_min), self._at(day, window.opens_min + window.length_min)
+
+    def _at(self, day: date, minute: int) -> float:
+        days, minute = divmod(minute, _LAST_MINUTE)
+        wall = datetime.combine(day + timedelta(days=days), time(minute // 60, minute % 60), self.zone)
+        return wall.astimezone(UTC).timestamp()
+
+
+def _minutes(text: str, whole: str) -> int:
+    hours, minutes = map(int, text.split(":"))
+    if minutes > 59 or hours * 60 + minutes > _LAST_MINUTE:
+        raise UsageError(f"{whole!r} is not a window of time: {text} is no time of the day")
+    return hours * 60 + minutes
+
+
+def _days(text: str, whole: str) -> frozenset[int]:
+    days: set[int] = set()
+    for part in re.split(r"[,\s]+", re.sub(r"\s*-\s*", "-", text.strip().lower())):
+        first, _, last = part.partition("-")
+        names = [name[:3] if name[:3] in _DAYS else "" for name in (first, last or first)]
+        if "" in names:
+            raise UsageError(f"{whole!r} is not a window of time: {part!r} is no day, use Mon … Sun")
+        start, end = (_DAYS.index(name) for name in names)
+        days.update((start + step) % 7 for step in range((end - start) % 7 + 1))
+    return frozenset(days)
