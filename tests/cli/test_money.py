@@ -84,6 +84,7 @@ def test_the_benefit_that_makes_an_interval_the_best(afresh: Afresh, tmp_path: P
         ("item,rate\na,-1\n", ("--cost", 1, "--benefit", 1), 1, "column rate"),
         ("item,rate,size\na,1,0\n", ("--cost", 1, "--benefit", 1), 1, "column size"),
         ("item,rate\na,1\n", ("--cost", 1, "--benefit", 1, "--decay", "weibul:2"), 2, "weibull"),
+        ("item,rate,decay\na,1,expo\n", ("--cost", 1, "--benefit", 1), 1, "row 1 (line 2), column decay"),
         ("item,rate\na,1\n", ("--cost", 1, "--benefit", 1, "--cost-of-size", "square"), 2, "sqrt"),
         ("item,rate\na,1\n", ("--cost", 1, "--interval", "often"), 2, "duration"),
         ("item,rate,bulk\na,1,x\n", ("--cost", 1, "--interval", "6h"), 2, "bulk"),

@@ -231,6 +231,10 @@ BAD_FILES = {
     ),
     "an empty file": ("", ("items.csv", "empty")),
     "a ragged row": ("item,rate\na,1\nb\n", ("items.csv", "row 2 (line 3)")),
+    "an unknown decay": (
+        "item,rate,decay\na,1,\nb,1,weibul:2\n",
+        ("row 2 (line 3), column decay", "weibull"),
+    ),
     "a cost of nothing": ("item,rate,cost\na,1,0\n", ("items.csv, row 1 (line 2), column cost",)),
 }
 

@@ -43,11 +43,11 @@ def _long_csv() -> bytes:
     [
         ("items.csv", CSV),
         ("ITEMS.CSV", CSV),
-        ("items.csv.gz", gzip.compress(CSV)),
-        ("items.csv.gz", gzip.compress(CSV[:12]) + gzip.compress(CSV[12:])),
+        ("items.csv.gz", gzip.compress(CSV, mtime=0)),
+        ("items.csv.gz", gzip.compress(CSV[:12], mtime=0) + gzip.compress(CSV[12:], mtime=0)),
         ("items.csv.zst", zstandard.compress(CSV)),
         ("items.jsonl", JSONL),
-        ("items.jsonl.gz", gzip.compress(JSONL)),
+        ("items.jsonl.gz", gzip.compress(JSONL, mtime=0)),
         ("items.jsonl.zst", zstandard.compress(JSONL)),
         ("items.parquet", _parquet()),
     ],
@@ -57,7 +57,7 @@ def test_the_ending_tells_the_format(make_file: MakeFile, items: Columns, name: 
 
 
 @pytest.mark.parametrize(
-    "data", [CSV, JSONL, _parquet(), gzip.compress(CSV), zstandard.compress(JSONL), gzip.compress(_parquet())]
+    "data", [CSV, JSONL, _parquet(), gzip.compress(CSV, mtime=0), zstandard.compress(JSONL), gzip.compress(_parquet())]
 )
 def test_standard_input_is_recognised_and_can_be_read_twice(
     monkeypatch: pytest.MonkeyPatch, items: Columns, data: bytes
@@ -113,17 +113,17 @@ def test_a_named_pipe_is_read(tmp_path: Path, items: Columns) -> None:
     ("name", "data", "problem"),
     [
         ("a.csv.gz", gzip.compress(_long_csv())[:-20], "ends in the middle of its compressed data"),
-        ("a.csv.gz", gzip.compress(CSV)[:-9], "ends in the middle of its gzip data"),
+        ("a.csv.gz", gzip.compress(CSV, mtime=0)[:-9], "ends in the middle of its gzip data"),
         ("a.csv.zst", zstandard.compress(_long_csv())[:-20], "ends in the middle of its compressed data"),
-        ("a.jsonl.gz", gzip.compress(JSONL * 50_000)[:-20], "ends in the middle of its"),
+        ("a.jsonl.gz", gzip.compress(JSONL * 50_000, mtime=0)[:-20], "ends in the middle of its"),
         ("a.parquet.gz", gzip.compress(_parquet())[:-20], "ends in the middle of its gzip data"),
         ("a.csv.gz", b"\x1f\x8bnot really gzip at all", "cannot be read as gzip data"),
         ("a.csv.gz", CSV, "is not gzip data"),
-        ("a.csv", gzip.compress(CSV), r"is gzip data: its name should end in \.gz"),
+        ("a.csv", gzip.compress(CSV, mtime=0), r"is gzip data: its name should end in \.gz"),
         ("a.csv", _parquet(), "is Parquet, but is named csv"),
         ("a.parquet", CSV, "is not Parquet"),
         ("a.csv.gz", b"", r"is empty \(0 bytes\)"),
-        ("a.csv.gz", gzip.compress(b""), "is empty: needs a header line with item, rate"),
+        ("a.csv.gz", gzip.compress(b"", mtime=0), "is empty: needs a header line with item, rate"),
     ],
 )
 def test_half_written_and_misnamed_files_are_refused(

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from afresh.cli.decay_column import check_decays
 from afresh.tables.columns import Column
 from afresh.tables.inputs import InputFile
 from afresh.tables.reading import read_table, scan_table
@@ -77,6 +78,7 @@ def read_items(
     given: frozenset[str] = frozenset()
     for batch in scan_table(source, columns, unique="item"):
         given |= batch.given
+        check_decays(batch)
         for column in columns[1:]:
             values = (
                 batch.numbers(column.name) if column.kind == "number" else _codes(batch.text(column.name))
@@ -146,6 +148,7 @@ def _read_views(source: InputFile, views: str, caps: str | None) -> Items:
     table = read_table(source, [ITEM, rate, *NUMBERS[1:], DECAY, GROUP], unique="item")
     if "rate" not in table:
         raise InputError("has no column 'rate': the base items need one", path=source.name)
+    check_decays(table)
     names = table.text("item").to_pylist()
     rates = table.numbers("rate")
     pairs = read_table(views, VIEWS)

@@ -114,8 +114,11 @@ def _filled(table: Table, name: str, flag: float | None) -> Any:
 
 
 def _decays(table: Table, default: str) -> Any:
+    from afresh.cli.decay_column import check_decays
+
     if "decay" not in table:
         return default
+    check_decays(table)
     return [spec or default for spec in table.text("decay").to_pylist()]
 
 
