@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -126,3 +128,14 @@ def test_items_can_be_picked_out() -> None:
     assert isinstance(part, Polls)
     assert (part.item.tolist(), part.elapsed.tolist(), part.items) == ([0, 1], [1.0, 3.0], 2)
     assert part.changes_per_item().tolist() == [1, 4]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6), st.booleans()), max_size=40))
+def test_any_order_of_looks_gives_the_same_polls(looks: list[tuple[int, int, bool]]) -> None:
+    item, time, changed = (np.array(column) for column in zip(*looks, strict=True)) if looks else ([], [], [])
+    shuffled = np.random.default_rng(0).permutation(len(looks))
+    mixed = polls_from_times(*(np.asarray(c)[shuffled] for c in (item, time, changed)), items=4)
+    expected = sorted(set(zip(np.asarray(item).tolist(), np.asarray(time).tolist(), strict=True)))
+    ends = [pair for before, pair in pairwise(expected) if before[0] == pair[0]]
+    assert mixed.end is not None
+    assert list(zip(mixed.item.tolist(), mixed.end.tolist(), strict=True)) == ends
