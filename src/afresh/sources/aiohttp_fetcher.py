@@ -32,17 +32,17 @@ class PrivateAddressError(OSError):
 
 
 class CheckedResolver(AbstractResolver):
-    """Resolves names to public addresses only; ``exempt`` names (a proxy's own) may be anywhere."""
+    """Resolves names to public addresses only; ``trusted`` names (a proxy's own) may lead anywhere."""
 
-    def __init__(self, inner: AbstractResolver, exempt: Iterable[str] = ()) -> None:
-        self._inner, self._exempt = inner, frozenset(exempt)
+    def __init__(self, inner: AbstractResolver, trusted: Iterable[str] = ()) -> None:
+        self._inner, self._trusted = inner, frozenset(trusted)
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """The public addresses of ``host``; refuses it if there are none but others."""
         found = await self._inner.resolve(host, port, family)
-        if host in self._exempt:
+        if host in self._trusted:
             return found
         public = [answer for answer in found if not refusal(answer["host"])]
         if found and not public:
@@ -69,6 +69,8 @@ class _Received:
 class AiohttpFetcher:
     """See ``Fetcher``. Cookies are never kept; a ``proxy`` may hold a password and is a secret.
 
+    ``trusted_hosts`` are names that may lead to private addresses although others may not.
+
     With a proxy it is the proxy that resolves names: then only addresses written as such are checked.
     """
 
@@ -76,11 +78,13 @@ class AiohttpFetcher:
         self,
         *,
         allow_private: bool = False,
+        trusted_hosts: Iterable[str] = (),
         proxy: Secret | None = None,
         clock: Clock | None = None,
         resolver: AbstractResolver | None = None,
     ) -> None:
         self._allow_private, self._proxy = allow_private, proxy
+        self._trusted = frozenset(trusted_hosts)
         self._clock = clock or SystemClock()
         self._resolver = resolver
         self._session: aiohttp.ClientSession | None = None
@@ -162,7 +166,8 @@ class AiohttpFetcher:
             resolver = self._resolver or aiohttp.ThreadedResolver()
             proxy = self._proxy.reveal() if self._proxy else None
             if not self._allow_private:
-                resolver = CheckedResolver(resolver, [yarl.URL(proxy).host or ""] if proxy else [])
+                own = {yarl.URL(proxy).host or ""} if proxy else set()
+                resolver = CheckedResolver(resolver, self._trusted | own)
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, resolver=resolver),
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -231,11 +236,7 @@ def _in_words(error: Exception, limits: Limits, *, begun: bool) -> tuple[Trouble
         case aiohttp.InvalidURL():
             return "url", f"not an address to fetch: {error.description or 'malformed'}"
         case aiohttp.ClientResponseError():
-            words = " ".join(error.message.split())[:100]
-            too_long = any(part in words for part in ("more than", "too many", "Too many"))
-            return (
-                ("headers", f"headers too large: {words}") if too_long else ("protocol", f"not HTTP: {words}")
-            )
+            return _bad_head(error.message, limits)
         case aiohttp.ServerDisconnectedError():
             return "connect", "connection dropped before an answer"
         case aiohttp.ClientConnectorError():
@@ -244,6 +245,18 @@ def _in_words(error: Exception, limits: Limits, *, begun: bool) -> tuple[Trouble
             return ("body" if begun else "connect"), f"connection broke: {_reason(error)}"
         case _:
             return "url", f"not an address to fetch: {_reason(error)}"
+
+
+def _bad_head(message: str, limits: Limits) -> tuple[Trouble, str]:
+    words = " ".join(message.split())
+    if "Too many headers" in words:
+        return "headers", f"more than {limits.max_headers} headers"
+    if "Got more than" in words:
+        return "headers", f"a header of more than {limits.max_header_bytes} bytes"
+    return (
+        "protocol",
+        f"not HTTP: {words.partition(': b')[0][:100]}",
+    )  # what follows is the server's own bytes
 
 
 def _reason(error: BaseException) -> str:

@@ -1,0 +1,69 @@
+"""What the tests of sources share: sources with short limits, leases, a clock that stands still."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from afresh.sources.aiohttp_fetcher import AiohttpFetcher
+from afresh.sources.http_source import HttpSource
+from afresh.sources.settings import HttpSettings, read_settings
+from afresh.sources.surroundings import Surroundings
+from afresh.values.fetched import Fetched
+from afresh.values.lease import Lease
+
+QUICK = {
+    "name": "web",
+    "allow_private": True,
+    "delay": 0,
+    "first_rest": "0.001s",
+    "longest_rest": "0.001s",
+    "connect_timeout": "1.5s",
+    "idle_timeout": "0.5s",
+    "timeout": "1.5s",
+    "max_size": "4MB",
+}
+
+
+class SetClock:
+    """A clock that goes only when told to, or when someone sleeps by it."""
+
+    def __init__(self, now_s: float = 1e9) -> None:
+        self.time_s = now_s
+        self.slept: list[float] = []
+
+    def now_s(self) -> float:
+        return self.time_s
+
+    def elapsed_s(self) -> float:
+        return self.time_s
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.time_s += seconds
+
+
+def quick_settings(**changes: Any) -> HttpSettings:
+    """Settings for loopback, with short time-outs."""
+    return read_settings(HttpSettings, QUICK | changes)
+
+
+def quick_source(around: Surroundings | None = None, **changes: Any) -> HttpSource:
+    """A source for loopback."""
+    settings = quick_settings(**changes)
+    return HttpSource(
+        settings, around or Surroundings(), AiohttpFetcher(allow_private=settings.allow_private)
+    )
+
+
+def lease_of(key: str, **changes: Any) -> Lease:
+    """A lease on an item never polled."""
+    return replace(Lease(item_id=1, key=key, source="web", group="g", token=1, until_s=1e12), **changes)
+
+
+def held(lease: Lease, fetched: Fetched, polled_s: float = 1e9) -> Lease:
+    """The lease that follows after a poll was committed."""
+    if not fetched.tells:
+        return lease
+    found = fetched.normal_hash if fetched.kind == "content" else lease.content_hash
+    return replace(lease, validators=fetched.validators, content_hash=found, polled_s=polled_s)
