@@ -105,35 +105,48 @@ def _tally(rates, weights, costs, shift, first, table):  # type: ignore[no-untyp
         cost = None if costs is None else costs[start:stop]
         for j in range(rate.size):
             x[j] = min(max(_price(rate, weight, cost, j), LEAST_PRICE), LARGEST_PRICE)
-        counted = _count(rate, weight, x, shift, first, table)
-        static += counted[0]
-        unweighted += counted[1]
-        static_weight += counted[2]
+        zeros = _set_aside(rate, weight, x)
+        static += zeros[0]
+        unweighted += zeros[1]
+        static_weight += zeros[2]
+        _count(rate.size, weight, x, shift, first, table)
     return static, unweighted, static_weight
 
 
 @_compiled
-def _count(rate, weight, x, shift, first, table):  # type: ignore[no-untyped-def]
+def _set_aside(rate, weight, x):  # type: ignore[no-untyped-def]
+    """Give static and unweighted items an infinite price, which has no bin, and count them."""
+    zeros, static, unweighted, static_weight = 0, 0, 0, 0.0
+    for j in range(rate.size):  # most blocks have none
+        zeros += (rate[j] == 0) if weight is None else (rate[j] == 0) | (weight[j] == 0)
+    if zeros > 0:
+        for j in range(rate.size):
+            w = 1.0 if weight is None else np.float64(weight[j])
+            if rate[j] == 0:
+                x[j] = np.inf
+                static += 1
+                static_weight += w
+            elif w == 0:
+                x[j] = np.inf
+                unweighted += 1
+    return static, unweighted, static_weight
+
+
+@_compiled
+def _count(size, weight, x, shift, first, table):  # type: ignore[no-untyped-def]
     """Add count, Σw, Σw·t, Σw·t² of a block to the rows of ``table``."""
     bits = x.view(np.int64)
     mask = (np.int64(1) << shift) - 1
     scale = 1.0 / (mask + 1.0)
-    static, unweighted, static_weight = 0, 0, 0.0
-    for j in range(rate.size):
+    for j in range(size):
         w = 1.0 if weight is None else np.float64(weight[j])
-        row = (bits[j] >> shift) - first
-        if rate[j] == 0:
-            static += 1
-            static_weight += w
-        elif w == 0:
-            unweighted += 1
-        elif 0 <= row < table.shape[0]:
-            t = np.float64(bits[j] & mask) * scale
+        t = np.float64(bits[j] & mask) * scale
+        row = np.uint64((bits[j] >> shift) - first)  # below the first it is huge: one comparison does
+        if row < np.uint64(table.shape[0]):
             table[row, 0] += 1.0
             table[row, 1] += w
             table[row, 2] += w * t
             table[row, 3] += w * t * t
-    return static, unweighted, static_weight
 
 
 @_compiled
@@ -177,12 +190,12 @@ def _apply(rates, weights, costs, out, place, scale, with_age, table):  # type: 
             rest[j] = (place[1] - x) * place[0]
         _roots(rate.size, y, rest, place[2], s)
         _look_up(rate.size, s, h, rest, place[3], table)
-        spent, gained, idle = _write(rate, weight, cost, target, y, h, scale)
+        spent, gained, idle = _write(rate, weight, cost, target, y, s, h, scale)
         spend += spent
         value += gained
         dropped += idle
         if with_age:
-            age += _age(rate, weight, h, scale)
+            age += _age(rate, weight, s, h, scale)
     return spend, value, age, dropped
 
 
@@ -208,27 +221,29 @@ def _roots(size, y, rest, rest_at_edge, s):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _look_up(size, s, h, rest, at_edge, table):  # type: ignore[no-untyped-def]
-    """h = 1/Φ from the table; 0 beyond the edge, ``at_edge`` on it."""
+    """h = s/Φ from the table; 0 beyond the edge, s·``at_edge`` on it."""
     for j in range(size):
         position = min(s[j] * _CELLS_PER_UNIT, _LAST)
         cell = np.uint32(np.int32(position))
         t = position - cell
         h[j] = table[cell, 0] + t * (table[cell, 1] + t * (table[cell, 2] + t * table[cell, 3]))
     for j in range(size):
-        inside = h[j] / s[j]
-        edge = at_edge if rest[j] == 0.0 else 0.0
-        h[j] = inside if rest[j] > 0.0 else edge
+        outside = at_edge * s[j] if rest[j] == 0.0 else 0.0
+        h[j] = h[j] if rest[j] > 0.0 else outside
 
 
 @_compiled
-def _write(rate, weight, cost, target, y, inverse, scale):  # type: ignore[no-untyped-def]
+def _write(rate, weight, cost, target, y, s, h, scale):  # type: ignore[no-untyped-def]
     """Frequencies of a block, their Σ c·f and Σ w·F (F as in ``passes_numpy``), and how many are dropped."""
     lack = 1.0 - 1.0 / scale
     spend, value, dropped = 0.0, 0.0, 0
     for j in range(rate.size):
-        i = inverse[j]
-        fresh = i / (1.0 + i) * (1.0 + y[j] * i - (1.0 - y[j]) * lack)
-        idle = i == 0.0
+        # One division, the dearest of all operations here, gives both i = 1/r = h/s and i/(1+i) = h/(s+h).
+        both = s[j] + h[j]
+        part = h[j] / (s[j] * both)
+        i = part * both
+        fresh = part * s[j] * (1.0 + y[j] * i - (1.0 - y[j]) * lack)
+        idle = h[j] == 0.0
         if weight is not None:
             fresh *= weight[j]
             i = i if weight[j] > 0 else 0.0
@@ -242,13 +257,13 @@ def _write(rate, weight, cost, target, y, inverse, scale):  # type: ignore[no-un
 
 
 @_compiled
-def _age(rate, weight, inverse, scale):  # type: ignore[no-untyped-def]
+def _age(rate, weight, s, h, scale):  # type: ignore[no-untyped-def]
     """Σ w·A of a block: A = r(½−1/r+(1−e^{−r})/r²)/λ; below r = 1 the bracket is r·Σ (−r)ʲ/(j+3)!."""
     age = 0.0
     for j in range(rate.size):
         w = 1.0 if weight is None else np.float64(weight[j])
-        if rate[j] > 0 and w > 0 and inverse[j] > 0:
-            r = 1.0 / (scale * inverse[j])
+        if rate[j] > 0 and w > 0 and h[j] > 0:
+            r = s[j] / (scale * h[j])
             if r < 1.0:
                 term, part = r / 6, 0.0
                 for order in range(4, 24):
