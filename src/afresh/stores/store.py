@@ -89,8 +89,8 @@ class Items(Protocol):
     def page(self, query: ItemQuery, limit: int, cursor: str | None = None) -> ItemPage:
         """A page of items; ``cursor`` is that of the page before, of the same query."""
 
-    def due(self, now_s: float, limit: int) -> list[Item]:
-        """The active items due and not leased, longest due first."""
+    def due(self, now_s: float, limit: int) -> list[int]:
+        """The ids of active items due and not leased, longest due first; ``by_id`` tells the rest."""
 
     def counts(self) -> list[ItemCount]:
         """Items per source, group and status, quick however many there are."""
@@ -132,7 +132,7 @@ class Copies(Protocol):
 class Plan(Protocol):
     """What a policy remembers between runs."""
 
-    def columns(self, *, after_id: int = 0, batch: int = 65536) -> Iterator[PolicyColumns]:
+    def columns(self, *, after_id: int = 0, batch: int = 8192) -> Iterator[PolicyColumns]:
         """All items with an id above ``after_id``, in batches, by id."""
 
     def columns_of(self, ids: Sequence[int]) -> PolicyColumns:

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 
 import zstandard
 
-from afresh.stores.sqlite.contents import content_hash, drop_contents, keep_content
+from afresh.stores.addresses import content_hash
+from afresh.stores.minutes import minute_of
+from afresh.stores.sqlite.contents import drop_contents, keep_content
 from afresh.stores.sqlite.database import Database
-from afresh.stores.sqlite.ledger import add_to_ledger, minute_of
+from afresh.stores.sqlite.ledger import add_to_ledger
 from afresh.stores.sqlite.names import name_ids
 from afresh.stores.sqlite.observations import add_audits, append_recent
 from afresh.stores.sqlite.queries import load_blocks

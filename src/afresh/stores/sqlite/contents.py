@@ -5,20 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
-from hashlib import blake2b
 
 from afresh.stores.sqlite.queries import load_blocks
 
 _SQL = load_blocks("contents.sql")
-
-
-def content_hash(content: bytes) -> bytes:
-    """The address of a content: BLAKE2b, 256 bits.
-
-    >>> content_hash(b"").hex()[:16]
-    '0e5751c026e543b2'
-    """
-    return blake2b(content, digest_size=32).digest()
 
 
 def keep_content(connection: sqlite3.Connection, address: bytes, size: int, packed: bytes) -> int:

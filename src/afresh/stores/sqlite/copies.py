@@ -6,7 +6,7 @@ from pathlib import Path
 
 import zstandard
 
-from afresh.stores.sqlite.contents import content_hash
+from afresh.stores.addresses import content_hash
 from afresh.stores.sqlite.database import Database
 from afresh.stores.sqlite.queries import load_blocks
 from afresh.values.errors import StoreCorruptError

@@ -122,10 +122,10 @@ class SqliteItems:
             return ItemPage(items, None)
         return ItemPage(items[:limit], write_cursor(items[limit - 1], query))
 
-    def due(self, now_s: float, limit: int) -> list[Item]:
+    def due(self, now_s: float, limit: int) -> list[int]:
         """The longest due."""
         with self._database.read() as connection:
-            return [item_from_row(row) for row in connection.execute(_SQL["due"], (now_s, now_s, limit))]
+            return [row[0] for row in connection.execute(_SQL["due"], (now_s, now_s, limit))]
 
     def counts(self) -> list[ItemCount]:
         """From the tally."""
@@ -145,17 +145,20 @@ class SqliteItems:
 def _add_batch(connection: sqlite3.Connection, batch: list[NewItem], now_s: float) -> int:
     names = name_ids(connection, {item.source for item in batch} | {item.group for item in batch})
     known = _ids(connection, [item.key for item in batch])
-    fresh = {item.key: item for item in batch if item.key not in known}
-    keys = [(key, text_from_mapping(i.labels) if i.labels else None, now_s) for key, i in fresh.items()]
-    connection.executemany(_SQL["add_item"], keys)
-    ids = _ids(connection, list(fresh))
+    fresh: dict[str, NewItem] = {}
+    for item in batch:
+        if item.key not in known:
+            fresh.setdefault(item.key, item)
+    first_id = connection.execute(_SQL["last_id"]).fetchone()[0] + 1
     tally = Tally()
-    states = []
-    for key, item in fresh.items():
+    keys, states = [], []
+    for item_id, item in enumerate(fresh.values(), first_id):
         source, group = names[item.source], names[item.group]
         tally[source, group, ACTIVE] += 1
         numbers = (item.weight, item.cost, item.min_interval_s, item.max_interval_s, item.prior_rate_per_s)
-        states.append((ids[key], source, group, ACTIVE, *numbers, now_s))
+        keys.append((item_id, item.key, text_from_mapping(item.labels) if item.labels else None, now_s))
+        states.append((item_id, source, group, ACTIVE, *numbers, now_s))
+    connection.executemany(_SQL["add_item"], keys)
     connection.executemany(_SQL["add_state"], states)
     add_to_tally(connection, tally)
     return len(fresh)

@@ -22,17 +22,12 @@ LIMIT :limit;
 
 -- name: due
 -- The literal status lets the partial index serve.
-SELECT full_item.*
-FROM (
-    SELECT state.item_id, state.due_s
-    FROM state
-    WHERE state.status = 0 AND state.due_s <= ?
-      AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.item_id = state.item_id AND lease.until_s > ?)
-    ORDER BY state.due_s, state.item_id
-    LIMIT ?
-) AS waiting
-CROSS JOIN full_item ON full_item.id = waiting.item_id
-ORDER BY waiting.due_s, waiting.item_id;
+SELECT state.item_id
+FROM state
+WHERE state.status = 0 AND state.due_s <= ?
+  AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.item_id = state.item_id AND lease.until_s > ?)
+ORDER BY state.due_s, state.item_id
+LIMIT ?;
 
 -- name: counts
 SELECT source.text, grouping.text, tally.status, tally.items
@@ -42,7 +37,10 @@ JOIN name AS grouping ON grouping.id = tally.group_id
 ORDER BY source.text, grouping.text, tally.status;
 
 -- name: add_item
-INSERT INTO item (key, labels, added_s) VALUES (?, ?, ?);
+INSERT INTO item (id, key, labels, added_s) VALUES (?, ?, ?, ?);
+
+-- name: last_id
+SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'item';
 
 -- name: add_state
 INSERT INTO state (item_id, source_id, group_id, status, weight, cost,

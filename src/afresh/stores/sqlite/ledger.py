@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Mapping
 
+from afresh.stores.minutes import minute_of
 from afresh.stores.sqlite.database import Database
 from afresh.stores.sqlite.names import name_ids
 from afresh.stores.sqlite.queries import load_blocks
@@ -42,15 +42,6 @@ class SqliteLedger:
         """Drop the old."""
         with self._database.write() as connection:
             connection.execute(_SQL["forget"], (before_s / 60.0,))
-
-
-def minute_of(time_s: float) -> int:
-    """The minute that a time falls in.
-
-    >>> minute_of(59.9), minute_of(60.0)
-    (0, 1)
-    """
-    return math.floor(time_s / 60.0)
 
 
 def add_to_ledger(connection: sqlite3.Connection, spends: Mapping[tuple[int, str], Spent]) -> None:

@@ -24,7 +24,7 @@ class SqlitePlan:
         """On one database."""
         self._database = database
 
-    def columns(self, *, after_id: int = 0, batch: int = 65536) -> Iterator[PolicyColumns]:
+    def columns(self, *, after_id: int = 0, batch: int = 8192) -> Iterator[PolicyColumns]:
         """All items; each batch a short transaction, so that the log never waits for a slow reader."""
         with self._database.apart() as connection:
             while rows := connection.execute(_SQL["columns"], (after_id, batch)).fetchall():

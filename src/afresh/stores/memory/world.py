@@ -1,0 +1,67 @@
+"""Everything a store in memory holds, under one lock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import RLock
+
+from afresh.values.errors import StoreError
+from afresh.values.items import Item
+from afresh.values.lease import Lease
+from afresh.values.outcome import Observation, Spent
+from afresh.values.stored import Copy, Event, Notice
+
+
+@dataclass(slots=True)
+class Record:
+    """One item with all that hangs on it; copies oldest first."""
+
+    item: Item
+    belief: bytes = b""
+    validators: Mapping[str, str] = field(default_factory=dict)
+    lease: Lease | None = None
+    copies: list[Copy] = field(default_factory=list)
+    observations: list[Observation] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class World:
+    """All records by id, and what is not about one item."""
+
+    records: dict[int, Record] = field(default_factory=dict)
+    ids: dict[str, int] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+    edits: list[int] = field(default_factory=list)
+    audits: list[Observation] = field(default_factory=list)
+    events: dict[int, tuple[float, Event]] = field(default_factory=dict)
+    notices: dict[int, Notice] = field(default_factory=dict)
+    ledger: dict[tuple[int, str], Spent] = field(default_factory=dict)
+    values: dict[str, bytes] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)
+    lock: RLock = field(default_factory=RLock)
+    closed: bool = False
+
+    def __enter__(self) -> None:
+        """Take the lock of an open store."""
+        self.lock.acquire()
+        if self.closed:
+            self.lock.release()
+            raise StoreError("the store in memory is closed")
+
+    def __exit__(self, *_: object) -> None:
+        """Let go."""
+        self.lock.release()
+
+    def next_number(self, counter: str) -> int:
+        """One more than ever before."""
+        self.counters[counter] = self.counters.get(counter, 0) + 1
+        return self.counters[counter]
+
+    def code(self, name: str) -> int:
+        """The code of a source's or group's name."""
+        return self.names.setdefault(name, len(self.names) + 1)
+
+    def free(self, record: Record, now_s: float) -> bool:
+        """Whether nobody holds a lease that has not run out."""
+        return record.lease is None or record.lease.until_s <= now_s
