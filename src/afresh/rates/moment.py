@@ -59,9 +59,9 @@ def matching_rate(polls: Polls, share: Float64s) -> Float64s:
 
     def missing(part: Segments, which: Ints, at: Float64s) -> tuple[Float64s, Float64s]:
         steps = part.spread(at) * part.values
-        quiet = np.exp(-steps)
-        pull = part.sums(steps * quiet)
-        found = part.sums(-np.expm1(-steps))
+        chance = -np.expm1(-steps)
+        quiet = 1.0 - chance
+        pull, found = part.sums(steps * quiet), part.sums(chance)
         unfound = np.maximum(part.sums(quiet), np.finfo(float).tiny)
         share_now, n = wanted[which], lengths[which]
         # Compare the smaller side, of changes or of quiet polls: neither rounds away.

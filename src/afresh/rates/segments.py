@@ -11,6 +11,7 @@ import numpy as np
 from afresh.rates.observations import Bools, Float64s, Ints
 
 TOLERANCE = 1e-13  # of ln λ
+LAST_STEP = 3e-8  # Newton squares the error: after a step like this the rest is rounding
 GROUPED = 4096
 MOST_STEPS = 200  # bisection of the widest bracket of doubles needs fewer
 
@@ -97,7 +98,7 @@ Falling: TypeAlias = Callable[[Segments, Ints, Float64s], tuple[Float64s, Float6
 def roots(segments: Segments, falling: Falling, low: Float64s, high: Float64s, start: Float64s) -> Float64s:
     """The rate in [low, high] at which ``falling`` is 0, for every run: Newton in ln λ kept in a bracket.
 
-    A run is done when its step or bracket is below 1e−13; finished runs are left out of later passes.
+    Runs whose steps have become small enough, or their brackets, are left out of later passes.
     """
     found = np.empty(low.size)
     runs = np.arange(low.size)
@@ -110,7 +111,7 @@ def roots(segments: Segments, falling: Falling, low: Float64s, high: Float64s, s
             newton = x - value / slope
         inside = (newton > x_low) & (newton < x_high)  # false for NaN too
         following = np.where(inside, newton, 0.5 * (x_low + x_high))
-        done = (np.abs(following - x) <= TOLERANCE) | (x_high - x_low <= TOLERANCE)
+        done = (inside & (np.abs(following - x) <= LAST_STEP)) | (x_high - x_low <= TOLERANCE)
         x = following
         if np.all(done):
             break
