@@ -113,7 +113,13 @@ def test_a_liar_does_not_discredit_others() -> None:
         (lambda: polls_from_times([0, 0], [0, 9], [0, 0], count=[0, -1]), r"count\[1\] is -1.0"),
         (lambda: polls_from_times([0, 0], ["a", "b"], [0, 0]), "times is not a list of numbers"),
         (lambda: polls_from_times([0], [0.0, 1.0], [0]), "time has 2 values for 1 polls"),
-        (lambda: polls_from_times([-1, -1], [0.0, 1.0], [0, 0]), "sorted rows from 0"),
+        (lambda: polls_from_times([-1, -1], [0.0, 1.0], [0, 0]), r"item\[0\] is -1.0: must be a whole"),
+        (lambda: polls_from_times([0.5, 1], [0.0, 1.0], [0, 0]), r"item\[0\] is 0.5: must be a whole"),
+        (lambda: polls_from_times(["a", "b"], [0.0, 1.0], [0, 0]), "item is not a list of numbers"),
+        (
+            lambda: polls_from_times([0, 5], [0.0, 1.0], [0, 0], items=2),
+            r"item\[1\] is 5: must be below the number of items, 2",
+        ),
     ],
 )
 def test_wrong_polls_are_refused_with_the_place(wrong: object, message: str) -> None:

@@ -13,7 +13,7 @@ from afresh.rates.gamma_filter import GammaFilter
 from afresh.rates.gamma_prior import GammaPrior, check_level, weak_prior
 from afresh.rates.grid_posterior import GridPosterior
 from afresh.rates.likelihood import rate_grid
-from afresh.rates.observations import Float64s, Ints, Polls, polls_from_times
+from afresh.rates.observations import Float64s, Ints, Polls, polls_from_times, whole_numbers
 from afresh.rates.prior import fit_gamma
 from afresh.values.arrays import ArrayLike
 from afresh.values.errors import InputError, UsageError, one_of
@@ -85,7 +85,7 @@ def estimate_many(
     polls = polls_from_times(
         item_index, times, changed, items=items, modified=modified, count=count, reached=reached, now=now
     )
-    of_group = None if groups is None else np.asarray(groups, dtype=np.int64)
+    of_group = None if groups is None else whole_numbers("groups", groups)
     if of_group is not None and of_group.shape != (polls.items,):
         raise InputError(f"groups has {of_group.size} values for {polls.items} items")
     return estimate_polls(

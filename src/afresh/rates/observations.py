@@ -17,7 +17,7 @@ though it did not. A lie is not used; an item with more than one lie in ten stam
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from afresh.values.errors import InputError
 Float64s: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
+Numbers: TypeAlias = npt.NDArray[np.number[Any]]
 
 LIES_TOLERATED = 0.1  # share of an item's stamps
 NOW = 1e-4  # a stamp within this share of the interval before the poll says "now", not when
@@ -147,6 +148,8 @@ def polls_from_times(
     [4.0, 6.0]
     """
     columns = _Looks.checked(item, times, changed, modified, count, now)
+    if items is not None:
+        _refuse_if("item", columns.item, columns.item >= items, f"below the number of items, {items}")
     if reached is not None:
         columns = columns.take(np.asarray(reached, dtype=bool))
     columns = columns.ordered().merged()
@@ -202,7 +205,7 @@ class _Looks:
         count: ArrayLike | None,
         now: float | None,
     ) -> _Looks:
-        rows = np.asarray(item, dtype=np.int64)
+        rows = whole_numbers("item", item)
         time = np.asarray(as_floats("times", times), dtype=np.float64)
         looks = cls(
             rows,
@@ -281,6 +284,20 @@ def _stable_order(item: Ints) -> Ints:
     return keys % item.size
 
 
+def whole_numbers(name: str, given: ArrayLike) -> Ints:
+    """``given`` as whole numbers of 0 or more, such as rows of items or of groups.
+
+    >>> whole_numbers("item", [0, 2]).tolist()
+    [0, 2]
+    """
+    numbers = as_floats(name, given) if not isinstance(given, np.ndarray) else given
+    if not np.issubdtype(numbers.dtype, np.integer):
+        numbers = as_floats(name, numbers)
+        _refuse_if(name, numbers, numbers != np.floor(numbers), "a whole number of 0 or more")
+    _refuse_if(name, numbers, ~(numbers >= 0), "a whole number of 0 or more")
+    return numbers.astype(np.int64, copy=False)
+
+
 def _check_since(polls: Polls) -> None:
     if polls.since is not None:
         with np.errstate(invalid="ignore"):
@@ -299,11 +316,11 @@ def _optional(name: str, given: ArrayLike | None) -> Float64s | None:
     return None if given is None else np.atleast_1d(np.asarray(as_floats(name, given), dtype=np.float64))
 
 
-def _refuse_if(name: str, column: Float64s, bad: Bools, wanted: str) -> None:
+def _refuse_if(name: str, column: Numbers, bad: Bools, wanted: str) -> None:
     if np.any(bad):
         _refuse(name, column, bad, wanted)
 
 
-def _refuse(name: str, column: Float64s, bad: Bools, wanted: str) -> None:
+def _refuse(name: str, column: Numbers, bad: Bools, wanted: str) -> None:
     row = int(np.argmax(bad))
     raise InputError(f"{name}[{row}] is {column[row]}: must be {wanted}")
