@@ -33,6 +33,7 @@ class Inflater:
         self._encoding = encoding.strip().lower()
         self._max_bytes, self._max_ratio = max_bytes, max_ratio
         self._wire = self._plain = 0
+        self._held, self._begun = b"", False
         self._engine = None
         if self._encoding not in IDENTITY:
             if self._encoding not in _WINDOW:
@@ -41,14 +42,16 @@ class Inflater:
 
     def feed(self, chunk: bytes) -> bytes:
         """The plain bytes of one more chunk."""
-        first = self._wire == 0
         self._wire += len(chunk)
         if self._engine is None:
             self._count(len(chunk))
             return chunk
-        if first and self._encoding == "deflate" and not _has_zlib_header(chunk):
-            self._engine = zlib.decompressobj(-zlib.MAX_WBITS)  # raw deflate, as some servers send it
-        return self._inflate(chunk)
+        chunk = self._held + chunk
+        self._held = b""
+        try:
+            return self._inflate(chunk)
+        except zlib.error as error:
+            raise BadEncodingError(f"body is not {self._encoding}: {error}") from None
 
     def finish(self) -> None:
         """Check that the body ended where its encoding says."""
@@ -57,20 +60,30 @@ class Inflater:
 
     def _inflate(self, chunk: bytes) -> bytes:
         plain = bytearray()
-        try:
-            while chunk:
-                assert self._engine is not None
-                if self._engine.eof:  # gzip members may follow one another
-                    if not self._encoding.endswith("gzip") or not chunk.startswith(b"\x1f\x8b"):
-                        break  # trailing padding, as browsers ignore it
-                    self._engine = zlib.decompressobj(_WINDOW[self._encoding])
-                part = self._engine.decompress(chunk, self._room())
-                self._count(len(part))
-                plain += part
-                chunk = self._engine.unconsumed_tail or self._engine.unused_data
-        except zlib.error as error:
-            raise BadEncodingError(f"body is not {self._encoding}: {error}") from None
+        while chunk:
+            assert self._engine is not None
+            if (self._engine.eof or not self._begun) and not self._begin(chunk):
+                break
+            part = self._engine.decompress(chunk, self._room())
+            self._count(len(part))
+            plain += part
+            chunk = self._engine.unconsumed_tail or self._engine.unused_data
         return bytes(plain)
+
+    def _begin(self, chunk: bytes) -> bool:
+        """Begin a stream with the two bytes that tell its kind; False if they are not there, or no stream."""
+        if len(chunk) < 2:
+            self._held = chunk
+            return False
+        if not self._begun:
+            self._begun = True
+            if self._encoding == "deflate" and not _has_zlib_header(chunk):
+                self._engine = zlib.decompressobj(-zlib.MAX_WBITS)  # raw deflate, as some servers send it
+            return True
+        if not self._encoding.endswith("gzip") or not chunk.startswith(b"\x1f\x8b"):
+            return False  # padding after the end, as browsers ignore it
+        self._engine = zlib.decompressobj(_WINDOW[self._encoding])  # gzip members may follow one another
+        return True
 
     def _room(self) -> int:
         # One byte more than allowed tells "full" from "too large"; a window at a time bounds memory.
