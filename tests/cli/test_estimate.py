@@ -81,6 +81,14 @@ def test_a_higher_level_gives_a_wider_interval(afresh: Afresh, polls: Path) -> N
     assert float(wide["low"]) < float(narrow["low"]) < float(narrow["high"]) < float(wide["high"])
 
 
+def test_the_rate_to_plan_with_is_no_higher_than_the_mean(afresh: Afresh, polls: Path) -> None:
+    mean = rows(afresh("estimate", polls).out)
+    plan = rows(afresh("estimate", polls, "--interval", "20d").out)
+    for one, other in zip(mean, plan, strict=True):
+        assert 0 < float(other["rate"]) < float(one["rate"])
+    assert "posterior" in afresh("estimate", polls, "--method", "mle", "--interval", "20d").err
+
+
 def test_failed_polls_tell_nothing(afresh: Afresh, tmp_path: Path) -> None:
     head = "item,time,changed,reached\n"
     (tmp_path / "with.csv").write_text(

@@ -14,7 +14,7 @@ from afresh.cli.summary import number, print_json, print_summary
 from afresh.tables.columns import NUMBER, TEXT, Column
 from afresh.values.clock import SystemClock
 from afresh.values.errors import UsageError
-from afresh.values.units import UNIT_NAMES, unit_seconds
+from afresh.values.units import UNIT_NAMES, parse_duration, unit_seconds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,6 +59,10 @@ def estimate(
     level: Annotated[
         float, typer.Option("--level", help="Probability that low and high hold the rate.")
     ] = 0.9,
+    interval: Annotated[
+        str | None,
+        typer.Option("--interval", metavar="20d", help="Give rates to plan with, at this mean interval."),
+    ] = None,
     group: Annotated[
         str | None,
         typer.Option(
@@ -106,13 +110,15 @@ def estimate(
     elif lifetimes is not None:
         _lifetimes(lifetimes, answer)
     else:
-        _polls(str(polls), method, level, group, views, check_poisson, answer)
+        every_s = None if interval is None else parse_duration(interval)
+        _polls(str(polls), method, level, every_s, group, views, check_poisson, answer)
 
 
 def _polls(
     path: str,
     method: str | None,
     level: float,
+    every_s: float | None,
     group: str | None,
     views: str | None,
     check_poisson: bool,
@@ -139,6 +145,7 @@ def _polls(
         count=log.count,
         reached=log.reached,
         groups=log.groups,
+        interval=None if every_s is None else every_s / unit_s,
     )
     names = log.names
     if views is not None:
