@@ -54,7 +54,7 @@ def read_feed(body: bytes, url: str, media_type: str = "") -> Feed:
     listed = [_listed(entry, url) for entry in parsed.entries[:MAX_ENTRIES]]
     entries = tuple({entry.key: entry for entry in reversed(listed) if entry is not None}.values())[::-1]
     problem = ""
-    if not parsed.version:
+    if not parsed.get("version"):
         problem = "not a feed: neither RSS nor Atom"
     elif len(parsed.entries) > MAX_ENTRIES:
         problem = f"more than {MAX_ENTRIES} entries: the rest is not read"
@@ -64,6 +64,8 @@ def read_feed(body: bytes, url: str, media_type: str = "") -> Feed:
 
 
 def _listed(entry: Any, url: str) -> Listed | None:
+    # A plain dict, because feedparser's own fills a missing update with the publishing date, and warns.
+    entry = dict(entry)
     link = str(entry.get("link", ""))
     key = followed(url, link) if link else None
     if key is None:
