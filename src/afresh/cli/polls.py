@@ -79,14 +79,15 @@ def read_polls(
 
 def _values(batch: Table, column: Column) -> Any:
     if column.kind == "text":
-        return batch.text(column.name).dictionary_encode()
+        return batch.text(column.name)
     if column.kind == "flag":
         return batch.flags(column.name)
     return batch.times(column.name) if column.kind == "time" else batch.numbers(column.name)
 
 
 def _joined(parts: list[pa.Array]) -> pa.Array:
-    return pa.chunked_array(parts).unify_dictionaries().combine_chunks()
+    # Once over all batches: encoding each and then joining their dictionaries hashes every name twice.
+    return pa.chunked_array(parts).dictionary_encode().combine_chunks()
 
 
 def _refuse_future(batch: Table, now_s: float) -> None:
