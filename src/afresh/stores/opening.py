@@ -24,9 +24,9 @@ def open_store(
     >>> with open_store("memory:") as store:
     ...     store.items.counts()
     []
-    >>> open_store("mysql://example.org/store")
+    >>> open_store("mysql://user:secret@example.org/store")
     Traceback (most recent call last):
-    afresh.values.errors.UsageError: unknown store 'mysql://example.org/store': use sqlite:PATH or memory:
+    afresh.values.errors.UsageError: unknown kind of store 'mysql': use sqlite:PATH or memory:
     """
     scheme, colon, rest = url.partition(":")
     if not colon:
@@ -36,7 +36,8 @@ def open_store(
     # sqlite:///path is how others write an absolute path.
     path = rest.removeprefix("//")
     if scheme != "sqlite" or not path:
-        raise UsageError(f"unknown store {url!r}: use sqlite:PATH or memory:")
+        # The rest may hold a password: say nothing of it.
+        raise UsageError(f"unknown kind of store {scheme!r}: use sqlite:PATH or memory:")
     return SqliteStore(
         base / path, create=create, read_only=read_only, timeout_s=timeout_s, retention=retention
     )

@@ -58,10 +58,10 @@ class Observation:
     audit: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse times that are none: Unix seconds reach the year 5000 below 1e11."""
+        """Refuse times that are none: 2^53 µs after 1970, where floats cease to be exact, is the year 2255."""
         for name in ("time_s", "elapsed_s", "modified_s"):
             value = getattr(self, name)
-            if value is not None and not abs(value) < 1e11:
+            if value is not None and not abs(value) < 9e9:
                 raise InputError(
                     f"observation of item {self.item_id}: {name} is {value}, not a time in seconds"
                 )

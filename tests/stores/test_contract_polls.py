@@ -1,0 +1,191 @@
+"""Leases and outcomes as every store keeps them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from tests.stores.backends import copy_of, new_items, poll, seen
+
+from afresh.stores.store import Store
+from afresh.values.errors import InputError
+from afresh.values.items import ItemChange, NewItem
+from afresh.values.lease import Lease
+from afresh.values.outcome import Observation, Outcome, Refusal, Spent
+
+
+def test_a_lease_carries_what_a_conditional_poll_needs(store: Store) -> None:
+    store.items.add([NewItem("k", "web", "host", 1.0, 1.0, 5.0, 50.0, labels={"a": "b"})], 0.0)
+    (first,) = store.leases.take_due(1.0, 9, 60.0)
+    assert first == Lease(1, "k", "web", "host", first.token, 61.0, 1.0, {}, None, None, "active",
+                          0, b"", 5.0, 50.0, {"a": "b"})  # fmt: skip
+    told = {"etag": 'W/"é"', "accept-encoding": "gzip"}
+    store.commit([seen(first, 2.0, new_copy=copy_of(b"one"), validators=told, belief=b"\0b", due_s=3.0)])
+    (second,) = store.leases.take_due(4.0, 9, 60.0)
+    assert (second.validators, second.content_hash, second.polled_s) == (told, b"normal one", 2.0)
+    assert (second.belief, second.failures) == (b"\0b", 0)
+    assert second.token > first.token
+
+
+def test_an_item_is_lent_to_one_worker_until_the_lease_runs_out(store: Store) -> None:
+    store.items.add(new_items(3), 0.0)
+    taken = store.leases.take([1, 2, 2, 99], 10.0, 5.0)
+    assert sorted(lease.item_id for lease in taken) == [1, 2]
+    assert store.leases.take([1, 2], 14.9, 5.0) == []
+    assert [lease.item_id for lease in store.leases.take_due(14.9, 9, 1.0)] == [3]
+    assert [lease.item_id for lease in store.leases.take([1], 15.0, 5.0)] == [1]
+    assert store.leases.open(15.0) == [(3, 14.9), (1, 15.0)]
+
+
+def test_only_active_items_are_lent_unless_asked(store: Store) -> None:
+    store.items.add(new_items(2), 0.0)
+    store.items.change(["k0"], ItemChange(status="paused"))
+    assert [lease.item_id for lease in store.leases.take([1, 2], 0.0, 1.0)] == [2]
+    assert [lease.status for lease in store.leases.take([1], 0.0, 1.0, any_status=True)] == ["paused"]
+
+
+def test_due_items_are_lent_longest_due_first_and_by_source(store: Store) -> None:
+    store.items.add(new_items(4), 0.0)
+    store.items.add([NewItem("f", "feed", "h")], 0.0)
+    for number in range(4):
+        store.items.change([f"k{number}"], ItemChange(due_s=float(-number)))
+    assert [lease.item_id for lease in store.leases.take_due(0.0, 2, 9.0)] == [4, 3]
+    assert [lease.item_id for lease in store.leases.take_due(0.0, 9, 9.0, source="feed")] == [5]
+    assert store.leases.take_due(0.0, 9, 9.0, source="nobody") == []
+
+
+def test_a_released_item_can_be_lent_again(store: Store) -> None:
+    store.items.add(new_items(1), 0.0)
+    (old,) = store.leases.take([1], 0.0, 10.0)
+    store.leases.release([old])
+    (new,) = store.leases.take([1], 1.0, 10.0)
+    store.leases.release([old])  # no longer its own
+    assert store.leases.take([1], 2.0, 10.0) == []
+    assert store.commit([seen(new, 2.0)]) == []
+
+
+def test_an_outcome_moves_everything_together(store: Store) -> None:
+    store.items.add(new_items(1), 0.0)
+    (lease,) = store.leases.take([1], 10.0, 60.0)
+    observation = Observation(1, 11.0, 0.0, changed=True)
+    outcome = Outcome(
+        lease, 11.0, 500.0, observation, copy_of(b"one"), {"etag": "1"}, b"belief",
+        spent=Spent(2, 300, 0.5, 0.25), event="new",
+    )  # fmt: skip
+    assert store.commit([outcome], {"engine": b"state"}) == []
+    item = store.items.get("k0")
+    assert item is not None
+    assert (item.polled_s, item.changed_s, item.due_s) == (11.0, 11.0, 500.0)
+    assert (item.polls, item.changes, item.failures, item.version) == (1, 1, 0, 1)
+    copy = store.copies.get(1)
+    assert copy is not None
+    assert (copy.content, copy.version.time_s, copy.version.media_type) == (b"one", 11.0, "text/plain")
+    (columns,) = store.plan.columns()
+    assert (columns.belief(0), columns.due_s.tolist()) == (b"belief", [500.0])
+    (observations,) = store.observations.read()
+    assert (observations.time_s.tolist(), observations.changed.tolist()) == ([11.0], [True])
+    assert store.ledger.total(0.0, 60.0) == Spent(2, 300, 0.5, 0.25)
+    assert [(event.kind, event.version) for event in store.events.take(11.0, 9, 1.0)] == [("new", 1)]
+    assert store.state.get("engine") == b"state"
+    assert store.leases.open(11.0) == []
+
+
+def test_a_failure_tells_nothing_but_is_remembered(store: Store) -> None:
+    store.items.add(new_items(1), 0.0)
+    poll(store, "k0", 10.0, new_copy=copy_of(b"one"), validators={"etag": "1"}, belief=b"b")
+    poll(store, "k0", 20.0, observation=None, failures=1, problem="timed out", due_s=99.0)
+    item = store.items.get("k0")
+    assert item is not None
+    assert (item.polled_s, item.polls, item.failures, item.problem, item.due_s) == (
+        10.0,
+        2,
+        1,
+        "timed out",
+        99.0,
+    )
+    (lease,) = store.leases.take([1], 30.0, 1.0)
+    assert (lease.validators, lease.belief, lease.failures) == ({"etag": "1"}, b"b", 1)
+    assert sum(len(batch) for batch in store.observations.read()) == 1
+
+
+def test_a_late_outcome_counts_while_nobody_took_over(store: Store) -> None:
+    store.items.add(new_items(1), 0.0)
+    (lease,) = store.leases.take([1], 0.0, 1.0)
+    assert store.commit([seen(lease, 100.0)]) == []
+
+
+def test_an_outcome_whose_lease_was_lost_is_refused_but_paid_for(store: Store) -> None:
+    store.items.add(new_items(1), 0.0)
+    (late,) = store.leases.take([1], 0.0, 1.0)
+    (current,) = store.leases.take([1], 2.0, 60.0)
+    spent = Spent(requests=1)
+    lost = seen(late, 3.0, new_copy=copy_of(b"late"), event="changed", spent=spent, status="gone")
+    assert store.commit([lost]) == [Refusal(1, "lost")]
+    assert "another worker" in str(Refusal(1, "lost"))
+    assert store.copies.get(1) is None
+    assert store.events.waiting() == 0
+    assert store.commit([seen(current, 4.0, spent=spent)]) == []
+    assert store.commit([seen(current, 5.0, spent=spent)]) == [Refusal(1, "lost")]
+    item = store.items.get("k0")
+    assert item is not None
+    assert (item.polls, item.status, item.polled_s) == (1, "active", 4.0)
+    assert store.ledger.total(0.0, 60.0).requests == 3
+
+
+def test_an_outcome_given_twice_counts_once(store: Store) -> None:
+    store.items.add(new_items(1), 0.0)
+    (lease,) = store.leases.take([1], 0.0, 60.0)
+    assert store.commit([seen(lease, 1.0), seen(lease, 2.0)]) == [Refusal(1, "lost")]
+    item = store.items.get("k0")
+    assert item is not None
+    assert (item.polls, item.polled_s) == (1, 1.0)
+
+
+def test_an_outcome_of_a_removed_item_is_refused(store: Store) -> None:
+    store.items.add(new_items(2), 0.0)
+    leases = store.leases.take([1, 2], 0.0, 60.0)
+    store.items.remove(["k0"], 1.0)
+    refused = store.commit([seen(lease, 2.0, new_copy=copy_of(b"x"), spent=Spent(1)) for lease in leases])
+    assert refused == [Refusal(1, "removed")]
+    assert "removed" in str(refused[0])
+    assert store.copies.get(2) is not None
+    assert store.ledger.total(0.0, 60.0).requests == 2
+
+
+def test_an_item_paused_while_it_is_polled_stays_paused(store: Store) -> None:
+    store.items.add(new_items(1), 0.0)
+    (lease,) = store.leases.take([1], 0.0, 60.0)
+    store.items.change(["k0"], ItemChange(status="paused"))
+    assert store.commit([seen(lease, 1.0)]) == []
+    item = store.items.get("k0")
+    assert item is not None
+    assert (item.status, item.polls) == ("paused", 1)
+
+
+def test_never_is_a_due_time(store: Store) -> None:
+    store.items.add(new_items(1), 0.0)
+    poll(store, "k0", 1.0, due_s=math.inf)
+    assert store.items.due(1e12, 9) == []
+    item = store.items.get("k0")
+    assert item is not None
+    assert item.due_s == math.inf
+
+
+def test_values_that_cannot_be_ordered_are_refused(store: Store) -> None:
+    store.items.add(new_items(1), 0.0)
+    (lease,) = store.leases.take([1], 0.0, 60.0)
+    with pytest.raises(InputError, match="Unix seconds"):
+        Outcome(lease, 1.0, math.nan)
+    with pytest.raises(InputError, match="Unix seconds"):
+        Outcome(lease, math.inf, 1.0)
+    with pytest.raises(InputError, match="another item"):
+        Outcome(lease, 1.0, 1.0, Observation(2, 1.0, 0.0, changed=False))
+    for given in ({"time_s": math.nan}, {"elapsed_s": math.inf}, {"modified_s": -1e12}, {"count": -1}):
+        with pytest.raises(InputError, match="observation of item 1"):
+            Observation(**{"item_id": 1, "time_s": 1.0, "elapsed_s": 0.0, "changed": False} | given)
+
+
+def test_an_empty_commit_does_nothing(store: Store) -> None:
+    assert store.commit([]) == []
+    assert store.commit([], {"a": b"1"}) == []
+    assert store.state.get("a") == b"1"

@@ -1,0 +1,89 @@
+"""Events, notices, the ledger and named values as every store keeps them."""
+
+from __future__ import annotations
+
+import math
+
+from tests.stores.backends import copy_of, new_items, poll, seen
+
+from afresh.stores.store import Store
+from afresh.values.outcome import Spent
+
+
+def test_an_event_comes_again_until_it_is_done(store: Store) -> None:
+    store.items.add(new_items(2), 0.0)
+    poll(store, "k0", 10.0, new_copy=copy_of(b"a"), event="new")
+    poll(store, "k1", 11.0, event="gone")
+    assert store.events.take(9.0, 9, 5.0) == []
+    (first,) = store.events.take(20.0, 1, 5.0)
+    assert (first.item_id, first.key, first.source, first.kind, first.version) == (1, "k0", "web", "new", 1)
+    assert (first.time_s, first.attempts) == (10.0, 1)
+    (second,) = store.events.take(20.0, 9, 5.0)
+    assert (second.key, second.kind, second.version) == ("k1", "gone", 0)
+    assert store.events.take(24.9, 9, 5.0) == []
+    assert [event.attempts for event in store.events.take(25.0, 9, 5.0)] == [2, 2]
+    store.events.done([first.id])
+    store.events.defer([second.id], 100.0)
+    assert store.events.take(99.0, 9, 5.0) == []
+    assert store.events.waiting() == 1
+    assert [event.attempts for event in store.events.take(100.0, 9, 5.0)] == [3]
+    store.events.defer([second.id, 99], math.inf)
+    assert store.events.take(1e12, 9, 5.0) == []
+    assert store.events.waiting() == 1
+
+
+def test_events_outlive_their_item_and_removal_can_be_one(store: Store) -> None:
+    store.items.add(new_items(2), 0.0)
+    poll(store, "k1", 1.0, new_copy=copy_of(b"a"), event="new")
+    store.items.remove(["k1", "k0"], 5.0, announce=True)
+    events = store.events.take(9.0, 9, 1.0)
+    assert [(event.key, event.kind, event.version) for event in events] == [
+        ("k1", "new", 1),
+        ("k0", "removed", 0),
+        ("k1", "removed", 1),
+    ]
+
+
+def test_a_notice_stays_until_a_poll_leased_later_is_committed(store: Store) -> None:
+    store.items.add(new_items(3), 0.0)
+    (early,) = store.leases.take([1], 10.0, 60.0)
+    store.notices.add([1, 2, 99], 11.0)
+    store.notices.add([2], 12.0)
+    assert [(n.item_id, n.time_s, n.count) for n in store.notices.open()] == [(1, 11.0, 1), (2, 12.0, 2)]
+    store.commit([seen(early, 13.0)])
+    assert [notice.item_id for notice in store.notices.open()] == [1, 2]
+    poll(store, "k0", 14.0)
+    assert [notice.item_id for notice in store.notices.open()] == [2]
+
+
+def test_new_notices_are_found_by_their_number(store: Store) -> None:
+    store.items.add(new_items(3), 0.0)
+    store.notices.add([1, 2], 1.0)
+    last = store.notices.open()[-1].number
+    store.notices.add([3, 1], 0.5)
+    assert [(notice.item_id, notice.time_s) for notice in store.notices.open(last)] == [(3, 0.5), (1, 1.0)]
+    store.items.remove(["k0"], 2.0)
+    assert [notice.item_id for notice in store.notices.open()] == [2, 3]
+
+
+def test_the_ledger_adds_up_by_minute_and_source(store: Store) -> None:
+    store.items.add(new_items(2), 0.0)
+    leases = store.leases.take([1, 2], 0.0, 999.0)
+    store.commit([seen(lease, 61.0 + lease.item_id, spent=Spent(1, 10, 0.5, 0.01)) for lease in leases])
+    store.ledger.add("feed", 119.9, Spent(requests=3))
+    store.ledger.add("web", 120.0, Spent(bytes=2**40))
+    rows = store.ledger.rows(0.0, 1e9)
+    assert [(row.start_s, row.source) for row in rows] == [(60.0, "feed"), (60.0, "web"), (120.0, "web")]
+    assert [row.spent for row in rows] == [Spent(3), Spent(2, 20, 1.0, 0.02), Spent(0, 2**40)]
+    assert store.ledger.total(60.0, 120.0) == Spent(5, 20, 1.0, 0.02)
+    assert store.ledger.total(60.5, 120.0) == Spent()
+    store.ledger.forget(120.0)
+    assert [row.start_s for row in store.ledger.rows(0.0, 1e9)] == [120.0]
+
+
+def test_values_are_kept_together_and_dropped_by_none(store: Store) -> None:
+    assert store.state.get("a") is None
+    store.state.set({"b": b"", "a": b"\0\xff"})
+    assert (store.state.get("a"), store.state.get("b"), store.state.names()) == (b"\0\xff", b"", ["a", "b"])
+    store.state.set({"a": b"2", "b": None, "c": None})
+    assert (store.state.get("a"), store.state.names()) == (b"2", ["a"])
