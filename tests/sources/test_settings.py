@@ -1,0 +1,114 @@
+"""Settings: checked, frozen, wrong ones refused in one line; secrets shown to nobody."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from afresh.sources.kinds import BUILT_IN, SourceKind, make_source
+from afresh.sources.secret import Secret, redactor, resolve
+from afresh.sources.settings import HttpSettings, PythonSettings, SourceSettings, read_settings
+from afresh.sources.surroundings import Surroundings
+from afresh.values.errors import UsageError
+
+
+def test_people_write_durations_sizes_and_single_texts() -> None:
+    table = {"name": "web", "delay": "250m", "max_size": "1.5MB", "selectors": "main", "timeout": 3}
+    settings = read_settings(HttpSettings, table)
+    assert (settings.delay, settings.max_size, settings.selectors) == (15000.0, 1_500_000, ("main",))
+    assert settings.limits.total_s == 3.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"delya": "1s"}, "unknown setting 'delya': did you mean 'delay'?"),
+        ({"delay": "fast"}, "'fast' is not a duration"),
+        ({"delay": -1}, "delay: input should be greater than or equal to 0"),
+        ({"max_size": "big"}, "'big' is not a size"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"near_duplicate": 1.5}, "near_duplicate"),
+        ({"windows": "nights"}, "is not a window of time"),
+        ({"time_zone": "Mars"}, "is not a time zone"),
+        ({"selectors": "p["}, "is not a CSS selector"),
+        ({"soft_errors": "("}, "not a regular expression"),
+        ({"name": ""}, "name"),
+        ({"kind": "python"}, "kind"),
+        ({"headers": {"Authorization": 7}}, "headers.Authorization"),
+    ],
+)
+def test_wrong_settings_are_refused_in_one_line_that_names_them(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_settings(HttpSettings, {"name": "web"} | changes)
+    assert words in str(caught.value)
+    assert str(caught.value).startswith("source ")
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_are_frozen() -> None:
+    settings = read_settings(PythonSettings, {"name": "py", "call": "string:capwords"})
+    with pytest.raises(ValueError, match="frozen"):
+        settings.name = "other"
+
+
+def test_every_setting_has_a_default_but_the_name_and_the_call() -> None:
+    needed = {
+        name
+        for kind in BUILT_IN.values()
+        for name, field in kind.settings.model_fields.items()
+        if field.is_required()
+    }
+    assert needed == {"name", "call"}
+
+
+def test_a_kind_from_elsewhere_joins_the_table() -> None:
+    class TapeSettings(SourceSettings):
+        reel: int
+
+    made: list[TapeSettings] = []
+
+    def build(settings: TapeSettings, around: Surroundings) -> Any:
+        del around
+        made.append(settings)
+
+    kinds = {**BUILT_IN, "tape": SourceKind(TapeSettings, build)}
+    make_source({"name": "old", "kind": "tape", "reel": 3}, Surroundings(), kinds)
+    assert made[0].reel == 3
+    with pytest.raises(UsageError, match="unknown kind of source 'tape'"):
+        make_source({"name": "old", "kind": "tape"}, Surroundings())
+
+
+def test_a_secret_shows_itself_to_nobody() -> None:
+    secret = Secret("hunter2")
+    for shown in (repr(secret), str(secret), f"{secret}", repr([secret]), f"{secret!r}"):
+        assert "hunter2" not in shown
+    with pytest.raises(TypeError, match="not pickled"):
+        pickle.dumps(secret)
+    assert secret == Secret("hunter2") != Secret("other")
+    assert len({secret, Secret("hunter2")}) == 1
+
+
+def test_settings_do_not_show_headers_cookies_or_proxies() -> None:
+    table = {
+        "name": "w",
+        "headers": {"A": "hunter2"},
+        "cookies": {"c": "hunter2"},
+        "proxy": "http://u:hunter2@p",
+    }
+    assert "hunter2" not in repr(read_settings(HttpSettings, table))
+
+
+def test_names_of_secrets_are_resolved_at_the_end_of_a_value_only() -> None:
+    known = {"TOKEN": "t0ken"}.get
+    assert resolve("h", "env:TOKEN", known).reveal() == "t0ken"
+    assert resolve("h", "Bearer env:TOKEN", known).reveal() == "Bearer t0ken"
+    assert resolve("h", "myenv:TOKEN", known).reveal() == "myenv:TOKEN"
+    with pytest.raises(UsageError, match="the environment has no variable NOPE"):
+        resolve("h", "env:NOPE", known)
+
+
+def test_the_redactor_blanks_whole_and_words() -> None:
+    hide = redactor([Secret("Bearer t0kent0ken"), Secret("abc")])
+    assert hide("got Bearer t0kent0ken, t0kent0ken; abc") == "got •••, •••; abc"

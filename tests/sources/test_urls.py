@@ -1,0 +1,79 @@
+"""Addresses: groups, redirect targets, and what is refused."""
+
+from __future__ import annotations
+
+from urllib.parse import urldefrag, urljoin
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from afresh.sources.urls import followed, host_group, origin, shown
+from afresh.values.errors import UsageError
+
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            "http://",
+            "https://",
+            "a.test",
+            "/",
+            ".",
+            "..",
+            "x",
+            "?",
+            "#",
+            ":80",
+            "@",
+            "%2F",
+            " ",
+            "é",
+            "[",
+            "\\",
+        ]
+    ),
+    max_size=8,
+).map("".join)
+
+
+@pytest.mark.parametrize(
+    ("url", "group"),
+    [
+        ("http://A.test/", "a.test"),
+        ("https://a.test:443", "a.test"),
+        ("http://a.test:443/", "a.test:443"),
+        ("http://[2001:db8::1]/", "[2001:db8::1]"),
+    ],
+)
+def test_groups(url: str, group: str) -> None:
+    assert host_group(url) == group
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "a.test", "ftp://a.test/", "http://", "http://a.test:x/", "http://[::1", "http://a.test/a b",
+     "http://a.test/\n", "http://u:p@a.test/", "http://a.test/" + "x" * 9000],
+)  # fmt: skip
+def test_what_cannot_be_polled_is_refused_in_one_line_without_passwords(url: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        host_group(url)
+    assert "u:p" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@given(PIECES, st.sampled_from(["http://a.test/b/c", "https://b.test/?q"]))
+def test_a_redirect_leads_where_the_standard_says_or_nowhere(location: str, base: str) -> None:
+    target = followed(base, location)
+    if target is not None:
+        assert target == urldefrag(urljoin(base, location.strip()))[0].replace(" ", "%20")
+        assert host_group(target)
+        assert followed(base, target) == target
+
+
+def test_origins_tell_schemes_and_hosts_apart() -> None:
+    urls = ["http://a.test/1", "http://a.test:80/2", "https://a.test/", "http://b.test/"]
+    assert [origin(url) == origin(urls[0]) for url in urls] == [True, True, False, False]
+
+
+def test_long_addresses_are_cut_for_people() -> None:
+    assert len(shown("http://a.test/" + "x" * 500)) == 200
