@@ -1,0 +1,80 @@
+"""The one composition root: settings, store, sources, clock and chance put together as an ``Engine``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from afresh.engine.engine import Engine
+from afresh.engine.settings import FILE_NAME, TEMPLATE, Settings, read
+from afresh.sources.secret import Resolver
+from afresh.sources.surroundings import no_secrets
+from afresh.stores.opening import open_store
+from afresh.stores.store import Retention, Store
+from afresh.values.clock import Clock, SystemClock
+from afresh.values.errors import OutputError, UsageError
+
+
+def make_engine(
+    settings: Settings,
+    folder: Path | str = ".",
+    *,
+    store: Store | None = None,
+    clock: Clock | None = None,
+    secrets: Resolver = no_secrets,
+    seed: int | None = None,
+) -> Engine:
+    """An engine over ``store``, or the one that the settings name, with paths relative to ``folder``."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed))
+    opened = store if store is not None else store_of(settings, Path(folder))
+    return Engine(settings, opened, clock or SystemClock(), rng, secrets)
+
+
+def store_of(settings: Settings, folder: Path) -> Store:
+    """The store that the settings name; made if it is not there."""
+    retention = Retention(settings.store.versions, settings.store.observations)
+    return open_store(settings.store.url, base=folder, retention=retention)
+
+
+def open_engine(
+    folder: Path | str = ".",
+    overrides: Mapping[str, str] | None = None,
+    *,
+    secrets: Resolver = no_secrets,
+    clock: Clock | None = None,
+    seed: int | None = None,
+) -> Engine:
+    """The engine of a project folder; ``overrides`` (``{"budget.requests": "2/s"}``) go over its file."""
+    settings = read_folder(Path(folder), overrides)
+    return make_engine(settings, folder, secrets=secrets, clock=clock, seed=seed)
+
+
+def read_folder(folder: Path, overrides: Mapping[str, str] | None = None) -> Settings:
+    """The settings of a project folder."""
+    path = folder / FILE_NAME
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(
+            f"there is no {FILE_NAME} in {folder.resolve()}: make one with 'afresh init'"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+    return read(text, overrides)
+
+
+def init_folder(folder: Path) -> Path:
+    """A new project folder with a commented settings file and an empty store; an old one is left alone."""
+    path = folder / FILE_NAME
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(TEMPLATE)
+    except FileExistsError:
+        raise UsageError(f"{path} is there already: nothing was changed") from None
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror}") from None
+    store_of(read(TEMPLATE), folder).close()
+    return path

@@ -1,0 +1,48 @@
+"""Logs with fields: ``polled item=https://… kind=unchanged`` for people, a JSON object a line for programs.
+
+What is logged are keys, words and numbers that sources have already cleared of secrets; headers, settings and
+content never are.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+
+LOGGER = logging.getLogger("afresh.engine")
+
+
+def say(level: int, event: str, **fields: object) -> None:
+    """One line: what happened, with its particulars."""
+    LOGGER.log(level, event, extra={"fields": fields})
+
+
+class PlainLines(logging.Formatter):
+    """``2026-11-15T22:10:51Z polled item=a kind=unchanged``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        level = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
+        words = [f"{name}={_shown(value)}" for name, value in getattr(record, "fields", {}).items()]
+        return " ".join([_moment(record), level + record.getMessage(), *words])
+
+
+class JsonLines(logging.Formatter):
+    """The same as an object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        head = {"time": _moment(record), "level": record.levelname.lower(), "event": record.getMessage()}
+        return json.dumps(head | getattr(record, "fields", {}), ensure_ascii=False, default=str)
+
+
+def _moment(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    text = str(value)
+    return json.dumps(text, ensure_ascii=False) if any(char in text for char in ' "=\n') or not text else text

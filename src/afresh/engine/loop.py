@@ -1,0 +1,321 @@
+"""The loop: due → lease → fetch → decide → commit.
+
+    Policy (memory) ──Picker.next──▶ rows ──Store.lease──▶ Lease ──Source.poll──▶ Fetched
+         ▲                (groups that are ready)              (Gate: the budget)     │
+         │                                                                            ▼
+         └────observe──── Observation ◀──Writer: groups within 100 ms──◀ Outcome ◀── decide
+
+Everything here runs on one event loop; the store is called in the writer's thread alone. An item is busy from
+its pick until its outcome is committed, so it is never polled twice at once; its lease says the same to other
+engines. Stopping drains: no new polls, those under way end, everything is committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from afresh.engine import audits
+from afresh.engine.accounts import Accounts
+from afresh.engine.beliefs import Prior, first_prior
+from afresh.engine.budget import Limits, Reserve
+from afresh.engine.gate import Gate
+from afresh.engine.logs import say
+from afresh.engine.memory import Memory
+from afresh.engine.picker import Picker, Place
+from afresh.engine.policy import Policy
+from afresh.engine.settings import BudgetTable, Settings
+from afresh.engine.watch import STATE_PRIOR, StoreNews, Watch
+from afresh.engine.writer import Writer
+from afresh.sources.source import Source
+from afresh.stores.store import Store
+from afresh.values.clock import Clock
+from afresh.values.fetched import Fetched
+from afresh.values.lease import Lease
+from afresh.values.outcome import Outcome, Refusal
+
+TICK_S = 0.5
+_AHEAD_S = 0.05  # polls are leased so far ahead of their requests
+_MOST_AT_ONCE = 64
+_TAKEN_ELSEWHERE_S = 5.0
+_PENDING_AUDITS = 4
+
+STATE_BUDGET, STATE_THRESHOLD = "engine.budget", "engine.threshold"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How a run goes: counts since its start."""
+
+    polls: int = 0
+    changes: int = 0
+    failures: int = 0
+    requests: int = 0
+    audits: int = 0
+    in_flight: int = 0
+    freshness: float = math.nan
+    trouble: str = ""
+
+
+MakeSources = Callable[[Gate], Mapping[str, Source]]
+
+
+class Loop:
+    """One run of the engine, from ``run`` until it returns."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        clock: Clock,
+        rng: np.random.Generator,
+        make_sources: MakeSources,
+    ) -> None:
+        self.store, self.settings, self._clock, self._rng = store, settings, clock, rng
+        self._make_sources = make_sources
+        self.memory = Memory()
+        self._in_flight: set[asyncio.Task[None]] = set()
+        self._at_place: Counter[Place] = Counter()
+        self._audits: list[int] = []
+        self._stirred = asyncio.Event()
+        self._stopping = False
+        self.running = False
+
+    def stop(self) -> None:
+        """Start no more polls; end when those under way are committed."""
+        self._stopping = True
+        self._stirred.set()
+
+    def progress(self) -> Progress:
+        """How it goes."""
+        return Progress(
+            **{name: self._accounts.counts[name] for name in ("polls", "changes", "failures", "audits")},
+            requests=self._gate.requests,
+            in_flight=len(self._in_flight),
+            freshness=self.policy.freshness(self._clock.now_s())[0],
+            trouble=self._writer.trouble,
+        )
+
+    async def run(self, *, for_s: float = math.inf, once: bool = False) -> Progress:
+        """Poll until stopped, for a time, or (``once``) until everything due now was polled once."""
+        await self._start()
+        self.running = True
+        until_s = self._clock.elapsed_s() + for_s
+        if once:
+            self._accounts.only_due_s = self._clock.now_s()
+            self._accounts.restrict()
+        committing = asyncio.create_task(self._writer.run())
+        watching = asyncio.create_task(self._watch.run())
+        try:
+            await self._feed(until_s, {committing, watching})
+        finally:
+            await self._finish(committing, watching)
+        return self.progress()
+
+    async def refresh(self, item_id: int) -> bool:
+        """Poll one item now, whatever its status; False if another engine is polling it."""
+        await self._start()
+        row = self.memory.row(item_id)
+        committing = asyncio.create_task(self._writer.run())
+        try:
+            now_s, lease_s = self._clock.now_s(), self.settings.run.lease
+            leases = await self._writer.call(
+                lambda: self.store.leases.take([item_id], now_s, lease_s, any_status=True)
+            )
+            if row is None or not leases:
+                return False
+            self._at_place[self.picker.place(row)] += 1
+            await self._poll(leases[0], row, audit=False)
+            return True
+        finally:
+            await self._finish(committing)
+
+    async def _start(self) -> None:
+        store, clock, settings = self.store, self._clock, self.settings
+        self._writer = Writer(store, self._committed, self._engine_state)
+        news = await self._writer.surely(lambda: StoreNews(store))
+        self.memory.load(await self._writer.surely(lambda: news.added(0)))
+        reserve = await self._writer.surely(lambda: Reserve.unpack(store.state.get(STATE_BUDGET)))
+        self._gate = Gate(clock, limits_of(settings.budget), reserve, self._keep_reserve)
+        prior = await self._writer.surely(lambda: store.state.get(STATE_PRIOR))
+        active = int(self.memory.active.sum())
+        start = Prior.unpack(prior) if prior else first_prior(active, settings.budget.requests)
+        self.policy = Policy(self.memory, start, settings.plan.policy, settings.plan.objective)
+        self.picker = Picker(self.memory, self.policy)
+        self._accounts = Accounts(settings, self.memory, self.policy)
+        self._watch = Watch(store, self._writer, news, self.picker, self._accounts, clock, self._stirred)
+        await self._watch.begin()
+        self.sources = dict(self._make_sources(self._gate))
+
+    async def _keep_reserve(self, reserve: Reserve) -> None:
+        packed = reserve.pack()
+        await self._writer.surely(lambda: self.store.state.set({STATE_BUDGET: packed}))
+
+    def _engine_state(self) -> Mapping[str, bytes | None]:
+        return {STATE_THRESHOLD: repr(self.policy.threshold).encode()}
+
+    # The feed: pick, lease, launch.
+
+    async def _feed(self, until_s: float, helpers: set[asyncio.Task[None]]) -> None:
+        while not self._stopping:
+            for helper in helpers:
+                if helper.done():
+                    helper.result()  # the store is damaged, or a defect: not to be waited out
+            left_s = until_s - self._clock.elapsed_s()
+            if left_s <= 0:
+                return
+            wait_s = max(self._gate.wait_s(), 0.0)
+            ahead = max(1, min(int(self.settings.budget.requests * _AHEAD_S), _MOST_AT_ONCE))
+            room = self.settings.run.concurrency - len(self._in_flight)
+            if self._writer.crowded or room <= 0 or self._gate.waiting >= ahead or wait_s > _AHEAD_S:
+                await self._pause(min(left_s, wait_s if wait_s > _AHEAD_S else TICK_S))
+                continue
+            rows = self._choose(min(ahead, room))
+            if rows:
+                await self._launch(rows)
+            elif self._is_done():
+                return
+            else:
+                rest_s = self.picker.wake_s() - self._clock.now_s()
+                await self._pause(min(left_s, max(rest_s, 0.001), TICK_S / 2))
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait until something ends or changes, ``seconds`` at most."""
+        self._stirred.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stirred.wait(), max(seconds, 0.0))
+
+    def _is_done(self) -> bool:
+        """``once``: nothing due is left, not even in groups that rest."""
+        if self._accounts.only_due_s is None or self._in_flight or bool(self.memory.busy.any()):
+            return False
+        return not bool(np.any(self.policy.worth(self._clock.now_s()) > -np.inf))
+
+    def _choose(self, most: int) -> list[tuple[int, bool]]:
+        """Rows to poll now, marked busy, and whether each is an audit."""
+        chosen: list[tuple[int, bool]] = []
+        for _ in range(most):
+            row = self._audit()
+            audit = row is not None
+            if row is None:
+                row = self.picker.next(self._clock.now_s(), self._ready_s)
+                if row is None:
+                    break
+                self._draw_audit()
+            self._at_place[self.picker.place(row)] += 1
+            chosen.append((row, audit))
+        return chosen
+
+    def _draw_audit(self) -> None:
+        """After a poll that was chosen, perhaps one that is drawn: a set share of all."""
+        share = self.settings.plan.audit_share
+        if self._accounts.only_due_s is None and len(self._audits) < _PENDING_AUDITS:
+            row = audits.draw(self.memory, self._rng) if self._rng.random() < share / (1.0 - share) else None
+            if row is not None:
+                self._audits.append(row)
+
+    def _audit(self) -> int | None:
+        """An audit that can be made now; a draw is kept until its group is ready, lest busy hosts escape."""
+        for row in self._audits:
+            if not self.memory.active[row]:
+                self._audits.remove(row)
+                return None
+            now_s = self._clock.now_s()
+            if not self.memory.busy[row] and self._ready_s(self.picker.place(row), now_s) <= now_s:
+                self._audits.remove(row)
+                return self.picker.take(row, 0.0)
+        return None
+
+    def _ready_s(self, place: Place, now_s: float) -> float:
+        name, group = self._watch.names.get(place[0], ""), self._watch.names.get(place[1], "")
+        source, table = self.sources.get(name), self.settings.source(name)
+        if source is None or table is None or self._at_place[place] >= table.concurrency:
+            return math.inf
+        return source.ready_s(group, now_s)
+
+    async def _launch(self, rows: Sequence[tuple[int, bool]]) -> None:
+        memory, now_s, lease_s = self.memory, self._clock.now_s(), self.settings.run.lease
+        ids = [int(memory.ids[row]) for row, _ in rows]
+        leases = await self._writer.surely(lambda: self.store.leases.take(ids, now_s, lease_s))
+        taken = {lease.item_id: lease for lease in leases}
+        for row, audit in rows:
+            lease = taken.get(int(memory.ids[row]))
+            if lease is None:
+                # Another engine has it, or it was paused a moment ago.
+                memory.busy[row], memory.hold_s[row] = False, now_s + _TAKEN_ELSEWHERE_S
+                self._leave(self.picker.place(row))
+                continue
+            task = asyncio.create_task(self._poll(lease, row, audit))
+            self._in_flight.add(task)
+            task.add_done_callback(self._in_flight.discard)
+
+    # One poll.
+
+    async def _poll(self, lease: Lease, row: int, audit: bool) -> None:
+        place = self.picker.place(row)
+        try:
+            fetched = await self._fetch(lease, conditional=not audit)
+            outcome = self._accounts.outcome(lease, row, fetched, self._clock.now_s(), audit=audit)
+            self._gate.paid(outcome.spent)
+            self._writer.put(outcome)
+        finally:
+            self._leave(place)
+
+    async def _fetch(self, lease: Lease, *, conditional: bool) -> Fetched:
+        try:
+            return await self.sources[lease.source].poll(lease, conditional=conditional)
+        except Exception as error:  # noqa: BLE001  # a source's own defect must not end the others' polls
+            say(logging.ERROR, "a source broke", source=lease.source, item=lease.key, error=repr(error))
+            return Fetched("failed", problem=f"the source itself broke: {type(error).__name__}")
+
+    def _leave(self, place: Place) -> None:
+        self._at_place[place] -= 1
+        if self._at_place[place] <= 0:
+            del self._at_place[place]
+        self.picker.freed(place)
+        self._stirred.set()
+
+    def _committed(self, outcomes: Sequence[Outcome], refusals: Sequence[Refusal]) -> None:
+        for refusal in refusals:
+            say(logging.WARNING, "an outcome was not kept", problem=str(refusal))
+        rows = self.memory.rows([outcome.lease.item_id for outcome in outcomes])
+        self.memory.busy[rows] = False
+        self._stirred.set()
+
+    def reload(self, settings: Settings) -> None:
+        """Other settings from now on; sources stay as they are until the next start."""
+        self.settings = self._accounts.settings = settings
+        self._gate.limit(limits_of(settings.budget))
+        self.policy.name, self.policy.objective = settings.plan.policy, settings.plan.objective
+        self.picker.stale()
+        self._stirred.set()
+
+    async def _finish(self, committing: asyncio.Task[None], *others: asyncio.Task[None]) -> None:
+        """Drain: polls under way end, what they brought is committed, sources and thread are let go."""
+        for other in others:
+            other.cancel()
+        if self._in_flight:
+            await asyncio.wait(set(self._in_flight))
+        if not committing.done():
+            await self._writer.flushed()
+            await self._keep_reserve(self._gate.reserve())
+        committing.cancel()
+        await asyncio.gather(committing, *others, return_exceptions=True)
+        for source in self.sources.values():
+            await source.close()
+        self._writer.close()
+
+
+def limits_of(budget: BudgetTable) -> Limits:
+    """The budget of the settings as limits per second."""
+    return Limits(
+        budget.requests,
+        *(math.inf if limit is None else limit for limit in (budget.bytes, budget.seconds, budget.money)),
+    )

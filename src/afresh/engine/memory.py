@@ -1,0 +1,94 @@
+"""Every item as one row of arrays: what the engine decides from. The store remembers, memory decides.
+
+Rows are in order of id, and ids only grow, so an item's row is found by bisection; a removed item keeps
+its row, inactive, until the next start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.engine import beliefs
+from afresh.values.items import STATUSES
+from afresh.values.stored import PolicyColumns
+
+_ACTIVE = STATUSES.index("active")
+_FLOATS = ("weight", "cost", "min_interval_s", "max_interval_s", "prior_rate_per_s", "polled_s", "due_s")
+
+
+class Memory:
+    """Columns over all items. ``more`` is the evidence of ``beliefs``, ``hold_s`` when to try again at the
+    earliest, ``busy`` marks polls under way, ``noticed`` hints not yet answered."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.ids = np.empty(0, dtype=np.int64)
+        self.source = np.empty(0, dtype=np.int64)
+        self.group = np.empty(0, dtype=np.int64)
+        self.active = np.empty(0, dtype=np.bool_)
+        self.busy = np.empty(0, dtype=np.bool_)
+        self.noticed = np.empty(0, dtype=np.bool_)
+        self.weight = np.empty(0)
+        self.cost = np.empty(0)
+        self.min_interval_s = np.empty(0)
+        self.max_interval_s = np.empty(0)
+        self.prior_rate_per_s = np.empty(0)
+        self.polled_s = np.empty(0)
+        self.due_s = np.empty(0)
+        self.hold_s = np.empty(0)
+        self.more = np.empty((0, 2))
+
+    def load(self, batches: Iterable[PolicyColumns]) -> int:
+        """Take in items with ids above all known; how many."""
+        parts = [part for part in batches if part.id.size]
+        if not parts:
+            return 0
+        self._extend("ids", [part.id for part in parts])
+        for name in ("source", "group", *_FLOATS):
+            self._extend(name, [getattr(part, name) for part in parts])
+        self._extend("active", [part.status == _ACTIVE for part in parts])
+        found = np.concatenate([beliefs.unpack(part.beliefs, part.belief_size) for part in parts])
+        self._extend("more", [found[:, :2]])
+        self._extend("hold_s", [np.minimum(found[:, 2], self.due_s[self.size :])])
+        added = self.ids.size - self.size
+        for name in ("busy", "noticed"):
+            self._extend(name, [np.zeros(added, dtype=np.bool_)])
+        self.size = int(self.ids.size)
+        return added
+
+    def _extend(self, name: str, parts: Sequence[npt.NDArray[np.generic]]) -> None:
+        setattr(self, name, np.concatenate((getattr(self, name), *parts)))
+
+    def row(self, item_id: int) -> int | None:
+        """The row of an item, None if it is not known."""
+        row = int(np.searchsorted(self.ids, item_id))
+        return row if row < self.size and self.ids[row] == item_id else None
+
+    def rows(self, item_ids: Sequence[int]) -> npt.NDArray[np.int64]:
+        """The rows of the known among these items."""
+        wanted = np.asarray(item_ids, dtype=np.int64)
+        rows = np.searchsorted(self.ids, wanted)
+        rows = np.minimum(rows, max(self.size - 1, 0))
+        return rows[self.ids[rows] == wanted] if self.size else rows[:0]
+
+    def edit(self, item_ids: Sequence[int], now: PolicyColumns) -> None:
+        """These items were changed or removed by someone: ``now`` has those that are still there."""
+        rows = self.rows(item_ids)
+        self.active[rows] = False
+        rows = self.rows(now.id.tolist())
+        part = np.isin(now.id, self.ids[rows])
+        # Only a person moves a due time here: the item waits no longer, and is as if noticed.
+        asked = now.due_s[part] < self.due_s[rows]
+        self.noticed[rows[asked]] = True
+        self.hold_s[rows[asked]] = -np.inf
+        for name in _FLOATS:
+            if name != "polled_s":
+                getattr(self, name)[rows] = getattr(now, name)[part]
+        self.active[rows] = now.status[part] == _ACTIVE
+
+    def evidence(self, row: int) -> bytes:
+        """One item's belief as the store keeps it."""
+        return beliefs.pack(float(self.more[row, 0]), float(self.more[row, 1]), float(self.hold_s[row]))

@@ -1,0 +1,316 @@
+"""``afresh.toml``: every key has a default, is checked on load, and an unknown one is refused.
+
+The file's text, the environment's overrides and the options of a command come in as arguments; nothing here
+reads a file or the environment.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from afresh.sources.kinds import BUILT_IN
+from afresh.sources.settings import SourceSettings, read_settings
+from afresh.values.errors import UsageError, did_you_mean
+from afresh.values.units import parse_duration, parse_rate, parse_share, parse_size_rate
+
+FILE_NAME = "afresh.toml"
+KINDS: dict[str, type[SourceSettings]] = {name: kind.settings for name, kind in BUILT_IN.items()}
+DEFAULT_SOURCE = "web"
+
+
+def _reader(parse: Any) -> BeforeValidator:
+    return BeforeValidator(lambda given: parse(given) if isinstance(given, str) else given)
+
+
+def _duration(given: object) -> object:
+    return parse_duration(given) if isinstance(given, str) else given
+
+
+Rate = Annotated[float, _reader(parse_rate), Field(gt=0, allow_inf_nan=False)]
+SizeRate = Annotated[float, _reader(parse_size_rate), Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, _reader(parse_share), Field(gt=0, le=1)]
+Seconds = Annotated[float, BeforeValidator(_duration), Field(gt=0, allow_inf_nan=False)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class StoreTable(_Table):
+    """Where copies and state live, and how much of the past is kept."""
+
+    url: str = Field(default="sqlite:afresh.db", min_length=1)
+    versions: int = Field(default=5, ge=1)
+    observations: int = Field(default=1000, ge=1)
+
+
+class BudgetTable(_Table):
+    """What all sources together may be asked for. Only requests are limited unless the others are given."""
+
+    requests: Rate = 1.0
+    bytes: SizeRate | None = None
+    seconds: Share | None = None
+    money: Rate | None = None
+    price_per_request: float = Field(default=0.0, ge=0)
+    price_per_gb: float = Field(default=0.0, ge=0)
+
+
+class PlanTable(_Table):
+    """How the budget is spent."""
+
+    policy: Literal["adaptive", "uniform"] = "adaptive"
+    objective: Literal["freshness", "age"] = "freshness"
+    audit_share: float = Field(default=0.02, ge=0, lt=1)
+    target: float | None = Field(default=None, gt=0, lt=1)
+
+
+class RunTable(_Table):
+    """How the engine runs."""
+
+    lease: Seconds = 120.0
+    concurrency: int = Field(default=256, ge=1)
+    retry_first: Seconds = 60.0
+    retry_longest: Seconds = 86400.0
+    listings_every: Seconds = 3600.0
+    hook_timeout: Seconds = 60.0
+
+
+class WebTable(_Table):
+    """Where the dashboard listens; ``token`` may be a secret (``env:NAME``)."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8321, ge=0, le=65535)
+    token: str = Field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """One ``[[source]]``: its own settings, and what the engine does with its changes.
+
+    ``on_change`` is a command (a list of words) or ``module:function``.
+    """
+
+    settings: SourceSettings
+    on_change: tuple[str, ...] | str | None = None
+
+    @property
+    def concurrency(self) -> int:
+        """How many polls of one group may be under way at once."""
+        return int(getattr(self.settings, "concurrency", 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything an engine is told.
+
+    >>> read("[budget]\\nrequests = '2/s'").budget.requests
+    2.0
+    >>> read("[run]\\nleas = '2m'")
+    Traceback (most recent call last):
+    afresh.values.errors.UsageError: afresh.toml, line 2: [run]: unknown setting 'leas': did you mean 'lease'?
+    """
+
+    store: StoreTable
+    budget: BudgetTable
+    plan: PlanTable
+    run: RunTable
+    web: WebTable
+    sources: tuple[SourceTable, ...]
+
+    def source(self, name: str) -> SourceTable | None:
+        """The source of this name."""
+        return next((source for source in self.sources if source.settings.name == name), None)
+
+
+_TABLES: dict[str, type[_Table]] = {
+    "store": StoreTable,
+    "budget": BudgetTable,
+    "plan": PlanTable,
+    "run": RunTable,
+    "web": WebTable,
+}
+
+
+def read(text: str, overrides: Mapping[str, str] | None = None, *, name: str = FILE_NAME) -> Settings:
+    """The settings in a file's text, with ``overrides`` such as ``{"budget.requests": "2/s"}`` on top."""
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{name} is not TOML: {error}") from None
+    for table in raw:
+        if table not in (*_TABLES, "source"):
+            near = did_you_mean(table, (*_TABLES, "source"))
+            raise UsageError(f"{_place(name, text, table, '')}unknown table {table!r}{near}")
+    for path, value in (overrides or {}).items():
+        _override(raw, path, value)
+    tables = {key: _checked(model, raw.get(key, {}), key, name, text) for key, model in _TABLES.items()}
+    return Settings(**tables, sources=_sources(raw, name))  # type: ignore[arg-type]
+
+
+def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
+    """``AFRESH_BUDGET_REQUESTS`` means ``budget.requests``, ``AFRESH_SOURCE_WEB_DELAY`` ``source.web.delay``.
+
+    >>> environment_overrides({"AFRESH_BUDGET_REQUESTS": "2/s", "HOME": "/"})
+    {'budget.requests': '2/s'}
+    """
+    found = {}
+    for name, value in environment.items():
+        prefix, _, rest = name.partition("_")
+        table, _, key = rest.lower().partition("_")
+        if prefix == "AFRESH" and key and table in (*_TABLES, "source"):
+            if table == "source":
+                source, _, key = key.partition("_")
+                key = f"{source}.{key}"
+            found[f"{table}.{key}"] = value
+    return found
+
+
+def changes(before: Settings, after: Settings) -> list[str]:
+    """What a reload changed, in words; nothing secret.
+
+    >>> changes(read(""), read("[budget]\\nrequests = '2/s'"))
+    ['budget.requests is now 2.0 (was 1.0)']
+    """
+    found = []
+    for name in _TABLES:
+        old, new = getattr(before, name), getattr(after, name)
+        for key, field in type(new).model_fields.items():
+            if getattr(old, key) != getattr(new, key):
+                shown = (
+                    f" is now {getattr(new, key)} (was {getattr(old, key)})" if field.repr else " is another"
+                )
+                found.append(f"{name}.{key}{shown}")
+    if before.sources != after.sources:
+        found.append("the sources are others")
+    return found
+
+
+def _checked(model: type[_Table], table: object, key: str, name: str, text: str) -> _Table:
+    if not isinstance(table, dict):
+        raise UsageError(f"{_place(name, text, key, '')}[{key}] must be a table")
+    for given in table:
+        if given not in model.model_fields:
+            near = did_you_mean(given, model.model_fields)
+            raise UsageError(f"{_place(name, text, key, given)}[{key}]: unknown setting {given!r}{near}")
+    try:
+        return model.model_validate(table)
+    except UsageError as error:
+        raise UsageError(f"{name}: [{key}]: {error}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        words = first["msg"].removeprefix("Value error, ")
+        raise UsageError(
+            f"{_place(name, text, key, where)}[{key}] {where}: {words[:1].lower()}{words[1:]}"
+        ) from None
+
+
+def _sources(raw: Mapping[str, Any], name: str) -> tuple[SourceTable, ...]:
+    found = []
+    for table in raw.get("source", [{"name": DEFAULT_SOURCE}]):
+        own = dict(table)
+        hook = own.pop("on_change", None)
+        if hook is not None and not _is_hook(hook):
+            who = f"{name}: source {own.get('name', '?')!r}"
+            raise UsageError(f"{who}: on_change must be a list of words or 'module:function'")
+        kind = own.setdefault("kind", "http")
+        if kind not in KINDS:
+            raise UsageError(f"{name}: unknown kind of source {kind!r}{did_you_mean(str(kind), KINDS)}")
+        settings = read_settings(KINDS[kind], own)
+        found.append(SourceTable(settings, tuple(hook) if isinstance(hook, list) else hook))
+    names = [source.settings.name for source in found]
+    for twice in {each for each in names if names.count(each) > 1}:
+        raise UsageError(f"{name}: two sources are named {twice!r}: give each its own name")
+    return tuple(found)
+
+
+def _is_hook(hook: object) -> bool:
+    if isinstance(hook, str):
+        return re.fullmatch(r"[\w.]+:\w+", hook) is not None
+    return isinstance(hook, list) and bool(hook) and all(isinstance(word, str) for word in hook)
+
+
+def _override(raw: dict[str, Any], path: str, value: str) -> None:
+    parts = path.split(".")
+    if len(parts) == 2 and parts[0] in _TABLES:
+        key = parts[1]
+        model = _TABLES[parts[0]]
+        if key not in model.model_fields:
+            raise UsageError(f"{path}: unknown setting {key!r}{did_you_mean(key, model.model_fields)}")
+        raw.setdefault(parts[0], {})[key] = _value(value, _wants_text(model, key))
+    elif len(parts) == 3 and parts[0] == "source":
+        tables = raw.setdefault("source", [{"name": DEFAULT_SOURCE}])
+        named = [table for table in tables if table.get("name") == parts[1]]
+        if not named:
+            raise UsageError(f"{path}: there is no source {parts[1]!r}")
+        named[0][parts[2]] = _value(value, wants_text=False)
+    else:
+        raise UsageError(
+            f"{path!r} is not a setting: write TABLE.KEY or source.NAME.KEY, such as budget.requests"
+        )
+
+
+def _wants_text(model: type[_Table], key: str) -> bool:
+    wanted = model.model_fields[key].annotation
+    return wanted is str or (get_origin(wanted) is Union and str in get_args(wanted))
+
+
+def _value(text: str, wants_text: bool) -> object:
+    """What an override means: a TOML value where it is one, else the text itself."""
+    if wants_text:
+        return text
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _place(name: str, text: str, table: str, key: str) -> str:
+    """``afresh.toml, line 3: `` where the key is found, else the file's name."""
+    inside = False
+    for number, line in enumerate(text.splitlines(), 1):
+        header = re.match(r"\s*\[+\s*([\w.]+)", line)
+        if header:
+            inside = header[1] == table
+        if (inside and not key) or (inside and re.match(rf"\s*{re.escape(key)}\s*=", line)):
+            return f"{name}, line {number}: "
+    return f"{name}: "
+
+
+TEMPLATE = """\
+# Settings of this mirror. Every line may be left out; what is commented shows the default.
+# Durations: 90s 15m 6h 1d. Rates: 2/s 5000/d. Secrets: env:NAME. All settings: docs/settings.md
+
+[store]
+# url = "sqlite:afresh.db"
+# versions = 5              # copies kept of each item
+
+[budget]
+requests = "1/s"            # everything counts: robots.txt, redirects, retries, audits
+# bytes = "10GB/d"
+# seconds = "20m/h"
+
+[plan]
+# policy = "adaptive"       # or uniform
+# objective = "freshness"   # or age
+# audit_share = 0.02        # share of polls at random, to measure freshness without bias
+# target = 0.9              # warn when audited freshness falls below
+
+[run]
+# retry_first = "1m"        # after a failure, doubled each time …
+# retry_longest = "1d"      # … up to this
+
+[[source]]
+name = "web"
+kind = "http"
+# delay = "1s"              # between requests to one host
+# sitemaps = ["https://example.org/sitemap.xml"]
+# selectors = ["main"]      # what counts as content
+# on_change = ["python", "reindex.py"]
+"""

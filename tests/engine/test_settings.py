@@ -1,0 +1,92 @@
+"""``afresh.toml``: defaults, overrides, and every mistake in words with its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from afresh.engine.settings import TEMPLATE, changes, environment_overrides, read
+from afresh.values.errors import UsageError
+
+
+def test_an_empty_file_is_enough() -> None:
+    settings = read("")
+    assert settings.budget.requests == 1.0
+    assert settings.budget.bytes is None
+    assert settings.plan.audit_share == 0.02
+    assert [source.settings.name for source in settings.sources] == ["web"]
+
+
+def test_what_init_writes_is_the_default() -> None:
+    assert read(TEMPLATE) == read("")
+    wanted = [line.lstrip("# ").split("#")[0] for line in TEMPLATE.splitlines() if " = " in line]
+    assert len(wanted) >= 12
+    plain = "\n".join(
+        line.lstrip("# ") if " = " in line or line.startswith("[") else "" for line in TEMPLATE.splitlines()
+    )
+    assert read(plain).budget.bytes == pytest.approx(1e10 / 86400)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[budget", "not TOML"),
+        ("[bugdet]", "line 1: unknown table 'bugdet': did you mean 'budget'?"),
+        ("[budget]\nrequests = '2'", "line 2: [budget] requests: '2' is not a rate"),
+        (
+            "[budget]\n\nrequest = '2/s'",
+            "line 3: [budget]: unknown setting 'request': did you mean 'requests'?",
+        ),
+        ("[budget]\nbytes = '5/s'", "is not a size per time"),
+        ("[budget]\nseconds = '2h/h'", "more than all of the time"),
+        ("[plan]\naudit_share = 1.0", "audit_share: input should be less than 1"),
+        ("[plan]\npolicy = 'random'", "policy: input should be 'adaptive' or 'uniform'"),
+        ("[run]\nlease = '5'", "is not a duration"),
+        ("[[source]]\nname = 'a'\nkind = 'htp'", "unknown kind of source 'htp': did you mean 'http'?"),
+        ("[[source]]\nname = 'a'\ndellay = '1s'", "unknown setting 'dellay': did you mean 'delay'?"),
+        ("[[source]]\nname = 'a'\n[[source]]\nname = 'a'", "two sources are named 'a'"),
+        ("[[source]]\nname = 'a'\non_change = 5", "on_change must be a list of words or 'module:function'"),
+        ("budget = 5", "must be a table"),
+    ],
+)
+def test_mistakes_are_named_with_their_place(text: str, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(text)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_overrides_go_over_the_file() -> None:
+    given = {
+        "budget.requests": "5/s",
+        "plan.audit_share": "0.1",
+        "source.web.delay": "0.5s",
+        "store.url": "memory:",
+    }
+    settings = read("[budget]\nrequests = '1/s'", given)
+    assert settings.budget.requests == 5.0
+    assert settings.plan.audit_share == 0.1
+    assert settings.store.url == "memory:"
+    assert settings.sources[0].settings.delay == 0.5  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("path", ["budget", "budget.reqests", "source.nowhere.delay", "web.host.name", "x.y"])
+def test_a_wrong_override_is_refused(path: str) -> None:
+    with pytest.raises(UsageError):
+        read("", {path: "1"})
+
+
+def test_the_environment_speaks_in_capitals() -> None:
+    found = environment_overrides(
+        {"AFRESH_BUDGET_REQUESTS": "2/s", "AFRESH_SOURCE_WEB_DELAY": "3s", "AFRESH_NOTHING": "x", "PATH": "/"}
+    )
+    assert found == {"budget.requests": "2/s", "source.web.delay": "3s"}
+
+
+def test_a_reload_says_what_changed_and_no_secret() -> None:
+    before, after = (
+        read("[web]\ntoken = 'old-token'"),
+        read("[web]\ntoken = 'new-token'\n[budget]\nrequests='2/s'"),
+    )
+    words = changes(before, after)
+    assert words == ["budget.requests is now 2.0 (was 1.0)", "web.token is another"]
+    assert "old-token" not in repr(before)
