@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
+NOT_AN_ADDRESS = "not an IP address"
 _NAT64 = IPv6Network("64:ff9b::/96")
 _LOW_32_BITS = 0xFFFFFFFF
 _SHARED = IPv4Network("100.64.0.0/10")  # carrier-grade NAT, and some clouds' metadata
@@ -22,7 +23,7 @@ def refusal(address: str) -> str:
     try:
         ip = _unwrapped(ip_address(address.partition("%")[0]))
     except ValueError:
-        return "not an IP address"
+        return NOT_AN_ADDRESS
     checks = (
         (ip.is_loopback, "loopback"),
         (ip.is_link_local, "link-local"),

@@ -15,7 +15,7 @@ import aiohttp
 import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from afresh.sources.addresses import refusal
+from afresh.sources.addresses import NOT_AN_ADDRESS, refusal
 from afresh.sources.decompress import BadEncodingError, Inflater, TooLargeError
 from afresh.sources.fetcher import Limits, Reply, Request, Trouble
 from afresh.sources.secret import Secret
@@ -151,11 +151,8 @@ class AiohttpFetcher:
             raise aiohttp.InvalidURL(text, "is not an http or https address")
         if url.user is not None or url.password is not None:
             raise aiohttp.InvalidURL(text, "holds a user or password: give it as a header instead")
-        literal = refusal(url.host)
-        if not self._allow_private and literal not in ("", "not an IP address"):
-            raise PrivateAddressError(f"{url.host} is a {literal} address")
-        if not self._allow_private and self._proxy and url.host.rstrip(".").endswith("localhost"):
-            raise PrivateAddressError(f"{url.host} is a name of this machine")
+        if not (self._allow_private or url.host in self._trusted):
+            _check_reach(url.host)
         return url
 
     def _open_session(self) -> aiohttp.ClientSession:
@@ -178,6 +175,15 @@ class AiohttpFetcher:
                 trust_env=False,
             )
         return self._session
+
+
+def _check_reach(host: str) -> None:
+    """Refuse addresses written as such, and the names that mean this machine wherever they are resolved."""
+    reason = refusal(host)
+    if reason and reason != NOT_AN_ADDRESS:
+        raise PrivateAddressError(f"{host} is a {reason} address")
+    if f".{host.rstrip('.')}".endswith(".localhost"):
+        raise PrivateAddressError(f"{host} is a name of this machine")
 
 
 async def _read(response: aiohttp.ClientResponse, request: Request, received: _Received) -> None:

@@ -1,0 +1,236 @@
+"""Where the fetcher may go: not into private networks, by whatever way; and DNS, TLS and proxies."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from pathlib import Path
+
+import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
+from tests.servers.site import Answer, Handler, Seen, Site, page, redirect
+from tests.sources.polling import lease_of, quick_settings
+
+from afresh.sources.aiohttp_fetcher import AiohttpFetcher, CheckedResolver, PrivateAddressError
+from afresh.sources.fetcher import Limits, Reply, Request
+from afresh.sources.http_source import HttpSource
+from afresh.sources.secret import Secret
+from afresh.sources.surroundings import Surroundings
+
+QUICK = Limits(connect_s=1.5, idle_s=1.0, total_s=1.5)
+# A certificate that nobody has signed, for 127.0.0.1, good for nothing but this test.
+CERTIFICATE = """\
+-----BEGIN CERTIFICATE-----
+MIIBkTCCATagAwIBAgIUEwyoaVz0hKM4eROsRMgbQ+KMMNYwCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJMTI3LjAuMC4xMCAXDTI2MTExNTIyMjgwM1oYDzIxMjYxMDIy
+MjIyODAzWjAUMRIwEAYDVQQDDAkxMjcuMC4wLjEwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAAQQhVXZ0ov2zGwoi1ZchQ8Op3cIJNB0K0X0ncLVhrcae+6V2RKNAwI1
+5Xv7ESQp8WPNbUCTkm01p/whWuZPyEuuo2QwYjAdBgNVHQ4EFgQUPL9nUw72JcWb
+QDsSRKxqPWeZqWUwHwYDVR0jBBgwFoAUPL9nUw72JcWbQDsSRKxqPWeZqWUwDwYD
+VR0TAQH/BAUwAwEB/zAPBgNVHREECDAGhwR/AAABMAoGCCqGSM49BAMCA0kAMEYC
+IQDjZOnNUpsk4cP3tqo8MEcTb6cf3Fkw5wJixzwDmLvI+gIhAKcPPL+GneanqDmz
+nVdj06Ml61E+Wizr8ky1v4pxePk+
+-----END CERTIFICATE-----
+-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgRxT1KOvpoQ+1lH9H
+VNpzxCaHdwQiQoVqdasfD4U6lzyhRANCAAQQhVXZ0ov2zGwoi1ZchQ8Op3cIJNB0
+K0X0ncLVhrcae+6V2RKNAwI15Xv7ESQp8WPNbUCTkm01p/whWuZPyEuu
+-----END PRIVATE KEY-----
+"""
+
+
+class FakeNames(AbstractResolver):
+    """A DNS that answers from a table, each name's answers in turn; it counts the questions."""
+
+    def __init__(self, table: dict[str, list[str]]) -> None:
+        self.table, self.asked = table, list[str]()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        del family
+        self.asked.append(host)
+        if host not in self.table:
+            raise OSError(None, "no such name")
+        answers = self.table[host]
+        address = answers.pop(0) if len(answers) > 1 else answers[0]
+        found = ResolveResult(
+            hostname=host,
+            host=address,
+            port=port,
+            family=socket.AF_INET,
+            proto=0,
+            flags=socket.AI_NUMERICHOST,
+        )
+        return [found]
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+def fetch(url: str, fetcher: AiohttpFetcher) -> Reply:
+    async def run() -> Reply:
+        try:
+            return await fetcher.fetch(Request(url, limits=QUICK))
+        finally:
+            await fetcher.close()
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1/",
+        "http://169.254.169.254/latest/meta-data/",
+        "http://[::1]/",
+        "http://[::ffff:10.0.0.1]/",
+        "http://0.0.0.0/",
+        "http://localhost/",
+        "http://LOCALHOST./",
+    ],
+)
+def test_private_addresses_and_names_of_this_machine_are_refused(url: str) -> None:
+    reply = fetch(url, AiohttpFetcher())
+    assert (reply.trouble, reply.status) == ("private", None)
+    assert reply.problem.startswith("refused: ")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://2130706433/", "http://0x7f.1/", "http://127.1/", "http://0177.0.0.1/"]
+)
+def test_odd_spellings_of_private_addresses_are_not_fetched(url: str) -> None:
+    assert fetch(url, AiohttpFetcher()).trouble in ("private", "url")
+
+
+def test_a_name_that_leads_to_a_private_address_is_refused() -> None:
+    reply = fetch("http://sly.test/", AiohttpFetcher(resolver=FakeNames({"sly.test": ["10.0.0.7"]})))
+    assert reply.problem == "refused: sly.test leads to 10.0.0.7, a private address"
+
+
+def test_the_connection_goes_to_the_very_answer_that_was_checked() -> None:
+    async def run() -> None:
+        async with Site({"/": page(b"here")}) as site:
+            names = FakeNames({"site.test": ["127.0.0.1", "127.9.9.9"]})
+            fetcher = AiohttpFetcher(resolver=names, trusted_hosts=["site.test"])
+            reply = await fetcher.fetch(Request(f"http://site.test:{site.port}/", limits=QUICK))
+            await fetcher.close()
+            assert (reply.body, names.asked) == (
+                b"here",
+                ["site.test"],
+            )  # a second question would get 127.9.9.9
+
+    asyncio.run(run())
+
+
+def test_every_answer_is_checked_anew() -> None:
+    async def run() -> None:
+        names = CheckedResolver(FakeNames({"rebind.test": ["8.8.8.8", "127.0.0.1"]}))
+        assert [answer["host"] for answer in await names.resolve("rebind.test")] == ["8.8.8.8"]
+        with pytest.raises(
+            PrivateAddressError, match=r"rebind\.test leads to 127\.0\.0\.1, a loopback address"
+        ):
+            await names.resolve("rebind.test")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("respect_robots", [True, False])
+@pytest.mark.parametrize(
+    "target", ["http://169.254.169.254/latest/", "http://localhost:{}/", "http://sly.test:{}/"]
+)
+def test_redirects_are_checked_like_first_requests(target: str, respect_robots: bool) -> None:
+    async def run() -> None:
+        async with Site({"/secret": page(b"inside")}) as site:
+            site.routes["/p"] = redirect(target.format(site.port))
+            names = FakeNames(
+                {"site.test": ["127.0.0.1"], "sly.test": ["127.0.0.1"], "localhost": ["127.0.0.1"]}
+            )
+            fetcher = AiohttpFetcher(resolver=names, trusted_hosts=["site.test"])
+            settings = quick_settings(allow_private=False, respect_robots=respect_robots)
+            source = HttpSource(settings, Surroundings(), fetcher)
+            fetched = await source.poll(lease_of(f"http://site.test:{site.port}/p"))
+            await source.close()
+            assert fetched.kind == "refused"
+            assert fetched.problem.startswith("refused: ")
+            assert set(site.paths()) <= {"/robots.txt", "/p"}
+
+    asyncio.run(run())
+
+
+def test_a_name_that_does_not_exist() -> None:
+    reply = fetch("http://nowhere.test/", AiohttpFetcher(resolver=FakeNames({})))
+    assert (reply.trouble, reply.problem) == ("dns", "no address found for nowhere.test: no such name")
+    assert reply.host_is_down
+
+
+@pytest.mark.parametrize(
+    "url", ["", "ftp://a.test/", "http://", "http://a.test:99999/", "http://[x]/", "http://u:pw@a.test/"]
+)
+def test_what_is_no_address_is_said_in_words(url: str) -> None:
+    reply = fetch(url, AiohttpFetcher(resolver=FakeNames({})))
+    assert reply.trouble == "url"
+    assert "not an address to fetch" in reply.problem
+    assert "pw" not in reply.problem
+
+
+def test_tls_that_is_no_tls_and_a_certificate_that_nobody_signed(tmp_path: Path) -> None:
+    (tmp_path / "own.pem").write_text(CERTIFICATE)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "own.pem")
+
+    async def speak_plainly(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async def run() -> tuple[Reply, Reply]:
+        fetcher = AiohttpFetcher(allow_private=True)
+        plain = await asyncio.start_server(speak_plainly, "127.0.0.1", 0)
+        port = plain.sockets[0].getsockname()[1]
+        async with plain, Site({"/": page(b"x")}, tls=context) as own:
+            try:
+                none = await fetcher.fetch(Request(f"https://127.0.0.1:{port}/", limits=QUICK))
+                return none, await fetcher.fetch(Request(own.url + "/", limits=QUICK))
+            finally:
+                await fetcher.close()
+
+    none, unsigned = asyncio.run(run())
+    assert (none.trouble, unsigned.trouble) == ("tls", "tls")
+    assert none.problem.startswith("TLS failed: ")
+    assert unsigned.problem == "TLS certificate is not valid: self-signed certificate"
+
+
+def test_a_proxy_carries_the_request_and_its_password_stays_out_of_sight() -> None:
+    asked: list[Seen] = []
+
+    async def proxy(seen: Seen, answer: Answer) -> None:
+        asked.append(seen)
+        await answer.send(b"by proxy")
+
+    async def run() -> tuple[Reply, Reply, Reply]:
+        routes: dict[str, Handler] = {"http://far.test/p": proxy}
+        async with Site(routes) as site:
+            names = FakeNames({"proxy.test": ["127.0.0.1"]})
+            secret = Secret(f"http://user:hunter2@proxy.test:{site.port}")
+            fetcher = AiohttpFetcher(proxy=secret, resolver=names)
+            replies = [
+                await fetcher.fetch(Request(url, limits=QUICK))
+                for url in ("http://far.test/p", "http://169.254.169.254/", "http://localhost/")
+            ]
+            await fetcher.close()
+            return replies[0], replies[1], replies[2]
+
+    far, metadata, local = asyncio.run(run())
+    assert far.body == b"by proxy"
+    assert asked[0].headers["proxy-authorization"].startswith("Basic ")
+    assert (metadata.trouble, local.trouble) == ("private", "private")
+    assert "hunter2" not in repr((far, metadata, local))
+
+
+def test_only_one_file_knows_the_http_library() -> None:
+    import afresh.sources
+
+    folder = Path(afresh.sources.__path__[0])
+    knowing = [path.name for path in folder.rglob("*.py") if "import aiohttp" in path.read_text("utf-8")]
+    assert knowing == ["aiohttp_fetcher.py"]
