@@ -33,9 +33,9 @@ _TITLES: tuple[tuple[SoftKind, re.Pattern[str]], ...] = (
     (
         "failed",
         re.compile(
-            r"(?:error )?50[0-4](?:\W.*)?|bad gateway|gateway time-?out|"
-            r"service (?:temporarily )?unavailable|"
-            r"internal server error|(?:down for|under|site) maintenance|application error|database error",
+            r"(?:http )?error 50[0-4]\W*|(?:(?:http )?(?:error )?50[0-4]\W{1,4})?(?:"
+            r"bad gateway|gateway time-?out|service (?:temporarily )?unavailable|internal server error|"
+            r"(?:down for|under|site) maintenance|application error|database error)\W*",
             re.IGNORECASE,
         ),
     ),
