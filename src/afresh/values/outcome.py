@@ -58,7 +58,7 @@ class Observation:
     audit: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse times that are none: 2^53 µs after 1970, where floats cease to be exact, is the year 2255."""
+        """Refuse times that are none: floats cease to be exact at 2^53 µs, in the year 2255."""
         for name in ("time_s", "elapsed_s", "modified_s"):
             value = getattr(self, name)
             if value is not None and not abs(value) < 9e9:

@@ -164,8 +164,12 @@ class Database:
             check_same_thread=False,
             cached_statements=256,
         )
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        try:
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _opened(self, connection: sqlite3.Connection | None) -> sqlite3.Connection:

@@ -1,0 +1,232 @@
+"""SQLite against the reference in memory: any sequence of calls gives the same answers."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from afresh.stores.memory.store import MemoryStore
+from afresh.stores.sqlite.store import SqliteStore
+from afresh.stores.store import Retention, Store
+from afresh.values.items import SORTS, STATUSES, ItemChange, ItemQuery, NewItem, Sort, Status
+from afresh.values.lease import Lease
+from afresh.values.outcome import EVENT_KINDS, EventKind, NewCopy, Observation, Outcome, Spent
+
+RETENTION = Retention(versions=2, observations=5, audits=4)
+keys = st.sampled_from([f"k{number}" for number in range(6)])
+ids = st.integers(1, 8)
+numbers = st.integers(0, 9).map(float)
+contents = st.none() | st.sampled_from([b"", b"a", b"b", b"c" * 9000])
+
+
+class Agreement(RuleBasedStateMachine):
+    """Both stores do everything; time only passes."""
+
+    def __init__(self) -> None:
+        """Two empty stores."""
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.memory = MemoryStore(retention=RETENTION)
+        self.sqlite = SqliteStore(Path(self.folder.name) / "store.db", retention=RETENTION)
+        self.now_s = 1000.0
+        self.leases: list[Lease] = []
+
+    def both(self, call: Callable[..., Any], *given: Any) -> Any:
+        """What both answer."""
+        expected, got = call(self.memory, *given), call(self.sqlite, *given)
+        assert got == expected
+        return got
+
+    @rule(names=st.lists(keys, max_size=4), source=st.sampled_from(["web", "feed"]), weight=numbers)
+    def add(self, names: list[str], source: str, weight: float) -> None:
+        """Register."""
+        items = [NewItem(key, source, f"group of {key}", weight) for key in names]
+        self.both(lambda store: store.items.add(items, self.now_s))
+
+    @rule(
+        names=st.lists(keys, max_size=3),
+        weight=st.none() | numbers,
+        status=st.none() | st.sampled_from(STATUSES),
+    )
+    def change(self, names: list[str], weight: float | None, status: Status | None) -> None:
+        """Change."""
+        self.both(lambda store: store.items.change(names, ItemChange(weight=weight, status=status)))
+
+    @rule(names=st.lists(keys, max_size=2), announce=st.booleans())
+    def remove(self, names: list[str], announce: bool) -> None:
+        """Remove."""
+        self.both(lambda store: store.items.remove(names, self.now_s, announce=announce))
+
+    @rule(seconds=st.integers(1, 80))
+    def wait(self, seconds: int) -> None:
+        """Let time pass; leases of 50 s run out."""
+        self.now_s += seconds
+
+    @rule(limit=st.integers(0, 4))
+    def lease_due(self, limit: int) -> None:
+        """Lease what is due."""
+        self.leases += self.both(lambda store: store.leases.take_due(self.now_s, limit, 50.0))
+
+    @rule(wanted=st.lists(ids, max_size=4), any_status=st.booleans())
+    def lease(self, wanted: list[int], any_status: bool) -> None:
+        """Lease some."""
+        self.leases += self.both(
+            lambda store: store.leases.take(wanted, self.now_s, 50.0, any_status=any_status)
+        )
+
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        """Give some back, perhaps for the second time."""
+        chosen = data.draw(st.lists(st.sampled_from(self.leases), max_size=2)) if self.leases else []
+        self.both(lambda store: store.leases.release(chosen))
+
+    @rule(
+        data=st.data(),
+        content=contents,
+        changed=st.none() | st.booleans(),
+        audit=st.booleans(),
+        status=st.sampled_from(STATUSES),
+        event=st.none() | st.sampled_from(EVENT_KINDS),
+        delay=st.sampled_from([0.0, 30.0, math.inf]),
+    )
+    def commit(
+        self,
+        data: st.DataObject,
+        content: bytes | None,
+        changed: bool | None,
+        audit: bool,
+        status: Status,
+        event: EventKind | None,
+        delay: float,
+    ) -> None:
+        """Commit some, some of them lost or committed before."""
+        chosen = data.draw(st.lists(st.sampled_from(self.leases), max_size=4)) if self.leases else []
+        outcomes = []
+        for place, lease in enumerate(chosen):
+            known = None if changed is None else self.observation(lease, changed, audit)
+            copy = None if content is None else NewCopy(content, f"type/{place % 2}", b"n" + content[:3])
+            outcomes.append(
+                Outcome(
+                    lease, self.now_s, self.now_s + delay, known, copy,
+                    None if changed is None else {"etag": str(place)}, None if audit else bytes([place]),
+                    status, place, "x" * place, Spent(place, 1, 0.5, 0.25), event,
+                )
+            )  # fmt: skip
+        self.both(lambda store: store.commit(outcomes, {"now": str(self.now_s).encode()}))
+
+    def observation(self, lease: Lease, changed: bool, audit: bool) -> Observation:
+        """What a poll told."""
+        elapsed = 0.0 if lease.polled_s is None else self.now_s - lease.polled_s
+        return Observation(lease.item_id, self.now_s, elapsed, changed, self.now_s - 2.5, int(changed), audit)
+
+    @rule(wanted=st.lists(ids, max_size=3), back=numbers)
+    def notice(self, wanted: list[int], back: float) -> None:
+        """Hint."""
+        self.both(lambda store: store.notices.add(wanted, self.now_s - back))
+
+    @rule(limit=st.integers(0, 3), finish=st.booleans())
+    def deliver(self, limit: int, finish: bool) -> None:
+        """Take events and finish them, or not."""
+        taken = self.both(lambda store: store.events.take(self.now_s, limit, 20.0))
+        numbers = [event.id for event in taken]
+        if finish:
+            self.both(lambda store: store.events.done(numbers))
+        else:
+            self.both(lambda store: store.events.defer(numbers[:1], self.now_s + 5.0))
+
+    @rule(wanted=st.lists(ids, max_size=3, unique=True), due=numbers, believe=st.booleans())
+    def save(self, wanted: list[int], due: float, believe: bool) -> None:
+        """Save a plan."""
+        beliefs = [bytes([item_id] * item_id) for item_id in wanted] if believe else None
+        due_s = np.full(len(wanted), self.now_s + due)
+        self.both(lambda store: store.plan.save(np.array(wanted, dtype=np.int64), due_s, beliefs))
+
+    @rule(sort=st.sampled_from(SORTS), descending=st.booleans(), limit=st.integers(1, 3))
+    def page(self, sort: Sort, descending: bool, limit: int) -> None:
+        """List, page by page."""
+        query = ItemQuery(sort=sort, descending=descending)
+        cursor = None
+        while True:
+            page = self.both(lambda store, place: store.items.page(query, limit, place), cursor)
+            cursor = page.cursor
+            if cursor is None:
+                break
+
+    @invariant()
+    def same_answers(self) -> None:
+        """Everything that can be asked for is answered alike."""
+        for question in QUESTIONS:
+            self.both(question, self.now_s)
+        for item in self.both(lambda store: store.items.by_id(range(1, 40))):
+            self.both(lambda store, item_id: store.copies.get(item_id), item.id)
+            self.both(lambda store, item_id: store.copies.versions(item_id), item.id)
+            self.both(newest_observations, item.id)
+
+    def teardown(self) -> None:
+        """Both are sound at the end."""
+        assert self.both(lambda store: store.upkeep.check()) == []
+        self.sqlite.close()
+        self.folder.cleanup()
+
+
+def plan_of(store: Store) -> list[list[Any]]:
+    """The policy's columns with names for codes."""
+    names, found = store.plan.names(), []
+    for batch in store.plan.columns(batch=2):
+        for row in range(batch.id.size):
+            values = [float(getattr(batch, name)[row]) for name in ("weight", "due_s", "polled_s")]
+            codes = [names[int(batch.source[row])], names[int(batch.group[row])]]
+            found.append(
+                [int(batch.id[row]), batch.belief(row), int(batch.status[row]), *codes, *map(str, values)]
+            )
+    return found
+
+
+def newest_observations(store: Store, item_id: int) -> list[Sequence[Any]]:
+    """As many as every store must keep."""
+    rows: list[Sequence[Any]] = []
+    for found in store.observations.read([item_id]):
+        rows += zip(found.time_s, found.elapsed_s, found.changed, found.modified_s, found.count, strict=True)
+    return rows[-RETENTION.observations :]
+
+
+def audits_of(store: Store) -> list[Sequence[Any]]:
+    """The audits in order."""
+    found = store.observations.audits(0.0)
+    return list(zip(found.item_id, found.time_s, found.elapsed_s, found.changed, strict=True))
+
+
+def edits_of(store: Store) -> tuple[int, list[int]]:
+    """The edits; within one call their order is free."""
+    edits = store.items.edits(0)
+    return edits.number, sorted(edits.item_ids)
+
+
+QUESTIONS: tuple[Callable[[Store, float], Any], ...] = (
+    lambda store, _: store.items.counts(),
+    lambda store, now_s: store.items.due(now_s, 9),
+    lambda store, now_s: store.leases.open(now_s),
+    lambda store, _: store.notices.open(),
+    lambda store, _: store.events.waiting(),
+    lambda store, _: store.ledger.rows(0.0, 1e9),
+    lambda store, _: store.state.get("now"),
+    lambda store, _: plan_of(store),
+    lambda store, _: audits_of(store),
+    lambda store, _: edits_of(store),
+    lambda store, _: (
+        store.upkeep.stats().contents,
+        store.upkeep.stats().versions,
+        store.upkeep.stats().leases,
+    ),
+)
+
+TestAgreement = Agreement.TestCase
+TestAgreement.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
