@@ -47,17 +47,17 @@ class SqliteLeases:
 
     def _lease(self, name: str, chosen: dict[str, object], now_s: float, duration_s: float) -> list[Lease]:
         with self._database.write(durable=False) as connection:
-            token = next_number(connection, "lease")
+            token = take_numbers(connection, "lease", 1)
             times = {"token": token, "now_s": now_s, "until_s": now_s + duration_s}
             connection.execute(_SQL[name], chosen | times)
             rows = connection.execute(_SQL["leased"], (token,)).fetchall()
         return [_lease_from_row(row) for row in rows]
 
 
-def next_number(connection: sqlite3.Connection, counter: str) -> int:
-    """One more than ever before."""
-    ((number,),) = connection.execute(_SQL["next_number"], (counter,)).fetchall()
-    return int(number)
+def take_numbers(connection: sqlite3.Connection, counter: str, numbers: int) -> int:
+    """The last of so many numbers, all larger than any before."""
+    ((last,),) = connection.execute(_SQL["take_numbers"], (numbers, counter)).fetchall()
+    return int(last)
 
 
 def _lease_from_row(row: Row) -> Lease:

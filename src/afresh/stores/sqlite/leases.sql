@@ -1,5 +1,5 @@
--- name: next_number
-UPDATE counter SET value = value + 1 WHERE name = ? RETURNING value;
+-- name: take_numbers
+UPDATE counter SET value = value + ? WHERE name = ? RETURNING value;
 
 -- name: take
 INSERT INTO lease (item_id, token, leased_s, until_s)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from afresh.stores.sqlite.database import Database
-from afresh.stores.sqlite.leases import next_number
+from afresh.stores.sqlite.leases import take_numbers
 from afresh.stores.sqlite.queries import load_blocks
+from afresh.stores.sqlite.rows import json_list
 from afresh.values.stored import Notice
 
 _SQL = load_blocks("notices.sql")
@@ -22,8 +23,11 @@ class SqliteNotices:
     def add(self, ids: Sequence[int], time_s: float) -> None:
         """Hints about items."""
         with self._database.write() as connection:
-            for item_id in ids:
-                connection.execute(_SQL["add"], (next_number(connection, "notice"), time_s, item_id))
+            known = connection.execute(_SQL["known"], (json_list(ids),)).fetchall()
+            last = take_numbers(connection, "notice", len(known))
+            first = last - len(known) + 1
+            rows = [(number, item_id, time_s) for number, (item_id,) in enumerate(known, first)]
+            connection.executemany(_SQL["add"], rows)
 
     def open(self, after: int = 0) -> list[Notice]:
         """Those not answered."""

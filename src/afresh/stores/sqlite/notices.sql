@@ -1,8 +1,10 @@
 -- name: add
-INSERT INTO notice (number, item_id, time_s, count)
-SELECT ?1, item.id, ?2, 1 FROM item WHERE item.id = ?3
+INSERT INTO notice (number, item_id, time_s, count) VALUES (?, ?, ?, 1)
 ON CONFLICT (item_id) DO UPDATE SET
     number = excluded.number, time_s = max(time_s, excluded.time_s), count = count + 1;
+
+-- name: known
+SELECT item.id FROM json_each(?) AS wanted CROSS JOIN item ON item.id = wanted.value ORDER BY wanted.key;
 
 -- name: open
 SELECT number, item_id, time_s, count FROM notice WHERE number > ? ORDER BY number;
