@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from afresh.engine.settings import BudgetTable, Settings
 from afresh.sources.patience import Patience
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
-from afresh.values.outcome import Outcome, Spent
+from afresh.values.outcome import NOTHING_SPENT, Outcome, Spent
 
 
 class Accounts:
@@ -35,6 +36,27 @@ class Accounts:
         """What the poll of ``lease`` leaves behind, in memory at once and in the store when committed."""
         decision = decide(lease, fetched, self._patient(lease.source), now_s, audit=audit)
         self._count(lease, fetched, decision, audit=audit)
+        budget = self.settings.budget
+        return self.settle(
+            lease,
+            row,
+            decision,
+            now_s,
+            validators=None if decision.keeps_validators else fetched.validators,
+            spent=spent_of(budget, fetched.requests, fetched.bytes, fetched.seconds),
+        )
+
+    def settle(
+        self,
+        lease: Lease,
+        row: int,
+        decision: Decision,
+        now_s: float,
+        *,
+        validators: Mapping[str, str] | None = None,
+        spent: Spent = NOTHING_SPENT,
+    ) -> Outcome:
+        """What a decision changes: memory at once, the store when the outcome is committed."""
         seen, memory = decision.observation, self._memory
         if seen is not None:
             self._policy.observe(row, now_s, seen.elapsed_s, seen.changed)
@@ -52,12 +74,12 @@ class Accounts:
             due_s=due_s,
             observation=seen,
             new_copy=decision.new_copy,
-            validators=None if decision.keeps_validators else fetched.validators,
+            validators=validators,
             belief=belief,
             status=decision.status,
             failures=decision.failures,
             problem=decision.problem,
-            spent=spent_of(self.settings.budget, fetched.requests, fetched.bytes, fetched.seconds),
+            spent=spent,
             event=decision.event if table is not None and table.on_change else None,
         )
 

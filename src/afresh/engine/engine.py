@@ -12,14 +12,20 @@ import asyncio
 import math
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 
 from afresh.engine.gate import Gate
+from afresh.engine.listing import LISTING_FIELDS, extended, keep_listings, kept_listings
 from afresh.engine.loop import Loop, Progress
+from afresh.engine.outside import Reported, TakenBack, take_back
 from afresh.engine.settings import Settings
+from afresh.engine.status import Status, status
+from afresh.engine.why import Why, why
 from afresh.sources.kinds import BUILT_IN
 from afresh.sources.secret import Resolver
 from afresh.sources.source import Source
@@ -27,8 +33,9 @@ from afresh.sources.surroundings import Surroundings
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.errors import UsageError, one_of
-from afresh.values.items import ItemChange, NewItem
-from afresh.values.stored import Copy
+from afresh.values.items import Item, ItemChange, NewItem
+from afresh.values.lease import Lease
+from afresh.values.stored import Copy, Version
 
 Report = Callable[[Progress], None]
 _REPORT_S = 0.5
@@ -88,6 +95,17 @@ class Engine:
         )
         return self.store.items.add(new, self._clock.now_s())
 
+    def add_listings(self, *, source: str | None = None, **documents: Sequence[str]) -> int:
+        """Register what ``sitemaps``, ``feeds`` or ``discover`` (start pages) list; how many items were new.
+
+        The documents are read now, within the budget, and again by every run, at their own pace.
+        """
+        name = self._source_name(source)
+        for field in documents:
+            one_of("kind of listing", field, LISTING_FIELDS)
+        keep_listings(self.store, name, documents)
+        return asyncio.run(self._loop().list_items(name))
+
     def remove(self, keys: Sequence[str]) -> tuple[str, ...]:
         """Forget items and their copies; the keys that were not known. Hooks are told."""
         hooked = any(source.on_change for source in self.settings.sources)
@@ -137,7 +155,9 @@ class Engine:
                 reporting.cancel()
 
     def _loop(self) -> Loop:
-        return Loop(self.store, self.settings, self._clock, self._rng, self._make_sources)
+        settings = self._with_listings()
+        make_sources = partial(self._make_sources, settings)
+        return Loop(self.store, settings, self._clock, self._rng, make_sources)
 
     def _obey(self, loop: Loop, reload: Callable[[], Settings] | None) -> None:
         from afresh.engine.reload import reloader
@@ -148,26 +168,64 @@ class Engine:
         if reload is not None:
             running.add_signal_handler(signal.SIGHUP, reloader(loop, reload))
 
-    def _make_sources(self, gate: Gate) -> dict[str, Source]:
+    def _make_sources(self, settings: Settings, gate: Gate) -> dict[str, Source]:
         around = Surroundings(clock=self._clock, admit=gate.admit, resolver=self._secrets)
         return {
             table.settings.name: BUILT_IN[table.settings.kind].build(table.settings, around)
-            for table in self.settings.sources
+            for table in settings.sources
         }
+
+    def _with_listings(self) -> Settings:
+        """The settings with the documents that were added by command."""
+        sources = tuple(
+            replace(table, settings=extended(table.settings, kept_listings(self.store, table.settings.name)))
+            for table in self.settings.sources
+        )
+        return replace(self.settings, sources=sources)
 
     # Copies.
 
     def get(self, key: str, *, max_age_s: float = math.inf, version: int | None = None) -> Copy | None:
         """The copy of an item, polled first if the last look at it is older than ``max_age_s``."""
-        item = self.store.items.get(key)
-        if item is None:
-            raise UsageError(f"there is no item {key!r}: add it first")
+        item = self._item(key)
         looked_s = -math.inf if item.polled_s is None else item.polled_s
         if version is None and self._clock.now_s() - looked_s > max_age_s:
             asyncio.run(self._loop().refresh(item.id))
         return self.store.copies.get(item.id, version)
 
+    # Questions.
+
+    def status(self) -> Status:
+        """How the mirror does."""
+        return status(self.store, self.settings, self._clock.now_s())
+
+    def why(self, key: str) -> Why:
+        """Why an item is polled as often as it is."""
+        return why(self.store, self.settings, key, self._clock.now_s())
+
+    def versions(self, key: str) -> list[Version]:
+        """The versions kept of an item's copy, newest first."""
+        return self.store.copies.versions(self._item(key).id)
+
+    def due(self, k: int, *, lease_s: float | None = None, source: str | None = None) -> list[Lease | Item]:
+        """The items due now, longest due first; with ``lease_s`` they are lent to the caller for so long."""
+        now_s = self._clock.now_s()
+        if lease_s is None:
+            found = self.store.items.by_id(self.store.items.due(now_s, k))
+            return [item for item in found if source in (None, item.source)]
+        return list(self.store.leases.take_due(now_s, k, lease_s, source=source))
+
+    def observe(self, reported: Iterable[Reported]) -> TakenBack:
+        """Take back what those who fetch themselves found, and old poll logs."""
+        return take_back(self.store, self.settings, reported, self._clock.now_s())
+
     # Helpers.
+
+    def _item(self, key: str) -> Item:
+        item = self.store.items.get(key)
+        if item is None:
+            raise UsageError(f"there is no item {key!r}: add it first")
+        return item
 
     def _source_name(self, source: str | None) -> str:
         names = [table.settings.name for table in self.settings.sources]

@@ -27,12 +27,15 @@ from afresh.engine.accounts import Accounts
 from afresh.engine.beliefs import Prior, first_prior
 from afresh.engine.budget import Limits, Reserve
 from afresh.engine.gate import Gate
+from afresh.engine.hooks import Hooks
+from afresh.engine.lister import Lister
 from afresh.engine.logs import say
 from afresh.engine.memory import Memory
 from afresh.engine.picker import Picker, Place
 from afresh.engine.policy import Policy
 from afresh.engine.settings import BudgetTable, Settings
-from afresh.engine.watch import STATE_PRIOR, StoreNews, Watch
+from afresh.engine.state_names import BUDGET, PRIOR, THRESHOLD
+from afresh.engine.watch import StoreNews, Watch
 from afresh.engine.writer import Writer
 from afresh.sources.source import Source
 from afresh.stores.store import Store
@@ -46,8 +49,6 @@ _AHEAD_S = 0.05  # polls are leased so far ahead of their requests
 _MOST_AT_ONCE = 64
 _TAKEN_ELSEWHERE_S = 5.0
 _PENDING_AUDITS = 4
-
-STATE_BUDGET, STATE_THRESHOLD = "engine.budget", "engine.threshold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +113,15 @@ class Loop:
             self._accounts.only_due_s = self._clock.now_s()
             self._accounts.restrict()
         committing = asyncio.create_task(self._writer.run())
-        watching = asyncio.create_task(self._watch.run())
+        helpers = {
+            asyncio.create_task(self._watch.run()),
+            asyncio.create_task(self._lister.run(once=once)),
+            asyncio.create_task(self._tell_hooks()),
+        }
         try:
-            await self._feed(until_s, {committing, watching})
+            await self._feed(until_s, {committing, *helpers})
         finally:
-            await self._finish(committing, watching)
+            await self._finish(committing, *helpers)
         return self.progress()
 
     async def refresh(self, item_id: int) -> bool:
@@ -137,14 +142,23 @@ class Loop:
         finally:
             await self._finish(committing)
 
+    async def list_items(self, source: str) -> int:
+        """Read the documents of one source now; how many items they add."""
+        await self._start()
+        committing = asyncio.create_task(self._writer.run())
+        try:
+            return await self._lister.read(source)
+        finally:
+            await self._finish(committing)
+
     async def _start(self) -> None:
         store, clock, settings = self.store, self._clock, self.settings
         self._writer = Writer(store, self._committed, self._engine_state)
         news = await self._writer.surely(lambda: StoreNews(store))
         self.memory.load(await self._writer.surely(lambda: news.added(0)))
-        reserve = await self._writer.surely(lambda: Reserve.unpack(store.state.get(STATE_BUDGET)))
+        reserve = await self._writer.surely(lambda: Reserve.unpack(store.state.get(BUDGET)))
         self._gate = Gate(clock, limits_of(settings.budget), reserve, self._keep_reserve)
-        prior = await self._writer.surely(lambda: store.state.get(STATE_PRIOR))
+        prior = await self._writer.surely(lambda: store.state.get(PRIOR))
         active = int(self.memory.active.sum())
         start = Prior.unpack(prior) if prior else first_prior(active, settings.budget.requests)
         self.policy = Policy(self.memory, start, settings.plan.policy, settings.plan.objective)
@@ -153,13 +167,21 @@ class Loop:
         self._watch = Watch(store, self._writer, news, self.picker, self._accounts, clock, self._stirred)
         await self._watch.begin()
         self.sources = dict(self._make_sources(self._gate))
+        self._lister = Lister(store, self._writer, clock, self.sources, settings)
+        hooks = {table.settings.name: table.on_change for table in settings.sources if table.on_change}
+        self._hooks = Hooks(store, self._writer, clock, hooks, timeout_s=settings.run.hook_timeout)
 
     async def _keep_reserve(self, reserve: Reserve) -> None:
         packed = reserve.pack()
-        await self._writer.surely(lambda: self.store.state.set({STATE_BUDGET: packed}))
+        await self._writer.surely(lambda: self.store.state.set({BUDGET: packed}))
 
     def _engine_state(self) -> Mapping[str, bytes | None]:
-        return {STATE_THRESHOLD: repr(self.policy.threshold).encode()}
+        return {THRESHOLD: repr(self.policy.threshold).encode()}
+
+    async def _tell_hooks(self) -> None:
+        while True:
+            delivered = await self._hooks.deliver()
+            await asyncio.sleep(0 if delivered else TICK_S)
 
     # The feed: pick, lease, launch.
 
@@ -167,7 +189,7 @@ class Loop:
         while not self._stopping:
             for helper in helpers:
                 if helper.done():
-                    helper.result()  # the store is damaged, or a defect: not to be waited out
+                    helper.result()  # raises if the store is damaged: not to be waited out
             left_s = until_s - self._clock.elapsed_s()
             if left_s <= 0:
                 return
@@ -195,6 +217,8 @@ class Loop:
     def _is_done(self) -> bool:
         """``once``: nothing due is left, not even in groups that rest."""
         if self._accounts.only_due_s is None or self._in_flight or bool(self.memory.busy.any()):
+            return False
+        if self._lister.busy:
             return False
         return not bool(np.any(self.policy.worth(self._clock.now_s()) > -np.inf))
 
@@ -301,13 +325,16 @@ class Loop:
         """Drain: polls under way end, what they brought is committed, sources and thread are let go."""
         for other in others:
             other.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
         if self._in_flight:
             await asyncio.wait(set(self._in_flight))
         if not committing.done():
             await self._writer.flushed()
+            while await self._hooks.deliver():
+                pass
             await self._keep_reserve(self._gate.reserve())
         committing.cancel()
-        await asyncio.gather(committing, *others, return_exceptions=True)
+        await asyncio.gather(committing, return_exceptions=True)
         for source in self.sources.values():
             await source.close()
         self._writer.close()

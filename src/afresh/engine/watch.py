@@ -12,6 +12,7 @@ from afresh.engine.beliefs import Prior
 from afresh.engine.logs import say
 from afresh.engine.memory import Memory
 from afresh.engine.picker import Picker
+from afresh.engine.state_names import PRIOR
 from afresh.engine.writer import Writer
 from afresh.rates.observations import Polls
 from afresh.rates.prior import fit_gamma, refit_due
@@ -22,7 +23,6 @@ from afresh.values.stored import ObservationColumns, PolicyColumns
 SAMPLE = 5_000  # items that settle a prior
 FEWEST_POLLS = 30
 TICK_S = 0.5
-STATE_PRIOR = "engine.prior"
 _STEP_S = 1.0
 
 
@@ -171,7 +171,7 @@ class Watch:
         prior = await self._writer.surely(lambda: self._learner.fit(self._store, self._memory))
         if prior is not None:
             self._picker.policy.prior = prior
-            await self._writer.surely(lambda: self._store.state.set({STATE_PRIOR: prior.pack()}))
+            await self._writer.surely(lambda: self._store.state.set({PRIOR: prior.pack()}))
             self._picker.stale()
             per_day = prior.shape / prior.rate * 86400.0
             say(logging.DEBUG, "prior learned", shape=prior.shape, changes_per_day=per_day)

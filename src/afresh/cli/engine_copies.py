@@ -1,0 +1,106 @@
+"""``afresh get`` and ``afresh export``: the copies."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from afresh.cli.engine_project import AllowPrivate, ListJson, Sets, open_project, source_overrides
+from afresh.cli.summary import print_json
+from afresh.values.errors import OutputError, UsageError, one_of
+from afresh.values.units import parse_duration
+
+
+def get(
+    key: Annotated[str, typer.Argument(metavar="URL", help="The item.")],
+    max_age: Annotated[
+        str | None, typer.Option("--max-age", metavar="1h", help="Poll it first if the last look is older.")
+    ] = None,
+    version: Annotated[
+        int | None, typer.Option("--version", metavar="N", help="An older version; -1 is the one before.")
+    ] = None,
+    diff: Annotated[bool, typer.Option("--diff", help="What changed since the version before.")] = False,
+    allow_private: AllowPrivate = False,
+    sets: Sets = None,
+    as_json: ListJson = False,
+) -> None:
+    """The copy of an item, on standard output."""
+    more = source_overrides({"allow_private": "true"} if allow_private else {})
+    with open_project(sets, more) as engine:
+        copy = (
+            engine.get(
+                key, max_age_s=parse_duration(max_age) if max_age else math.inf, version=_number(version)
+            )
+            if version is None or version > 0
+            else None
+        )
+        versions = engine.versions(key)
+        if version is not None and version <= 0:
+            if len(versions) <= -version:
+                raise UsageError(f"{key} has {len(versions)} versions, none {-version} before the newest")
+            copy = engine.get(key, version=versions[-version].number)
+        if copy is None:
+            raise UsageError(f"there is no copy of {key}" + (f" of version {version}" if version else " yet"))
+        if diff:
+            older = [each for each in versions if each.number < copy.version.number]
+            before = engine.get(key, version=older[0].number) if older else None
+            _print_diff(key, before.content if before else b"", copy.content)
+        elif as_json:
+            seen = copy.version
+            print_json(
+                {
+                    "item": key,
+                    "version": seen.number,
+                    "time": seen.time_s,
+                    "media_type": seen.media_type,
+                    "size": seen.size,
+                    "versions": [each.number for each in versions],
+                }
+            )
+        else:
+            sys.stdout.buffer.write(copy.content)
+            sys.stdout.buffer.flush()
+
+
+def _number(version: int | None) -> int | None:
+    return version if version is not None and version > 0 else None
+
+
+def _print_diff(key: str, before: bytes, after: bytes) -> None:
+    old, new = (text.decode(errors="replace").splitlines() for text in (before, after))
+    for line in difflib.unified_diff(old, new, f"{key} (before)", key, lineterm=""):
+        typer.echo(line)
+
+
+def export(
+    kind: Annotated[
+        str, typer.Option("--format", metavar="jsonl|dir", help="Lines of JSON, or a folder.")
+    ] = "jsonl",
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output", metavar="PATH", help="File or folder; by default stdout."),
+    ] = None,
+) -> None:
+    """Every copy: item, polled, changed, content."""
+    from afresh.engine.export import write_folder, write_jsonl
+
+    one_of("format", kind, ("jsonl", "dir"))
+    if kind == "dir" and output is None:
+        raise UsageError("--format dir needs a folder: give -o DIR")
+    with open_project() as engine:
+        if kind == "dir":
+            number = write_folder(engine.store, Path(str(output)))
+        elif output is None or output == "-":
+            number = write_jsonl(engine.store, sys.stdout)
+        else:
+            try:
+                with Path(output).open("w", encoding="utf-8") as file:
+                    number = write_jsonl(engine.store, file)
+            except OSError as error:
+                raise OutputError(f"{output} cannot be written: {error.strerror}") from None
+    typer.echo(f"{number:,} copies", err=True)

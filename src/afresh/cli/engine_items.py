@@ -1,0 +1,150 @@
+"""``afresh add``, ``remove`` and ``set``: which items there are, and how each is treated."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from afresh.cli.engine_project import AllowPrivate, ListJson, Sets, open_project, source_overrides
+from afresh.cli.summary import print_json
+from afresh.values.errors import InputError, UsageError
+from afresh.values.units import parse_duration
+
+Keys = Annotated[list[str] | None, typer.Argument(metavar="URL…", help="Addresses, or keys of a source.")]
+MinInterval = Annotated[
+    str | None, typer.Option("--min-interval", metavar="1h", help="Never poll more often than this.")
+]
+MaxInterval = Annotated[
+    str | None, typer.Option("--max-interval", metavar="7d", help="Poll at least this often.")
+]
+
+
+def add(
+    keys: Keys = None,
+    file: Annotated[
+        str | None,
+        typer.Option("--file", metavar="FILE", help="An item a line; - is standard input."),
+    ] = None,
+    sitemap: Annotated[
+        list[str] | None,
+        typer.Option("--sitemap", metavar="URL", help="All that it lists, now and later."),
+    ] = None,
+    feed: Annotated[
+        list[str] | None, typer.Option("--feed", metavar="URL", help="All that a feed lists, now and later.")
+    ] = None,
+    discover: Annotated[
+        list[str] | None, typer.Option("--discover", metavar="URL", help="Find sitemaps and feeds of a site.")
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="NAME", help="Their source; by default the first."),
+    ] = None,
+    weight: Annotated[float, typer.Option("--weight", metavar="W", help="Importance.")] = 1.0,
+    cost: Annotated[float, typer.Option("--cost", metavar="C", help="Cost of one poll.")] = 1.0,
+    min_interval: MinInterval = None,
+    max_interval: MaxInterval = None,
+    allow_private: AllowPrivate = False,
+    sets: Sets = None,
+    as_json: ListJson = False,
+) -> None:
+    """Register items; those already known are left as they are."""
+    documents = {"sitemaps": sitemap, "feeds": feed, "discover": discover}
+    listings = {name: urls for name, urls in documents.items() if urls}
+    if not (keys or file or listings):
+        raise UsageError("nothing to add: give URLs, --file, --sitemap, --feed or --discover")
+    more = source_overrides({"allow_private": "true"} if allow_private else {})
+    with open_project(sets, more) as engine:
+        new = engine.add(
+            _all_keys(keys, file),
+            source=source,
+            weight=weight,
+            cost=cost,
+            min_interval_s=parse_duration(min_interval) if min_interval else 0.0,
+            max_interval_s=parse_duration(max_interval) if max_interval else float("inf"),
+        )
+        if listings:
+            new += engine.add_listings(source=source, **listings)
+        total = sum(count.items for count in engine.store.items.counts())
+    if as_json:
+        print_json({"new": new, "items": total})
+    typer.echo(f"{new:,} new, {total:,} items in all", err=True)
+
+
+def remove(
+    keys: Keys = None,
+    file: Annotated[
+        str | None,
+        typer.Option("--file", metavar="FILE", help="An item a line; - is standard input."),
+    ] = None,
+) -> None:
+    """Forget items and their copies."""
+    wanted = list(_all_keys(keys, file))
+    if not wanted:
+        raise UsageError("nothing to remove: give URLs or --file")
+    with open_project() as engine:
+        unknown = engine.remove(wanted)
+    _say_unknown(unknown)
+    typer.echo(f"{len(wanted) - len(unknown):,} removed", err=True)
+
+
+def set_items(
+    keys: Keys = None,
+    file: Annotated[
+        str | None,
+        typer.Option("--file", metavar="FILE", help="An item a line; - is standard input."),
+    ] = None,
+    weight: Annotated[float | None, typer.Option("--weight", metavar="W", help="Importance.")] = None,
+    cost: Annotated[float | None, typer.Option("--cost", metavar="C", help="Cost of one poll.")] = None,
+    min_interval: MinInterval = None,
+    max_interval: MaxInterval = None,
+    pause: Annotated[bool, typer.Option("--pause", help="Poll no more until resumed.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Poll what was paused, gone or refused.")] = False,
+    poll_now: Annotated[bool, typer.Option("--poll-now", help="Poll as soon as may be.")] = False,
+) -> None:
+    """Change how items are treated; a running engine follows within a second."""
+    from afresh.values.clock import SystemClock
+    from afresh.values.items import ItemChange
+
+    wanted = list(_all_keys(keys, file))
+    if pause and (resume or poll_now):
+        raise UsageError("--pause goes with neither --resume nor --poll-now")
+    change = ItemChange(
+        weight=weight,
+        cost=cost,
+        min_interval_s=parse_duration(min_interval) if min_interval else None,
+        max_interval_s=parse_duration(max_interval) if max_interval else None,
+        status="paused" if pause else "active" if resume else None,
+        due_s=SystemClock().now_s() if poll_now or resume else None,
+    )
+    if not wanted or change == ItemChange():
+        raise UsageError("nothing to set: give URLs, and what to change, such as --weight 3")
+    with open_project() as engine:
+        unknown = engine.set(wanted, change)
+    _say_unknown(unknown)
+    typer.echo(f"{len(wanted) - len(unknown):,} changed", err=True)
+
+
+def _all_keys(keys: list[str] | None, file: str | None) -> Iterator[str]:
+    yield from keys or []
+    if file is None:
+        return
+    try:
+        with nullcontext(sys.stdin) if file == "-" else Path(file).open(encoding="utf-8") as lines:
+            for line in lines:
+                if key := line.strip():
+                    yield key
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path=file) from None
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8 text with an item a line", path=file) from None
+
+
+def _say_unknown(unknown: tuple[str, ...]) -> None:
+    if unknown:
+        shown = ", ".join(unknown[:5]) + (" …" if len(unknown) > 5 else "")
+        raise UsageError(f"{len(unknown)} of these items are not known: {shown}; the others were done")

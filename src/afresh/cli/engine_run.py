@@ -1,0 +1,157 @@
+"""``afresh run``: keep the mirror fresh until stopped."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from afresh.cli.engine_project import (
+    AllowPrivate,
+    ListJson,
+    Sets,
+    open_project,
+    overrides_of,
+    source_overrides,
+)
+from afresh.cli.summary import print_json
+from afresh.values.units import parse_duration
+
+if TYPE_CHECKING:
+    from afresh.engine.engine import Engine
+    from afresh.engine.loop import Progress
+
+_SHOWN = 20
+
+
+def run(
+    budget: Annotated[
+        str | None, typer.Option("--budget", metavar="1/s", help="Requests per time, all counted.")
+    ] = None,
+    for_time: Annotated[
+        str | None, typer.Option("--for", metavar="10m", help="Stop after this time.")
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Poll what is due, once, then stop (for cron).")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be polled first.")] = False,
+    host_delay: Annotated[
+        str | None,
+        typer.Option("--host-delay", metavar="1s", help="Least time between requests to a host."),
+    ] = None,
+    host_concurrency: Annotated[
+        int | None, typer.Option("--host-concurrency", metavar="N", help="Requests to one host at once.")
+    ] = None,
+    allow_private: AllowPrivate = False,
+    sets: Sets = None,
+    log: Annotated[
+        str, typer.Option("--log", metavar="plain|json|debug", help="How to log on standard error.")
+    ] = "plain",
+    as_json: ListJson = False,
+) -> None:
+    """Poll until stopped: SIGTERM drains, SIGHUP reads the settings again."""
+    _set_up_logs(log)
+    of_sources = {"delay": host_delay, "concurrency": host_concurrency and str(host_concurrency)}
+    if allow_private:
+        of_sources["allow_private"] = "true"
+    more = source_overrides({name: value for name, value in of_sources.items() if value})
+    if budget is not None:
+        more["budget.requests"] = budget
+    for_s = parse_duration(for_time) if for_time else math.inf
+    with open_project(sets, more) as engine:
+        if dry_run:
+            _say_first(engine, as_json)
+            return
+        _say_start(engine)
+        progress = engine.run(
+            for_s=for_s,
+            once=once,
+            report=_Line() if sys.stderr.isatty() else None,
+            reload=lambda: _settings(sets, more),
+            signals=True,
+        )
+        _say_end(engine, progress, as_json)
+
+
+def _settings(sets: list[str] | None, more: dict[str, str]) -> Any:
+    from afresh.engine.app import read_folder
+
+    return read_folder(Path(), overrides_of(sets, more))
+
+
+def _set_up_logs(kind: str) -> None:
+    from afresh.engine.logs import LOGGER, JsonLines, PlainLines
+    from afresh.values.errors import one_of
+
+    one_of("kind of log", kind, ("plain", "json", "debug"))
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if kind == "json" else PlainLines())
+    LOGGER.handlers[:] = [handler]
+    LOGGER.propagate = False
+    LOGGER.setLevel(logging.DEBUG if kind == "debug" else logging.INFO)
+
+
+def _say_start(engine: Engine) -> None:
+    """What will be done, and whether the hosts can take the budget at all."""
+    from afresh.engine.logs import say
+    from afresh.engine.status import group_statuses
+
+    counts = engine.store.items.counts()
+    groups = group_statuses(counts, engine.settings)
+    active = sum(group.items for group in groups)
+    asked, taken = engine.settings.budget.requests, sum(group.most_per_s for group in groups)
+    say(logging.INFO, "started", items=active, hosts=len(groups), budget_per_s=asked)
+    if groups and taken < asked:
+        say(
+            logging.WARNING,
+            "the hosts' delays let through less than the budget: the rest stays unspent",
+            budget_per_s=asked,
+            absorbed_per_s=taken,
+        )
+
+
+def _say_first(engine: Engine, as_json: bool) -> None:
+    for entry in engine.due(_SHOWN):
+        if as_json:
+            print_json({"item": entry.key})
+        else:
+            typer.echo(entry.key)
+    typer.echo(f"nothing was polled; these are the first of what is due (at most {_SHOWN})", err=True)
+
+
+def _say_end(engine: Engine, progress: Progress, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from afresh.engine.logs import say
+
+    done = asdict(progress) | {"in_flight": None, "trouble": None}
+    done = {name: value for name, value in done.items() if value is not None}
+    say(logging.INFO, "stopped", **done)
+    if engine.settings.plan.target is not None:
+        status = engine.status()
+        if status.below_target:
+            say(
+                logging.WARNING,
+                "freshness is below the target",
+                audited=status.audited.value,
+                target=status.target,
+            )
+    if as_json:
+        print_json(done)
+
+
+class _Line:
+    """Progress on a terminal: one line that is written over."""
+
+    def __call__(self, progress: Progress) -> None:
+        """Draw it."""
+        text = (
+            f"\r{progress.polls:,} polls  {progress.changes:,} changes  {progress.failures:,} failed  "
+            f"{progress.in_flight} under way  freshness {progress.freshness:.3f}  {progress.trouble}"
+        )
+        sys.stderr.write(text[:110].ljust(110))
+        sys.stderr.flush()

@@ -1,0 +1,81 @@
+"""Every copy written out: as lines of JSON, or as a folder of files."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+from urllib.parse import quote
+
+from afresh.stores.store import Store
+from afresh.values.errors import OutputError
+from afresh.values.items import Item, ItemQuery
+from afresh.values.stored import Copy
+
+_PAGE = 500
+_LONGEST_NAME = 120
+
+
+def copies(store: Store) -> Iterator[tuple[Item, Copy]]:
+    """Every item that has a copy, with its newest."""
+    cursor: str | None = None
+    while True:
+        page = store.items.page(ItemQuery(), _PAGE, cursor)
+        for item in page.items:
+            copy = store.copies.get(item.id)
+            if copy is not None:
+                yield item, copy
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def write_jsonl(store: Store, out: TextIO) -> int:
+    """A line per item: ``item, polled, changed, media_type, version`` and ``content``; how many.
+
+    Content that is not UTF-8 is in ``content_base64`` instead.
+    """
+    number = 0
+    for item, copy in copies(store):
+        line: dict[str, object] = {
+            "item": item.key,
+            "polled": item.polled_s,
+            "changed": item.changed_s,
+            "media_type": copy.version.media_type,
+            "version": copy.version.number,
+        }
+        try:
+            line["content"] = copy.content.decode()
+        except UnicodeDecodeError:
+            line["content_base64"] = base64.b64encode(copy.content).decode()
+        out.write(json.dumps(line, ensure_ascii=False) + "\n")
+        number += 1
+    return number
+
+
+def write_folder(store: Store, folder: Path) -> int:
+    """A file per item, named by its key, and ``index.jsonl`` that says which is which; how many."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        number = 0
+        with (folder / "index.jsonl").open("w", encoding="utf-8") as index:
+            for item, copy in copies(store):
+                name = file_name(item.key, item.id)
+                (folder / name).write_bytes(copy.content)
+                line = {"item": item.key, "file": name, "polled": item.polled_s, "changed": item.changed_s}
+                index.write(json.dumps(line, ensure_ascii=False) + "\n")
+                number += 1
+    except OSError as error:
+        raise OutputError(f"{folder} cannot be written: {error.strerror}") from None
+    return number
+
+
+def file_name(key: str, item_id: int) -> str:
+    """A file name that says the key, differs for every item and can do no harm.
+
+    >>> file_name("https://example.org/a/../b", 7)
+    '7-https%3A%2F%2Fexample.org%2Fa%2F..%2Fb'
+    """
+    return f"{item_id}-{quote(key, safe='')[:_LONGEST_NAME]}"

@@ -1,0 +1,167 @@
+"""Hooks: every change told to a command or a function, at least once and in order per item.
+
+Events are queued in the transaction that keeps the copy, so none is lost. A command gets the kind of event
+and the item's key as its last two arguments and the content on standard input; a function gets a ``Change``.
+What fails is tried again later and later, and the item's later events wait behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeAlias
+
+from afresh.engine.logs import say
+from afresh.engine.writer import Writer
+from afresh.stores.store import Store
+from afresh.values.clock import Clock
+from afresh.values.errors import UsageError
+from afresh.values.stored import Event
+
+_AT_ONCE = 16
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 2.0, 3600.0
+_LONGEST_WORDS = 200
+
+Hook: TypeAlias = tuple[str, ...] | str
+Call: TypeAlias = Callable[["Change"], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a hook is told: ``kind`` is new, changed, gone or removed; ``content`` empty for the last two."""
+
+    item: str
+    source: str
+    kind: str
+    version: int
+    time_s: float
+    content: bytes
+
+
+class HookFailedError(Exception):
+    """A hook did not do its work; the text says how."""
+
+
+def wait_s(attempts: int) -> float:
+    """How long to wait after so many attempts.
+
+    >>> wait_s(1), wait_s(3), wait_s(99)
+    (2.0, 8.0, 3600.0)
+    """
+    return min(_FIRST_WAIT_S * 2.0 ** min(attempts - 1, 30), _LONGEST_WAIT_S)
+
+
+def find_call(name: str) -> Call:
+    """The function behind ``module:function``, refused in words where there is none."""
+    module, _, function = name.partition(":")
+    try:
+        found = getattr(import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"on_change {name!r} cannot be found: {error}") from None
+    if not callable(found):
+        raise UsageError(f"on_change {name!r} is not a function")
+    return found  # type: ignore[no-any-return]
+
+
+class Hooks:
+    """Delivers the events of a store to the hooks of their sources."""
+
+    def __init__(
+        self, store: Store, writer: Writer, clock: Clock, hooks: Mapping[str, Hook], *, timeout_s: float
+    ) -> None:
+        self._store, self._writer, self._clock, self._timeout_s = store, writer, clock, timeout_s
+        self._hooks = {
+            name: find_call(hook) if isinstance(hook, str) else tuple(hook) for name, hook in hooks.items()
+        }
+        self._behind: dict[int, tuple[int, float]] = {}
+
+    async def deliver(self) -> int:
+        """Deliver what is due; how many were delivered."""
+        if not self._hooks or not await self._writer.surely(self._store.events.waiting):
+            return 0
+        now_s, again_s = self._clock.now_s(), 2 * self._timeout_s
+        events = await self._writer.surely(lambda: self._store.events.take(now_s, _AT_ONCE, again_s))
+        lines: dict[int, list[Event]] = {}
+        for event in events:
+            lines.setdefault(event.item_id, []).append(event)
+        return sum(await asyncio.gather(*(self._in_order(line) for line in lines.values())))
+
+    async def _in_order(self, line: Sequence[Event]) -> int:
+        """One item's events, one after the other; the first failure holds up the rest."""
+        held, until_s = self._behind.get(line[0].item_id, (0, 0.0))
+        if held and line[0].id > held:
+            await self._defer(line, until_s)
+            return 0
+        for done, event in enumerate(line):
+            problem = await self._told(event)
+            if problem:
+                until_s = self._clock.now_s() + wait_s(event.attempts)
+                self._behind[event.item_id] = (event.id, until_s)
+                say(logging.WARNING, "hook failed", item=event.key, attempt=event.attempts, problem=problem)
+                await self._defer(line[done:], until_s)
+                return done
+            self._behind.pop(event.item_id, None)
+            await self._writer.surely(lambda event=event: self._store.events.done([event.id]))  # type: ignore[misc]
+        return len(line)
+
+    async def _defer(self, line: Sequence[Event], until_s: float) -> None:
+        ids = [event.id for event in line]
+        await self._writer.surely(lambda: self._store.events.defer(ids, until_s))
+
+    async def _told(self, event: Event) -> str:
+        """Tell one event; why it failed, empty if it did not."""
+        hook = self._hooks.get(event.source)
+        if hook is None:
+            return ""  # the source has no hook any more: nobody waits for it
+        change = await self._change(event)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await (run_command(hook, change) if isinstance(hook, tuple) else call(hook, change))
+        except TimeoutError:
+            return f"no end within {self._timeout_s:g} s"
+        except HookFailedError as error:
+            return str(error)
+        return ""
+
+    async def _change(self, event: Event) -> Change:
+        copy = await self._writer.surely(lambda: self._store.copies.get(event.item_id, event.version))
+        if copy is None and event.kind in ("new", "changed"):
+            # That version is no longer kept; a newer one says more.
+            copy = await self._writer.surely(lambda: self._store.copies.get(event.item_id))
+        content = copy.content if copy is not None and event.kind in ("new", "changed") else b""
+        return Change(event.key, event.source, event.kind, event.version, event.time_s, content)
+
+
+async def run_command(command: tuple[str, ...], change: Change) -> None:
+    """Run a command with the event; raises ``HookFailedError`` unless it ends with 0."""
+    pipe = asyncio.subprocess.PIPE
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command, change.kind, change.item, stdin=pipe, stdout=asyncio.subprocess.DEVNULL, stderr=pipe
+        )
+    except OSError as error:
+        raise HookFailedError(f"{command[0]}: {error.strerror}") from None
+    try:
+        _, words = await process.communicate(change.content)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        said = words.decode(errors="replace").strip().splitlines()[-1:] or ["without a word"]
+        raise HookFailedError(f"{command[0]} ended with {process.returncode}: {said[0][:_LONGEST_WORDS]}")
+
+
+async def call(function: Call, change: Change) -> None:
+    """Call a function or coroutine function with the event; whatever it raises is a failure."""
+    try:
+        if inspect.iscoroutinefunction(function):
+            await function(change)
+        else:
+            await asyncio.to_thread(function, change)
+    except Exception as error:  # noqa: BLE001  # a user's function may raise anything
+        raise HookFailedError(f"{type(error).__name__}: {str(error)[:_LONGEST_WORDS]}") from None

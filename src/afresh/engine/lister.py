@@ -1,0 +1,67 @@
+"""Reads the documents that list a source's items, each source at its own pace, beside the polls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from afresh.engine.accounts import spent_of
+from afresh.engine.listing import lists_items, take_in
+from afresh.engine.settings import Settings
+from afresh.engine.state_names import LISTED_AT
+from afresh.engine.writer import Writer
+from afresh.sources.source import Source
+from afresh.stores.store import Store
+from afresh.values.clock import Clock
+
+_LOOK_S = 1.0
+
+
+class Lister:
+    """Every source with sitemaps, feeds or start pages is read when its time has come."""
+
+    def __init__(
+        self, store: Store, writer: Writer, clock: Clock, sources: Mapping[str, Source], settings: Settings
+    ) -> None:
+        self._store, self._writer, self._clock = store, writer, clock
+        self._sources, self._settings = sources, settings
+        self.busy = True
+
+    async def run(self, *, once: bool = False) -> None:
+        """Read what is due, again and again; ``once``: one round."""
+        names = [
+            table.settings.name
+            for table in self._settings.sources
+            if lists_items(table.settings) and table.settings.name in self._sources
+        ]
+        while names:
+            for name in names:
+                if await self._is_due(name):
+                    await self.read(name)
+            if once:
+                break
+            self.busy = False
+            await asyncio.sleep(_LOOK_S)
+        self.busy = False
+
+    async def _is_due(self, name: str) -> bool:
+        kept = await self._writer.surely(lambda: self._store.state.get(LISTED_AT + name))
+        return kept is None or float(kept) <= self._clock.now_s()
+
+    async def read(self, name: str) -> int:
+        """Read all documents of one source now; how many items were born."""
+        source, born = self._sources[name], 0
+        wait_s = self._settings.run.listings_every
+        async for listing in source.listings():
+            now_s = self._clock.now_s()
+            spent = spent_of(self._settings.budget, listing.requests, listing.bytes, listing.seconds)
+            await self._writer.surely(lambda: self._store.ledger.add(name, now_s, spent))  # noqa: B023
+            found = await self._writer.surely(
+                lambda: take_in(self._store, name, source.group, listing, now_s)  # noqa: B023
+            )
+            born += found[0]
+            if listing.again_after_s is not None:
+                wait_s = max(wait_s, listing.again_after_s)
+        again = repr(self._clock.now_s() + wait_s).encode()
+        await self._writer.surely(lambda: self._store.state.set({LISTED_AT + name: again}))
+        return born

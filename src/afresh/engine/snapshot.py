@@ -1,0 +1,27 @@
+"""The engine's mind as the store remembers it, for whoever asks from outside while another process runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from afresh.engine.beliefs import Prior, first_prior
+from afresh.engine.memory import Memory
+from afresh.engine.policy import Policy
+from afresh.engine.settings import Settings
+from afresh.engine.state_names import PRIOR, THRESHOLD
+from afresh.stores.store import Store
+from afresh.values.stored import PolicyColumns
+
+
+def recalled(store: Store, settings: Settings, columns: Iterable[PolicyColumns]) -> Policy:
+    """The policy over these items, with the prior and the threshold that were last kept."""
+    memory = Memory()
+    memory.load(columns)
+    prior = store.state.get(PRIOR)
+    items = sum(count.items for count in store.items.counts() if count.status == "active")
+    start = Prior.unpack(prior) if prior else first_prior(items, settings.budget.requests)
+    policy = Policy(memory, start, settings.plan.policy, settings.plan.objective)
+    kept = store.state.get(THRESHOLD)
+    if kept is not None:
+        policy.picked(float(kept))
+    return policy

@@ -1,0 +1,10 @@
+"""The names under which the store keeps the engine's state."""
+
+from __future__ import annotations
+
+BUDGET = "engine.budget"
+PRIOR = "engine.prior"
+THRESHOLD = "engine.threshold"
+LISTING = "engine.listing:"
+LISTED = "engine.listed:"
+LISTED_AT = "engine.listed_at:"

@@ -1,0 +1,149 @@
+"""How the mirror does: freshness by the model and by audits, side by side, age, budget, hosts, problems."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from afresh.engine.audits import Share, audited
+from afresh.engine.policy import Policy
+from afresh.engine.settings import Settings
+from afresh.engine.snapshot import recalled
+from afresh.model.decay import Lomax
+from afresh.stores.store import Store
+from afresh.values.items import ItemCount
+from afresh.values.outcome import Spent
+
+_Z95 = 1.959963984540054
+_HOUR_S = 3600.0
+_GROUPS_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStatus:
+    """One politeness group: its items, and the most requests per second that its delay lets through."""
+
+    source: str
+    group: str
+    items: int
+    most_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Everything ``afresh status`` shows. Shares are 0 … 1, times in seconds.
+
+    ``freshness`` is the model's estimate of Σw·fresh/Σw now, with its 95 % interval; ``audited`` what random
+    polls found; ``age_s`` the expected weighted age of the copies; ``dropped`` items not worth a poll at this
+    budget; ``absorbed_per_s`` the requests per second that all groups together can take.
+    """
+
+    items: int
+    by_status: dict[str, int]
+    copies: int
+    failing: int
+    freshness: Share
+    audited: Share
+    age_s: float
+    due: int
+    dropped: int
+    budget_per_s: float
+    absorbed_per_s: float
+    spent_last_hour: Spent
+    leases: int
+    events: int
+    notices: int
+    file_bytes: int
+    groups: tuple[GroupStatus, ...]
+    target: float | None = None
+
+    @property
+    def below_target(self) -> bool:
+        """Whether audits say, beyond chance, that freshness is below the target set."""
+        return self.target is not None and self.audited.n > 0 and self.audited.high < self.target
+
+
+def status(store: Store, settings: Settings, now_s: float) -> Status:
+    """The status of a store now; ``now_s`` in Unix seconds."""
+    policy = recalled(store, settings, store.plan.columns())
+    memory, stats = policy.memory, store.upkeep.stats()
+    counts = store.items.counts()
+    by_status: Counter[str] = Counter()
+    for count in counts:
+        by_status[count.status] += count.items
+    held = memory.active & ~np.isnan(memory.polled_s)
+    weight = np.where(memory.active, memory.weight, 0.0)
+    covered = float(weight[held].sum() / weight.sum()) if weight.sum() > 0 else 0.0
+    groups = group_statuses(counts, settings)
+    return Status(
+        items=sum(by_status.values()),
+        by_status=dict(by_status),
+        copies=int(np.count_nonzero(held)),
+        failing=int(np.count_nonzero(memory.active & (memory.hold_s > now_s))),
+        freshness=modelled(policy, now_s),
+        audited=audited(store.observations.audits(0.0), now_s, covered),
+        age_s=mean_age_s(policy, now_s),
+        due=int(np.count_nonzero(memory.active & (memory.due_s <= now_s))),
+        dropped=dropped(policy),
+        budget_per_s=settings.budget.requests,
+        absorbed_per_s=sum(group.most_per_s for group in groups),
+        spent_last_hour=store.ledger.total(now_s - _HOUR_S, math.inf),
+        leases=stats.leases,
+        events=stats.events,
+        notices=stats.notices,
+        file_bytes=stats.file_bytes,
+        groups=tuple(sorted(groups, key=lambda group: -group.items)[:_GROUPS_SHOWN]),
+        target=settings.plan.target,
+    )
+
+
+def modelled(policy: Policy, now_s: float) -> Share:
+    """The model's freshness with a normal interval: each copy is fresh or not, independently."""
+    value, error = policy.freshness(now_s)
+    low, high = max(0.0, value - _Z95 * error), min(1.0, value + _Z95 * error)
+    return Share(value, low, high, int(policy.memory.active.sum()))
+
+
+def mean_age_s(policy: Policy, now_s: float) -> float:
+    """Weighted mean over the copies of E[age] = τ − ∫₀^τ survival; 0 where there are none."""
+    memory = policy.memory
+    held = memory.active & ~np.isnan(memory.polled_s)
+    weight = memory.weight[held]
+    if weight.sum() <= 0:
+        return 0.0
+    shape, rate = policy.posterior()
+    tau = np.maximum(now_s - memory.polled_s[held], 0.0)
+    return float(weight @ Lomax(shape[held], rate[held]).loss(tau) / weight.sum())
+
+
+def dropped(policy: Policy) -> int:
+    """Active items whose worth, w/(cλ) at most by their mean rate, stays below what is polled now."""
+    memory = policy.memory
+    if policy.name == "uniform" or policy.objective != "freshness":
+        return 0
+    shape, rate = policy.posterior()
+    most = memory.weight * rate / (shape * memory.cost)
+    return int(np.count_nonzero(memory.active & (most < policy.threshold)))
+
+
+def group_statuses(counts: list[ItemCount], settings: Settings) -> list[GroupStatus]:
+    """The groups with active items, and what each can take: concurrency never beats the delay."""
+    found: Counter[tuple[str, str]] = Counter()
+    for count in counts:
+        if count.status == "active":
+            found[count.source, count.group] += count.items
+    return [
+        GroupStatus(source, group, items, _most_per_s(settings, source))
+        for (source, group), items in found.items()
+    ]
+
+
+def _most_per_s(settings: Settings, source: str) -> float:
+    table = settings.source(source)
+    if table is None:
+        return 0.0
+    delay_s = float(getattr(table.settings, "delay", 0.0))
+    return 1.0 / delay_s if delay_s > 0 else math.inf

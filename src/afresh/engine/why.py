@@ -1,0 +1,131 @@
+"""Why an item is polled as often as it is: its rate, its frequency, its worth, and what would change them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from afresh.engine import beliefs
+from afresh.engine.policy import Policy
+from afresh.engine.settings import Settings
+from afresh.engine.snapshot import recalled
+from afresh.rates.gamma_prior import gamma_interval
+from afresh.stores.store import Store
+from afresh.values.errors import UsageError
+from afresh.values.items import Item
+from afresh.values.units import format_duration
+
+LEVEL = 0.9
+_POLLS_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class PastPoll:
+    """One poll that told something."""
+
+    time_s: float
+    elapsed_s: float
+    changed: bool
+    audit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Everything ``afresh why`` shows. Rates per second, times in seconds.
+
+    ``rate_per_s`` with its 90 % interval; ``interval_s`` from poll to poll as things are; ``marginal`` the
+    worth of a poll now and ``threshold`` the worth at which items are polled; ``reasons`` in words.
+    """
+
+    item: Item
+    rate_per_s: float
+    rate_low: float
+    rate_high: float
+    interval_s: float
+    fresh_now: float
+    marginal: float
+    threshold: float
+    next_s: float
+    polls: tuple[PastPoll, ...]
+    reasons: tuple[str, ...]
+
+
+def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
+    """Explain one item, by what the store remembers."""
+    item = store.items.get(key)
+    if item is None:
+        raise UsageError(f"there is no item {key!r}: 'afresh add' makes one")
+    policy = recalled(store, settings, [store.plan.columns_of([item.id])])
+    shape, rate = (float(value[0]) for value in policy.posterior())
+    low, high = gamma_interval(np.array([shape]), np.array([rate]), LEVEL)
+    tau_s = 0.0 if item.polled_s is None else max(now_s - item.polled_s, 0.0)
+    interval_s = policy.due_s(0, now_s) - now_s
+    return Why(
+        item=item,
+        rate_per_s=shape / rate,
+        rate_low=float(low[0]),
+        rate_high=float(high[0]),
+        interval_s=interval_s,
+        fresh_now=0.0 if item.polled_s is None else (1.0 + tau_s / rate) ** -shape,
+        marginal=float(policy.worth(now_s)[0]),
+        threshold=policy.threshold,
+        next_s=item.due_s,
+        polls=_polls(store, item.id),
+        reasons=tuple(_reasons(item, policy, shape, rate, now_s)),
+    )
+
+
+def _polls(store: Store, item_id: int) -> tuple[PastPoll, ...]:
+    rows = [
+        PastPoll(*row)
+        for batch in store.observations.read([item_id])
+        for row in zip(
+            batch.time_s.tolist(),
+            batch.elapsed_s.tolist(),
+            batch.changed.tolist(),
+            batch.audit.tolist(),
+            strict=True,
+        )
+    ]
+    return tuple(rows[-_POLLS_SHOWN:])
+
+
+def _reasons(item: Item, policy: Policy, shape: float, rate: float, now_s: float) -> list[str]:
+    """What holds the item where it is, and what would move it."""
+    found = _holding(item, now_s)
+    if policy.name == "uniform":
+        return [*found, "the policy is uniform: every item is polled equally often"]
+    level, most = policy.threshold * item.cost, item.weight * rate / shape
+    if item.weight == 0:
+        found.append("its weight is 0: it is polled only when nothing else needs it")
+    elif level <= 0:
+        found.append("nothing has been polled yet, so there is no price of a poll to compare with")
+    elif most < level:
+        weight = level * shape / rate
+        found.append(
+            "dropped: it changes so often that a poll is worth little; "
+            f"a weight of {weight:.3g} or a larger budget would bring it back"
+        )
+    else:
+        heavier_s = beliefs.due_after_s(shape, rate, level / (2 * item.weight))
+        found.append(f"with twice the weight it would be polled every {format_duration(heavier_s)}")
+    return found
+
+
+def _holding(item: Item, now_s: float) -> list[str]:
+    found = []
+    if item.status != "active":
+        found.append(f"it is {item.status}: not polled until 'afresh set {item.key} --resume'")
+    if item.failures:
+        found.append(f"its last {item.failures} polls failed ({item.problem}); tried again when due")
+    if item.polled_s is None:
+        found.append("it has never been fetched: that comes first")
+    if item.min_interval_s > 0:
+        found.append(f"never more often than every {format_duration(item.min_interval_s)}")
+    if math.isfinite(item.max_interval_s):
+        found.append(f"at least every {format_duration(item.max_interval_s)}")
+    if item.due_s <= now_s and item.status == "active" and item.polled_s is not None:
+        found.append("due now: waits for its host's turn, the budget, or an engine to run")
+    return found
