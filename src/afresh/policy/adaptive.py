@@ -1,0 +1,234 @@
+"""The adaptive policy: learns rates as it goes and polls whatever gains most. The default.
+
+    belief        how often each item changes            ``belief``
+    shocks        what changes together                  ``shocks``
+    notices       what outsiders say                     ``notices``
+    calibration   where the model errs                   ``calibration``
+    worth         what a poll now would gain             ``worth``
+
+Every item has a moment at which it deserves a look: when, by its rate alone, its worth reaches a little less
+than the level the budget pays. Only items whose moment has come are valued exactly, and the best are polled.
+Where the level has moved far, all items are re-keyed in one vectorised pass.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from afresh.policy.belief import Belief
+from afresh.policy.calibration import Calibration
+from afresh.policy.notices import Notices
+from afresh.policy.policy import Start, best, polls
+from afresh.policy.roster import Roster
+from afresh.policy.shocks import Shocks
+from afresh.policy.worth import Worth
+from afresh.rates.observations import Bools, Float64s, Ints
+from afresh.values.arrays import ArrayLike
+
+MARGIN = 0.8  # of the level at which a look is deserved
+TOO_MANY = 4  # candidates for each item polled: the level has risen
+AGAIN_AFTER = 0.05  # of the time since its last poll an item that was looked at in vain waits
+REKEY_POLLS = 0.05  # of all items must be polled between two re-keyings
+REFIT_AFTER, REFIT_GROWTH = 1.0, 1.3  # rounds of all items until the first refit, and the growth of the gap
+
+
+class Adaptive:
+    """One setting for all sources.
+
+    >>> policy = Adaptive(Start.of(3, 0.3))
+    >>> for day in range(200):
+    ...     items = policy.next(10.0 * day, 3)
+    ...     policy.observe(items, 10.0 * day, items == 1)
+    >>> policy.rates().round(2).argmax()
+    np.int64(1)
+    """
+
+    def __init__(self, start: Start) -> None:
+        frequency = start.mean_frequency
+        self.items = Roster(start)
+        self.belief = Belief(start.items, frequency)
+        self.calibration = Calibration(start.items, frequency)
+        self.notices = Notices(start.items, frequency)
+        self.worth = Worth(start.objective)
+        families = np.zeros((start.items, 0), dtype=np.int64) if start.families is None else start.families
+        self.shocks = [Shocks(column, 1.0 / frequency, start.now) for column in families.T]
+        self.look: Float64s = np.full(start.items, start.now)
+        self.since_rekey = 0
+        self.since_refit, self.refit_gap = 0, REFIT_AFTER
+        typical = self.belief.expected(np.array([0.7 / frequency]))
+        self.bound = float(self.worth.of(self.belief.prior[None], typical, self.belief.rates[None])[0])
+        self.rekey(start.now)
+
+    def next(self, now: float, k: int) -> Ints:
+        """The k items worth most."""
+        return self.items.pick(now, k, lambda n: self._most_urgent(now, n))
+
+    def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
+        """Learn from polls, and key the items anew."""
+        which, when, found = polls(items, now, changed)
+        if which.size == 0:
+            return
+        elapsed = np.maximum(when - self.items.last[which], 0.0)
+        self._learn(which, when, elapsed, found)
+        self.items.last[which] = when
+        self._key(which, when)
+        self.since_rekey += which.size
+        self.since_refit += which.size
+        if self.since_refit >= self.refit_gap * self.items.alive.sum():
+            self.refit(float(when.max()))
+
+    def notice(self, items: ArrayLike, now: ArrayLike) -> None:
+        """A hint makes an item worth a look."""
+        which = self.items.known(items)
+        when = np.broadcast_to(np.asarray(now, dtype=np.float64), which.shape)
+        self.notices.hear(which)
+        np.minimum.at(self.look, which, when)
+
+    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
+        """New items; of their rates the prior is believed."""
+        numbers = self.items.add(weights, costs, now)
+        more = numbers.size
+        self.belief.grow(more)
+        self.calibration.grow(more)
+        self.notices.grow(more)
+        columns = np.full((more, len(self.shocks)), -1) if families is None else families
+        for shocks, column in zip(self.shocks, columns.T, strict=True):
+            shocks.grow(column)
+        self.look = np.concatenate([self.look, np.full(more, now)])
+        self._key(numbers, np.full(more, now))
+        return numbers
+
+    def remove(self, items: ArrayLike) -> None:
+        """Never polled again."""
+        which = self.items.known(items)
+        self.items.remove(which)
+        self.look[which] = np.inf
+
+    def reweigh(self, items: ArrayLike, weights: ArrayLike, costs: ArrayLike) -> None:
+        """Another importance and cost."""
+        which = self.items.known(items)
+        self.items.reweigh(which, weights, costs)
+        self._key(which, self.items.last[which])
+
+    def set_budget(self, budget: float, now: float) -> None:
+        """The level follows by itself; all items are re-keyed for where it will settle."""
+        ratio = budget / self.items.budget
+        self.items.set_budget(budget)
+        # Index ∝ τ² while few changes are expected, and τ ∝ 1/budget.
+        self.bound /= ratio**2
+        self.rekey(now)
+
+    def refit(self, now: float) -> None:
+        """Learn the prior and the shocks' common part anew."""
+        self.belief.refit(self.items.alive)
+        for shocks in self.shocks:
+            shocks.refit()
+        self.since_refit, self.refit_gap = 0, self.refit_gap * REFIT_GROWTH
+        self.rekey(now)
+
+    def rekey(self, now: float) -> None:
+        """When each item deserves a look, for all items at once."""
+        del now
+        self._key(np.arange(self.items.size), self.items.last)
+        self.look[~self.items.alive] = np.inf
+        self.since_rekey = 0
+
+    def rates(self) -> Float64s:
+        """What is believed of each item's rate, shocks included: posterior mean."""
+        every = np.arange(self.items.size)
+        rate = self.belief.mean(every)
+        for shocks in self.shocks:
+            rate += shocks.expected(every, self.items.last, self.items.last)[1]
+        return rate
+
+    def values(self, items: Ints, now: float) -> Float64s:
+        """What a poll of each of these items now would gain per cost."""
+        since = self.items.last[items]
+        factor = self.calibration.of(items)
+        own, recall = self.belief.expected((now - since) * factor), 0.0
+        rate = factor[:, None] * self.belief.rates
+        if self.notices.heard > 0 or self.notices.number[items].any():
+            told, recall = self.notices.expected(items, self.belief.rates)
+            own = (1.0 - recall) * own + told
+        for shocks in self.shocks:
+            expected, mean = shocks.expected(items, since, np.full(items.size, now))
+            own += expected[:, None]
+            rate = rate + mean[:, None]
+        worth = self.worth.of(self.belief.of(items), own, rate)
+        return np.asarray(worth * self.items.weight[items] / self.items.cost[items])
+
+    def _most_urgent(self, now: float, n: int) -> Ints:
+        n = min(n, int(self.items.alive.sum()))
+        for shocks in self.shocks:
+            shocks.advance(now)
+        come = np.flatnonzero(self.look <= now)
+        short = come.size < n
+        if short:
+            most = min(2 * n, self.items.size)
+            come = np.argpartition(self.look, most - 1)[:most]
+            come = np.sort(come[np.isfinite(self.look[come]) | self.items.alive[come]])
+        value = self.values(come, now)
+        chosen = best(value, n)
+        level = float(value[chosen[-1]]) if n else 0.0
+        self._settle(come, value, now, level, short, n)
+        return come[chosen]
+
+    def _settle(self, come: Ints, value: Float64s, now: float, level: float, short: bool, n: int) -> None:
+        """Put back what was looked at in vain; re-key all where the level has moved far."""
+        wait = now + AGAIN_AFTER * (now - self.items.last[come])
+        vain = value < self.bound
+        self.look[come[vain]] = wait[vain]
+        if self.since_rekey < REKEY_POLLS * self.items.size or level <= 0:
+            return
+        risen = come.size > TOO_MANY * n + 64 and MARGIN * level > 1.2 * self.bound
+        fallen = short and level < self.bound
+        if risen or fallen:
+            self.bound = MARGIN * level
+            self.rekey(now)
+
+    def _key(self, items: Ints, last: Float64s) -> None:
+        """The moment at which each item's worth reaches the bound, its shocks taken at their mean."""
+        worth_of_one = self.items.weight[items] / self.items.cost[items]
+        factor = self.calibration.of(items)
+        rate = self.belief.rows[items] @ self.belief.rates.astype(np.float32)
+        for shocks in self.shocks:
+            factor = factor + shocks.expected(items, last, last)[1] / np.maximum(rate, 1e-300)
+        # E = s·λτ has the index of λ at s·τ, divided by s^p.
+        power = self.worth.objective.power
+        level = self.bound * factor**power / np.maximum(worth_of_one, 1e-300)
+        due = self.worth.due(self.belief, self.belief.rows[items], level) / factor
+        self.look[items] = np.where(worth_of_one > 0, last + due, np.inf)
+
+    def _learn(self, items: Ints, now: Float64s, elapsed: Float64s, changed: Bools) -> None:
+        own = self.belief.expected(elapsed)
+        quiet = np.einsum("ij,ij->i", self.belief.of(items), np.exp(-own))
+        rest = -np.log(np.maximum(quiet, 1e-300))
+        since = now - elapsed
+        shocked = self._shocks(items, since, now)
+        expected = rest + shocked
+        share = np.where(expected > 0, rest / np.maximum(expected, 1e-300), 1.0)
+        self.calibration.count(items, 1.0 - quiet, changed * share, int(self.items.alive.sum()))
+        for shocks in self.shocks:
+            others = expected - shocks.expected(items, since, now)[0]
+            risen = shocks.learn(items, since, now, changed, others)
+            self.look[risen] = np.where(
+                self.items.alive[risen], np.minimum(self.look[risen], now.max()), np.inf
+            )
+        total = own + self._shocks(items, since, now)[:, None]
+        told: Float64s | float = 0.0
+        if self.notices.heard > 0 or self.notices.number[items].any():
+            hints, recall = self.notices.expected(items, self.belief.rates)
+            told = hints - recall * own
+            total = total - recall * own + hints
+        self.belief.learn(items, elapsed, changed, total, told)
+        rate = self.belief.mean(items)
+        sure = np.where(changed, -np.expm1(-rate * elapsed), 1.0)
+        number = np.where(changed, rate * elapsed / np.maximum(sure, 1e-300), 0.0)
+        self.notices.learn(items, elapsed, changed, number)
+        self.calibration.classify(items, rate, changed)
+
+    def _shocks(self, items: Ints, since: Float64s, now: Float64s) -> Float64s:
+        total = np.zeros(items.size)
+        for shocks in self.shocks:
+            total += shocks.expected(items, since, now)[0]
+        return total

@@ -1,0 +1,97 @@
+"""What is believed of each item's rate: a posterior on a ladder of log-spaced rates, a row per item.
+
+A poll multiplies the row by its likelihood, e^{−E} or 1−e^{−E}, E the changes expected at each rate. Rates
+are redrawn now and then: after a poll p ← (1−ϱ)p + ϱ·prior with ϱ = 1−e^{−τ/H}, so that evidence fades, and
+no item is ever taken for dead. The prior is learned without a form: EM over all items, a little of the flat
+ladder mixed in.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.rates.observations import Bools, Float64s, Ints
+
+DECADES_BELOW, DECADES_ABOVE, PER_OCTAVE = 3.0, 2.0, 2  # the ladder around one poll of an item
+REDRAWN = 150.0  # H: mean intervals between polls after which a rate is redrawn
+FLAT = 1e-3  # share of the flat ladder in the learned prior
+STEPS, ROWS_ENOUGH = 10, 20_000  # of EM, and items it looks at
+LEAST = 1e-30
+
+Rows = npt.NDArray[np.float32]
+
+
+class Belief:
+    """Posteriors over ``rates``.
+
+    >>> belief = Belief(2, frequency=1.0)
+    >>> for _ in range(50):
+    ...     belief.learn(np.array([0, 1]), np.ones(2), np.array([True, False]), belief.expected(np.ones(2)))
+    >>> fast, slow = belief.mean(np.array([0, 1]))
+    >>> bool(fast > 3.0), bool(slow < 0.2)
+    (True, True)
+    """
+
+    def __init__(self, items: int, frequency: float) -> None:
+        octaves = (DECADES_BELOW + DECADES_ABOVE) * np.log2(10.0)
+        exponents = np.arange(int(np.ceil(octaves * PER_OCTAVE)) + 1) / PER_OCTAVE
+        self.rates: Float64s = frequency * 10.0**-DECADES_BELOW * np.exp2(exponents)
+        self.horizon = REDRAWN / frequency
+        self.prior: Float64s = np.full(self.rates.size, 1.0 / self.rates.size)
+        self.rows: Rows = np.tile(self.prior.astype(np.float32), (items, 1))
+        self.polled: Bools = np.zeros(items, dtype=bool)
+
+    def of(self, items: Ints) -> Float64s:
+        """The posteriors of these items."""
+        return self.rows[items].astype(np.float64)
+
+    def mean(self, items: Ints) -> Float64s:
+        """Posterior mean rates."""
+        return np.asarray(self.of(items) @ self.rates)
+
+    def expected(self, elapsed: Float64s) -> Float64s:
+        """Changes expected at each rate: λτ, a row per item."""
+        return np.asarray(elapsed[:, None] * self.rates)
+
+    def learn(
+        self,
+        items: Ints,
+        elapsed: Float64s,
+        changed: Bools,
+        expected: Float64s,
+        told: Float64s | float = 0.0,
+    ) -> None:
+        """One poll of each: ``expected`` changes at each rate, ``told`` what notices said of it (ln)."""
+        unchanged = np.exp(-expected)
+        likelihood = np.where(changed[:, None], -np.expm1(-expected), unchanged)
+        if np.ndim(told):
+            likelihood *= np.exp(told - np.max(told, axis=1, keepdims=True))
+        before = self.rows[items]
+        rows = before * likelihood
+        total = rows.sum(axis=1, keepdims=True)
+        # What no rate on the ladder can explain (a change within no time) teaches nothing.
+        rows = np.where(total > LEAST, rows / np.maximum(total, LEAST), before)
+        stays = np.exp(-elapsed / self.horizon)[:, None]
+        self.rows[items] = stays * rows + (1.0 - stays) * self.prior
+        self.polled[items] = True
+
+    def refit(self, alive: Bools) -> None:
+        """Learn the prior from all polled items and tilt every posterior to it."""
+        use = np.flatnonzero(self.polled & alive)
+        if use.size == 0:
+            return
+        sample = self.rows[use[:: -(-use.size // ROWS_ENOUGH)]].astype(np.float64)
+        prior = self.prior
+        for _ in range(STEPS):
+            tilt = sample * (prior / self.prior)
+            learned = (tilt / tilt.sum(axis=1, keepdims=True)).mean(axis=0)
+            prior = (learned + FLAT / prior.size) / (1.0 + FLAT)
+        self.rows *= (prior / self.prior).astype(np.float32)
+        self.rows /= np.maximum(self.rows.sum(axis=1, keepdims=True), np.float32(LEAST))
+        self.prior = prior
+
+    def grow(self, items: int) -> None:
+        """New items, of whom only the prior is known."""
+        self.rows = np.concatenate([self.rows, np.tile(self.prior.astype(np.float32), (items, 1))])
+        self.polled = np.concatenate([self.polled, np.zeros(items, dtype=bool)])

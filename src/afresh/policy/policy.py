@@ -1,0 +1,135 @@
+"""The interface of every policy, and what a policy starts from.
+
+A policy decides what to poll, never when: whoever calls it keeps the budget and the clock. Its state is a few
+arrays; it has no clock, no I/O and no chance of its own, and pickles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from afresh.policy.opening import OpenTime
+from afresh.rates.observations import Bools, Float64s, Ints
+from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.errors import InputError
+
+
+class Policy(Protocol):
+    """Chooses items and learns. Items are numbered from 0; times are in any one unit and never go back."""
+
+    def next(self, now: float, k: int) -> Ints:
+        """The k distinct items to poll now, the most urgent first.
+
+        Fewer where fewer exist or caps forbid more; none while polling is not allowed.
+        """
+
+    def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
+        """Polls of distinct items, at one time or a time each, and whether each found a change."""
+
+    def notice(self, items: ArrayLike, now: ArrayLike) -> None:
+        """Hints from outside that items changed; one entry per hint."""
+
+    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
+        """New items, copied now; returns their numbers."""
+
+    def remove(self, items: ArrayLike) -> None:
+        """These items are never polled again; their numbers stay taken."""
+
+    def reweigh(self, items: ArrayLike, weights: ArrayLike, costs: ArrayLike) -> None:
+        """Another importance and cost of these items."""
+
+    def set_budget(self, budget: float, now: float) -> None:
+        """Another budget (cost per time for all items together) from now on."""
+
+    def refit(self, now: float) -> None:
+        """Learn anew what all items have in common, and re-key them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a policy starts from: every copy is fresh at ``now``.
+
+    ``budget`` cost per time, all items together. ``families`` has a row per item and a column per kind of
+    family (−1: none): what is likely to change together. ``caps[h]`` limits the cost per time of the items
+    with ``cap_group`` h (past the end: free). ``rates`` are the true ones, for policies that know them.
+    """
+
+    budget: float
+    weight: Float64s
+    cost: Float64s
+    now: float = 0.0
+    objective: str = "freshness"
+    families: Ints | None = None
+    opening: OpenTime | None = None
+    cap_group: Ints | None = None
+    caps: Float64s = field(default_factory=lambda: np.zeros(0))
+    rates: Float64s | None = None
+
+    @classmethod
+    def of(
+        cls, items: int, budget: float, *, weights: ArrayLike = 1.0, costs: ArrayLike = 1.0, now: float = 0.0
+    ) -> Start:
+        """Items with the same or their own weights and costs.
+
+        >>> Start.of(3, 1.5).mean_frequency
+        0.5
+        """
+        weight = np.broadcast_to(nonnegative("weight", weights).astype(np.float64), items).copy()
+        cost = np.broadcast_to(nonnegative("cost", costs).astype(np.float64), items).copy()
+        return cls(budget, weight, cost, now)
+
+    def __post_init__(self) -> None:
+        """Refuse what no policy can start from."""
+        if not (np.isfinite(self.budget) and self.budget > 0):
+            raise InputError(f"budget is {self.budget:g}: must be above 0 and finite")
+        if self.cost.size and not self.cost.min() > 0:
+            raise InputError("a cost is 0 or less: a poll must cost something")
+
+    @property
+    def items(self) -> int:
+        """How many items there are."""
+        return self.weight.size
+
+    @property
+    def mean_frequency(self) -> float:
+        """Polls of an item per time, were all polled alike."""
+        return self.budget / max(float(self.cost.sum()), np.finfo(float).tiny)
+
+
+Maker = Callable[[Start], Policy]
+
+
+def polls(items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> tuple[Ints, Float64s, Bools]:
+    """Arguments of ``observe`` as arrays of one length.
+
+    >>> polls([1, 2], 3.0, [True, False])[1].tolist()
+    [3.0, 3.0]
+    """
+    which, found = np.asarray(items, dtype=np.int64), np.asarray(changed, dtype=bool)
+    when = np.broadcast_to(np.asarray(now, dtype=np.float64), which.shape)
+    if which.shape != found.shape or which.ndim != 1:
+        raise InputError(f"{which.size} items were polled but {found.size} outcomes given")
+    return which, when, found
+
+
+def best(value: Float64s, k: int) -> Ints:
+    """Places of the k largest values, largest first; ties in order of place.
+
+    >>> best(np.array([1.0, 3.0, 2.0, 3.0]), 3).tolist()
+    [1, 3, 2]
+    """
+    if k < value.size:
+        edge = np.partition(value, value.size - k)[value.size - k]
+        above = np.flatnonzero(value > edge)
+        chosen = np.concatenate([above, np.flatnonzero(value == edge)[: k - above.size]])
+    else:
+        chosen = np.arange(value.size)
+    order: Ints = chosen[np.lexsort((chosen, -value[chosen]))]
+    return order
+
+
+Names = Sequence[str]
