@@ -12,6 +12,7 @@ import pytest
 
 from afresh.cli.replay_picture import draw_replay
 from afresh.cli.replay_report import Figures, Outcome, as_object, print_tables, write_visits
+from afresh.replay.history import History
 
 DAY = 86400.0
 NAMES = pa.array(["a", "b, c"], pa.large_string())
@@ -92,7 +93,5 @@ def test_visits_at_several_budgets_say_which(tmp_path: Path) -> None:
 def test_a_picture_is_drawn(tmp_path: Path, budgets: tuple[float, ...]) -> None:
     path = tmp_path / "x.svg"
     outcomes = [outcome(name, 0.9, per_day=budget) for budget in budgets for name in ("adaptive", "uniform")]
-    draw_replay(
-        str(path), outcomes, np.array([0, 1]), np.array([5.0, 8.0]), np.ones(2), (0.0, 30.0), 10.0, "d"
-    )
+    draw_replay(str(path), outcomes, History.of(2, [0, 1], [5.0, 8.0], 0.0, 30.0), 10.0, "d")
     assert path.read_bytes().startswith(b"<?xml")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.cli.replay_report import Outcome
 from afresh.plots.replay import Course, OverBudgets, replay_figure
 from afresh.plots.style import picture_format, render
 from afresh.replay.course import freshness_course, stale_spans
+from afresh.replay.history import History
 from afresh.tables.aside import write_bytes
 from afresh.values.units import UNIT_SECONDS
 
@@ -18,23 +18,18 @@ _STRETCHES = 90  # points of a line: enough to see seasons, few enough to see th
 
 
 def draw_replay(
-    path: str,
-    outcomes: Sequence[Outcome],
-    change_item: npt.NDArray[np.int64],
-    change_time: npt.NDArray[np.float64],
-    weights: npt.NDArray[np.float64],
-    window: tuple[float, float],
-    warm_up_end: float,
-    unit: str,
+    path: str, outcomes: Sequence[Outcome], history: History, warm_up_end: float, unit: str
 ) -> None:
     """Draw ``outcomes``, which are sorted by budget, into a .png or .svg file."""
-    edges = np.linspace(*window, _STRETCHES + 1)
-    first = [outcome for outcome in outcomes if outcome.budget_per_s == outcomes[0].budget_per_s]
+    edges = np.linspace(history.start, history.end, _STRETCHES + 1)
     courses = []
-    for outcome in first:
-        spans = stale_spans(change_item, change_time, outcome.visit_item, outcome.visit_time, window[1])
-        course = freshness_course(spans, edges, weights)
-        courses.append(Course(outcome.policy, edges, course, outcome.after.freshness))
+    for outcome in outcomes:
+        if outcome.budget_per_s == outcomes[0].budget_per_s:
+            spans = stale_spans(
+                history.change_item, history.time, outcome.visit_item, outcome.visit_time, history.end
+            )
+            course = freshness_course(spans, edges, history.weight)
+            courses.append(Course(outcome.policy, edges, course, outcome.after.freshness))
     figure = replay_figure(courses, warm_up_end, _over_budgets(outcomes, unit), unit=unit)
     write_bytes(path, render(figure, picture_format(path)))
 

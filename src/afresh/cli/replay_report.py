@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Figures:
     """One policy's figures over a stretch of time: ``low`` and ``high`` hold its freshness with 90 %.
 
-    ``age_s`` mean age of the copies, ``missed`` changes that no visit saw before the next one came,
-    ``captured`` the share of the oracle's gain over uniform (NaN where there is none to gain).
+    ``age_s`` mean age of the copies, ``missed`` mean number of changes that a copy lacks, ``captured`` the
+    share of the oracle's gain over uniform, by the objective (NaN where there is none to gain).
     """
 
     freshness: float
