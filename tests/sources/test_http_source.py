@@ -310,6 +310,19 @@ def test_another_recipe_makes_a_new_baseline_and_asks_for_the_content() -> None:
     on_site({"/p": page(b"<p>x</p>", ETag='"1"')}, visit)
 
 
+def test_polls_at_the_same_time_do_not_all_check_the_host() -> None:
+    async def visit(site: Site, source: HttpSource) -> None:
+        lease = lease_of(site.url + "/p")
+        lease = held(lease, await source.poll(lease))
+        for _ in range(10):
+            await asyncio.gather(*(source.poll(lease) for _ in range(20)))
+
+    site = on_site({"/p": page(b"x", ETag='"1"')}, visit, respect_robots=False, concurrency=20)
+    plain = sum("if-none-match" not in seen.headers for seen in site.seen)
+    assert len(site.seen) == 201
+    assert 5 <= plain <= 12  # the first, and checks after some 4, 8, 16, 32, 64 and 64 answers of 304
+
+
 def test_last_modified_is_told_while_it_is_honest() -> None:
     async def visit(site: Site, source: HttpSource) -> None:
         fetched = await source.poll(lease_of(site.url + "/p"))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 from pathlib import Path
 
+import aiohttp
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_reqrep import ConnectionKey
 from tests.servers.site import Answer, Handler, Seen, Site, page, redirect
 from tests.sources.polling import lease_of, quick_settings
 
-from afresh.sources.aiohttp_fetcher import AiohttpFetcher, CheckedResolver, PrivateAddressError
+from afresh.sources.aiohttp_fetcher import AiohttpFetcher, CheckedResolver, PrivateAddressError, _in_words
 from afresh.sources.fetcher import Limits, Reply, Request
 from afresh.sources.http_source import HttpSource
 from afresh.sources.secret import Secret
@@ -43,8 +46,9 @@ K0X0ncLVhrcae+6V2RKNAwI15Xv7ESQp8WPNbUCTkm01p/whWuZPyEuu
 class FakeNames(AbstractResolver):
     """A DNS that answers from a table, each name's answers in turn; it counts the questions."""
 
-    def __init__(self, table: dict[str, list[str]]) -> None:
+    def __init__(self, table: dict[str, list[str]], missing: OSError | None = None) -> None:
         self.table, self.asked = table, list[str]()
+        self.missing = missing or OSError(None, "no such name")
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -52,7 +56,7 @@ class FakeNames(AbstractResolver):
         del family
         self.asked.append(host)
         if host not in self.table:
-            raise OSError(None, "no such name")
+            raise self.missing
         answers = self.table[host]
         address = answers.pop(0) if len(answers) > 1 else answers[0]
         found = ResolveResult(
@@ -157,6 +161,28 @@ def test_redirects_are_checked_like_first_requests(target: str, respect_robots: 
             assert set(site.paths()) <= {"/robots.txt", "/p"}
 
     asyncio.run(run())
+
+
+def test_a_dns_that_is_out_of_reach_is_not_held_against_the_host() -> None:
+    away = socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+    reply = fetch("http://a.test/", AiohttpFetcher(resolver=FakeNames({}, missing=away)))
+    assert (reply.trouble, reply.host_is_down) == ("local", False)
+    assert reply.problem == "no address found for a.test: Temporary failure in name resolution"
+
+
+@pytest.mark.parametrize(
+    ("number", "trouble"),
+    [
+        (errno.ENETUNREACH, "local"),
+        (errno.EMFILE, "local"),
+        (errno.ECONNREFUSED, "connect"),
+        (errno.EHOSTUNREACH, "connect"),
+    ],
+)
+def test_no_network_here_is_told_from_a_host_that_is_down(number: int, trouble: str) -> None:
+    key = ConnectionKey("a.test", 80, False, False, None, None, None)
+    error = aiohttp.ClientConnectorError(key, OSError(number, "told by the kernel"))
+    assert _in_words(error, QUICK, begun=False) == (trouble, "cannot connect: told by the kernel")
 
 
 def test_a_name_that_does_not_exist() -> None:

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from afresh.sources.http_secrets import all_secrets, secret_headers
 from afresh.sources.kinds import BUILT_IN, SourceKind, make_source
 from afresh.sources.secret import Secret, redactor, resolve
 from afresh.sources.settings import HttpSettings, PythonSettings, SourceSettings, read_settings
-from afresh.sources.surroundings import Surroundings
+from afresh.sources.surroundings import Surroundings, no_secrets
 from afresh.values.errors import UsageError
 
 
@@ -34,6 +35,7 @@ def test_people_write_durations_sizes_and_single_texts() -> None:
         ({"time_zone": "Mars"}, "is not a time zone"),
         ({"selectors": "p["}, "is not a CSS selector"),
         ({"soft_errors": "("}, "not a regular expression"),
+        ({"accept_encoding": "gzip, br"}, "cannot read 'br'"),
         ({"name": ""}, "name"),
         ({"kind": "python"}, "kind"),
         ({"headers": {"Authorization": 7}}, "headers.Authorization"),
@@ -98,6 +100,35 @@ def test_settings_do_not_show_headers_cookies_or_proxies() -> None:
         "proxy": "http://u:hunter2@p",
     }
     assert "hunter2" not in repr(read_settings(HttpSettings, table))
+
+
+def test_a_header_set_replaces_the_one_that_would_be_sent() -> None:
+    settings = read_settings(HttpSettings, {"name": "w", "headers": {"user-AGENT": "me"}})
+    assert list(secret_headers(settings, no_secrets)) == ["User-Agent"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"headers": {"A": "hunter2\r\nHost: evil"}},
+        {"headers": {"A:": "hunter2"}},
+        {"cookies": {"c": "hunter2é"}},
+        {"proxy": "socks://u:hunter2@p"},
+        {"proxy": "http://u:hunter2@p:x"},
+        {"proxy": "http://u:hunter2@[p"},
+    ],
+)
+def test_secrets_that_cannot_be_used_are_refused_unseen(table: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="source 'w', ") as caught:
+        make_source({"name": "w"} | table, Surroundings())
+    assert "hunter2" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_parts_of_secrets_are_secret_too() -> None:
+    table = {"name": "w", "cookies": {"c": "c00kiec00kie"}, "proxy": "http://user:hunter2@proxy.test:8080"}
+    hide = redactor(all_secrets(read_settings(HttpSettings, table), no_secrets))
+    assert hide("c00kiec00kie hunter2 proxy.test") == "••• ••• proxy.test"
 
 
 def test_names_of_secrets_are_resolved_at_the_end_of_a_value_only() -> None:

@@ -6,6 +6,7 @@ addresses that were checked, so a name cannot be re-pointed in between (DNS rebi
 
 from __future__ import annotations
 
+import errno
 import socket
 import ssl
 from collections.abc import Iterable
@@ -22,6 +23,9 @@ from afresh.sources.secret import Secret
 from afresh.values.clock import Clock, SystemClock
 
 _READ_BUFFER = 1 << 16
+_LOCAL = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENETDOWN, errno.ENETUNREACH}
+)
 _NO_BODY = frozenset({204, 304})
 # Sent by aiohttp unless told otherwise; what is sent is what the request says, nothing more.
 _AUTO_HEADERS = ("User-Agent", "Accept", "Accept-Encoding")
@@ -226,7 +230,8 @@ def _in_words(error: Exception, limits: Limits, *, begun: bool) -> tuple[Trouble
         case aiohttp.ClientConnectorDNSError():
             if isinstance(error.os_error, PrivateAddressError):
                 return "private", f"refused: {error.os_error}"
-            return "dns", f"no address found for {error.host}: {_reason(error.os_error)}"
+            trouble: Trouble = "local" if error.os_error.errno == socket.EAI_AGAIN else "dns"
+            return trouble, f"no address found for {error.host}: {_reason(error.os_error)}"
         case aiohttp.ClientConnectorCertificateError():
             return "tls", f"TLS certificate is not valid: {_reason(error.certificate_error)}"
         case aiohttp.ClientSSLError() | ssl.SSLError():
@@ -241,12 +246,15 @@ def _in_words(error: Exception, limits: Limits, *, begun: bool) -> tuple[Trouble
             return "body", "body ends early or is malformed"
         case aiohttp.InvalidURL():
             return "url", f"not an address to fetch: {error.description or 'malformed'}"
+        case aiohttp.ClientHttpProxyError():
+            return "local", f"the proxy answers with status {error.status}"
         case aiohttp.ClientResponseError():
             return _bad_head(error.message, limits)
         case aiohttp.ServerDisconnectedError():
             return "connect", "connection dropped before an answer"
         case aiohttp.ClientConnectorError():
-            return "connect", f"cannot connect: {_reason(error.os_error)}"
+            trouble = "local" if error.os_error.errno in _LOCAL else "connect"
+            return trouble, f"cannot connect: {_reason(error.os_error)}"
         case aiohttp.ClientError() | OSError():
             return ("body" if begun else "connect"), f"connection broke: {_reason(error)}"
         case _:

@@ -8,6 +8,7 @@ from typing import Final
 _WINDOW: Final = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 _GRACE_BYTES = 1 << 20  # short bodies may be as compressible as they like
 IDENTITY = frozenset({"", "identity"})
+ENCODINGS = (*_WINDOW, "identity")
 
 
 class BadEncodingError(Exception):

@@ -11,9 +11,20 @@ from afresh.version import __version__
 USER_AGENT = f"afresh/{__version__} (+https://pypi.org/project/afresh/)"
 
 Trouble: TypeAlias = Literal[
-    "url", "private", "dns", "connect", "tls", "timeout", "protocol", "headers", "body", "size", "encoding"
+    "url",
+    "private",
+    "local",
+    "dns",
+    "connect",
+    "tls",
+    "timeout",
+    "protocol",
+    "headers",
+    "body",
+    "size",
+    "encoding",
 ]
-"""Why there is no (whole) answer. The first four and ``timeout`` before a status are troubles of the host."""
+"""Why there is no (whole) answer. ``local`` is this machine's own trouble: no network, no file handles."""
 
 
 @dataclass(frozen=True, slots=True)

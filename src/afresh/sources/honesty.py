@@ -53,7 +53,7 @@ class Track:
 class Honesty:
     """A host's record: a few numbers. The default is a host not yet known, which is trusted.
 
-    ``unseen`` counts the 304s since content was last seen; ``gap`` is how many may pass before a check.
+    ``unseen`` counts the 304s since the last check; ``gap`` is how many may pass before the next.
     """
 
     etag: Track = Track()
@@ -87,6 +87,15 @@ def usable(validators: Mapping[str, str], honesty: Honesty) -> dict[str, str]:
     return headers
 
 
+def check_sent(honesty: Honesty) -> Honesty:
+    """A check is on its way: the polls that go at the same time need not check as well.
+
+    >>> Honesty(unseen=9).check_due, check_sent(Honesty(unseen=9)).check_due
+    (True, False)
+    """
+    return replace(honesty, unseen=0)
+
+
 def saw_not_modified(honesty: Honesty) -> Honesty:
     """The host answered 304: nothing seen, one more answer to check."""
     return replace(honesty, unseen=honesty.unseen + 1)
@@ -113,7 +122,7 @@ def saw_content(
         gap = _FIRST_CHECK
     elif checked:
         gap = min(2 * gap, _RAREST_CHECK)
-    return replace(honesty, etag=etag, modified=modified, unseen=0, gap=gap)
+    return replace(honesty, etag=etag, modified=modified, gap=gap)
 
 
 def saw_date(

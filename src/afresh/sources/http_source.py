@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 from afresh.sources.content import Recipe
 from afresh.sources.discover import Document, read_listings
 from afresh.sources.fetcher import Fetcher, Reply, Request
-from afresh.sources.honesty import Honesty, saw_content, saw_date, saw_not_modified
+from afresh.sources.honesty import Honesty, check_sent, saw_content, saw_date, saw_not_modified
 from afresh.sources.http_dates import http_date_s, retry_after_s
+from afresh.sources.http_secrets import all_secrets, secret_headers
 from afresh.sources.judgement import Judgement, judge
 from afresh.sources.open_hours import OpenHours
 from afresh.sources.robots import Robots, robots_limits
 from afresh.sources.robots_book import RobotsBook
-from afresh.sources.secret import Secret, redactor, resolve
+from afresh.sources.secret import redactor
 from afresh.sources.settings import HttpSettings
 from afresh.sources.soft_errors import soft_error
 from afresh.sources.statuses import PERMANENT, REDIRECTS, WITH_CONTENT, host_verdict, without_content
@@ -34,6 +35,7 @@ from afresh.values.lease import Lease
 from afresh.values.listing import Listing
 
 _AGENT = "afresh"  # the name that robots.txt knows us by
+_HOSTS_KEPT = 100_000
 _IN_THREAD_BYTES = 1 << 18  # normalising more than this would hold up the other polls
 
 
@@ -68,8 +70,9 @@ class HttpSource:
     def __init__(self, settings: HttpSettings, around: Surroundings, fetcher: Fetcher) -> None:
         self._settings, self._around, self._fetcher = settings, around, fetcher
         self._limits, self._recipe = settings.limits, settings.recipe
-        self._headers = _secret_headers(settings, around)
-        self._hide = redactor(self._headers.values())
+        self._fingerprint = self._recipe.fingerprint
+        self._headers = secret_headers(settings, around.resolver)
+        self._hide = redactor(all_secrets(settings, around.resolver))
         self._patterns = settings.error_patterns
         self._turnstile = Turnstile(settings.manners, around, patience_s=settings.queue_time)
         self._robots = RobotsBook(around.clock)
@@ -92,6 +95,11 @@ class HttpSource:
     def honesty(self, group: str) -> Honesty:
         """What is known of a host's validators."""
         return self._honesty.get(group, Honesty())
+
+    def _remember(self, group: str, honesty: Honesty) -> None:
+        self._honesty[group] = honesty
+        if len(self._honesty) > _HOSTS_KEPT:
+            del self._honesty[next(iter(self._honesty))]  # the one known longest; it is learned again
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
         """One look at one address; see ``Source.poll``."""
@@ -165,7 +173,7 @@ class HttpSource:
             reply = arrival.reply
             location = reply.headers.get("location", "")
             if reply.status not in REDIRECTS or reply.trouble is not None or not location:
-                return replace(arrival, moved_to=url if moved and seen else None)
+                return replace(arrival, moved_to=url) if moved and seen else arrival
             seen.add(url)
             target = followed(url, location)
             problem = self._wrong_turn(target, location, seen)
@@ -184,9 +192,12 @@ class HttpSource:
         return ""
 
     async def _hop(self, lease: Lease, url: str, trip: _Trip, *, conditional: bool) -> _Arrival:
-        honesty = self.honesty(host_group(url))
-        conditions = conditional_headers(lease.validators, lease.key, url, self._recipe, honesty)
+        group = host_group(url)
+        honesty = self.honesty(group)
+        conditions = conditional_headers(lease.validators, lease.key, url, self._fingerprint, honesty)
         checked = bool(conditions) and (not conditional or honesty.check_due)
+        if checked:
+            self._remember(group, check_sent(honesty))
         if checked or lease.content_hash is None:
             conditions = {}
         accept_encoding = lease.validators.get("accept-encoding", self._settings.accept_encoding)
@@ -258,7 +269,8 @@ class HttpSource:
 
     def _not_modified(self, lease: Lease, arrival: _Arrival) -> Fetched:
         group = host_group(arrival.url)
-        honesty = self._honesty[group] = saw_not_modified(self.honesty(group))
+        honesty = saw_not_modified(self.honesty(group))
+        self._remember(group, honesty)
         validators = {**lease.validators, **kept(arrival.reply.headers)}
         return Fetched(
             "unchanged",
@@ -322,24 +334,10 @@ class HttpSource:
             copied_s = lease.polled_s if lease.content_hash is not None and found.comparable else None
             now_s = self._around.clock.now_s()
             honesty = saw_date(honesty, modified_s, now_s, copied_s=copied_s, changed=found.differs)
-        self._honesty[group] = honesty
+        self._remember(group, honesty)
         return honesty
 
     def _modified_s(self, validators: dict[str, str], honesty: Honesty) -> float | None:
         """When the item says it changed last; nothing from a host that has lied about it."""
         modified_s = http_date_s(validators.get("last-modified"))
         return modified_s if honesty.believes_dates else None
-
-
-def _secret_headers(settings: HttpSettings, around: Surroundings) -> dict[str, Secret]:
-    headers = {
-        name: resolve(f"source {settings.name!r}, header {name}", value, around.resolver)
-        for name, value in settings.headers.items()
-    }
-    if settings.cookies:
-        pairs = (
-            f"{name}={resolve(f'source {settings.name!r}, cookie {name}', value, around.resolver).reveal()}"
-            for name, value in settings.cookies.items()
-        )
-        headers["Cookie"] = Secret("; ".join(pairs))
-    return headers

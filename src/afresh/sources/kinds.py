@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Generic
 
-from afresh.sources.secret import resolve
 from afresh.sources.settings import HttpSettings, PythonSettings, Settings, read_settings
 from afresh.sources.source import Source
 from afresh.sources.surroundings import Surroundings
@@ -28,13 +27,10 @@ class SourceKind(Generic[Settings]):
 
 def _http(settings: HttpSettings, around: Surroundings) -> Source:
     from afresh.sources.aiohttp_fetcher import AiohttpFetcher
+    from afresh.sources.http_secrets import secret_proxy
     from afresh.sources.http_source import HttpSource
 
-    proxy = (
-        resolve(f"source {settings.name!r}, proxy", settings.proxy, around.resolver)
-        if settings.proxy
-        else None
-    )
+    proxy = secret_proxy(settings, around.resolver)
     fetcher = AiohttpFetcher(allow_private=settings.allow_private, proxy=proxy, clock=around.clock)
     return HttpSource(settings, around, fetcher)
 

@@ -8,7 +8,7 @@ never steps back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Verdict: TypeAlias = Literal["fine", "busy", "down"]
@@ -50,7 +50,8 @@ def ready_s(host: HostState, manners: Manners) -> float:
 def started(host: HostState, manners: Manners, now_s: float) -> HostState:
     """A request starts now."""
     delay_s = max(manners.delay_s, min(host.crawl_delay_s, manners.longest_rest_s))
-    return replace(host, in_flight=host.in_flight + 1, next_s=max(host.next_s, now_s + delay_s))
+    next_s = max(host.next_s, now_s + delay_s)
+    return HostState(next_s, host.in_flight + 1, host.failures, host.crawl_delay_s)
 
 
 def finished(
@@ -68,11 +69,11 @@ def finished(
     asked_s = retry_after_s or 0.0
     if verdict == "fine":
         next_s = max(host.next_s, now_s + _bounded(asked_s, manners))
-        return replace(host, in_flight=in_flight, failures=0, next_s=next_s)
+        return HostState(next_s, in_flight, 0, host.crawl_delay_s)
     failures = host.failures + 1
     rest_s = manners.first_rest_s * 2.0 ** min(failures - 1, _MAX_DOUBLINGS)
     rest_s = _bounded(max(rest_s, asked_s), manners)
-    return replace(host, in_flight=in_flight, failures=failures, next_s=max(host.next_s, now_s + rest_s))
+    return HostState(max(host.next_s, now_s + rest_s), in_flight, failures, host.crawl_delay_s)
 
 
 def _bounded(rest_s: float, manners: Manners) -> float:

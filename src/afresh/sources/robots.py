@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from urllib.parse import urlsplit
 
 from protego import Protego
 
 from afresh.sources.charset import decode
 from afresh.sources.fetcher import Limits, Reply
+from afresh.values.errors import UsageError
 
 MAX_BYTES = 512_000  # RFC 9309 asks for at least 500 KiB; the rest of a longer file is not read
 DAY_S = 86400.0
 HOUR_S = 3600.0
 _FIRST_WAIT_S = 600.0
 _MAX_AGE = re.compile(r"max-age\s*=\s*(\d{1,9})", re.IGNORECASE)
+_ROOT = re.compile(r"https?://[^/?#]+", re.IGNORECASE)
 _TEXT_TYPES = ("text/", "application/octet-stream")
 
 
@@ -64,8 +65,10 @@ def robots_url(url: str) -> str:
     >>> robots_url("https://a.test:8443/x?y")
     'https://a.test:8443/robots.txt'
     """
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}/robots.txt"
+    root = _ROOT.match(url)
+    if root is None:
+        raise UsageError(f"{url[:100]!r} is not an http or https address")
+    return f"{root[0]}/robots.txt"
 
 
 def robots_limits(limits: Limits) -> Limits:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from afresh.sources.content import Recipe
+from afresh.sources.decompress import ENCODINGS
 from afresh.sources.fetcher import USER_AGENT, Limits
 from afresh.sources.patience import Patience
 from afresh.sources.politeness import Manners
@@ -153,9 +154,12 @@ class HttpSettings(SourceSettings):
             raise UsageError(f"soft_errors: not a regular expression: {error}") from None
 
     def model_post_init(self, context: Any, /) -> None:
-        """Check the patterns too."""
+        """Check the patterns and the encodings too."""
         super().model_post_init(context)
         _ = self.error_patterns
+        for encoding in re.split(r"[,\s]+", self.accept_encoding):
+            if encoding and encoding not in ENCODINGS:
+                raise UsageError(f"accept_encoding: cannot read {encoding!r}, only {', '.join(ENCODINGS)}")
 
 
 class PythonSettings(SourceSettings):

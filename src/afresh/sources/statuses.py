@@ -19,8 +19,10 @@ _REFUSED = frozenset({401, 402, 403, 407, 451})
 def host_verdict(reply: Reply) -> Verdict:
     """How the answer bears on its host.
 
-    >>> host_verdict(Reply(503)), host_verdict(Reply(500)), host_verdict(Reply(trouble="connect"))
-    ('busy', 'fine', 'down')
+    >>> [host_verdict(reply) for reply in (Reply(503), Reply(500), Reply(trouble="connect"))]
+    ['busy', 'fine', 'down']
+    >>> host_verdict(Reply(trouble="local"))      # no network here is not the host's fault
+    'fine'
     """
     if reply.host_is_down:
         return "down"

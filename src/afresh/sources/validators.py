@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from afresh.sources.content import Recipe
 from afresh.sources.honesty import Honesty, usable
 
 _KEPT = ("etag", "last-modified")
@@ -19,14 +18,16 @@ _LONGEST = 1024
 
 
 def conditional_headers(
-    validators: Mapping[str, str], key: str, url: str, recipe: Recipe, honesty: Honesty
+    validators: Mapping[str, str], key: str, url: str, recipe: str, honesty: Honesty
 ) -> dict[str, str]:
     """The conditional headers for a request to ``url``; none where the validators are another's.
 
-    >>> conditional_headers({"etag": '"1"'}, "http://a.test/", "http://a.test/", Recipe(), Honesty())
+    ``recipe`` is the fingerprint of how content is normalised now.
+
+    >>> conditional_headers({"etag": '"1"'}, "http://a.test/", "http://a.test/", "", Honesty())
     {'If-None-Match': '"1"'}
     """
-    theirs = validators.get("url", key) == url and validators.get("recipe", "") == recipe.fingerprint
+    theirs = validators.get("url", key) == url and validators.get("recipe", "") == recipe
     return usable(validators, honesty) if theirs else {}
 
 
