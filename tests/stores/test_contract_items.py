@@ -81,6 +81,16 @@ def test_changes_reach_the_items_named_and_no_others(store: Store) -> None:
     assert (item.prior_rate_per_s, item.labels, item.status, item.due_s) == (0.1, {"a": "b"}, "paused", 5.0)
 
 
+def test_a_key_that_merely_begins_like_another_is_unknown(store: Store) -> None:
+    store.items.add(new_items(1), 0.0)
+    for key in ("k0\0x", "k", "k0 ", "K0", "k0\ud800"):
+        assert store.items.change([key], ItemChange(weight=5.0)) == (key,)
+        assert store.items.get(key) is None
+    for text in ("\0", "\ud800"):
+        assert store.items.page(ItemQuery(text=text), 9).items == ()
+    assert store.items.by_id([1])[0].weight == 1.0
+
+
 def test_an_item_made_active_again_forgets_its_failures(store: Store) -> None:
     store.items.add(new_items(1), 0.0)
     poll(store, "k0", 1.0, status="gone", failures=3, problem="404")

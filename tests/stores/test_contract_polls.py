@@ -11,7 +11,7 @@ from afresh.stores.store import Store
 from afresh.values.errors import InputError
 from afresh.values.items import ItemChange, NewItem
 from afresh.values.lease import Lease
-from afresh.values.outcome import Observation, Outcome, Refusal, Spent
+from afresh.values.outcome import NewCopy, Observation, Outcome, Refusal, Spent
 
 
 def test_a_lease_carries_what_a_conditional_poll_needs(store: Store) -> None:
@@ -183,6 +183,19 @@ def test_values_that_cannot_be_ordered_are_refused(store: Store) -> None:
     for given in ({"time_s": math.nan}, {"elapsed_s": math.inf}, {"modified_s": -1e12}, {"count": -1}):
         with pytest.raises(InputError, match="observation of item 1"):
             Observation(**{"item_id": 1, "time_s": 1.0, "elapsed_s": 0.0, "changed": False} | given)
+
+
+def test_no_words_of_a_server_can_make_a_commit_fail(store: Store) -> None:
+    store.items.add(new_items(1), 0.0)
+    told = {"etag": "caf\udce9\0"}
+    strange = NewCopy(b"x", "text/\udce9\0", b"")
+    poll(store, "k0", 1.0, problem="caf\udce9 \0 é", new_copy=strange, validators=told)
+    poll(store, "k0", 2.0, problem="caf\udce9 \0 é", new_copy=strange, validators=told)
+    item, copy = store.items.get("k0"), store.copies.get(1)
+    assert item is not None
+    assert copy is not None
+    assert (item.problem, copy.version.media_type) == ("caf? \ufffd é", "text/?\ufffd")
+    assert store.leases.take([1], 3.0, 1.0)[0].validators == told
 
 
 def test_an_empty_commit_does_nothing(store: Store) -> None:

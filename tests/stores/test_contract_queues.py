@@ -54,6 +54,8 @@ def test_a_notice_stays_until_a_poll_leased_later_is_committed(store: Store) -> 
     assert [notice.item_id for notice in store.notices.open()] == [1, 2]
     poll(store, "k0", 14.0)
     assert [notice.item_id for notice in store.notices.open()] == [2]
+    poll(store, "k1", 12.0)
+    assert store.notices.open() == []
 
 
 def test_new_notices_are_found_by_their_number(store: Store) -> None:

@@ -105,7 +105,10 @@ class Leases(Protocol):
     def take(
         self, ids: Sequence[int], now_s: float, duration_s: float, *, any_status: bool = False
     ) -> list[Lease]:
-        """Lease these items, but for those leased, unknown or (unless ``any_status``) not active."""
+        """Lease these items, but for those leased, unknown or (unless ``any_status``) not active.
+
+        The longest due comes first. A lease runs out at its ``until_s``, by the ``now_s`` of others.
+        """
 
     def take_due(
         self, now_s: float, limit: int, duration_s: float, *, source: str | None = None

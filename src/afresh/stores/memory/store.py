@@ -14,6 +14,7 @@ from afresh.stores.memory.items import MemoryItems, MemoryLeases
 from afresh.stores.memory.queues import MemoryEvents, MemoryLedger, MemoryNotices, MemoryState
 from afresh.stores.memory.world import Record, World
 from afresh.stores.store import Retention
+from afresh.stores.texts import storable
 from afresh.values.errors import StoreError
 from afresh.values.outcome import NewCopy, Outcome, Refusal
 from afresh.values.stored import Copy, Event, StoreStats, Version
@@ -91,7 +92,7 @@ class MemoryStore:
             due_s=outcome.due_s,
             status="paused" if item.status == "paused" else outcome.status,
             failures=outcome.failures,
-            problem=outcome.problem,
+            problem=storable(outcome.problem),
             polls=item.polls + 1,
             changes=item.changes + (seen is not None and seen.changed),
             polled_s=item.polled_s if seen is None else seen.time_s,
@@ -108,15 +109,16 @@ class MemoryStore:
             world.events[number] = (time_s, event)
 
     def _keep_copy(self, record: Record, new: NewCopy, time_s: float) -> None:
+        media_type = storable(new.media_type)
         newest = record.copies[-1] if record.copies else None
         if newest is not None and newest.content == new.content:
-            same = replace(newest.version, media_type=new.media_type, normal_hash=new.normal_hash)
+            same = replace(newest.version, media_type=media_type, normal_hash=new.normal_hash)
             record.copies[-1] = Copy(same, new.content)
             return
         number = newest.version.number + 1 if newest else 1
         address = content_hash(new.content)
         version = Version(
-            record.item.id, number, time_s, new.media_type, len(new.content), address, new.normal_hash
+            record.item.id, number, time_s, media_type, len(new.content), address, new.normal_hash
         )
         record.copies.append(Copy(version, new.content))
         del record.copies[: -self._retention.versions]

@@ -26,6 +26,7 @@ from afresh.stores.sqlite.rows import PAUSED, STATUS_CODE, Row, json_list, text_
 from afresh.stores.sqlite.state import set_values
 from afresh.stores.sqlite.tally import Tally, add_to_tally
 from afresh.stores.store import Retention
+from afresh.stores.texts import storable
 from afresh.values.outcome import NewCopy, Outcome, Refusal, Spent
 
 _SQL = load_blocks("commit.sql")
@@ -111,10 +112,10 @@ def _sort_out(
 
 
 def _keep_copies(connection: sqlite3.Connection, polls: Sequence[_Poll], retention: Retention) -> None:
-    media = name_ids(connection, {poll.packed.copy.media_type for poll in polls if poll.packed})
+    media = name_ids(connection, {storable(poll.packed.copy.media_type) for poll in polls if poll.packed})
     for poll in polls:
         if poll.packed is not None:
-            _keep_copy(connection, poll, poll.packed, media[poll.packed.copy.media_type], retention)
+            _keep_copy(connection, poll, poll.packed, media[storable(poll.packed.copy.media_type)], retention)
 
 
 def _keep_copy(
@@ -143,7 +144,7 @@ def _state(connection: sqlite3.Connection, poll: _Poll, retention: Retention) ->
         outcome.due_s,
         _status(poll),
         outcome.failures,
-        outcome.problem,
+        storable(outcome.problem),
         seen is not None and seen.changed,
         None if seen is None else seen.time_s,
         seen.time_s if seen is not None and seen.changed else None,

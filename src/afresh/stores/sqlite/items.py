@@ -14,6 +14,7 @@ from afresh.stores.sqlite.queries import load_blocks
 from afresh.stores.sqlite.rows import ACTIVE, STATUS_CODE, item_from_row, json_list, text_from_mapping
 from afresh.stores.sqlite.tally import Tally, add_to_tally
 from afresh.stores.store import EDITS_KEPT
+from afresh.stores.texts import is_storable
 from afresh.values.errors import InputError, one_of
 from afresh.values.items import (
     SORTS,
@@ -88,7 +89,7 @@ class SqliteItems:
     def get(self, key: str) -> Item | None:
         """By key."""
         with self._database.read() as connection:
-            row = connection.execute(_SQL["get"], (key,)).fetchone()
+            row = connection.execute(_SQL["get"], (key,)).fetchone() if is_storable(key) else None
         return None if row is None else item_from_row(row)
 
     def by_id(self, ids: Sequence[int]) -> list[Item]:
@@ -104,6 +105,8 @@ class SqliteItems:
     def page(self, query: ItemQuery, limit: int, cursor: str | None = None) -> ItemPage:
         """A page."""
         column = _SORT_BY[one_of("sort", query.sort, SORTS)]  # type: ignore[index]  # one_of returns what it was given
+        if not all(is_storable(text) for text in (query.text, query.source, query.group) if text):
+            return ItemPage((), None)
         comparison, direction = ("<", "DESC") if query.descending else (">", "ASC")
         text = _SQL["page"].format(column=column, comparison=comparison, direction=direction)
         value, last_id = read_cursor(cursor, query) if cursor else (None, None)
@@ -165,7 +168,9 @@ def _add_batch(connection: sqlite3.Connection, batch: list[NewItem], now_s: floa
 
 
 def _ids(connection: sqlite3.Connection, keys: Sequence[str]) -> dict[str, int]:
-    return dict(connection.execute(_SQL["ids"], (json_list(keys),)).fetchall())
+    # What cannot be stored is not there; SQLite's JSON would end it at NUL and find another key.
+    wanted = json_list(key for key in keys if is_storable(key))
+    return dict(connection.execute(_SQL["ids"], (wanted,)).fetchall())
 
 
 def _check_intervals(connection: sqlite3.Connection, ids: str, change: ItemChange) -> None:

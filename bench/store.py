@@ -1,0 +1,152 @@
+"""The SQLite store with 1e6 items: registering, finding what is due, leasing, committing, starting a policy.
+
+Polls come in groups of 1000 items at random, every tenth with a new copy of 2 kB.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from afresh.stores.sqlite.store import SqliteStore
+from afresh.values.items import NewItem
+from afresh.values.lease import Lease
+from afresh.values.outcome import NewCopy, Observation, Outcome, Spent
+from bench.rows import Row
+from bench.timing import seconds
+
+_GROUP = 1000
+_GROUPS = 5
+_CHANGED = 10
+_DAY = 86400.0
+
+
+def rows(*, quick: bool) -> list[Row]:
+    """All on one store; the yardstick is a plain table of ids, due times and rate states, as durable."""
+    size, repeats = (20_000, 2) if quick else (1_000_000, 5)
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        store = SqliteStore(Path(folder) / "store.db")
+        store.items.add(_items(size), 0.0)
+        registered = time.perf_counter() - start
+        polls, table = _Polls(store, size), _PlainTable(Path(folder) / "plain.db", size)
+        per_item = store.upkeep.stats().file_bytes / size
+        due, counts, columns, leased, _, committed, upserted = seconds(
+            lambda: store.items.due(15 * _DAY, 1000),
+            store.items.counts,
+            lambda: sum(batch.id.size for batch in store.plan.columns()),
+            polls.lease,
+            polls.decide,
+            polls.commit,
+            table.upsert,
+            repeats=repeats,
+        )
+        store.close()
+        table.close()
+    wanted = {} if quick else {"registered": 120.0, "due": 5.0, "columns": 3.0, "committed": 10e3}
+    number = _GROUP * _GROUPS
+    return [
+        Row(f"register {size:.0e} items", registered, "s", at_most=wanted.get("registered")),
+        Row("file per item, without copies", per_item, "B"),
+        Row("next 1000 due", due * 1e3, "ms", at_most=wanted.get("due")),
+        Row("counts by source, group, status", counts * 1e3, "ms"),
+        Row(f"columns of {size:.0e} items", columns, "s", at_most=wanted.get("columns")),
+        Row("leases", number / leased, "/s"),
+        Row("outcomes", number / committed, "/s", at_least=wanted.get("committed")),
+        Row("outcomes against plain upserts", number / upserted, "/s", ratio=upserted / committed),
+    ]
+
+
+class _Polls:
+    """Items polled at random: leased, decided, committed, a few groups a turn."""
+
+    def __init__(self, store: SqliteStore, size: int) -> None:
+        self._store, self._chance = store, np.random.default_rng(0)
+        self._groups = _groups(self._chance, size)
+        self._leases: list[list[Lease]] = []
+        self._outcomes: list[list[Outcome]] = []
+        self._now_s = 0.0
+        due_s = self._chance.uniform(0.0, 30 * _DAY, size)
+        store.plan.save(np.arange(1, size + 1), due_s, [bytes(16)] * size)
+
+    def lease(self) -> None:
+        """Take the next groups."""
+        self._now_s += 1.0
+        self._leases = [
+            self._store.leases.take(next(self._groups), self._now_s, 60.0) for _ in range(_GROUPS)
+        ]
+
+    def decide(self) -> None:
+        """Make outcomes of them; not what is measured."""
+        self._outcomes = [[self._outcome(lease) for lease in group] for group in self._leases]
+
+    def commit(self) -> None:
+        """Group by group."""
+        for group in self._outcomes:
+            assert self._store.commit(group) == []
+
+    def _outcome(self, lease: Lease) -> Outcome:
+        changed = lease.item_id % _CHANGED == 0
+        content = self._chance.bytes(500) + b"the rest of a page " * 80
+        return Outcome(
+            lease,
+            self._now_s,
+            self._now_s + float(self._chance.uniform(0.0, 30 * _DAY)),
+            Observation(lease.item_id, self._now_s, 1.0, changed),
+            NewCopy(content, "text/html", content[:32]) if changed else None,
+            validators={"etag": '"33a64df551425fcc55e4d42a148795d9f25f89d4"'},
+            belief=self._chance.bytes(16),
+            spent=Spent(1, len(content), 0.1),
+        )
+
+
+class _PlainTable:
+    """What the store would be if it only kept due times and rate states."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self._chance = np.random.default_rng(1)
+        self._groups = _groups(self._chance, size)
+        self._connection = sqlite3.connect(path)
+        for setting in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -65536"):
+            self._connection.execute(f"PRAGMA {setting}")
+        self._connection.execute("PRAGMA wal_autocheckpoint = 16384")
+        self._connection.execute("CREATE TABLE item (id INTEGER PRIMARY KEY, due_s REAL, belief BLOB)")
+        self._connection.execute("CREATE INDEX due ON item (due_s)")
+        self._write(list(range(1, size + 1)))
+
+    def upsert(self) -> None:
+        """The next groups, each a transaction."""
+        for _ in range(_GROUPS):
+            self._write(next(self._groups))
+
+    def close(self) -> None:
+        """Let go."""
+        self._connection.close()
+
+    def _write(self, ids: list[int]) -> None:
+        due_s = self._chance.uniform(0.0, 30 * _DAY, len(ids)).tolist()
+        with self._connection:
+            self._connection.executemany(
+                "INSERT INTO item VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE"
+                " SET due_s = excluded.due_s, belief = excluded.belief",
+                [(item_id, due, self._chance.bytes(16)) for item_id, due in zip(ids, due_s, strict=True)],
+            )
+
+
+def _items(size: int) -> Iterator[NewItem]:
+    for number in range(size):
+        host = f"host{number % 5000}.example.org"
+        yield NewItem(f"https://{host}/path/to/page-{number}.html", "web", host)
+
+
+def _groups(chance: np.random.Generator, size: int) -> Iterator[list[int]]:
+    """Groups of different items, for ever."""
+    while True:
+        order = chance.permutation(size) + 1
+        for start in range(0, size - _GROUP + 1, _GROUP):
+            yield order[start : start + _GROUP].tolist()
