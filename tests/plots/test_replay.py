@@ -64,7 +64,8 @@ def test_equal_lines_have_names_that_stand_apart_and_inside() -> None:
 def test_budgets_stand_beside_on_a_logarithmic_axis() -> None:
     lines = [over("adaptive", 0.8, 0.9, 0.95), over("uniform", 0.7, 0.8, 0.9)]
     figure = replay_figure([course("adaptive", 0.9)], EDGES[10], lines, unit="h")
-    axes = figure.axes[1]
+    course_axes, axes = figure.axes
+    assert course_axes.get_title(loc="left") == "Freshness over time, at 1 per hour"
     assert axes.get_xlabel() == "budget per hour"
     assert axes.get_xscale() == "log"
     assert axes.get_xticks().tolist() == pytest.approx([1, 10, 100])

@@ -64,6 +64,8 @@ def replay_figure(
         figure, places = new_figure(panels, width=6.4 if over_budgets else 9.0, height=4.4)
         _draw_courses(places[0], courses, warm_up_end)
         if over_budgets:
+            least = plain(float(f"{float(over_budgets[0].budgets[0]):.3g}"))
+            places[0].set_title(f"Freshness over time, at {least} per {UNIT_NAMES[unit]}", pad=10)
             _draw_budgets(places[1], over_budgets, unit)
     return figure
 
