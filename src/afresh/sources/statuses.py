@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from afresh.sources.fetcher import Reply
+from afresh.sources.http_dates import retry_after_s
 from afresh.sources.politeness import Verdict
 from afresh.values.fetched import FetchedKind
 
@@ -27,6 +28,15 @@ def host_verdict(reply: Reply) -> Verdict:
     if reply.host_is_down:
         return "down"
     return "busy" if reply.status in _BUSY else "fine"
+
+
+def asked_to_wait_s(reply: Reply, now_s: float) -> float | None:
+    """How long the host asks to be left alone.
+
+    >>> asked_to_wait_s(Reply(429, {"retry-after": "60"}), 0.0), asked_to_wait_s(Reply(200), 0.0)
+    (60.0, None)
+    """
+    return retry_after_s(reply.headers.get("retry-after"), now_s) if reply.status in (429, 503) else None
 
 
 def without_content(reply: Reply, *, conditional: bool) -> tuple[FetchedKind, str]:

@@ -12,23 +12,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from afresh.sources.honesty import Honesty, usable
+from afresh.values.lease import Lease
 
 _KEPT = ("etag", "last-modified")
 _LONGEST = 1024
 
 
-def conditional_headers(
-    validators: Mapping[str, str], key: str, url: str, recipe: str, honesty: Honesty
-) -> dict[str, str]:
+def conditional_headers(lease: Lease, url: str, recipe: str, honesty: Honesty) -> dict[str, str]:
     """The conditional headers for a request to ``url``; none where the validators are another's.
 
-    ``recipe`` is the fingerprint of how content is normalised now.
-
-    >>> conditional_headers({"etag": '"1"'}, "http://a.test/", "http://a.test/", "", Honesty())
-    {'If-None-Match': '"1"'}
+    ``recipe`` is the fingerprint of how content is normalised now. Without a copy there is nothing that a
+    304 could confirm.
     """
-    theirs = validators.get("url", key) == url and validators.get("recipe", "") == recipe
+    if lease.content_hash is None:
+        return {}
+    validators = lease.validators
+    theirs = validators.get("url", lease.key) == url and validators.get("recipe", "") == recipe
     return usable(validators, honesty) if theirs else {}
+
+
+def is_conditional(headers: Mapping[str, str]) -> bool:
+    """Whether a request with these headers may be answered by a 304.
+
+    >>> is_conditional({"If-None-Match": "*"}), is_conditional({"Accept": "*/*"})
+    (True, False)
+    """
+    return "If-None-Match" in headers or "If-Modified-Since" in headers
 
 
 def kept(headers: Mapping[str, str]) -> dict[str, str]:

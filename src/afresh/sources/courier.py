@@ -1,0 +1,143 @@
+"""Carries a request to where it leads: turns, robots.txt and redirects, every hop checked like the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from afresh.sources.fetcher import Fetcher, Reply, Request
+from afresh.sources.robots import Robots, robots_limits
+from afresh.sources.robots_book import RobotsBook
+from afresh.sources.settings import HttpSettings
+from afresh.sources.statuses import PERMANENT, REDIRECTS, asked_to_wait_s, host_verdict
+from afresh.sources.surroundings import Surroundings
+from afresh.sources.turnstile import Turnstile
+from afresh.sources.urls import followed, host_group, shown
+from afresh.values.fetched import Fetched
+
+HeadersFor: TypeAlias = Callable[[str], dict[str, str]]
+"""The headers of a request to an address: each hop gets its own, since what is secret stays with its host."""
+
+_AGENT = "afresh"  # the name that robots.txt knows us by
+
+
+@dataclass(slots=True)
+class Trip:
+    """What one poll has spent so far, over all its requests."""
+
+    requests: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Where the redirects ended: the reply and the headers it was asked with, or a bar before it.
+
+    ``moved_to`` only if there were redirects and all were permanent.
+    """
+
+    url: str
+    reply: Reply
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    moved_to: str | None = None
+    barred: Fetched | None = None
+
+
+class Courier:
+    """Sends the requests of one source; politeness and robots.txt are remembered per host while it lives.
+
+    All methods that send may raise ``RestingError``, when a host may not be asked for longer than a poll
+    waits, and ``UsageError`` for what is no address.
+    """
+
+    def __init__(self, settings: HttpSettings, around: Surroundings, fetcher: Fetcher) -> None:
+        self._settings, self._around, self._fetcher = settings, around, fetcher
+        self._limits = settings.limits
+        self._turnstile = Turnstile(settings.manners, around, patience_s=settings.queue_time)
+        self._robots = RobotsBook(around.clock)
+
+    def wait_s(self, group: str) -> float:
+        """How long until the next request to a host may start."""
+        return self._turnstile.wait_s(group)
+
+    async def deliver(self, url: str, headers_for: HeadersFor, trip: Trip) -> Arrival:
+        """Ask, and ask again where a redirect leads."""
+        seen: set[str] = set()
+        moved = True
+        while True:
+            barred = await self._barred(url, trip)
+            if barred is not None:
+                return Arrival(url, Reply(), barred=barred)
+            headers = headers_for(url)
+            reply = await self._ask(Request(url, headers, self._limits), trip)
+            location = reply.headers.get("location", "")
+            if reply.status not in REDIRECTS or reply.trouble is not None or not location:
+                return Arrival(url, reply, headers, url if moved and seen else None)
+            seen.add(url)
+            target = followed(url, location)
+            problem = self._wrong_turn(target, location, seen)
+            if target is None or problem:
+                return Arrival(url, replace(reply, trouble="protocol", problem=problem), headers)
+            moved = moved and reply.status in PERMANENT
+            url = target
+
+    async def rules(self, url: str, trip: Trip) -> Robots:
+        """What the robots.txt for ``url`` says; its crawl delay holds from now on."""
+
+        async def ask(place: str) -> Reply:
+            limits = robots_limits(self._limits)
+            return await self._ask(Request(place, plain_headers(self._settings), limits, cut=True), trip)
+
+        rules = await self._robots.rules(url, ask)
+        self._turnstile.set_crawl_delay(host_group(url), rules.crawl_delay_s(_AGENT))
+        return rules
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._fetcher.close()
+
+    async def _barred(self, url: str, trip: Trip) -> Fetched | None:
+        """What robots.txt makes of a poll of ``url``; None if it allows it."""
+        if not self._settings.respect_robots:
+            return None
+        rules = await self.rules(url, trip)
+        if rules.refused:
+            return Fetched("refused", problem=rules.refused)
+        if rules.barred:
+            wait_s = max(0.0, rules.expires_s - self._around.clock.elapsed_s())
+            return Fetched("failed", retry_after_s=wait_s, problem=rules.barred)
+        return None if rules.allows(url, _AGENT) else Fetched("refused", problem="robots.txt forbids it")
+
+    async def _ask(self, request: Request, trip: Trip) -> Reply:
+        async with self._turnstile.turn(host_group(request.url)) as turn:
+            trip.requests += 1
+            reply = await self._fetcher.fetch(request)
+            turn.verdict = host_verdict(reply)
+            turn.retry_after_s = asked_to_wait_s(reply, self._around.clock.now_s())
+        trip.bytes += reply.wire_bytes
+        trip.seconds += reply.seconds
+        return reply
+
+    def _wrong_turn(self, target: str | None, location: str, seen: set[str]) -> str:
+        if target is None:
+            return f"redirect to {shown(location)!r}, which is no address to fetch"
+        if target in seen:
+            return f"redirects in a circle, back to {shown(target)}"
+        if len(seen) > self._settings.max_redirects:
+            return f"more than {self._settings.max_redirects} redirects"
+        return ""
+
+
+def plain_headers(settings: HttpSettings) -> dict[str, str]:
+    """What every request says of itself, to whatever host.
+
+    >>> sorted(plain_headers(HttpSettings(name="web")))
+    ['Accept', 'Accept-Encoding', 'User-Agent']
+    """
+    return {
+        "User-Agent": settings.user_agent,
+        "Accept": "*/*",
+        "Accept-Encoding": settings.accept_encoding,
+    }
