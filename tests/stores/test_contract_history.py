@@ -80,7 +80,7 @@ def test_columns_say_what_items_say(store: Store) -> None:
         [
             NewItem("a", "web", "h", 2.0, 3.0, 4.0, 5.0, 6.0),
             NewItem("b", "feed", "g"),
-            NewItem("c", "web", "g"),
+            NewItem("c", "web", "g", prior_rate_per_s=0.0),
         ],
         10.0,
     )
@@ -104,6 +104,7 @@ def test_columns_say_what_items_say(store: Store) -> None:
     }.items():
         np.testing.assert_array_equal(getattr(first, name), expected, err_msg=name)
     assert [STATUSES[code] for code in second.status] == ["gone"]
+    assert (second.prior_rate_per_s.tolist(), second.cost.tolist()) == ([0.0], [1.0])
     assert [first.belief(0), first.belief(1), second.belief(0)] == [b"", b"bb", b"c"]
     assert first.beliefs == b"bb"
 
@@ -114,6 +115,8 @@ def test_columns_can_go_on_after_an_id_or_tell_of_some(store: Store) -> None:
     assert list(store.plan.columns(after_id=5)) == []
     assert store.plan.columns_of([4, 2, 99]).id.tolist() == [2, 4]
     assert store.plan.columns_of([]).id.tolist() == []
+    store.items.change(["k3"], ItemChange(max_interval_s=7.0))
+    assert store.plan.columns_of([4, 2]).max_interval_s.tolist() == [math.inf, 7.0]
 
 
 def test_a_plan_is_saved_for_many_items_at_once(store: Store) -> None:
@@ -123,6 +126,13 @@ def test_a_plan_is_saved_for_many_items_at_once(store: Store) -> None:
     got = store.plan.columns_of([1, 2, 3])
     assert got.due_s.tolist() == [math.inf, 0.0, 7.0]
     assert [got.belief(row) for row in range(3)] == [b"z", b"", b"x"]
+
+
+def test_a_plan_with_no_time_in_it_is_refused_whole(store: Store) -> None:
+    store.items.add(new_items(2), 0.0)
+    with pytest.raises(InputError, match="item 2 is due at nan"):
+        store.plan.save(np.array([1, 2]), np.array([5.0, math.nan]))
+    assert store.plan.columns_of([1]).due_s.tolist() == [0.0]
 
 
 def test_observations_come_back_sorted_and_to_the_microsecond(store: Store) -> None:

@@ -11,7 +11,7 @@ from tests.stores.backends import new_items, poll
 
 from afresh.stores.cursors import sort_value
 from afresh.stores.store import Store
-from afresh.values.errors import InputError
+from afresh.values.errors import InputError, UsageError
 from afresh.values.items import SORTS, Item, ItemChange, ItemCount, ItemQuery, NewItem, Sort
 
 
@@ -158,6 +158,16 @@ def test_a_page_that_ends_with_the_list_has_no_cursor(store: Store) -> None:
     store.items.add(new_items(3), 0.0)
     assert store.items.page(ItemQuery(), 3).cursor is None
     assert store.items.page(ItemQuery(), 2).cursor is not None
+
+
+def test_questions_without_an_answer_are_refused_in_words(store: Store) -> None:
+    with pytest.raises(InputError, match="a page of 0 items"):
+        store.items.page(ItemQuery(), 0)
+    with pytest.raises(UsageError, match="did you mean 'weight'"):
+        ItemQuery(sort="wieght")  # type: ignore[arg-type]
+    for question in (ItemQuery, ItemChange):
+        with pytest.raises(UsageError, match="unknown status 'dead'"):
+            question(status="dead")  # type: ignore[arg-type]
 
 
 def test_searches_narrow_by_text_status_source_and_group(store: Store) -> None:

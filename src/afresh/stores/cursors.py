@@ -49,3 +49,9 @@ def read_cursor(cursor: str, query: ItemQuery) -> tuple[SortValue, int]:
     if not isinstance(value, kind) or not isinstance(item_id, int):
         raise InputError(f"{cursor!r} is no cursor of this list: give the one that came with the last page")
     return value, item_id
+
+
+def check_limit(limit: int) -> None:
+    """Refuse a page of nothing: it would have no end."""
+    if limit < 1:
+        raise InputError(f"a page of {limit} items: must be 1 or more")

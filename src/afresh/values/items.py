@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
-from afresh.values.errors import InputError
+from afresh.values.errors import InputError, one_of
 
 Status: TypeAlias = Literal["active", "paused", "gone", "refused"]
 """``active``: polled when due; ``paused`` by the user; ``gone`` from its source; ``refused``: may not be."""
@@ -104,6 +104,8 @@ class ItemChange:
         _check_numbers(
             None, self.weight, self.cost, self.min_interval_s, self.max_interval_s, self.prior_rate_per_s
         )
+        if self.status is not None:
+            one_of("status", self.status, STATUSES)
         if self.due_s is not None and math.isnan(self.due_s):
             raise InputError("due_s is not a number: give Unix seconds")
 
@@ -121,6 +123,12 @@ class ItemQuery:
     group: str | None = None
     sort: Sort = "id"
     descending: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse unknown orders and statuses."""
+        one_of("sort", self.sort, SORTS)
+        if self.status is not None:
+            one_of("status", self.status, STATUSES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from afresh.stores.due_times import check_due
 from afresh.stores.memory.world import Record, World
 from afresh.stores.store import Retention
 from afresh.values.errors import InputError
@@ -71,6 +72,7 @@ class MemoryPlan:
 
     def save(self, ids: Ids, due_s: Doubles, beliefs: Sequence[bytes] | None = None) -> None:
         """Due times and beliefs of many."""
+        check_due(ids, due_s)
         with self._world:
             for row, (item_id, due) in enumerate(zip(ids.tolist(), due_s.tolist(), strict=True)):
                 record = self._world.records.get(item_id)

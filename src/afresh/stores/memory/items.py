@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from afresh.stores.cursors import read_cursor, sort_value, write_cursor
+from afresh.stores.cursors import check_limit, read_cursor, sort_value, write_cursor
 from afresh.stores.memory.world import Record, World
 from afresh.stores.store import EDITS_KEPT
-from afresh.values.errors import InputError, one_of
-from afresh.values.items import SORTS, STATUSES, Item, ItemChange, ItemCount, ItemPage, ItemQuery, NewItem
+from afresh.values.errors import InputError
+from afresh.values.items import STATUSES, Item, ItemChange, ItemCount, ItemPage, ItemQuery, NewItem
 from afresh.values.lease import Lease
 from afresh.values.stored import Edits, Event
 
@@ -83,7 +83,7 @@ class MemoryItems:
 
     def page(self, query: ItemQuery, limit: int, cursor: str | None = None) -> ItemPage:
         """A page."""
-        one_of("sort", query.sort, SORTS)
+        check_limit(limit)
         with self._world:
             found = [record.item for record in self._world.records.values() if _matches(record.item, query)]
         found.sort(key=lambda item: (sort_value(item, query.sort), item.id), reverse=query.descending)

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from afresh.stores.cursors import read_cursor, write_cursor
+from afresh.stores.cursors import check_limit, read_cursor, write_cursor
 from afresh.stores.sqlite.contents import drop_contents
 from afresh.stores.sqlite.database import Database
 from afresh.stores.sqlite.names import name_ids
@@ -15,9 +15,8 @@ from afresh.stores.sqlite.rows import ACTIVE, STATUS_CODE, item_from_row, json_l
 from afresh.stores.sqlite.tally import Tally, add_to_tally
 from afresh.stores.store import EDITS_KEPT
 from afresh.stores.texts import is_storable
-from afresh.values.errors import InputError, one_of
+from afresh.values.errors import InputError
 from afresh.values.items import (
-    SORTS,
     STATUSES,
     Item,
     ItemChange,
@@ -104,11 +103,11 @@ class SqliteItems:
 
     def page(self, query: ItemQuery, limit: int, cursor: str | None = None) -> ItemPage:
         """A page."""
-        column = _SORT_BY[one_of("sort", query.sort, SORTS)]  # type: ignore[index]  # one_of returns what it was given
+        check_limit(limit)
         if not all(is_storable(text) for text in (query.text, query.source, query.group) if text):
             return ItemPage((), None)
         comparison, direction = ("<", "DESC") if query.descending else (">", "ASC")
-        text = _SQL["page"].format(column=column, comparison=comparison, direction=direction)
+        text = _SQL["page"].format(column=_SORT_BY[query.sort], comparison=comparison, direction=direction)
         value, last_id = read_cursor(cursor, query) if cursor else (None, None)
         parameters = {
             "text": query.text,

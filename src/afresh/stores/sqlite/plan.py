@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import sqlite3
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import numpy as np
 
+from afresh.stores.due_times import check_due
 from afresh.stores.sqlite.database import Database
 from afresh.stores.sqlite.queries import load_blocks
 from afresh.stores.sqlite.rows import Row, json_list
@@ -14,7 +17,8 @@ from afresh.values.stored import Doubles, Ids, PolicyColumns
 
 _SQL = load_blocks("plan.sql")
 _BATCH = 10_000
-_TYPES = [np.int64] * 3 + [np.int8] + [np.float64] * 7  # NULL becomes NaN
+_TYPES = [np.int64] * 3 + [np.int8] + [np.float64] * 3  # NULL becomes NaN
+_USUAL = (1.0, 0.0, math.inf, math.nan)  # cost, min and max interval, prior rate; see plan.sql
 
 
 class SqlitePlan:
@@ -27,14 +31,22 @@ class SqlitePlan:
     def columns(self, *, after_id: int = 0, batch: int = 8192) -> Iterator[PolicyColumns]:
         """All items; each batch a short transaction, so that the log never waits for a slow reader."""
         with self._database.apart() as connection:
-            while rows := connection.execute(_SQL["columns"], (after_id, batch)).fetchall():
-                after_id = rows[-1][0]
-                yield _columns(rows)
+            while True:
+                connection.execute("BEGIN")
+                rows = _read(connection, "columns", (after_id, batch))
+                if not rows:
+                    return
+                first_id, after_id = rows[0][0], rows[-1][0]
+                limits = _read(connection, "limits", (first_id, after_id))
+                connection.execute("ROLLBACK")
+                yield _columns(rows, limits)
 
     def columns_of(self, ids: Sequence[int]) -> PolicyColumns:
         """Some items."""
+        wanted = (json_list(ids),)
         with self._database.read() as connection:
-            return _columns(connection.execute(_SQL["columns_of"], (json_list(ids),)).fetchall())
+            rows = _read(connection, "columns_of", wanted)
+            return _columns(rows, _read(connection, "limits_of", wanted))
 
     def names(self) -> dict[int, str]:
         """All names."""
@@ -43,6 +55,7 @@ class SqlitePlan:
 
     def save(self, ids: Ids, due_s: Doubles, beliefs: Sequence[bytes] | None = None) -> None:
         """Due times and beliefs of many."""
+        check_due(ids, due_s)
         kept = [None] * len(ids) if beliefs is None else beliefs
         rows = zip(due_s.tolist(), kept, ids.tolist(), strict=True)
         while batch := list(islice(rows, _BATCH)):
@@ -50,10 +63,23 @@ class SqlitePlan:
                 connection.executemany(_SQL["save"], batch)
 
 
-def _columns(rows: list[Row]) -> PolicyColumns:
-    columns: list[Row] = list(zip(*rows, strict=True)) if rows else [()] * 12
-    numbers = [np.array(column, dtype=dtype) for column, dtype in zip(columns, _TYPES, strict=False)]
+def _read(connection: sqlite3.Connection, name: str, parameters: Row) -> list[Row]:
+    return connection.execute(_SQL[name], parameters).fetchall()
+
+
+def _columns(rows: list[Row], limits: list[Row]) -> PolicyColumns:
+    """Arrays of ``columns``, with the ``limits`` of the few items that have any."""
+    columns: list[Row] = list(zip(*rows, strict=True)) if rows else [()] * 8
+    ids, source, group, status, weight, polled_s, due_s = (
+        np.array(column, dtype=dtype) for column, dtype in zip(columns, _TYPES, strict=False)
+    )
+    limited, *given = zip(*limits, strict=True) if limits else [()] * 5
+    places = np.searchsorted(ids, np.array(limited, dtype=np.int64))
+    costs = [np.full(ids.size, usual) for usual in _USUAL]
+    for cost, values in zip(costs, given, strict=True):
+        cost[places] = np.array(values, dtype=np.float64)
     beliefs = columns[-1]
     sizes = np.fromiter(map(len, beliefs), dtype=np.int64, count=len(beliefs))
-    fields: Row = (*numbers, sizes, b"".join(beliefs))
+    rest = (polled_s, due_s, sizes, b"".join(beliefs))
+    fields: Row = (ids, source, group, status, weight, *costs, *rest)
     return PolicyColumns(*fields)

@@ -1,17 +1,28 @@
 -- name: columns
-SELECT item_id, source_id, group_id, status, weight, cost, min_interval_s, max_interval_s,
-       prior_rate_per_s, polled_s, due_s, belief
+SELECT item_id, source_id, group_id, status, weight, polled_s, due_s, belief
 FROM state
 WHERE item_id > ?
 ORDER BY item_id
 LIMIT ?;
 
+-- name: limits
+-- Apart from the columns, because few items have any: a third of the time to start with millions.
+SELECT item_id, cost, min_interval_s, max_interval_s, prior_rate_per_s
+FROM state
+WHERE item_id BETWEEN ? AND ?
+  AND (cost <> 1 OR min_interval_s <> 0 OR max_interval_s < 9e999 OR prior_rate_per_s IS NOT NULL);
+
 -- name: columns_of
-SELECT item_id, source_id, group_id, status, weight, cost, min_interval_s, max_interval_s,
-       prior_rate_per_s, polled_s, due_s, belief
+SELECT item_id, source_id, group_id, status, weight, polled_s, due_s, belief
 FROM state
 WHERE item_id IN (SELECT value FROM json_each(?))
 ORDER BY item_id;
+
+-- name: limits_of
+SELECT item_id, cost, min_interval_s, max_interval_s, prior_rate_per_s
+FROM state
+WHERE item_id IN (SELECT value FROM json_each(?))
+  AND (cost <> 1 OR min_interval_s <> 0 OR max_interval_s < 9e999 OR prior_rate_per_s IS NOT NULL);
 
 -- name: names
 SELECT id, text FROM name;
