@@ -188,6 +188,7 @@ def test_what_is_not_said_is_remarked(history: Line) -> None:
         (("--windows", "25:00-26:00"), "is not a window of time"),
         (("--plot", "x.pdf"), "use .png or .svg"),
         (("--visits", "-", "--json"), "both want standard output"),
+        (("--visits", "c.csv"), "c.csv is also an input"),
     ],
 )
 def test_wrong_usage_is_said_in_words(history: Line, change: tuple[str, ...], words: str) -> None:

@@ -51,12 +51,6 @@ def test_an_object_has_the_whole_window_at_the_top_and_the_same_keys_after_the_w
     assert set(found) - set(found["after_warm_up"]) == {"policy", "budget", "after_warm_up"}
 
 
-def test_nothing_to_capture_and_infinite_ages_are_null() -> None:
-    found = as_object(outcome("adaptive", 0.9, captured=float("nan"), age_s=float("inf")), "d")
-    assert found["captured"] is None
-    assert found["after_warm_up"]["age"] is None
-
-
 def test_one_table_per_budget_freshest_first(capsys: pytest.CaptureFixture[str]) -> None:
     outcomes = [outcome("uniform", 0.8), outcome("adaptive", 0.9), outcome("uniform", 0.85, per_day=5.0)]
     print_tables([*outcomes, outcome("oracle", 0.9, per_day=5.0, captured=float("nan"))], "d", "news")

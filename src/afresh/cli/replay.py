@@ -58,6 +58,7 @@ def replay(
     asked = asked_for(
         budget,
         policy,
+        inputs=[changes, items, notices],
         objective=objective,
         warm_up=warm_up,
         windows=windows,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 import typer
 
-from afresh.cli.outputs import check_outputs
+from afresh.cli.files import check_files
 from afresh.values.errors import UsageError
 from afresh.values.units import BudgetRate, parse_budget, unit_seconds
 
@@ -69,6 +70,7 @@ def asked_for(
     budget: str | None,
     policy: str,
     *,
+    inputs: Sequence[str | None],
     objective: str,
     warm_up: float,
     windows: list[str] | None,
@@ -96,7 +98,7 @@ def asked_for(
         seed=seed,
         as_json=as_json,
     )
-    check_outputs(visits, plot)
+    check_files(inputs, visits, plot)
     return asked
 
 

@@ -58,18 +58,14 @@ def as_object(outcome: Outcome, unit: str) -> dict[str, Any]:
 
 def _figures(figures: Figures, unit: str) -> dict[str, Any]:
     return {
-        "freshness": _or_null(figures.freshness),
-        "freshness_low": _or_null(figures.low),
-        "freshness_high": _or_null(figures.high),
-        "age": _or_null(figures.age_s / UNIT_SECONDS[unit]),
-        "missed": _or_null(figures.missed),
+        "freshness": figures.freshness,
+        "freshness_low": figures.low,
+        "freshness_high": figures.high,
+        "age": figures.age_s / UNIT_SECONDS[unit],
+        "missed": figures.missed,
         "visits": figures.visits,
-        "captured": _or_null(figures.captured),
+        "captured": figures.captured,
     }
-
-
-def _or_null(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def print_tables(outcomes: Sequence[Outcome], unit: str, title: str) -> None:

@@ -78,6 +78,7 @@ def simulate(
     asked = asked_for(
         budget,
         policy,
+        inputs=[rates, notices],
         objective=objective,
         warm_up=warm_up,
         windows=windows,
