@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from afresh.engine.logs import say
+from afresh.engine.state_names import HOOKS
 from afresh.engine.writer import Writer
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
@@ -77,12 +79,13 @@ class Hooks:
         self._hooks = {
             name: find_call(hook) if isinstance(hook, str) else tuple(hook) for name, hook in hooks.items()
         }
-        self._behind: dict[int, tuple[int, float]] = {}
+        self._behind: dict[int, tuple[int, float]] | None = None
 
     async def deliver(self) -> int:
         """Deliver what is due; how many were delivered."""
         if not self._hooks or not await self._writer.surely(self._store.events.waiting):
             return 0
+        await self._remember()
         now_s, again_s = self._clock.now_s(), 2 * self._timeout_s
         events = await self._writer.surely(lambda: self._store.events.take(now_s, _AT_ONCE, again_s))
         lines: dict[int, list[Event]] = {}
@@ -90,9 +93,25 @@ class Hooks:
             lines.setdefault(event.item_id, []).append(event)
         return sum(await asyncio.gather(*(self._in_order(line) for line in lines.values())))
 
+    async def _remember(self) -> None:
+        """Which items are held up behind a failure, and until when: as the store kept it."""
+        if self._behind is None:
+            packed = await self._writer.surely(lambda: self._store.state.get(HOOKS))
+            kept = json.loads(packed) if packed else {}
+            self._behind = {int(item): (event, until_s) for item, (event, until_s) in kept.items()}
+
+    async def _hold(self, item_id: int, place: tuple[int, float] | None) -> None:
+        behind = self._behind = dict(self._behind or {})
+        if place is not None:
+            behind[item_id] = place
+        elif behind.pop(item_id, None) is None:
+            return
+        packed = json.dumps(behind).encode()
+        await self._writer.surely(lambda: self._store.state.set({HOOKS: packed}))
+
     async def _in_order(self, line: Sequence[Event]) -> int:
         """One item's events, one after the other; the first failure holds up the rest."""
-        held, until_s = self._behind.get(line[0].item_id, (0, 0.0))
+        held, until_s = (self._behind or {}).get(line[0].item_id, (0, 0.0))
         if held and line[0].id > held:
             await self._defer(line, until_s)
             return 0
@@ -100,11 +119,11 @@ class Hooks:
             problem = await self._told(event)
             if problem:
                 until_s = self._clock.now_s() + wait_s(event.attempts)
-                self._behind[event.item_id] = (event.id, until_s)
+                await self._hold(event.item_id, (event.id, until_s))
                 say(logging.WARNING, "hook failed", item=event.key, attempt=event.attempts, problem=problem)
                 await self._defer(line[done:], until_s)
                 return done
-            self._behind.pop(event.item_id, None)
+            await self._hold(event.item_id, None)
             await self._writer.surely(lambda event=event: self._store.events.done([event.id]))  # type: ignore[misc]
         return len(line)
 

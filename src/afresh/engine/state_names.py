@@ -5,6 +5,7 @@ from __future__ import annotations
 BUDGET = "engine.budget"
 PRIOR = "engine.prior"
 THRESHOLD = "engine.threshold"
+HOOKS = "engine.hooks"
 LISTING = "engine.listing:"
 LISTED = "engine.listed:"
 LISTED_AT = "engine.listed_at:"

@@ -1,0 +1,154 @@
+"""Hooks are told of every change: at least once, in order per item, again after failures and restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.engine.living import LivingSite, engine_for
+
+from afresh.engine.hooks import Change, Hooks, find_call
+from afresh.engine.writer import Writer
+from afresh.stores.opening import open_store
+from afresh.stores.store import Store
+from afresh.values.errors import UsageError
+from afresh.values.items import NewItem
+from afresh.values.outcome import NewCopy, Observation, Outcome
+
+TOLD: list[Change] = []
+FAIL: set[str] = set()
+
+
+def told(change: Change) -> None:
+    """A hook that a test can make fail."""
+    if change.item in FAIL:
+        raise RuntimeError("not now")
+    TOLD.append(change)
+
+
+async def told_later(change: Change) -> None:
+    """The same as a coroutine."""
+    TOLD.append(change)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_told() -> Iterator[None]:
+    yield
+    TOLD.clear()
+    FAIL.clear()
+
+
+class FixedClock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.time_s = 1000.0
+
+    def now_s(self) -> float:
+        return self.time_s
+
+    def elapsed_s(self) -> float:
+        return self.time_s
+
+
+def changed(store: Store, key: str, content: bytes, now_s: float) -> None:
+    """Commit a change of an item."""
+    item_id = store.items.ids([key])[key]
+    lease = store.leases.take([item_id], now_s, 60.0)[0]
+    seen = Observation(item_id, now_s, 1.0, changed=True)
+    copy = NewCopy(content, "text/plain", content)
+    store.commit([Outcome(lease, now_s, now_s + 9, observation=seen, new_copy=copy, event="changed")])
+
+
+def deliver(store: Store, clock: FixedClock, hook: str | tuple[str, ...], rounds: list[float]) -> None:
+    """Deliver at each of these times."""
+
+    async def work() -> None:
+        writer = Writer(store, lambda _outcomes, _refusals: None, dict)
+        hooks = Hooks(store, writer, clock, {"web": hook}, timeout_s=5.0)
+        for time_s in rounds:
+            clock.time_s = time_s
+            while await hooks.deliver():
+                pass
+        writer.close()
+
+    asyncio.run(work())
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with open_store("memory:") as opened:
+        opened.items.add([NewItem(key, "web", "h") for key in ("a", "b")], 0.0)
+        yield opened
+
+
+def test_a_failure_is_tried_again_and_later_events_wait_behind_it(store: Store) -> None:
+    clock = FixedClock()
+    changed(store, "a", b"1", 1000.0)
+    changed(store, "b", b"1", 1000.0)
+    FAIL.add("a")
+    deliver(store, clock, "tests.engine.test_hooks:told", [1001.0])
+    assert [(change.item, change.content) for change in TOLD] == [("b", b"1")]
+    assert store.events.waiting() == 1
+    FAIL.clear()
+    changed(store, "a", b"2", 1001.5)
+    deliver(store, clock, "tests.engine.test_hooks:told", [1001.6, 1004.0, 1100.0])
+    assert [change.content for change in TOLD if change.item == "a"] == [b"1", b"2"]
+    assert store.events.waiting() == 0
+
+
+def test_a_coroutine_will_do(store: Store) -> None:
+    changed(store, "a", b"1", 1000.0)
+    deliver(store, FixedClock(), "tests.engine.test_hooks:told_later", [1001.0])
+    assert [Change("a", "web", "changed", 1, 1000.0, b"1")] == TOLD
+
+
+def test_a_command_gets_the_item_as_arguments_and_the_content_on_stdin(store: Store, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    script = (
+        "import sys; open(sys.argv[1], 'ab').write(' '.join(sys.argv[2:]).encode() + sys.stdin.buffer.read())"
+    )
+    changed(store, "a", b" content", 1000.0)
+    deliver(store, FixedClock(), (sys.executable, "-c", script, str(out)), [1001.0])
+    assert out.read_bytes() == b"changed a content"
+
+
+@pytest.mark.parametrize("script", ["raise SystemExit(3)", "import time; time.sleep(60)"])
+def test_a_command_that_fails_or_hangs_is_tried_again(store: Store, script: str) -> None:
+    changed(store, "a", b"1", 1000.0)
+
+    async def work() -> None:
+        writer = Writer(store, lambda _outcomes, _refusals: None, dict)
+        hooks = Hooks(store, writer, FixedClock(), {"web": (sys.executable, "-c", script)}, timeout_s=0.5)
+        assert await hooks.deliver() == 0
+        writer.close()
+
+    asyncio.run(work())
+    assert store.events.waiting() == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["nowhere:told", "tests.engine.test_hooks:nothing", "tests.engine.test_hooks:TOLD"]
+)
+def test_a_hook_that_is_none_is_refused_in_words(name: str) -> None:
+    with pytest.raises(UsageError, match="on_change"):
+        find_call(name)
+
+
+def test_every_change_of_a_run_is_told(tmp_path: Path) -> None:
+    with (
+        LivingSite([1.0] * 5) as site,
+        engine_for(tmp_path, source="on_change = 'tests.engine.test_hooks:told'") as engine,
+    ):
+        engine.add(site.urls())
+        done = engine.run(for_s=2.5)
+        assert engine.store.events.waiting() == 0
+        new = [change for change in TOLD if change.kind == "new"]
+        assert len(new) == 5
+        assert len(TOLD) - len(new) == done.changes
+        for item in {change.item for change in TOLD}:
+            versions = [change.version for change in TOLD if change.item == item]
+            assert versions == sorted(versions)
