@@ -5,10 +5,9 @@ from __future__ import annotations
 import codecs
 import re
 
+# UTF-32 is not used on the web, and its mark is that of UTF-16 before a zero.
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
