@@ -165,6 +165,16 @@ def test_the_objective_decides_what_is_captured(history: Line) -> None:
     assert found["oracle"]["captured"] == 1
 
 
+def test_changes_may_come_from_standard_input(history: Line) -> None:
+    given = Path("c.csv").read_text()
+    line = [str(word) for word in ("replay", "-", *history[2:], "--policy", "uniform", "--json")]
+    result = CliRunner().invoke(app, line, input=given)
+    assert json.loads(result.stdout)["policies"][0] == policies(*history)["uniform"]
+    wrong = CliRunner().invoke(app, line, input=given + "x,5\n")
+    rows = len(given.splitlines())
+    assert f"standard input, row {rows} (line {rows + 1}), column item: 'x'" in str(wrong.exception)
+
+
 def test_what_is_not_said_is_remarked(history: Line) -> None:
     _, said = run(*history[:2], *history[-2:], "--policy", "uniform")
     for words in ("without --items only the 20", "without --start", "without --end"):

@@ -161,6 +161,14 @@ def test_clocks_that_disagree_lose_nothing(repository: Repository) -> None:
     assert days(read_git_history(repository.folder)) == {"a": [3, 5, 5]}
 
 
+def test_a_commit_dated_before_its_window_comes_just_after_the_start(repository: Repository) -> None:
+    repository.commit(2, a="a")
+    repository.commit(1, a="b")  # its clock is slow
+    repository.commit(4, a="c")
+    found = read_git_history(repository.folder)
+    assert (found.time - found.start).tolist() == [1, 2 * DAY]
+
+
 def test_odd_names_survive(repository: Repository) -> None:
     names = ["white space", "ümlaut", 'quo"te', "new\nline", "M"]
     for name in names:

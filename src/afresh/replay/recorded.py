@@ -1,7 +1,8 @@
 """A history recorded in files: every change (item, time), every item, and the window; read and checked.
 
 What is not a history is refused with file and row: a change of an unknown item, a time outside the window, an
-empty window, no items. Rows in any order are sorted.
+empty window, no items. Rows in any order are sorted; a change at the very start is no change, since every
+copy is fresh then.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _MOST_NAMES_COMPARED = 5000  # a near name is looked for only where that is quic
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Change ``j`` is of item ``item[j]`` at ``time[j]`` (Unix seconds), sorted by time, in [start, end].
+    """Change ``j`` is of item ``item[j]`` at ``time[j]`` (Unix seconds), sorted by time, in (start, end].
 
     ``names``, ``weight``, ``cost`` (and ``group``, where the file has it) have one entry per item.
     ``remarks`` say in words what was assumed.
@@ -66,6 +67,7 @@ def read_recorded(
     window, assumed = _window(table, start, end)
     _refuse_outside(table, time, *window)
     order = np.lexsort((item, time))
+    order = order[time[order] > window[0]]  # what changed at the start is in every copy already
     return Recorded(
         names=known.text("item"),
         item=item[order],
@@ -82,7 +84,7 @@ def read_recorded(
 def read_events(path: str | Path, names: pa.LargeStringArray, start: float, end: float) -> Table:
     """Another file of ``item,time`` about the same items and window, such as notices, checked alike."""
     table = read_table(path, CHANGES)
-    _refuse_unknown(table, names, "history")
+    _refuse_unknown(table, names, "the history")
     _refuse_outside(table, table.times("time"), start, end)
     return table
 

@@ -74,8 +74,8 @@ def read_git_history(
     for path in _paths_at(folder, window.last, specs):
         changes.know(path)
     for read, (time, touched) in enumerate(_commits(folder, window, specs, follow_renames)):
-        # Clocks of committers differ: what git orders into the window belongs there.
-        changes.add(min(max(time, window.start), window.end), touched)
+        # Clocks of committers differ: what git orders into the window belongs there, after its start.
+        changes.add(min(max(time, window.start + 1), window.end), touched)
         if on_read and read % _COMMITS_PER_REPORT == 0:
             on_read(read / max(window.commits, 1))
     return changes.sorted(window)
