@@ -107,7 +107,8 @@ class SqliteItems:
         if not all(is_storable(text) for text in (query.text, query.source, query.group) if text):
             return ItemPage((), None)
         comparison, direction = ("<", "DESC") if query.descending else (">", "ASC")
-        text = _SQL["page"].format(column=_SORT_BY[query.sort], comparison=comparison, direction=direction)
+        block = _SQL["next_page" if cursor else "first_page"]
+        text = block.format(column=_SORT_BY[query.sort], comparison=comparison, direction=direction)
         value, last_id = read_cursor(cursor, query) if cursor else (None, None)
         parameters = {
             "text": query.text,

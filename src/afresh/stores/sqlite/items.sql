@@ -10,13 +10,23 @@ SELECT full_item.*
 FROM json_each(?) AS wanted CROSS JOIN full_item ON full_item.id = wanted.value
 ORDER BY wanted.key;
 
--- name: page
+-- name: first_page
 SELECT * FROM full_item
 WHERE (:text = '' OR instr(key, :text) > 0)
   AND (:status IS NULL OR status = :status)
   AND (:source IS NULL OR source = :source)
   AND (:group IS NULL OR "group" = :group)
-  AND (:last_id IS NULL OR ({column}, id) {comparison} (:value, :last_id))
+ORDER BY {column} {direction}, id {direction}
+LIMIT :limit;
+
+-- name: next_page
+-- Apart from the first, so that an index can lead to where the last page ended.
+SELECT * FROM full_item
+WHERE ({column}, id) {comparison} (:value, :last_id)
+  AND (:text = '' OR instr(key, :text) > 0)
+  AND (:status IS NULL OR status = :status)
+  AND (:source IS NULL OR source = :source)
+  AND (:group IS NULL OR "group" = :group)
 ORDER BY {column} {direction}, id {direction}
 LIMIT :limit;
 
