@@ -82,8 +82,8 @@ def test_targets_that_cost_nothing() -> None:
     [
         (1.0, {}, "no finite budget reaches freshness 1: 1 is only the limit"),
         (0.0, {"objective": "age"}, "no finite budget reaches age 0: 0 is only the limit"),
-        (0.9, {"upper": 1.0}, "no budget reaches freshness 0.9: the bounds and caps allow 0.632121 at best"),
-        (0.9, {"groups": [0], "caps": [1.0]}, "allow 0.632121 at best"),
+        (0.9, {"upper": 1.0}, "no budget reaches freshness 0.9: 0.632121 is the best there is"),
+        (0.9, {"groups": [0], "caps": [1.0]}, "0.632121 is the best there is"),
     ],
 )
 def test_targets_out_of_reach(target: float, options: dict[str, Any], message: str) -> None:
@@ -130,3 +130,14 @@ def test_curve_of_nothing() -> None:
         assert curve.freshness.tolist() == [1.0]
     with pytest.raises(InputError, match="budget"):
         budget_curve([1.0], [-1.0])
+
+
+@pytest.mark.parametrize("decay", ["linear", "weibull:0.5", "weibull:3", "lomax:1.5"])
+def test_perfect_freshness_has_no_finite_budget_under_smooth_decay(decay: str) -> None:
+    with pytest.raises(InfeasibleError, match="no finite budget"):
+        budget_for([1, 2], 1, decay=decay)
+
+
+def test_perfect_freshness_is_reached_where_changes_come_in_steps() -> None:
+    assert budget_for([1, 2], 1, decay="geometric") == pytest.approx(2)
+    assert budget_for([1, 2], 0, target_is="age", decay="geometric") == pytest.approx(2)

@@ -132,3 +132,22 @@ def test_wrong_input(
     with pytest.raises(kind, match=message) as error:
         allocate(rates, budget, **options)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("rates", [[1e-320, 1.0], [1e-200, 1.0], [1.0, 1e160]])
+def test_rates_beyond_all_reason_are_refused_not_turned_into_nan(rates: list[float]) -> None:
+    with pytest.raises(InputError, match=r"must be 0 or from 1e-50 to 1e\+50; choose another unit"):
+        allocate(rates, 5, objective="age")
+
+
+@pytest.mark.parametrize("objective", ["freshness", "age", "harmonic", "missed", "lag"])
+def test_a_hundred_decades_of_rates_give_finite_plans(objective: str) -> None:
+    plan = allocate([1e-50, 1.0, 1e50], 5, objective=objective)
+    assert np.isfinite(plan.frequency).all()
+    assert plan.spend == pytest.approx(5, rel=1e-9)
+
+
+def test_exponential_by_name_is_no_special_decay() -> None:
+    plain = allocate([1, 2], 3, update_costs=[0.5, 1])
+    named = allocate([1, 2], 3, update_costs=[0.5, 1], decay=["exponential", "exponential"])
+    np.testing.assert_array_equal(plain.frequency, named.frequency)

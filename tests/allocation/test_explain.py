@@ -95,3 +95,10 @@ def test_parts_say_what_the_whole_says() -> None:
         whole, part = explain(rates, plan, **chosen), explain_parts(rates, plan, **chosen)(slice(10, 30))
         for name in ("freshness", "age", "marginal", "status"):
             np.testing.assert_array_equal(getattr(part, name), getattr(whole, name)[10:30])
+
+
+def test_where_a_step_is_always_caught_a_further_unit_gains_nothing() -> None:
+    rates = [1.0, 2.0]
+    plan = allocate(rates, 50, decay="geometric")
+    assert plan.freshness == 1
+    np.testing.assert_array_equal(explain(rates, plan, decay="geometric").marginal, 0)

@@ -32,6 +32,11 @@ def test_equal_items_need_their_rate_over_0_464_for_0_8(afresh: Afresh, tmp_path
     assert found["budget"] == pytest.approx(2.154185, rel=1e-6)
 
 
+def test_a_target_in_percent(afresh: Afresh, table_5: Path) -> None:
+    plain = afresh("budget", table_5, "--target", "0.8").out
+    assert afresh("budget", table_5, "--target", "80%").out == plain
+
+
 def test_curve_rises_and_its_marginal_falls(afresh: Afresh, table_5: Path) -> None:
     ran = afresh("budget", table_5, "--curve")
     rows = list(csv.DictReader(io.StringIO(ran.out)))
@@ -46,7 +51,8 @@ def test_curve_rises_and_its_marginal_falls(afresh: Afresh, table_5: Path) -> No
 
 def test_curve_as_json_and_as_a_picture(afresh: Afresh, table_5: Path, tmp_path: Path) -> None:
     ran = afresh("budget", table_5, "--curve", "--json", "--plot", "curve.svg")
-    curve = json.loads(ran.out)["curve"]
+    curve = json.loads(ran.out, parse_constant=pytest.fail)["curve"]  # Infinity is not JSON
+    assert curve[0]["age"] is None
     assert len(curve) > 10
     assert (tmp_path / "curve.svg").stat().st_size > 5000
 

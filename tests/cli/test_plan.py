@@ -45,9 +45,16 @@ def test_people_read_why_an_item_is_dropped_and_what_the_next_unit_buys(
     assert ran.out == ""
     assert "5, 1 of them dropped" in ran.err
     assert "0.3739 (refreshing all equally often: 0.3651)" in ran.err
-    assert "1 more per day raises freshness by 0.04329" in ran.err
-    assert "e changes 5 times per day: one more unit spent on it gains only 0.2" in " ".join(ran.err.split())
-    assert "back at 5.485 per day" in " ".join(ran.err.split())
+    said = " ".join(ran.err.split())
+    assert "1 more per day raises freshness by 0.04079; at the margin, multiplier 0.2164" in said
+    assert "e (rate 5 per day): one more unit spent on it gains only 0.2" in said
+    assert "comes back with 0.4854 more per day" in said
+
+
+def test_the_next_unit_is_what_it_really_buys(afresh: Afresh, table_5: Path) -> None:
+    before = json.loads(afresh("plan", table_5, "--budget", "5/d", "--json").out)
+    after = json.loads(afresh("plan", table_5, "--budget", "6/d", "--json").out)
+    assert round(after["freshness"] - before["freshness"], 5) == 0.04079
 
 
 def test_json_is_one_object_with_the_summary(afresh: Afresh, table_5: Path) -> None:
@@ -184,7 +191,14 @@ def test_views_whose_rate_is_given_or_base_is_unknown_are_refused(afresh: Afresh
     assert (ran.code, "row 2 (line 3), column rate: 'V' is a view" in ran.err) == (1, True)
     (tmp_path / "views.csv").write_text("view,base\nW,Q\n")
     ran = afresh("plan", "items.csv", "--budget", "4/d", "--views", "views.csv")
-    assert (ran.code, "'Q'" in ran.err) == (1, True)
+    assert (ran.code, "views.csv: a view stands on 'Q'" in ran.err) == (1, True)
+
+
+def test_a_budget_per_item_counts_the_rows_of_items(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("item,rate\nR,1\nS,2\nT,1\n")
+    (tmp_path / "views.csv").write_text("view,base\nV,R\nV,S\n")
+    ran = afresh("plan", "items.csv", "--budget", "1/item/d", "--views", "views.csv", "--json")
+    assert json.loads(ran.out)["budget"] == pytest.approx(3)
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])
@@ -235,6 +249,11 @@ BAD_FILES = {
         "item,rate,decay\na,1,\nb,1,weibul:2\n",
         ("row 2 (line 3), column decay", "weibull"),
     ),
+    "a decay out of range": ("item,rate,decay\na,1,weibull:0\n", ("row 1 (line 2), column decay", "shape")),
+    "a floor above its ceiling": (
+        "item,rate,min_frequency,max_frequency\na,1,,\nb,1,2,1\n",
+        ("row 2 (line 3), column min_frequency: is 2, above the max_frequency of 1",),
+    ),
     "a cost of nothing": ("item,rate,cost\na,1,0\n", ("items.csv, row 1 (line 2), column cost",)),
 }
 
@@ -269,6 +288,8 @@ BAD_USAGE = {
     "an unknown output ending": (("items.csv", "--budget", "5/d", "-o", "plan.cvs"), 2, "csv"),
     "an unknown picture ending": (("items.csv", "--budget", "5/d", "--plot", "p.pdf"), 2, ".png or .svg"),
     "caps without groups": (("items.csv", "--budget", "5/d", "--caps", "caps.csv"), 2, "column 'group'"),
+    "the input as output": (("items.csv", "--budget", "5/d", "-o", "items.csv"), 2, "also an input"),
+    "stdin twice": (("-", "--budget", "5/d", "--caps", "-"), 2, "one file only"),
     "two on stdout": (("items.csv", "--budget", "5/d", "--json", "-o", "-"), 2, "standard output"),
 }
 
@@ -300,7 +321,14 @@ def test_bounds_that_cannot_be_met_say_by_how_much(afresh: Afresh, tmp_path: Pat
     (tmp_path / "items.csv").write_text("item,rate,min_frequency\na,1,3\nb,1,4\n")
     ran = afresh("plan", "items.csv", "--budget", "5/d")
     assert ran.code == 1
-    assert "2" in ran.err
+    assert "the lower bounds need a budget of 7: 2 more than 5" in ran.err
+
+
+def test_a_cap_below_its_floors_names_the_group(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("item,rate,group,min_frequency\na,1,host,2\n")
+    (tmp_path / "caps.csv").write_text("group,cap\nhost,1\n")
+    ran = afresh("plan", "items.csv", "--budget", "5/d", "--caps", "caps.csv")
+    assert (ran.code, "group 'host' needs 2" in ran.err) == (1, True)
 
 
 @pytest.mark.parametrize("ending", ["csv.gz", "csv.zst", "parquet"])

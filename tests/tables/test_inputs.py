@@ -57,7 +57,15 @@ def test_the_ending_tells_the_format(make_file: MakeFile, items: Columns, name: 
 
 
 @pytest.mark.parametrize(
-    "data", [CSV, JSONL, _parquet(), gzip.compress(CSV, mtime=0), zstandard.compress(JSONL), gzip.compress(_parquet())]
+    "data",
+    [
+        CSV,
+        JSONL,
+        _parquet(),
+        gzip.compress(CSV, mtime=0),
+        zstandard.compress(JSONL),
+        gzip.compress(_parquet()),
+    ],
 )
 def test_standard_input_is_recognised_and_can_be_read_twice(
     monkeypatch: pytest.MonkeyPatch, items: Columns, data: bytes
@@ -178,3 +186,10 @@ def test_a_closed_standard_input_is_said(monkeypatch: pytest.MonkeyPatch, items:
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(InputError, match="standard input: is closed"):
         read_table("-", items)
+
+
+def test_a_file_in_utf_16_is_told_so(tmp_path: Path) -> None:
+    path = tmp_path / "items.csv"
+    path.write_bytes("item,rate\na,1\n".encode("utf-16"))
+    with pytest.raises(InputError, match="is not UTF-8"):
+        read_table(path, [Column("item", "text", required=True), Column("rate", "number", required=True)])

@@ -132,4 +132,4 @@ def _between(problem: Problem, goal: _Goal, dear: Float64s, cheap: Float64s) -> 
 def _refusal(goal: _Goal, best: float, spend: float) -> str:
     if np.isinf(spend):
         return f"no finite budget reaches {goal.aim} {goal.target:g}: {best:g} is only the limit"
-    return f"no budget reaches {goal.aim} {goal.target:g}: the bounds and caps allow {best:g} at best"
+    return f"no budget reaches {goal.aim} {goal.target:g}: {best:g} is the best there is, at {spend:g}"

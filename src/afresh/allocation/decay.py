@@ -23,6 +23,8 @@ from afresh.model.curves import Float64s
 from afresh.model.decay import Decay, decay_from
 from afresh.values.errors import InputError, UsageError
 
+_JUST_BEFORE = 0.99  # near enough that even (λt)^100 does not underflow from the edge to there
+
 
 @dataclass(frozen=True, slots=True)
 class DecayFreshness:
@@ -57,7 +59,7 @@ class DecayFreshness:
 
     def most(self) -> Float64s:
         """Finite where z starts with a step: nothing is gained before it."""
-        return self.frequency(TINY)
+        return _first_step(self.decay.gain, self.frequency(TINY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class DecayAge:
 
     def most(self) -> Float64s:
         """Finite where z starts with a step: nothing is gained before it."""
-        return self.frequency(TINY)
+        return _first_step(self.decay.age_gain, self.frequency(TINY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,13 @@ def _named(objective: str, spec: str, rate: Float64s) -> Gains:
 
 def _of(objective: str, decay: Decay, items: int) -> Gains:
     return DecayFreshness(decay, items) if objective == "freshness" else DecayAge(decay, items)
+
+
+def _first_step(marginal: Callable[[Float64s], Float64s], edge: Float64s) -> Float64s:
+    """The ``edge`` where nothing at all is gained before it, infinity where there always is a little."""
+    with np.errstate(all="ignore"):
+        nothing = marginal(_interval(edge) * _JUST_BEFORE) == 0
+    return np.where(nothing | (edge == 0), edge, np.inf)
 
 
 def _interval(frequency: Float64s) -> Float64s:

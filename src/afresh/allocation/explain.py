@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from afresh.allocation.gains import RateGains
 from afresh.allocation.group_caps import apply_caps
 from afresh.allocation.inputs import Options, problem_from
 from afresh.allocation.multiplier import solve
@@ -99,10 +100,12 @@ def _cut(value: Any, part: slice, shape: tuple[int, ...]) -> Any:
 def _explanation(problem: Problem, plan: Allocation, part: slice) -> Explanation:
     frequency = np.asarray(plan.frequency[part], dtype=np.float64)
     changing = problem.rate > 0
+    # At a step of the decay the gain ends: what a further unit buys shows just above the frequency.
+    above = frequency if isinstance(problem.gains, RateGains) else frequency * (1 + 1e-12)
     return Explanation(
         freshness=np.where(changing, problem.freshness.value(frequency), 1.0),
         age=np.where(changing, -problem.age.value(frequency), 0.0),
-        marginal=problem.prices(frequency),
+        marginal=problem.prices(above),
         status=statuses(problem, frequency, plan.multiplier),
     )
 

@@ -18,6 +18,8 @@ from afresh.model.decay import Decay
 from afresh.values.arrays import ArrayLike, nonnegative
 from afresh.values.errors import InputError, UsageError
 
+_LEAST, _MOST = 1e-50, 1e50
+
 
 class Options(TypedDict, total=False):
     """Everything about a problem but its rates and budget."""
@@ -52,6 +54,8 @@ def problem_from(
     rate = nonnegative("rate", rates).astype(np.float64, copy=False)
     if rate.ndim != 1:
         raise InputError(f"rate has {rate.ndim} dimensions: give a list of numbers, one for each item")
+    _check_range("rate", rate)
+    decay = _simplified(decay)
     _check_combination(objective, order, decay, update_costs)
     cost = _column("cost", costs, rate, 1.0)
     if cost.size and cost.min() <= 0:
@@ -74,6 +78,26 @@ def problem_from(
     return problem
 
 
+def _simplified(decay: str | Sequence[str] | Decay | None) -> str | Sequence[str] | Decay | None:
+    """Exponential decay by any other name is no special decay."""
+    if isinstance(decay, str):
+        return None if decay.strip() == "exponential" else decay
+    if isinstance(decay, Sequence) and len(decay) and all(spec == "exponential" for spec in decay):
+        return None
+    return decay
+
+
+def _check_range(name: str, column: Float64s) -> None:
+    """Refuse magnitudes whose squares and quotients would leave the range of floating point."""
+    wrong = (column > 0) & ((column < _LEAST) | (column > _MOST))
+    if wrong.any():
+        item = int(np.argmax(wrong))
+        raise InputError(
+            f"{name}[{item}] is {column[item]:g}: "
+            f"must be 0 or from {_LEAST:g} to {_MOST:g}; choose another unit"
+        )
+
+
 def check_budget(budget: float) -> float:
     """A finite number of 0 or more."""
     value = nonnegative("budget", budget)
@@ -85,7 +109,7 @@ def check_budget(budget: float) -> float:
 def _check_combination(objective: str, order: str, decay: object, update_costs: object) -> None:
     objective_for(objective, order)
     fixed = canonical_order(order) == "fixed"
-    if decay is not None and not (isinstance(decay, str) and decay == "exponential"):
+    if decay is not None:
         if objective not in ("freshness", "age"):
             raise UsageError(f"objective {objective!r} needs exponential decay: use freshness or age")
         if not fixed:
@@ -103,6 +127,8 @@ def _column(
     if given is None:
         return np.full(rate.shape, default)
     column = nonnegative(name, given, infinite=infinite).astype(np.float64, copy=False)
+    if name in ("weight", "cost", "update_cost"):
+        _check_range(name, np.atleast_1d(column))
     if column.ndim == 0:
         return np.full(rate.shape, float(column))
     if column.shape != rate.shape:
@@ -111,6 +137,6 @@ def _column(
 
 
 def _gains(objective: str, order: str, decay: str | Sequence[str] | Decay | None, rate: Float64s) -> Gains:
-    if decay is None or (isinstance(decay, str) and decay == "exponential"):
+    if decay is None:
         return RateGains(objective_for(objective, order), rate)
     return decay_gains(objective, decay, rate)

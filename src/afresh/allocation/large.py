@@ -181,8 +181,8 @@ def _solve(run: _Run, budget: float) -> Allocation:
 def _meet(run: _Run, histogram: Histogram, cutoff: Cutoff, budget: float) -> tuple[Cutoff, float, Sums]:
     """Write the plan so that its exact spend meets the budget: the cut-off, the scale and the sums."""
     asked = budget
-    scale = 1.0
     for _ in range(_TRIES):
+        scale = 1.0
         with_age = histogram.dropped(cutoff) == 0
         sums = run.apply(cutoff, 1.0, with_age=with_age)
         off = sums.spend - budget

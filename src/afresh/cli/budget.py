@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from afresh.cli.files import check_files
 from afresh.cli.options import (
     AsJson,
     CapsFile,
@@ -15,7 +16,6 @@ from afresh.cli.options import (
     Unit,
     ViewsFile,
 )
-from afresh.cli.outputs import check_outputs
 from afresh.cli.progress import Progress
 from afresh.cli.summary import age_in_words, number, print_json, print_summary
 from afresh.values.errors import UsageError
@@ -60,14 +60,12 @@ def budget(
     if (target is None) == (not curve):
         raise UsageError("give either --target 0.8 (or a duration, for age), or --curve")
     aim, wanted = _aim(target, unit_s)
-    if as_json and output == "-":
-        raise UsageError("--json and -o - both want standard output: give -o a file")
     from afresh.allocation.budget_for import budget_for
     from afresh.allocation.curve import budget_curve
     from afresh.cli.items import read_items
     from afresh.tables.inputs import InputFile
 
-    check_outputs(output, plot)
+    check_files([items, caps, views], output, plot, as_json=as_json)
     with InputFile(items) as source, Progress(f"reading {source.name}", 1.0) as progress:
         given = read_items(source, caps=caps, views=views, on_read=progress.reach)
     # The least budget of all is found when the plan pursues what the target is about.
@@ -92,6 +90,8 @@ def _aim(target: str | None, unit_s: float) -> tuple[str, float]:
     if target is None:
         return "freshness", 0.0
     try:
+        if target.endswith("%"):
+            return "freshness", float(target[:-1]) / 100
         return "freshness", float(target)
     except ValueError:
         return "age", parse_duration(target) / unit_s

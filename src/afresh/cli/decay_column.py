@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from afresh.model.decay import decay_from
 from afresh.tables.table import Table
-from afresh.values.errors import UsageError
+from afresh.values.errors import AfreshError
 
 
 def check_decays(table: Table) -> None:
@@ -17,6 +17,6 @@ def check_decays(table: Table) -> None:
         try:
             if spec:
                 decay_from(spec, np.ones(1))
-        except UsageError as error:
+        except AfreshError as error:
             row = pa.compute.index(encoded.indices, pa.scalar(code, encoded.indices.type)).as_py()
             raise table.fault(row, "decay", str(error)) from None

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from afresh.cli.files import check_files
 from afresh.cli.options import AsJson, Output, Plot, Unit
-from afresh.cli.outputs import check_outputs
 from afresh.cli.progress import Progress
 from afresh.cli.summary import number, print_json, print_summary
 from afresh.tables.columns import NUMBER, TEXT, Column
@@ -99,11 +99,9 @@ def estimate(
     unit_seconds(unit)
     if sum(source is not None for source in (polls, cohorts, lifetimes)) != 1:
         raise UsageError("give one of POLLS, --cohorts FILE and --lifetimes FILE")
-    if as_json and output == "-":
-        raise UsageError("--json and -o - both want standard output: give -o a file")
     if not 0 < level < 1:
         raise UsageError(f"--level is {level:g}: must be between 0 and 1, such as 0.9")
-    check_outputs(output, plot)
+    check_files([polls, cohorts, lifetimes, views], output, plot, as_json=as_json)
     answer = Answer(unit, None if output is None and as_json else output or "-", as_json, plot)
     if cohorts is not None:
         _cohorts(cohorts, level, answer)

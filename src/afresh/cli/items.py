@@ -6,6 +6,7 @@ Names are the bulk of a file of ten million rows, so they are never all in memor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from afresh.cli.decay_column import check_decays
 from afresh.tables.columns import Column
 from afresh.tables.inputs import InputFile
 from afresh.tables.reading import read_table, scan_table
+from afresh.tables.table import Table
 from afresh.values.arrays import Floats
 from afresh.values.errors import InputError, UsageError, did_you_mean
 
@@ -51,10 +53,11 @@ class Items:
     rates: Floats
     options: Mapping[str, Any]
     names: Callable[[], Iterator[pa.Array]]
+    rows: int  # of ITEMS, which "per item" multiplies by; with views more or less than what is planned
 
     @property
     def count(self) -> int:
-        """How many rows."""
+        """How many are planned."""
         return len(self.rates)
 
 
@@ -79,6 +82,7 @@ def read_items(
     for batch in scan_table(source, columns, unique="item"):
         given |= batch.given
         check_decays(batch)
+        _check_bounds(batch)
         for column in columns[1:]:
             values = (
                 batch.numbers(column.name) if column.kind == "number" else _codes(batch.text(column.name))
@@ -86,8 +90,10 @@ def read_items(
             parts.setdefault(column.name, []).append(values)
         if on_read:
             on_read(batch.share)
+    rates = np.concatenate(parts["rate"])
     items = Items(
-        rates=np.concatenate(parts["rate"]),
+        rates=rates,
+        rows=len(rates),
         options={
             argument: np.concatenate(parts[name]) for name, argument in _ARGUMENTS.items() if name in given
         },
@@ -96,6 +102,13 @@ def read_items(
     if "decay" in given:
         items = _with(items, decay=_joined(parts["decay"]).to_pylist())
     return items if caps is None else _with_caps(items, source.name, given, parts, caps)
+
+
+def _check_bounds(table: Table) -> None:
+    low, high = table.numbers("min_frequency"), table.numbers("max_frequency")
+    if (low > high).any():
+        row = int((low > high).argmax())
+        raise table.fault(row, "min_frequency", f"is {low[row]:g}, above the max_frequency of {high[row]:g}")
 
 
 def _with(items: Items, **more: Any) -> Items:
@@ -118,22 +131,18 @@ def _with_caps(
     encoded = _joined(parts["group"])
     labels = encoded.dictionary.to_pylist()
     codes: npt.NDArray[np.int64] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return _with(items, groups=codes, caps=_caps_by_code(caps, labels, path))
+    return _with(items, groups=np.array(labels, dtype=object)[codes], caps=_caps(caps, labels, path))
 
 
-def _caps_by_code(caps: str, labels: list[str], path: str) -> dict[int, float]:
+def _caps(caps: str, labels: list[str], path: str) -> dict[str, float]:
     table = read_table(caps, CAPS, unique="group")
-    number = {label: code for code, label in enumerate(labels)}
-    found = {}
-    for index, (label, cap) in enumerate(
-        zip(table.text("group").to_pylist(), table.numbers("cap").tolist(), strict=True)
-    ):
-        if label not in number:
-            raise table.fault(
-                index, "group", f"{label!r} is the group of no item in {path}{did_you_mean(label, labels)}"
-            )
-        found[number[label]] = cap
-    return found
+    names = table.text("group").to_pylist()
+    known = set(labels)
+    wrong = next((index for index, name in enumerate(names) if name not in known), None)
+    if wrong is not None:
+        hint = did_you_mean(names[wrong], labels)
+        raise table.fault(wrong, "group", f"{names[wrong]!r} is the group of no item in {path}{hint}")
+    return dict(zip(names, table.numbers("cap").tolist(), strict=True))
 
 
 def _read_views(source: InputFile, views: str, caps: str | None) -> Items:
@@ -149,10 +158,12 @@ def _read_views(source: InputFile, views: str, caps: str | None) -> Items:
     if "rate" not in table:
         raise InputError("has no column 'rate': the base items need one", path=source.name)
     check_decays(table)
+    _check_bounds(table)
     names = table.text("item").to_pylist()
     rates = table.numbers("rate")
     pairs = read_table(views, VIEWS)
-    graph = ViewGraph.of(pairs.text("view").to_pylist(), pairs.text("base").to_pylist())
+    with _about(views):
+        graph = ViewGraph.of(pairs.text("view").to_pylist(), pairs.text("base").to_pylist())
     is_view, is_base = set(graph.views), set(graph.bases)
     for index, name in enumerate(names):
         if name in is_view and not np.isnan(rates[index]):
@@ -160,12 +171,22 @@ def _read_views(source: InputFile, views: str, caps: str | None) -> Items:
         if name not in is_view and np.isnan(rates[index]):
             raise table.fault(index, "rate", f"is empty: must be {NUMBERS[0].right}")
     known = {name: float(value) for name, value in zip(names, rates, strict=True) if name not in is_view}
-    of_view = dict(zip(graph.views, graph.rates(known), strict=True))
+    with _about(views):
+        of_view = dict(zip(graph.views, graph.rates(known), strict=True))
     return _views_and_others(table, names, known, of_view, is_base, caps)
 
 
+@contextmanager
+def _about(path: str) -> Iterator[None]:
+    """Name the file that an error is about."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(str(error), path=path) from None
+
+
 def _views_and_others(
-    table: Any,
+    table: Table,
     names: list[str],
     known: Mapping[str, float],
     of_view: Mapping[str, float],
@@ -182,7 +203,7 @@ def _views_and_others(
     if "decay" in table:
         options["decay"] = [([*table.text("decay").to_pylist(), DECAY.filler])[index] for index in rows]
     rates = np.array([of_view.get(name, known.get(name, 0.0)) for name in chosen])
-    items = Items(rates, options, lambda: iter([pa.array(chosen, pa.large_string())]))
+    items = Items(rates, options, lambda: iter([pa.array(chosen, pa.large_string())]), table.rows)
     if caps is None:
         return items
     groups = pa.array([*table.text("group").to_pylist(), ""], pa.large_string()).take(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from afresh.cli.files import check_files
 from afresh.cli.options import AsJson, ItemsFile, Output, Unit
-from afresh.cli.outputs import check_outputs
 from afresh.cli.summary import number, print_json, print_summary
 from afresh.tables.columns import NUMBER, TEXT, Column
 from afresh.values.errors import UsageError
@@ -71,11 +71,9 @@ def money(
     are item, interval, frequency, freshness, net_income, status.
     """
     unit_s = unit_seconds(unit)
-    if as_json and output == "-":
-        raise UsageError("--json and -o - both want standard output: give -o a file")
     from afresh.tables.reading import read_table
 
-    check_outputs(output)
+    check_files([items], output, as_json=as_json)
     table = read_table(items, COLUMNS, unique="item")
     flags = {"cost": cost, "update_cost": update_cost, "stale_cost": stale_cost, "size": size}
     if interval is None:
@@ -86,7 +84,9 @@ def money(
     given["decay"] = _decays(table, decay)
     target = None if output is None and as_json else output or "-"
     if interval is not None:
-        _implied(table, given, cost_of_size, parse_duration(interval) / unit_s, target, as_json)
+        if not (every := parse_duration(interval)) > 0:
+            raise UsageError(f"--interval is {interval}: must be above 0")
+        _implied(table, given, cost_of_size, every / unit_s, unit, target, as_json)
     else:
         _best(table, given, cost_of_size, unit, target, as_json)
 
@@ -96,8 +96,10 @@ def _filled(table: Table, name: str, flag: float | None) -> Any:
     import numpy as np
 
     default = _DEFAULTS.get(name) if flag is None else flag
-    if flag is not None and not (flag >= 0 and np.isfinite(flag)):
-        raise UsageError(f"--{name.replace('_', '-')} is {flag:g}: must be a finite number of 0 or more")
+    wrong = flag is not None and (not flag >= 0 or np.isinf(flag) or (name == "size" and flag == 0))
+    if wrong:
+        least = "above 0" if name == "size" else "of 0 or more"
+        raise UsageError(f"--{name.replace('_', '-')} is {flag:g}: must be a finite number {least}")
     if name not in table:
         if default is None:
             raise UsageError(f"no {name}: give {table.path} a column '{name}', or --{name.replace('_', '-')}")
@@ -131,6 +133,8 @@ def _best(
 
     columns = dict(given)
     bulk = table.text("bulk").to_pylist() if "bulk" in table else None
+    if bulk is not None:
+        _check_bulks(table, bulk, columns["cost"])
     found = best_intervals(
         table.numbers("rate"),
         columns.pop("benefit"),
@@ -160,6 +164,16 @@ def _best(
     print_summary("intervals of the highest net income", rows + _futile_rows(table, found, per))
 
 
+def _check_bulks(table: Table, bulk: list[str], cost: Any) -> None:
+    """One refresh of a bulk has one cost."""
+    first: dict[str, int] = {}
+    for row, label in enumerate(bulk):
+        before = first.setdefault(label, row) if label else row
+        if cost[row] != cost[before]:
+            problem = f"is {cost[row]:g}, but {cost[before]:g} in row {before + 1} of the same bulk {label!r}"
+            raise table.fault(row, "cost", f"{problem}: one refresh of a bulk has one cost")
+
+
 def _bulk_refreshes(bulk: Iterable[str], found: Incomes) -> float:
     """Refreshes per time, a bulk counted once."""
     import numpy as np
@@ -171,16 +185,19 @@ def _bulk_refreshes(bulk: Iterable[str], found: Incomes) -> float:
 
 
 def _futile_rows(table: Table, found: Incomes, per: str) -> list[tuple[str, str]]:
-    """The futile items nearest to paying, and the benefit at which each would."""
+    """The futile items nearest to paying: why, and the benefit at which each would."""
     import numpy as np
+
+    from afresh.money.futile import WORDS, Verdict
 
     rows = []
     futile = np.flatnonzero(found.futile)
     for index in futile[np.argsort(found.break_even[futile], kind="stable")][:3]:
         name = table.text("item")[int(index)].as_py()
+        why = WORDS[Verdict(int(found.verdict[index]))]
         need = float(found.break_even[index])
-        why = "no benefit would do" if np.isinf(need) else f"pays from a benefit of {number(need)} {per} on"
-        rows.append(("futile", f"{name}: {why}"))
+        pays = "" if np.isinf(need) else f"; pays from a benefit of {number(need)} {per} on"
+        rows.append(("futile", f"{name} {why}{pays}"))
     return rows
 
 
@@ -204,6 +221,7 @@ def _implied(
     given: Mapping[str, Any],
     cost_of_size: str,
     interval: float,
+    unit: str,
     target: str | None,
     as_json: bool,
 ) -> None:
@@ -222,7 +240,14 @@ def _implied(
     if target is not None:
         values = {"item": table.text("item"), "interval": times, "benefit": benefit}
         write_table(target, {"item": TEXT, "interval": NUMBER, "benefit": NUMBER}, values)
+    known = benefit[np.isfinite(benefit)]
+    middle = float(np.median(known)) if known.size else float("nan")
     if as_json:
-        known = benefit[np.isfinite(benefit)]
-        middle = float(np.median(known)) if known.size else float("nan")
-        print_json({"interval": interval, "items": table.rows, "median_benefit": middle})
+        print_json({"interval": interval, "items": table.rows, "median_benefit": middle, "unit": unit})
+    else:
+        says = (
+            f"{number(middle)} per {UNIT_NAMES[unit]} at the median"
+            if known.size
+            else "none makes it the best"
+        )
+        print_summary("benefit that makes the interval the best", [("benefit", says)])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from afresh.cli.files import check_files
 from afresh.cli.options import (
     AsJson,
     CapsFile,
@@ -17,11 +18,9 @@ from afresh.cli.options import (
     Unit,
     ViewsFile,
 )
-from afresh.cli.outputs import check_outputs
 from afresh.cli.progress import Progress
 from afresh.cli.summary import print_json, print_summary
 from afresh.tables.columns import NUMBER, TEXT
-from afresh.values.errors import UsageError
 from afresh.values.units import parse_budget, unit_seconds
 
 if TYPE_CHECKING:
@@ -56,8 +55,6 @@ def plan(
     """
     unit_s = unit_seconds(unit)
     asked = parse_budget(budget)
-    if as_json and output == "-":
-        raise UsageError("--json and -o - both want standard output: give -o a file")
     from afresh.allocation.allocate import allocate
     from afresh.cli.items import read_items
     from afresh.cli.plan_words import NearestDropped, rows_for_people, title_of
@@ -68,19 +65,19 @@ def plan(
         from afresh.cli.plan_picture import picture_of
         from afresh.plots.plan import plan_figure
         from afresh.plots.style import picture_format, render
-    check_outputs(output, plot)
+    check_files([items, caps, views], output, plot, as_json=as_json)
     with InputFile(items) as source:
         with Progress(f"reading {source.name}", 1.0) as progress:
             given = read_items(source, caps=caps, views=views, on_read=progress.reach)
-        total = asked.total_per_second(given.count) * unit_s
+        total = asked.total_per_second(given.rows) * unit_s
         chosen: dict[str, Any] = {**given.options, "objective": objective, "order": order}
         result = allocate(given.rates, total, policy=policy, **chosen)
-        if plot is not None:
-            picture = picture_of(given, result, total, unit, policy, chosen)
-            write_bytes(plot, render(plan_figure(picture), picture_format(plot)))
         dropped = NearestDropped()
         if output is not None or not as_json:
             _write(output or "-", given, result, chosen, dropped)
+        if plot is not None:
+            picture = picture_of(given, result, total, unit, policy, chosen)
+            write_bytes(plot, render(plan_figure(picture), picture_format(plot)))
         if as_json:
             print_json(_summary(result, total, given.count) | {"unit": unit})
         else:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from afresh.allocation.allocate import allocate
-from afresh.allocation.explain import Explanation, returns_at
+from afresh.allocation.explain import Explanation, next_unit, returns_at
 from afresh.allocation.status import DROPPED
 from afresh.cli.items import Items
 from afresh.cli.summary import age_in_words, number
@@ -17,6 +17,7 @@ from afresh.values.results import Allocation
 from afresh.values.units import UNIT_NAMES
 
 _SHOWN = 3  # dropped items told one by one
+_SMALL_UNIT = 1e4  # of a budget above it one unit is a small step
 
 
 class NearestDropped:
@@ -57,9 +58,9 @@ def rows_for_people(
         ("budget", f"{number(budget)} {per}, of which {number(plan.spend)} is spent"),
         ("freshness", f"{plan.freshness:.4f}{_beside_uniform(given, budget, chosen)}"),
         ("age", age_in_words(plan.age, unit)),
-        ("next unit", _next_unit(plan, given, chosen, per)),
+        ("next unit", _next_unit(plan, given, budget, chosen, per)),
         ("gap", f"no plan is better by more than {number(plan.gap)} in Σ weight·value"),
-        *_dropped(given, dropped, per, chosen),
+        *_dropped(given, dropped, budget, per, chosen),
     ]
 
 
@@ -71,27 +72,31 @@ def _beside_uniform(given: Items, budget: float, chosen: Mapping[str, Any]) -> s
     return f" (refreshing all equally often: {uniform.freshness:.4f})"
 
 
-def _next_unit(plan: Allocation, given: Items, chosen: Mapping[str, Any], per: str) -> str:
-    """The multiplier in words: what one more unit of budget does to the mean of the objective."""
+def _next_unit(plan: Allocation, given: Items, budget: float, chosen: Mapping[str, Any], per: str) -> str:
+    """What one more unit of budget does to the mean of the objective."""
     weights = chosen.get("weights")
-    total = float(given.count if weights is None else weights.sum())
-    mean = plan.multiplier / total if total else 0.0
+    total = float(given.count if weights is None else np.sum(weights, dtype=np.float64))
+    gain = plan.multiplier
+    if budget < _SMALL_UNIT:  # a unit is then no small step, and the gain falls on the way
+        gain = next_unit(given.rates, budget, **chosen).gain
     objective = chosen["objective"]
     effect = "raises freshness" if objective == "freshness" else f"lowers the mean {objective}"
-    return f"1 more {per} {effect} by {number(mean)} (multiplier {number(plan.multiplier)})"
+    mean = gain / total if total else 0.0
+    return f"1 more {per} {effect} by {number(mean)}; at the margin, multiplier {number(plan.multiplier)}"
 
 
 def _dropped(
-    given: Items, dropped: NearestDropped, per: str, chosen: Mapping[str, Any]
+    given: Items, dropped: NearestDropped, budget: float, per: str, chosen: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
     """What the dropped items nearest to coming back would gain, and at which budget they return."""
     if not dropped.found:
         return []
     rows = []
     budgets = returns_at(given.rates, [index for _, index, _ in dropped.found], **chosen)
-    for (gain, index, name), budget in zip(dropped.found, budgets, strict=True):
-        changes = f"{name} changes {number(float(given.rates[index]))} times {per}"
+    for (gain, index, name), back_at in zip(dropped.found, budgets, strict=True):
+        changes = f"{name} (rate {number(float(given.rates[index]))} {per})"
         gains = f"one more unit spent on it gains only {number(gain)}"
-        back = "no budget brings it back" if np.isinf(budget) else f"back at {number(float(budget))} {per}"
+        more = f"comes back with {number(max(float(back_at) - budget, 0.0))} more {per}"
+        back = "no budget brings it back" if np.isinf(back_at) else more
         rows.append(("dropped", f"{changes}: {gains}; {back}"))
     return rows

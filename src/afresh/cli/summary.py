@@ -18,11 +18,20 @@ def print_json(summary: Mapping[str, Any]) -> None:
     >>> print_json({"freshness": 0.5, "age": float("inf")})
     {"freshness": 0.5, "age": null}
     """
-    plain = {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in summary.items()
-    }
-    typer.echo(json.dumps(plain, ensure_ascii=False))
+    typer.echo(json.dumps(plain(summary), ensure_ascii=False, allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """``value`` as JSON can say it, at any depth.
+
+    >>> plain({"curve": [{"age": float("inf")}]})
+    {'curve': [{'age': None}]}
+    """
+    if isinstance(value, Mapping):
+        return {name: plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_summary(title: str, rows: Sequence[tuple[str, str]]) -> None:

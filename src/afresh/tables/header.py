@@ -23,6 +23,8 @@ def match_header(path: str, names: Sequence[str], columns: Sequence[Column]) -> 
     Traceback (most recent call last):
     afresh.values.errors.InputError: x.csv, column wieght: is unknown: did you mean 'weight'?
     """
+    if any("\x00" in name or any("\ud800" <= letter <= "\udfff" for letter in name) for name in names):
+        raise InputError("is not UTF-8 (its header is not): save the file as UTF-8", path=path)
     _refuse_doubles(path, names, {column.name for column in columns})
     absent = [column.name for column in columns if column.name not in names]
     known = {column.name for column in columns}
