@@ -180,7 +180,7 @@ def test_values_that_cannot_be_ordered_are_refused(store: Store) -> None:
         Outcome(lease, math.inf, 1.0)
     with pytest.raises(InputError, match="another item"):
         Outcome(lease, 1.0, 1.0, Observation(2, 1.0, 0.0, changed=False))
-    for given in ({"time_s": math.nan}, {"elapsed_s": math.inf}, {"modified_s": -1e12}, {"count": -1}):
+    for given in ({"time_s": math.nan}, {"elapsed_s": math.inf}, {"count": -1}):
         with pytest.raises(InputError, match="observation of item 1"):
             Observation(**{"item_id": 1, "time_s": 1.0, "elapsed_s": 0.0, "changed": False} | given)
 
@@ -196,6 +196,15 @@ def test_no_words_of_a_server_can_make_a_commit_fail(store: Store) -> None:
     assert copy is not None
     assert (item.problem, copy.version.media_type) == ("caf? \ufffd é", "text/?\ufffd")
     assert store.leases.take([1], 3.0, 1.0)[0].validators == told
+
+
+@pytest.mark.parametrize("stamp", [math.nan, math.inf, -1e12, 253402300799.0])
+def test_an_impossible_stamp_is_no_evidence(store: Store, stamp: float) -> None:
+    store.items.add(new_items(1), 0.0)
+    poll(store, "k0", 1.0, observation=Observation(1, 1.0, 0.0, changed=True, modified_s=stamp, audit=True))
+    (found,) = store.observations.read()
+    assert math.isnan(found.modified_s[0])
+    assert math.isnan(store.observations.audits(0.0).modified_s[0])
 
 
 def test_an_empty_commit_does_nothing(store: Store) -> None:

@@ -13,6 +13,7 @@ from afresh.values.lease import Lease
 
 EventKind: TypeAlias = Literal["new", "changed", "gone", "removed"]
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
+_LATEST_S = 9e9  # the year 2255: 2^53 µs, where floats cease to be exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,9 @@ class Observation:
 
     ``elapsed_s`` is 0 for the first look, which only starts the clock. ``modified_s`` is the source's own
     word for its last change, ``count`` how many changes it admits to. ``audit``: polled at random.
+
+    >>> Observation(1, 1e9, 60.0, changed=True, modified_s=float("inf")).modified_s is None
+    True
     """
 
     item_id: int
@@ -58,13 +62,14 @@ class Observation:
     audit: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse times that are none: floats cease to be exact at 2^53 µs, in the year 2255."""
-        for name in ("time_s", "elapsed_s", "modified_s"):
-            value = getattr(self, name)
-            if value is not None and not abs(value) < 9e9:
+        """Refuse times that are none; a source's own impossible stamp is merely no evidence."""
+        for name, value in (("time_s", self.time_s), ("elapsed_s", self.elapsed_s)):
+            if not abs(value) < _LATEST_S:
                 raise InputError(
                     f"observation of item {self.item_id}: {name} is {value}, not a time in seconds"
                 )
+        if self.modified_s is not None and not abs(self.modified_s) < _LATEST_S:
+            object.__setattr__(self, "modified_s", None)
         if self.count is not None and self.count < 0:
             raise InputError(f"observation of item {self.item_id}: count is {self.count}, must be 0 or more")
 
