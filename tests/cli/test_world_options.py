@@ -81,6 +81,7 @@ def test_every_side_of_a_nature_is_read() -> None:
     ("make", "words"),
     [
         (lambda: people("gama"), r"neither one of cho, gamma, power nor a file .*did you mean 'gamma'"),
+        (lambda: people("gama:mean=0.1"), r"neither one of .*did you mean 'gamma'"),
         (lambda: people("gamma:men=1"), "unknown setting of --rates gamma 'men': did you mean 'mean'"),
         (lambda: people("gamma:mean"), "write mean=VALUE"),
         (lambda: people("gamma:mean=much"), "mean: 'much' is not a number"),

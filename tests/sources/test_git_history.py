@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from afresh.sources.git_command import git_fields
 from afresh.sources.git_history import GitHistory, read_git_history
 from afresh.values.errors import InputError
 
@@ -210,6 +211,14 @@ def test_what_is_no_history_is_refused_in_words(repository: Repository, tmp_path
         read_git_history(repository.folder)
     with pytest.raises(InputError, match="no commit before the end of the window"):
         read_git_history(repository.folder, start=0, end=DAY)
+
+
+def test_a_reader_that_stops_early_ends_git(repository: Repository) -> None:
+    # Far more than a pipe holds: a git that is not ended would wait for ever to write, and we for it.
+    repository.commit(1, **{f"{'long' * 40}{number}": "a" for number in range(2000)})
+    fields = git_fields(repository.folder, ["log", "-z", "--name-status", "--format=%ct"])
+    assert next(fields) == b"86400"
+    fields.close()
 
 
 def test_without_git_it_says_so(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,13 +76,18 @@ def inhabitants_of(
         kind = DISTRIBUTIONS[name]
         drawn = kind.draw(count, rng, **parse_settings(f"--rates {name}", text, kind.settings))
         return _named(drawn / (_DAY_S if name == "cho" else unit_s), group_size)
-    if "." not in rates and "/" not in rates:
+    if not _is_file(rates):
         known = ", ".join(DISTRIBUTIONS)
         hint = did_you_mean(name, DISTRIBUTIONS)
         raise UsageError(f"--rates {rates!r} is neither one of {known} nor a file such as items.csv{hint}")
     if items is not None:
         raise UsageError("--items says how many to draw: a file of rates has its own items")
     return _read(rates, unit_s, group_size)
+
+
+def _is_file(rates: str) -> bool:
+    """Whether it names a file rather than a distribution misspelt."""
+    return rates == "-" or Path(rates).exists() or ("=" not in rates and ("." in rates or "/" in rates))
 
 
 def _named(rates_per_s: Float64s, group_size: int | None) -> Inhabitants:

@@ -1,7 +1,8 @@
 """Drift of a synthetic world: each item's rate wanders around its mean.
 
 The logarithm of the rate is an Ornstein–Uhlenbeck process: standard deviation σ, and what it was a horizon H
-ago counts for 1/e. The rate is constant over steps of H/4 and its mean over time is the item's own rate.
+ago counts for 1/e. The rate is constant over steps of H/4 (longer where that would be more than 4096 steps)
+and its mean over time is the item's own rate.
 """
 
 from __future__ import annotations

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from afresh.values.errors import InputError
 
 _CHUNK_BYTES = 1 << 20
 
 
-def git_fields(repository: Path, arguments: Sequence[str], *, between: bytes = b"\0") -> Iterator[bytes]:
+def git_fields(
+    repository: Path, arguments: Sequence[str], *, between: bytes = b"\0"
+) -> Generator[bytes, None, None]:
     """The output of ``git -C repository arguments…``, cut at ``between``, as it comes.
 
     Only one field and one chunk are in memory at a time. git is ended if the reader stops early.
     """
     with tempfile.TemporaryFile() as complaints, _started(repository, arguments, complaints) as process:
-        stream = process.stdout
-        if stream is None:
-            raise InputError("git gave no output", path=str(repository))
+        stream = cast("IO[bytes]", process.stdout)  # a pipe was asked for, so it is there
         try:
             rest = b""
             while chunk := stream.read(_CHUNK_BYTES):
