@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -26,10 +27,17 @@ def section(command: str) -> str:
     return found[1]
 
 
+def parameters(command: str) -> list[Any]:
+    """Arguments and options of a command and of its subcommands."""
+    found = COMMANDS[command]
+    below = getattr(found, "commands", {}).values()
+    return [parameter for one in (found, *below) for parameter in one.params]
+
+
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_every_option_is_documented(command: str) -> None:
     text = section(command)
-    for parameter in COMMANDS[command].params:
+    for parameter in parameters(command):
         if parameter.param_type_name == "option" and parameter.name != "help":
             long = max(parameter.opts, key=len)
             assert f"`{long}`" in text, f"{command} {long} is not in docs/commands.md"
@@ -37,7 +45,7 @@ def test_every_option_is_documented(command: str) -> None:
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_every_documented_option_exists(command: str) -> None:
-    known = {option for parameter in COMMANDS[command].params for option in parameter.opts}
+    known = {option for parameter in parameters(command) for option in parameter.opts}
     assert set(re.findall(r"`(--[a-z][a-z-]*)`", section(command))) <= known
 
 

@@ -15,9 +15,12 @@ import typer
 
 from afresh.cli.budget import budget
 from afresh.cli.estimate import estimate
+from afresh.cli.history import history
 from afresh.cli.money import money
 from afresh.cli.plan import plan
+from afresh.cli.replay import replay
 from afresh.cli.reproduce import reproduce
+from afresh.cli.simulate import simulate
 from afresh.values.errors import AfreshError, UsageError
 from afresh.version import __version__
 
@@ -28,8 +31,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Keep a local copy of remote data as fresh as a budget allows, and see what budget is worth paying.",
 )
-for command in (plan, budget, money, estimate, reproduce):
+for command in (plan, budget, money, estimate, replay, simulate, reproduce):
     app.command()(command)
+app.add_typer(history, name="history")
 
 
 def _print_version(wanted: bool) -> None:
