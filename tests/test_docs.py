@@ -70,6 +70,15 @@ def test_links_lead_somewhere() -> None:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_files_named_in_the_architecture_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    layers = "|".join(path.name for path in (ROOT / "src" / "afresh").iterdir() if path.is_dir())
+    named = set(re.findall(rf"\b((?:{layers}|tests|docs)/[a-z_/]*(?:\.py|\.md)?)", text))
+    assert len(named) > 40
+    for name in named:
+        assert any((base / name).exists() for base in (ROOT / "src" / "afresh", ROOT)), f"no {name}"
+
+
 def readme_commands() -> list[str]:
     text = (ROOT / "README.md").read_text()
     lines = [
