@@ -25,9 +25,10 @@ from afresh.policy.worth import Worth
 from afresh.rates.observations import Bools, Float64s, Ints
 from afresh.values.arrays import ArrayLike
 
-MARGIN = 0.8  # of the level at which a look is deserved
+MARGIN = 0.93  # of the level at which a look is deserved
 TOO_MANY = 4  # candidates for each item polled: the level has risen
-AGAIN_AFTER = 0.05  # of the time since its last poll an item that was looked at in vain waits
+AGAIN_AFTER = 0.05  # of the time since its last poll an item waits at most to be looked at again
+NEAR = 0.97  # of the level to which an item that was looked at in vain must grow before it is again
 REKEY_POLLS = 0.05  # of all items must be polled between two re-keyings
 REFIT_AFTER, REFIT_GROWTH = 1.0, 1.3  # rounds of all items until the first refit, and the growth of the gap
 
@@ -49,9 +50,9 @@ class Adaptive:
         self.belief = Belief(start.items, frequency)
         self.calibration = Calibration(start.items, frequency)
         self.notices = Notices(start.items, frequency)
-        self.worth = Worth(start.objective)
+        self.worth = Worth(start.objective, self.belief.rates)
         families = np.zeros((start.items, 0), dtype=np.int64) if start.families is None else start.families
-        self.shocks = [Shocks(column, 1.0 / frequency, start.now) for column in families.T]
+        self.shocks = Shocks(families, 1.0 / frequency, start.now) if families.size else None
         self.look: Float64s = np.full(start.items, start.now)
         self.since_rekey = 0
         self.since_refit, self.refit_gap = 0, REFIT_AFTER
@@ -91,9 +92,9 @@ class Adaptive:
         self.belief.grow(more)
         self.calibration.grow(more)
         self.notices.grow(more)
-        columns = np.full((more, len(self.shocks)), -1) if families is None else families
-        for shocks, column in zip(self.shocks, columns.T, strict=True):
-            shocks.grow(column)
+        if self.shocks is not None:
+            kinds = self.shocks.share.size
+            self.shocks.grow(np.full((more, kinds), -1) if families is None else families)
         self.look = np.concatenate([self.look, np.full(more, now)])
         self._key(numbers, np.full(more, now))
         return numbers
@@ -121,8 +122,8 @@ class Adaptive:
     def refit(self, now: float) -> None:
         """Learn the prior and the shocks' common part anew."""
         self.belief.refit(self.items.alive)
-        for shocks in self.shocks:
-            shocks.refit()
+        if self.shocks is not None:
+            self.shocks.refit()
         self.since_refit, self.refit_gap = 0, self.refit_gap * REFIT_GROWTH
         self.rekey(now)
 
@@ -136,10 +137,7 @@ class Adaptive:
     def rates(self) -> Float64s:
         """What is believed of each item's rate, shocks included: posterior mean."""
         every = np.arange(self.items.size)
-        rate = self.belief.mean(every)
-        for shocks in self.shocks:
-            rate += shocks.expected(every, self.items.last, self.items.last)[1]
-        return rate
+        return self.belief.mean(every) + self._shock_rate(every)
 
     def values(self, items: Ints, now: float) -> Float64s:
         """What a poll of each of these items now would gain per cost."""
@@ -147,20 +145,19 @@ class Adaptive:
         factor = self.calibration.of(items)
         own, recall = self.belief.expected((now - since) * factor), 0.0
         rate = factor[:, None] * self.belief.rates
-        if self.notices.heard > 0 or self.notices.number[items].any():
+        if self._notices_matter(items):
             told, recall = self.notices.expected(items, self.belief.rates)
             own = (1.0 - recall) * own + told
-        for shocks in self.shocks:
-            expected, mean = shocks.expected(items, since, np.full(items.size, now))
-            own += expected[:, None]
-            rate = rate + mean[:, None]
+        if self.shocks is not None:
+            own += self.shocks.felt(items, since, np.full(items.size, now)).total()[:, None]
+            rate += self.shocks.rate(items)[:, None]
         worth = self.worth.of(self.belief.of(items), own, rate)
         return np.asarray(worth * self.items.weight[items] / self.items.cost[items])
 
     def _most_urgent(self, now: float, n: int) -> Ints:
         n = min(n, int(self.items.alive.sum()))
-        for shocks in self.shocks:
-            shocks.advance(now)
+        if self.shocks is not None:
+            self.shocks.advance(now)
         come = np.flatnonzero(self.look <= now)
         short = come.size < n
         if short:
@@ -174,13 +171,14 @@ class Adaptive:
         return come[chosen]
 
     def _settle(self, come: Ints, value: Float64s, now: float, level: float, short: bool, n: int) -> None:
-        """Put back what was looked at in vain; re-key all where the level has moved far."""
-        wait = now + AGAIN_AFTER * (now - self.items.last[come])
-        vain = value < self.bound
-        self.look[come[vain]] = wait[vain]
+        """Put back what was not chosen; re-key all where the level has moved far."""
+        # Worth grows no faster than τ^{p+1}, shocks and notices apart, which make an item worth a look anew.
+        elapsed, power = now - self.items.last[come], self.worth.objective.power + 1
+        reach = np.maximum(NEAR * level / np.maximum(value, 1e-300), 1.0) ** (1.0 / power)
+        self.look[come] = now + elapsed * np.minimum(reach - 1.0, AGAIN_AFTER)
         if self.since_rekey < REKEY_POLLS * self.items.size or level <= 0:
             return
-        risen = come.size > TOO_MANY * n + 64 and MARGIN * level > 1.2 * self.bound
+        risen = come.size > TOO_MANY * n + 64 and MARGIN * level > 1.05 * self.bound
         fallen = short and level < self.bound
         if risen or fallen:
             self.bound = MARGIN * level
@@ -191,44 +189,45 @@ class Adaptive:
         worth_of_one = self.items.weight[items] / self.items.cost[items]
         factor = self.calibration.of(items)
         rate = self.belief.rows[items] @ self.belief.rates.astype(np.float32)
-        for shocks in self.shocks:
-            factor = factor + shocks.expected(items, last, last)[1] / np.maximum(rate, 1e-300)
+        factor = factor + self._shock_rate(items) / np.maximum(rate, 1e-300)
         # E = s·λτ has the index of λ at s·τ, divided by s^p.
         power = self.worth.objective.power
         level = self.bound * factor**power / np.maximum(worth_of_one, 1e-300)
-        due = self.worth.due(self.belief, self.belief.rows[items], level) / factor
+        due = self.worth.due(self.belief.rows[items], level) / factor
         self.look[items] = np.where(worth_of_one > 0, last + due, np.inf)
 
     def _learn(self, items: Ints, now: Float64s, elapsed: Float64s, changed: Bools) -> None:
         own = self.belief.expected(elapsed)
         quiet = np.einsum("ij,ij->i", self.belief.of(items), np.exp(-own))
-        rest = -np.log(np.maximum(quiet, 1e-300))
-        since = now - elapsed
-        shocked = self._shocks(items, since, now)
-        expected = rest + shocked
-        share = np.where(expected > 0, rest / np.maximum(expected, 1e-300), 1.0)
-        self.calibration.count(items, 1.0 - quiet, changed * share, int(self.items.alive.sum()))
-        for shocks in self.shocks:
-            others = expected - shocks.expected(items, since, now)[0]
-            risen = shocks.learn(items, since, now, changed, others)
-            self.look[risen] = np.where(
-                self.items.alive[risen], np.minimum(self.look[risen], now.max()), np.inf
-            )
-        total = own + self._shocks(items, since, now)[:, None]
+        alone = -np.log(np.maximum(quiet, 1e-300))
+        shocked = self._learn_shocks(items, now, elapsed, changed, alone)
+        total = own + shocked[:, None]
         told: Float64s | float = 0.0
-        if self.notices.heard > 0 or self.notices.number[items].any():
+        if self._notices_matter(items):
             hints, recall = self.notices.expected(items, self.belief.rates)
             told = hints - recall * own
-            total = total - recall * own + hints
+            total += told
         self.belief.learn(items, elapsed, changed, total, told)
         rate = self.belief.mean(items)
-        sure = np.where(changed, -np.expm1(-rate * elapsed), 1.0)
-        number = np.where(changed, rate * elapsed / np.maximum(sure, 1e-300), 0.0)
-        self.notices.learn(items, elapsed, changed, number)
+        self.notices.learn(items, elapsed, changed, rate)
+        share = alone / np.maximum(alone + shocked, 1e-300)
+        self.calibration.count(items, 1.0 - quiet, changed * share, int(self.items.alive.sum()))
         self.calibration.classify(items, rate, changed)
 
-    def _shocks(self, items: Ints, since: Float64s, now: Float64s) -> Float64s:
-        total = np.zeros(items.size)
-        for shocks in self.shocks:
-            total += shocks.expected(items, since, now)[0]
-        return total
+    def _learn_shocks(
+        self, items: Ints, now: Float64s, elapsed: Float64s, changed: Bools, alone: Float64s
+    ) -> Float64s:
+        """Teach the shocks; what they are now thought to have brought each item since its last poll."""
+        if self.shocks is None:
+            return np.zeros(items.size)
+        since = now - elapsed
+        risen = self.shocks.learn(self.shocks.felt(items, since, now), since, now, changed, alone)
+        risen = risen[self.items.alive[risen]]
+        self.look[risen] = np.minimum(self.look[risen], now.max())
+        return self.shocks.felt(items, since, now).total()
+
+    def _shock_rate(self, items: Ints) -> Float64s:
+        return np.zeros(items.size) if self.shocks is None else self.shocks.rate(items)
+
+    def _notices_matter(self, items: Ints) -> bool:
+        return self.notices.heard > 0 or bool(self.notices.number[items].any())

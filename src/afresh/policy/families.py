@@ -1,7 +1,7 @@
 """Families: items that are likely to change together, read from their names or given.
 
 A mass edit changes the pages of a directory, a release the packages of a project. Names tell who belongs
-together: ``docs/tasks/install`` has the directory ``docs/tasks``, ``CairoMakie`` and ``CairoMakieTests`` share
+together: ``docs/tasks/install`` has the directory ``docs/tasks``, ``GLMakie`` and ``GLMakieTests`` share
 words, ``ja/docs/tasks`` is ``docs/tasks`` elsewhere. Each kind of family is a column of numbers, −1 for none.
 Whether families do change together is learned from the polls, and most often they do not.
 """

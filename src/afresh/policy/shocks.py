@@ -1,18 +1,20 @@
 """Shocks: events that change many items of a family at once, such as mass edits and joint releases.
 
-Besides its own rate an item feels its family's intensity h(t), constant on bins of time: E = λτ + ∫h. In each
-bin h has a Gamma prior of scale 1 and mean h₀, so that most bins are empty and a few matter; with D polls of
-the family over the bin and A of the changes found ascribed to it, the posterior is Gamma(h₀+A, 1+D), and an
-unpolled member's survival over the bin is (1+1/(1+D))^{−(h₀+A)}. Changes found are shared out between the
-item's own rate and the bins in proportion to what each was expected to bring (one step of EM per poll); h₀ is
-learned for each family, shrunk to that of all.
+Besides its own rate an item feels the intensity h(t) of each of its families, constant on bins of time:
+E = λτ + ∫h. In each bin h has a Gamma prior of scale 1 and mean h₀, so that most bins are empty and a few
+matter; with D polls of the family over the bin and A of the changes found ascribed to it, the posterior is
+Gamma(h₀+A, 1+D), and an unpolled member's survival over the bin is (1+1/(1+D))^{−(h₀+A)}. Changes found are
+shared out between the item's own rate and the bins in proportion to what each was expected to bring (one step
+of EM per poll); h₀ is learned for each family, shrunk to that of all families of its kind.
 
-Whether a family has shocks at all is learned as well: each family weighs the two models by how well they
-predicted its polls, starting from the share of all families that have them. Without structure the weight
-goes to "none", and nothing is lost.
+Whether a family has shocks at all is learned as well: each weighs the two models by how well they predicted
+its polls, starting from the share of its kind that has them. Without structure the weight goes to "none", and
+nothing is lost.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,138 +26,174 @@ FIRST_MEAN = 1e-3  # h₀ before anything is known
 SHRINK = 50.0  # bins' worth of all families in the h₀ of each
 DOUBT = (0.02, 0.3)  # families' worth of doubt in the share that has shocks: of their number, and flat
 RAISED = 0.02  # a rise of the intensity that makes a family's members worth a look
-DEEPEST = -20.0  # evidence (ln) against shocks beyond which no more is counted, so that a family can return
+DEEPEST = 20.0  # evidence (ln) beyond which no more is counted, so that a family can change its ways
+
+
+@dataclass(frozen=True, slots=True)
+class Felt:
+    """What each item (row) has felt of each of its families (column) since its last poll.
+
+    ``family`` is the families' place, ``raw`` the changes expected if they have shocks, ``mixed`` the same
+    weighed by whether they have: −ln(w·e^{−raw} + 1 − w).
+    """
+
+    family: Ints
+    raw: Float64s
+    mixed: Float64s
+
+    def total(self) -> Float64s:
+        """Over all families of an item."""
+        return np.asarray(self.mixed.sum(axis=1))
 
 
 class Shocks:
-    """The shocks of one kind of family; ``family[i]`` of each item, −1 for none.
+    """The shocks of all families; ``families`` has a row per item, a column per kind, −1 for none.
 
-    >>> shocks = Shocks(np.zeros(8, dtype=np.int64), interval=10.0, now=0.0)
-    >>> for _ in range(20):                                # all change together, again and again
-    ...     shocks.advance(9.0)
-    ...     shocks.learn(np.arange(7), np.zeros(7), np.full(7, 9.0), np.ones(7, dtype=bool), np.full(7, 0.1))
-    >>> expected, _ = shocks.expected(np.array([7]), np.zeros(1), np.array([9.0]))
-    >>> bool(expected[0] > 1.0)
-    True
+    >>> shocks = Shocks(np.zeros((8, 1), dtype=np.int64), interval=10.0, now=0.0)
+    >>> seven, changed = np.arange(7), np.ones(7, dtype=bool)
+    >>> for day in range(10, 90, 10):                          # seven change together, again and again
+    ...     since, now = np.full(7, day - 5.0), np.full(7, day + 0.0)
+    ...     risen = shocks.learn(shocks.felt(seven, since, now), since, now, changed, np.full(7, 0.1))
+    >>> eighth = shocks.felt(np.array([7]), np.array([75.0]), np.array([80.0]))
+    >>> bool(eighth.total()[0] > 1.0), risen.tolist()
+    (True, [0, 1, 2, 3, 4, 5, 6, 7])
     """
 
-    def __init__(self, family: Ints, interval: float, now: float) -> None:
-        self.family = family.copy()
+    def __init__(self, families: Ints, interval: float, now: float) -> None:
         self.width = WIDTH * interval
-        self.origin = np.floor(now / self.width)
-        families = int(family.max(initial=-1)) + 1
-        self.found: Float64s = np.zeros((families, BINS))
-        self.seen: Float64s = np.zeros((families, BINS))
-        self.all_found: Float64s = np.zeros(families)
-        self.all_seen: Float64s = np.zeros(families)
-        self.evidence: Float64s = np.zeros(families)
-        self.share, self.pool = 0.5, FIRST_MEAN
-        self.mean: Float64s = np.full(families, FIRST_MEAN)
-        self.weight: Float64s = np.full(families, self.share)
-        self.sums: Float64s = np.zeros((families, BINS + 1))
-        self._sum(np.arange(families))
-        self._members()
+        self.origin = float(np.floor(now / self.width))
+        self.numbers = families.copy()
+        self.share: Float64s = np.full(families.shape[1], 0.5)
+        self.pool: Float64s = np.full(families.shape[1], FIRST_MEAN)
+        self.kind: Ints = np.zeros(0, dtype=np.int64)
+        for name in ("all_found", "all_seen", "evidence", "mean", "weight"):
+            setattr(self, name, np.zeros(0))
+        for name, columns in (("found", BINS), ("seen", BINS), ("sums", BINS + 1)):
+            setattr(self, name, np.zeros((0, columns)))
+        self._place()
 
-    def expected(self, items: Ints, since: Float64s, now: Float64s) -> tuple[Float64s, Float64s]:
-        """Changes that shocks are expected to have brought each item, and their mean rate.
+    all_found: Float64s
+    all_seen: Float64s
+    evidence: Float64s
+    mean: Float64s
+    weight: Float64s
+    found: Float64s
+    seen: Float64s
+    sums: Float64s
 
-        The models are mixed in survival: E = −ln(w·e^{−H} + 1 − w).
-        """
+    def felt(self, items: Ints, since: Float64s, now: Float64s) -> Felt:
+        """What these items have felt from ``since`` to ``now``."""
         family = self.family[items]
-        inside = family >= 0
-        row = np.where(inside, family, 0)
-        weight = np.where(inside, self.weight[row], 0.0) if self.weight.size else np.zeros(items.size)
-        if not weight.any():
-            return np.zeros(items.size), np.zeros(items.size)
-        total = np.maximum(self._until(row, now) - self._until(row, since), 0.0)
-        mixed = -np.log1p(weight * np.expm1(-total))
-        return mixed, weight * self.mean[row] / self.width
+        raw = np.maximum(self._until(family, now) - self._until(family, since), 0.0)
+        return Felt(family, raw, -np.log1p(self.weight[family] * np.expm1(-raw)))
 
-    def learn(self, items: Ints, since: Float64s, now: Float64s, changed: Bools, rest: Float64s) -> Ints:
-        """Polls of items; ``rest`` is what all else was expected to bring. Returns items worth a look."""
-        inside = self.family[items] >= 0
-        if not inside.any():
+    def rate(self, items: Ints) -> Float64s:
+        """Mean rate of changes by shocks."""
+        family = self.family[items]
+        rate: Float64s = (self.weight[family] * self.mean[family]).sum(axis=1) / self.width
+        return rate
+
+    def learn(self, felt: Felt, since: Float64s, now: Float64s, changed: Bools, own: Float64s) -> Ints:
+        """Polls of items that expected ``own`` changes by themselves. Returns items now worth a look."""
+        families = self.kind.size
+        rest = np.maximum((own + felt.total())[:, None] - felt.mixed, 1e-12)
+        row, column = np.nonzero(felt.family < families)
+        if row.size == 0:
             return np.zeros(0, dtype=np.int64)
-        row, since, now = self.family[items[inside]], since[inside], now[inside]
-        changed, rest = changed[inside], np.maximum(rest[inside], 1e-12)
-        total = np.maximum(self._until(row, now) - self._until(row, since), 0.0)
-        ratio = np.expm1(-(rest + total)) / np.expm1(-rest)
-        self.evidence += np.bincount(row, np.where(changed, np.log(ratio), -total), self.evidence.size)
-        np.clip(self.evidence, DEEPEST, -DEEPEST, out=self.evidence)
-        events = np.where(changed, 1.0 / -np.expm1(-(rest + total)), 0.0)
-        touched, place = np.unique(row, return_inverse=True)
-        before = self._felt(touched, now)
-        self._add(touched, place, since, now, events)
+        family, raw, other = felt.family[row, column], felt.raw[row, column], rest[row, column]
+        found = changed[row]
+        surer = np.expm1(-(other + raw)) / np.expm1(-other)
+        self.evidence += np.bincount(family, np.where(found, np.log(surer), -raw), families + 1)
+        np.clip(self.evidence, -DEEPEST, DEEPEST, out=self.evidence)
+        events = np.where(found, -1.0 / np.expm1(-(other + raw)), 0.0)
+        touched, place = np.unique(family, return_inverse=True)
+        latest = np.full(touched.size, now.max())
+        before = self.weight[touched] * self._until(touched, latest)
+        self._add(touched, place, since[row], now[row], events)
         self._update(touched)
-        risen = touched[self._felt(touched, now) - before > RAISED]
-        return self._of(risen)
+        rise = self.weight[touched] * self._until(touched, latest) - before
+        return self._members(touched[rise > RAISED])
 
     def advance(self, now: float) -> None:
         """Make room for bins up to ``now``; the oldest are forgotten."""
         beyond = int(np.floor(now / self.width) - self.origin) - (BINS - 2)
         if beyond <= 0:
             return
-        shift = min(beyond + BINS // 4, BINS)
+        shift = beyond + BINS // 4
+        kept = max(BINS - shift, 0)
         for table in (self.found, self.seen):
-            table[:, : BINS - shift] = table[:, shift:]
-            table[:, BINS - shift :] = 0.0
-        self.origin += max(shift, beyond) if shift == BINS else shift
-        self._sum(np.arange(self.evidence.size))
+            table[:, :kept] = table[:, BINS - kept :].copy()
+            table[:, kept:] = 0.0
+        self.origin += shift
+        self._sum(np.arange(self.kind.size))
 
     def refit(self) -> None:
-        """The share of families that have shocks, and their mean intensity, from all families."""
-        families = self.evidence.size
-        if families == 0:
-            return
-        doubt = DOUBT[0] * families + DOUBT[1]
-        self.share = float((self.weight.sum() + doubt) / (families + 2.0 * doubt))
-        found, seen = self.weight @ self.all_found, self.weight @ self.all_seen
-        self.pool = float((found + SHRINK * FIRST_MEAN) / (seen + SHRINK))
-        self._update(np.arange(families))
+        """The share of families that have shocks, and their mean intensity, for each kind of family."""
+        kinds, every = self.share.size, np.arange(self.kind.size)
+        number = np.bincount(self.kind, minlength=kinds)
+        doubt = DOUBT[0] * number + DOUBT[1]
+        weight = self.weight[:-1]
+        self.share = (np.bincount(self.kind, weight, kinds) + doubt) / (number + 2.0 * doubt)
+        found = np.bincount(self.kind, weight * self.all_found[:-1], kinds)
+        seen = np.bincount(self.kind, weight * self.all_seen[:-1], kinds)
+        self.pool = (found + SHRINK * FIRST_MEAN) / (seen + SHRINK)
+        self._update(every)
 
-    def grow(self, family: Ints) -> None:
-        """New items; families not met before begin."""
-        more = max(int(family.max(initial=-1)) + 1 - self.evidence.size, 0)
-        self.family = np.concatenate([self.family, family])
-        for name in ("found", "seen", "sums"):
-            table = getattr(self, name)
-            setattr(self, name, np.concatenate([table, np.zeros((more, table.shape[1]))]))
-        for name, fill in (("all_found", 0.0), ("all_seen", 0.0), ("evidence", 0.0)):
-            setattr(self, name, np.concatenate([getattr(self, name), np.full(more, fill)]))
-        self.mean = np.concatenate([self.mean, np.full(more, self.pool)])
-        self.weight = np.concatenate([self.weight, np.full(more, self.share)])
-        self._sum(np.arange(self.evidence.size - more, self.evidence.size))
-        self._members()
+    def grow(self, families: Ints) -> None:
+        """New items, in families known or new."""
+        self.numbers = np.concatenate([self.numbers, families])
+        self._place()
 
-    def _until(self, row: Ints, time: Float64s) -> Float64s:
-        """∫h from the first bin to ``time``; before it the mean counts."""
+    def _place(self) -> None:
+        """Give every family of every kind its row; the last row is that of no family and feels nothing."""
+        known = self.kind.size
+        label = self.numbers * self.share.size + np.arange(self.share.size)
+        belongs = self.numbers >= 0
+        if known == 0:
+            self.labels: Ints = np.zeros(0, dtype=np.int64)
+        fresh = np.setdiff1d(label[belongs], self.labels)
+        self.labels = np.concatenate([self.labels, fresh])
+        self.kind = np.concatenate([self.kind, fresh % max(self.share.size, 1)])
+        for name in ("all_found", "all_seen", "evidence", "mean", "weight", "found", "seen", "sums"):
+            table = getattr(self, name)[:known]
+            room = np.zeros((fresh.size + 1, *table.shape[1:]))
+            setattr(self, name, np.concatenate([table, room]))
+        order = np.argsort(self.labels)
+        at = np.searchsorted(self.labels[order], np.where(belongs, label, -1))
+        self.family: Ints = np.where(belongs, np.append(order, 0)[at], self.kind.size)
+        flat = self.family.T.ravel()
+        self.member_order = np.argsort(flat, kind="stable")
+        self.first_member = np.searchsorted(flat[self.member_order], np.arange(self.kind.size + 1))
+        self._update(np.arange(self.kind.size))
+
+    def _until(self, family: Ints, time: Float64s) -> Float64s:
+        """∫h from the first bin to ``time``, a row of families each; before the first bin the mean counts."""
         place = time / self.width - self.origin
-        column = np.clip(np.floor(place), 0, BINS - 1).astype(np.int64)
-        left = self.sums[row, column]
-        inside = left + (self.sums[row, column + 1] - left) * (place - column)
-        return np.where(place < 0, place * self.mean[row], inside)
-
-    def _felt(self, touched: Ints, now: Float64s) -> Float64s:
-        """What a member feels from the first bin until now, weighed by the model."""
-        return self.weight[touched] * self._until(touched, np.full(touched.size, now.max(initial=0.0)))
+        column = np.minimum(np.maximum(place, 0.0).astype(np.int64), BINS - 1)
+        part = place - column
+        if family.ndim == 2:
+            column, part, place = column[:, None], part[:, None], place[:, None]
+        left = self.sums[family, column]
+        inside = left + (self.sums[family, column + 1] - left) * part
+        return np.where(place < 0, place * self.mean[family], inside)
 
     def _add(self, touched: Ints, place: Ints, since: Float64s, now: Float64s, events: Float64s) -> None:
         """Each poll adds its time to the bins it covers, and its events in proportion to their intensity."""
-        shape = (touched.size, BINS)
-        seen = _covered(shape, place, now / self.width - self.origin, np.ones(now.size))
-        seen -= _covered(shape, place, since / self.width - self.origin, np.ones(now.size))
-        drawn = _covered(shape, place, now / self.width - self.origin, events)
-        drawn -= _covered(shape, place, since / self.width - self.origin, events)
-        found = drawn * np.diff(self.sums[touched], axis=1)
-        self.seen[touched] += np.maximum(seen, 0.0)
-        self.found[touched] += np.maximum(found, 0.0)
+        shape, ones = (touched.size, BINS), np.ones(now.size)
+        begin, end = since / self.width - self.origin, now / self.width - self.origin
+        seen = _covered(shape, place, end, ones) - _covered(shape, place, begin, ones)
+        drawn = _covered(shape, place, end, events) - _covered(shape, place, begin, events)
+        found = np.maximum(drawn, 0.0) * np.diff(self.sums[touched], axis=1)
+        seen = np.maximum(seen, 0.0)
+        self.seen[touched] += seen
+        self.found[touched] += found
         self.all_seen[touched] += seen.sum(axis=1)
         self.all_found[touched] += found.sum(axis=1)
 
     def _update(self, rows: Ints) -> None:
-        learned = SHRINK * self.pool + self.all_found[rows]
-        self.mean[rows] = learned / (SHRINK + self.all_seen[rows])
-        odds = np.log(self.share / (1.0 - self.share)) + self.evidence[rows]
+        kind = self.kind[rows]
+        self.mean[rows] = (SHRINK * self.pool[kind] + self.all_found[rows]) / (SHRINK + self.all_seen[rows])
+        odds = np.log(self.share[kind] / (1.0 - self.share[kind])) + self.evidence[rows]
         self.weight[rows] = 1.0 / (1.0 + np.exp(-odds))
         self._sum(rows)
 
@@ -163,14 +201,10 @@ class Shocks:
         felt = (self.mean[rows, None] + self.found[rows]) * np.log1p(1.0 / (1.0 + self.seen[rows]))
         self.sums[rows, 1:] = np.cumsum(felt, axis=1)
 
-    def _members(self) -> None:
-        self.order = np.argsort(self.family, kind="stable")
-        self.first = np.searchsorted(self.family[self.order], np.arange(self.evidence.size + 1))
-
-    def _of(self, families: Ints) -> Ints:
-        """All members of these families."""
-        parts = [self.order[self.first[one] : self.first[one + 1]] for one in families]
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    def _members(self, families: Ints) -> Ints:
+        """All items of these families."""
+        parts = [self.member_order[self.first_member[one] : self.first_member[one + 1]] for one in families]
+        return np.unique(np.concatenate(parts) % len(self.numbers)) if parts else np.zeros(0, dtype=np.int64)
 
 
 def _covered(shape: tuple[int, int], row: Ints, place: Float64s, weight: Float64s) -> Float64s:
@@ -180,7 +214,7 @@ def _covered(shape: tuple[int, int], row: Ints, place: Float64s, weight: Float64
     [[1.0, 1.0, 0.5, 0.0]]
     """
     rows, bins = shape
-    inside = np.clip(place, 0.0, bins)
+    inside = np.minimum(np.maximum(place, 0.0), bins)
     column = np.minimum(inside.astype(np.int64), bins - 1)
     cell = row * bins + column
     whole = np.bincount(cell, weight, rows * bins).reshape(shape)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.allocation.objectives import objective_for
-from afresh.policy.belief import Belief, Rows
+from afresh.policy.belief import Rows
 from afresh.rates.observations import Float64s
 
 OCTAVES = 22  # of elapsed time over which due times are looked for
@@ -21,14 +21,17 @@ SMALL = 0.02
 class Worth:
     """The index for one objective.
 
-    >>> worth = Worth("freshness")
+    >>> worth = Worth("freshness", np.array([1.0]))
     >>> worth.gain(np.array([[1.0]])).round(4).tolist()
     [[0.2642]]
     """
 
-    def __init__(self, objective: str) -> None:
+    def __init__(self, objective: str, rates: Float64s) -> None:
         self.name = objective
         self.objective = objective_for(objective, "fixed")
+        self.times: Float64s = np.exp2(np.arange(OCTAVES) - OCTAVES / 2) / rates[rates.size // 2]
+        power = self.objective.power
+        self.table = (self.gain(rates[:, None] * self.times) / rates[:, None] ** power).astype(np.float32)
 
     def gain(self, expected: Float64s) -> Float64s:
         """marginal(E)."""
@@ -45,32 +48,27 @@ class Worth:
         gain /= rate if self.objective.power == 1 else rate**self.objective.power
         return np.asarray(np.einsum("ij,ij->i", belief, gain))
 
-    def due(self, belief: Belief, rows: Rows, level: Float64s) -> Float64s:
+    def due(self, rows: Rows, level: Float64s) -> Float64s:
         """Time after a poll at which the index of each row reaches ``level``, by its rate alone.
 
         On a ladder of times the index of all rows is one matrix product; between two of them ln V is taken
         as linear in ln τ. Infinite where it stays below.
         """
-        times = 2.0 ** np.arange(-OCTAVES // 2, OCTAVES // 2) / belief.rates[belief.rates.size // 2]
-        table = self.gain(belief.rates[:, None] * times) / belief.rates[:, None] ** self.objective.power
-        log_times, columns = np.log(times), table.astype(np.float32)
         due = np.empty(len(rows))
         for begin in range(0, len(rows), ROWS):
             part = slice(begin, begin + ROWS)
-            value = rows[part] @ columns
             goal = np.maximum(level[part], np.finfo(np.float32).tiny)
-            due[part] = _crossing(value, log_times, np.log(goal))
+            due[part] = _crossing(rows[part] @ self.table, self.times, goal)
         return due
 
 
-def _crossing(value: Rows, log_times: Float64s, log_goal: Float64s) -> Float64s:
-    below = value < np.exp(log_goal)[:, None].astype(np.float32)
-    place = np.clip(below.sum(axis=1), 1, value.shape[1] - 1)
+def _crossing(value: Rows, times: Float64s, goal: Float64s) -> Float64s:
+    below = (value < goal[:, None].astype(np.float32)).sum(axis=1)
+    place = np.clip(below, 1, value.shape[1] - 1)
     rows = np.arange(len(value))
     tiny = np.finfo(np.float32).tiny
-    left = np.log(np.maximum(value[rows, place - 1], tiny).astype(np.float64))
-    right = np.log(np.maximum(value[rows, place], tiny).astype(np.float64))
-    share = np.clip((log_goal - left) / np.maximum(right - left, 1e-9), 0.0, 1.0)
-    step = log_times[1] - log_times[0]
-    time = np.exp(log_times[place - 1] + share * step)
-    return np.where(below[:, -1], np.inf, time)
+    left = np.maximum(value[rows, place - 1], tiny).astype(np.float64)
+    right = np.maximum(value[rows, place], tiny).astype(np.float64)
+    rise = np.maximum(np.log(right / left), 1e-9)
+    share = np.clip(np.log(goal / left) / rise, 0.0, 1.0)
+    return np.where(below == value.shape[1], np.inf, times[place - 1] * np.exp2(share))

@@ -12,7 +12,7 @@ from afresh.policy.policy import Policy
 from afresh.rates.observations import Bools, Float64s, Ints
 from afresh.replay.history import History, advance
 
-BATCHES_PER_ROUND = 300  # so many decisions while every item is polled once reach 99.98 % of single ones
+BATCHES_PER_ROUND = 100  # decisions while every item is polled once; more gain nothing that shows
 MOST_AT_ONCE = 1000
 
 

@@ -1,0 +1,50 @@
+"""Operational time learned while running: busy hours are long, quiet ones short (``rates.season``).
+
+Keeps the latest polls; at every refit the hour-of-week profile is fitted to them, and used only where it
+predicts polls of other items better. Elapsed times are then operational in likelihood and index alike.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from afresh.rates.observations import Bools, Float64s, Ints, Polls
+from afresh.rates.season import HOURS, Season, fit_season
+
+KEPT = 30_000  # polls to learn from
+
+
+class SeasonClock:
+    """Turns clock time into operational time; without an ``hour`` the two are the same.
+
+    >>> SeasonClock(None).read(np.array([5.0])).tolist()
+    [5.0]
+    """
+
+    def __init__(self, hour: float | None) -> None:
+        self.season = None if hour is None else Season(np.ones(HOURS), hour)
+        self.log: list[tuple[Ints, Float64s, Float64s, Bools]] = []
+
+    def read(self, time: Float64s) -> Float64s:
+        """Operational time."""
+        if self.season is None or not self.season.supported:
+            return time
+        return self.season.operational(time)
+
+    def record(self, items: Ints, now: Float64s, elapsed: Float64s, changed: Bools) -> None:
+        """Polls, for the next fit."""
+        if self.season is not None:
+            self.log.append((items, now, elapsed, changed))
+
+    def refit(self, rate: Float64s) -> None:
+        """The profile from the latest polls; ``rate`` of every item."""
+        if self.season is None or not self.log:
+            return
+        item, now, elapsed, changed = (
+            np.concatenate(column)[-KEPT:] for column in zip(*self.log, strict=True)
+        )
+        self.log = [(item, now, elapsed, changed)]
+        order = np.argsort(item, kind="stable")
+        present, place = np.unique(item[order], return_inverse=True)
+        polls = Polls.of(place, elapsed[order], changed[order], end=now[order], items=present.size)
+        self.season = fit_season(polls, rate[present], hour=self.season.hour)
