@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.sources.addresses import refusal
@@ -45,6 +45,7 @@ def test_public_addresses_may_be_asked(address: str) -> None:
 
 
 @given(st.ip_addresses(v=4))
+@settings(deadline=None)
 def test_an_address_wrapped_in_ipv6_is_judged_as_itself(address: IPv4Address) -> None:
     for wrapped in (f"::ffff:{address}", str(IPv6Address(int(ip_address("64:ff9b::")) + int(address)))):
         assert bool(refusal(wrapped)) == bool(refusal(str(address)))

@@ -41,6 +41,7 @@ def test_no_bytes_make_it_fail_and_the_same_bytes_give_the_same(
 
 
 @given(st.text(max_size=200), st.sampled_from(["utf-8", "utf-16", "utf-8-sig"]))
+@settings(deadline=None)
 @example("\x00", "utf-16")
 def test_what_says_its_encoding_is_read_in_it(text: str, encoding: str) -> None:
     content = text.encode(encoding, "replace")

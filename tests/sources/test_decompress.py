@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.sources.decompress import BadEncodingError, Inflater, TooLargeError
@@ -34,12 +34,14 @@ def inflated(inflater: Inflater, packed: bytes, step: int) -> bytes:
 
 
 @given(st.sampled_from(sorted(PACKERS)), st.binary(max_size=3000), st.integers(1, 500))
+@settings(deadline=None)
 def test_what_was_packed_comes_out_however_it_is_cut(encoding: str, data: bytes, step: int) -> None:
     inflater = Inflater(encoding, max_bytes=10_000, max_ratio=1000)
     assert inflated(inflater, PACKERS[encoding](data), step) == data
 
 
 @given(st.binary(max_size=3000), st.integers(1, 500))
+@settings(deadline=None)
 def test_deflate_without_its_header_is_understood(data: bytes, step: int) -> None:
     packed = raw_deflate(data)
     looks_like_zlib = len(packed) >= 2 and packed[0] & 15 == 8 and int.from_bytes(packed[:2], "big") % 31 == 0
@@ -48,6 +50,7 @@ def test_deflate_without_its_header_is_understood(data: bytes, step: int) -> Non
 
 
 @given(st.binary(max_size=500), st.binary(max_size=500), st.integers(1, 100))
+@settings(deadline=None)
 def test_gzip_members_may_follow_one_another(one: bytes, two: bytes, step: int) -> None:
     inflater = Inflater("gzip", max_bytes=10_000, max_ratio=1000)
     packed = gzip.compress(one) + gzip.compress(two)
@@ -55,6 +58,7 @@ def test_gzip_members_may_follow_one_another(one: bytes, two: bytes, step: int) 
 
 
 @given(st.integers(0, 200_000), st.integers(1, 100_000), st.integers(1, 5000))
+@settings(deadline=None)
 def test_never_more_than_the_limit_comes_out(size: int, limit: int, step: int) -> None:
     inflater = Inflater("gzip", max_bytes=limit, max_ratio=1e9)
     packed = gzip.compress(bytes(size))
@@ -87,6 +91,7 @@ def test_encodings_not_asked_for_are_refused(encoding: str) -> None:
 
 
 @given(st.integers(1, 30))
+@settings(deadline=None)
 def test_a_body_that_breaks_off_is_noticed(cut: int) -> None:
     packed = gzip.compress(b"the whole of it, all of it")
     inflater = Inflater("gzip", max_bytes=1000, max_ratio=1000)

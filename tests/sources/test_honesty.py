@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.sources.honesty import (
@@ -45,6 +45,7 @@ def test_noise_demotes_the_etag_only() -> None:
 
 
 @given(st.lists(st.booleans(), max_size=300))
+@settings(deadline=None)
 def test_an_honest_host_is_never_demoted(changes: list[bool]) -> None:
     honesty = Honesty()
     for changed in changes:
@@ -53,6 +54,7 @@ def test_an_honest_host_is_never_demoted(changes: list[bool]) -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=400))
+@settings(deadline=None)
 def test_the_record_stays_a_few_small_numbers(answers_: list[tuple[bool, bool]]) -> None:
     honesty = Honesty()
     for same, changed in answers_:
@@ -97,6 +99,7 @@ def test_dates_that_fit_are_believed_and_clocks_may_differ_a_little() -> None:
 
 
 @given(st.text(max_size=2000), st.text(max_size=50))
+@settings(deadline=None)
 def test_only_what_can_be_sent_back_verbatim_is_kept(etag: str, date: str) -> None:
     for value in kept({"etag": etag, "last-modified": date}).values():
         assert value in (etag, date)

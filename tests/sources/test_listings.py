@@ -153,6 +153,7 @@ KEYS = st.sampled_from("abcdef")
     st.dictionaries(KEYS, st.sampled_from(["", "1", "2"])),
     st.dictionaries(KEYS, st.sampled_from(["", "1", "2"])),
 )
+@settings(deadline=None)
 def test_news_turn_the_old_list_into_the_new(before: dict[str, str], now: dict[str, str]) -> None:
     entries = [Listed(key, mark) for key, mark in now.items()]
     found = news(before, entries, complete=True)

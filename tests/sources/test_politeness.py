@@ -6,7 +6,7 @@ import asyncio
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sources.polling import SetClock
 
@@ -28,6 +28,7 @@ STEPS = st.lists(
 
 
 @given(MANNERS, st.floats(0, 50), STEPS)
+@settings(deadline=None)
 def test_starts_keep_the_delay_and_never_exceed_the_number_at_once(
     manners: Manners, crawl_delay_s: float, steps: list[tuple[bool, Verdict, float | None, float]]
 ) -> None:
@@ -47,6 +48,7 @@ def test_starts_keep_the_delay_and_never_exceed_the_number_at_once(
 
 
 @given(MANNERS, st.integers(1, 200))
+@settings(deadline=None)
 def test_rests_double_up_to_the_longest_and_end_with_one_good_answer(manners: Manners, failures: int) -> None:
     host, now_s = HostState(), 0.0
     rests = []
@@ -63,6 +65,7 @@ def test_rests_double_up_to_the_longest_and_end_with_one_good_answer(manners: Ma
 
 
 @given(MANNERS, st.floats(0, 1e9))
+@settings(deadline=None)
 def test_retry_after_is_kept_up_to_the_longest_rest(manners: Manners, asked_s: float) -> None:
     host = finished(started(HostState(), manners, 0.0), manners, 0.0, "busy", asked_s)
     assert host.next_s >= min(asked_s, manners.longest_rest_s)

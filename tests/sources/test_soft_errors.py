@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.sources.http_dates import http_date_s, retry_after_s
@@ -59,12 +59,14 @@ def test_titles_of_what_is_no_page_do_not_count() -> None:
 
 
 @given(st.binary(max_size=300))
+@settings(deadline=None)
 def test_no_bytes_make_it_fail(body: bytes) -> None:
     page = b"<title>" + body + b"</title><p>and more"
     assert soft_error(page, "text/html; charset=utf-8", HERE, HERE) is None
 
 
 @given(st.text(max_size=40))
+@settings(deadline=None)
 def test_no_text_makes_dates_fail(text: str) -> None:
     date_s, wait_s = http_date_s(text), retry_after_s(text, 0.0)
     assert date_s is None or isinstance(date_s, float)
@@ -72,6 +74,7 @@ def test_no_text_makes_dates_fail(text: str) -> None:
 
 
 @given(st.integers(1, 10), st.floats(0, 1e6), st.integers(1, 10), st.floats(0, 1e6))
+@settings(deadline=None)
 def test_patience_grows_with_what_is_asked(polls: int, time_s: float, misses: int, silent_s: float) -> None:
     patience = Patience(polls, time_s)
     gone = is_gone(404, misses, silent_s, patience)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urldefrag, urljoin
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.sources.urls import followed, host_group, origin, shown
@@ -62,6 +62,7 @@ def test_what_cannot_be_polled_is_refused_in_one_line_without_passwords(url: str
 
 
 @given(PIECES, st.sampled_from(["http://a.test/b/c", "https://b.test/?q"]))
+@settings(deadline=None)
 def test_a_redirect_leads_where_the_standard_says_or_nowhere(location: str, base: str) -> None:
     target = followed(base, location)
     if target is not None:
