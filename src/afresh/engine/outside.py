@@ -16,7 +16,7 @@ from afresh.engine.accounts import Accounts
 from afresh.engine.decide import Decision
 from afresh.engine.policy import Policy
 from afresh.engine.settings import Settings
-from afresh.engine.snapshot import recalled
+from afresh.engine.snapshot import recalled, replan
 from afresh.sources.judgement import judge
 from afresh.stores.store import Store
 from afresh.values.errors import InputError
@@ -61,15 +61,17 @@ def take_back(store: Store, settings: Settings, reported: Iterable[Reported], no
             raise InputError("says neither changed nor content", row=row.row or None, line=0)
     past = [row for row in rows if row.content is None and row.lease is None]
     live = [row for row in rows if row.content is not None or row.lease is not None]
-    _teach(store, settings, past, ids)
+    _teach(store, past, ids)
+    replan(store, settings)
+    relearn(store, settings, sorted({ids[row.item] for row in past}))
     refused: list[str] = []
     for row in live:
         refused += _commit(store, settings, row, ids[row.item], now_s)
     return TakenBack(len(rows) - len(refused), tuple(refused))
 
 
-def _teach(store: Store, settings: Settings, rows: list[Reported], ids: dict[str, int]) -> None:
-    """Past polls: kept as observations, and the beliefs of their items learned anew."""
+def _teach(store: Store, rows: list[Reported], ids: dict[str, int]) -> None:
+    """Past polls are kept as observations."""
     if not rows:
         return
     order = sorted(rows, key=lambda row: (ids[row.item], row.time_s))
@@ -88,7 +90,6 @@ def _teach(store: Store, settings: Settings, rows: list[Reported], ids: dict[str
             item_id, time_s, elapsed, changed, nothing, nothing, np.zeros(time_s.size, dtype=bool)
         )
     )
-    relearn(store, settings, sorted(set(item_id.tolist())))
 
 
 def relearn(store: Store, settings: Settings, ids: list[int]) -> None:

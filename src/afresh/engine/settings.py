@@ -25,7 +25,8 @@ DEFAULT_SOURCE = "web"
 
 
 def _reader(parse: Any) -> BeforeValidator:
-    return BeforeValidator(lambda given: parse(given) if isinstance(given, str) else given)
+    """A number alone is refused by the parser: it says nothing about time."""
+    return BeforeValidator(lambda given: parse(str(given)) if isinstance(given, str | int | float) else given)
 
 
 def _duration(given: object) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from afresh.allocation.allocate import allocate
 from afresh.engine.beliefs import Prior, first_prior
 from afresh.engine.memory import Memory
 from afresh.engine.policy import Policy
@@ -25,3 +26,27 @@ def recalled(store: Store, settings: Settings, columns: Iterable[PolicyColumns])
     if kept is not None:
         policy.picked(float(kept))
     return policy
+
+
+def replan(store: Store, settings: Settings) -> None:
+    """Keep the threshold that the budget pays for, where no engine runs that would find it by polling.
+
+    It is the multiplier of the plan for the rates believed: an item's worth at its planned interval.
+    """
+    policy = recalled(store, settings, store.plan.columns())
+    memory, budget = policy.memory, settings.budget.requests
+    active = memory.active & (memory.weight > 0)
+    if not active.any():
+        return
+    if policy.name == "uniform":
+        threshold = float(memory.cost[active].sum()) / budget
+    else:
+        shape, rate = policy.posterior()
+        threshold = allocate(
+            (shape / rate)[active],
+            budget,
+            weights=memory.weight[active],
+            costs=memory.cost[active],
+            objective=policy.objective,
+        ).multiplier
+    store.state.set({THRESHOLD: repr(float(threshold)).encode()})

@@ -1,0 +1,202 @@
+"""What is polled next: the index against the model's own, bounds, groups that rest, audits without bias."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from afresh.engine import beliefs
+from afresh.engine.audits import audited, draw, wilson
+from afresh.engine.beliefs import Prior
+from afresh.engine.memory import Memory
+from afresh.engine.picker import Picker, Place
+from afresh.engine.policy import Policy
+from afresh.model.decay import Lomax
+from afresh.values.items import STATUSES
+from afresh.values.stored import ObservationColumns, PolicyColumns
+
+NOW = 1000.0
+
+
+def columns(count: int, first_id: int = 1, **given: object) -> PolicyColumns:
+    """Items as a store gives them: polled at 900 unless said."""
+    plain: dict[str, object] = {
+        "id": np.arange(first_id, first_id + count),
+        "source": np.ones(count, dtype=np.int64),
+        "group": np.full(count, 2),
+        "status": np.zeros(count, dtype=np.int8),
+        "weight": np.ones(count),
+        "cost": np.ones(count),
+        "min_interval_s": np.zeros(count),
+        "max_interval_s": np.full(count, np.inf),
+        "prior_rate_per_s": np.full(count, np.nan),
+        "polled_s": np.full(count, 900.0),
+        "due_s": np.full(count, 950.0),
+        "belief_size": np.zeros(count, dtype=np.int64),
+        "beliefs": b"",
+    }
+    return PolicyColumns(**(plain | given))  # type: ignore[arg-type]
+
+
+def policy(count: int, name: str = "adaptive", **given: object) -> Policy:
+    memory = Memory()
+    memory.load([columns(count, 1, **given)])
+    return Policy(memory, Prior(0.5, 100.0), name, "freshness")  # type: ignore[arg-type]
+
+
+def always(_place: Place, now_s: float) -> float:
+    return now_s
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.floats(1e-3, 1e3), st.floats(1e-3, 1e9), st.floats(1e-6, 1e9))
+def test_the_index_is_the_models(shape: float, rate: float, tau: float) -> None:
+    ours = float(beliefs.gain(np.array([shape]), np.array([rate]), np.array([tau]))[0])
+    exact = float(Lomax(shape, rate).gain(tau))
+    assert ours == pytest.approx(exact, rel=2e-3, abs=1e-12 * rate)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.floats(0.05, 50.0), st.floats(1e-1, 1e7), st.floats(1e-3, 1e6))
+def test_an_item_is_due_when_its_index_reaches_the_level(shape: float, rate: float, tau: float) -> None:
+    level = float(Lomax(shape, rate).gain(tau))
+    found = beliefs.due_after_s(shape, rate, level)
+    assert math.isinf(found) or float(Lomax(shape, rate).gain(found)) == pytest.approx(level, rel=3e-3)
+
+
+def test_never_fetched_comes_first_then_overdue_then_worth() -> None:
+    polled = np.array([900.0, np.nan, 900.0, 100.0])
+    longest = np.array([np.inf, np.inf, 50.0, np.inf])
+    chosen = policy(4, polled_s=polled, max_interval_s=longest)
+    assert np.argsort(-chosen.worth(NOW)).tolist() == [1, 2, 3, 0]
+
+
+def test_what_may_not_be_polled_is_worth_nothing() -> None:
+    chosen = policy(5, min_interval_s=np.array([0.0, 200.0, 0.0, 0.0, 0.0]))
+    chosen.memory.active[2] = False
+    chosen.memory.busy[3] = True
+    chosen.memory.hold_s[4] = NOW + 1
+    assert np.isfinite(chosen.worth(NOW)).tolist() == [True, False, False, False, False]
+
+
+def test_a_notice_is_worth_a_sure_change() -> None:
+    chosen = policy(2)
+    chosen.memory.noticed[1] = True
+    worth = chosen.worth(NOW)
+    assert worth[1] > worth[0]
+    assert worth[1] == pytest.approx(100.0 / 0.5)  # w/(cλ)
+
+
+def test_uniform_takes_the_longest_ago() -> None:
+    chosen = policy(3, "uniform", polled_s=np.array([900.0, 800.0, 950.0]), weight=np.array([9.0, 1.0, 9.0]))
+    assert Picker(chosen.memory, chosen).next(NOW, always) == 1
+
+
+def test_polls_teach_rates() -> None:
+    chosen = policy(2)
+    for step in range(30):
+        chosen.observe(0, NOW + 10 * step, 10.0, step % 2 == 0)
+        chosen.observe(1, NOW + 10 * step, 10.0, False)
+    shape, rate = chosen.posterior()
+    assert shape[0] / rate[0] == pytest.approx(math.log(2) / 10, rel=0.5)
+    assert shape[1] / rate[1] < 0.005
+
+
+def test_beliefs_survive_the_store() -> None:
+    chosen = policy(1)
+    chosen.observe(0, NOW, 50.0, True)
+    chosen.memory.hold_s[0] = 1234.0
+    kept = chosen.memory.evidence(0)
+    memory = Memory()
+    memory.load([columns(1, belief_size=np.array([len(kept)]), beliefs=kept, due_s=np.array([2000.0]))])
+    assert memory.more.tolist() == chosen.memory.more.tolist()
+    assert memory.hold_s.tolist() == [1234.0]
+
+
+def test_a_group_that_rests_starves_no_other() -> None:
+    chosen = policy(6, group=np.array([2, 2, 2, 2, 3, 3]), weight=np.array([9.0, 9, 9, 9, 1, 1]))
+    picker = Picker(chosen.memory, chosen)
+    ready = {2: NOW + 5, 3: NOW}
+    rows = [picker.next(NOW, lambda place, _now: ready[place[1]]) for _ in range(3)]
+    assert rows == [4, 5, None]
+    assert picker.wake_s() == NOW + 5
+    assert picker.next(NOW + 5, always) == 0
+
+
+def test_a_full_group_waits_until_it_is_freed() -> None:
+    chosen = policy(2)
+    picker = Picker(chosen.memory, chosen)
+    assert picker.next(NOW, always) == 0
+    assert picker.next(NOW, lambda _place, _now: math.inf) is None
+    picker.freed((1, 2))
+    assert picker.next(NOW, always) == 1
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.floats(0.1, 10), min_size=1, max_size=30))
+def test_every_item_is_picked_once_in_order_of_worth(weights: list[float]) -> None:
+    chosen = policy(len(weights), weight=np.array(weights))
+    picker, worth = Picker(chosen.memory, chosen), chosen.worth(NOW)
+    rows = [picker.next(NOW, always) for _ in weights]
+    assert sorted(row for row in rows if row is not None) == list(range(len(weights)))
+    assert np.all(np.diff(worth[np.array(rows, dtype=np.int64)]) <= 0)
+    assert picker.next(NOW, always) is None
+
+
+def test_many_items_in_groups_that_rest_are_found_too() -> None:
+    count = 60_000
+    group = np.where(np.arange(count) < count - 10, 2, 3)
+    chosen = policy(count, group=group, weight=np.where(group == 2, 9.0, 1.0))
+    picker = Picker(chosen.memory, chosen)
+    only_three = lambda place, now_s: now_s if place[1] == 3 else now_s + 60.0  # noqa: E731
+    assert picker.next(NOW, only_three) is None  # the pool held the heaviest alone …
+    row = picker.next(NOW + 1.0, only_three)
+    assert row is not None
+    assert group[row] == 3  # … the next one holds some of every group
+
+
+def test_edits_are_followed() -> None:
+    chosen = policy(3)
+    memory = chosen.memory
+    memory.hold_s[1] = 5000.0
+    now = columns(2, first_id=2, weight=np.array([7.0, 1.0]), due_s=np.array([940.0, 950.0]))
+    memory.edit((1, 2, 3), now)
+    assert memory.active.tolist() == [False, True, True]
+    assert memory.weight.tolist() == [1.0, 7.0, 1.0]
+    assert memory.noticed.tolist() == [False, True, False]  # made due by hand
+    assert memory.hold_s[1] == -np.inf
+    paused = np.full(1, STATUSES.index("paused"), dtype=np.int8)
+    memory.edit((3,), columns(1, first_id=3, status=paused))
+    assert not memory.active[2]
+
+
+def test_audits_are_drawn_by_weight_alone() -> None:
+    chosen = policy(4, weight=np.array([1.0, 2.0, 3.0, 0.0]))
+    rng = np.random.default_rng(1)
+    rows = [draw(chosen.memory, rng) for _ in range(6000)]
+    share = np.bincount([row for row in rows if row is not None], minlength=4) / len(rows)
+    assert share == pytest.approx([1 / 6, 2 / 6, 3 / 6, 0.0], abs=0.03)
+
+
+def test_wilson_covers() -> None:
+    rng = np.random.default_rng(2)
+    for truth in (0.5, 0.9, 0.98):
+        shares = [wilson(int(rng.binomial(100, truth)), 100) for _ in range(2000)]
+        covered = np.mean([share.low <= truth <= share.high for share in shares])
+        assert 0.92 < covered < 0.985
+
+
+def test_audited_freshness_leaves_out_first_looks_and_old_audits() -> None:
+    elapsed = np.array([0.0] + [10.0] * 400)
+    times = np.r_[0.0, np.arange(400.0) * 1000.0]
+    changed = np.r_[False, np.arange(400) < 200]  # stale long ago, fresh of late
+    nothing = np.full(401, np.nan)
+    audits = ObservationColumns(
+        np.ones(401, dtype=np.int64), times, elapsed, changed, nothing, nothing, changed
+    )
+    found = audited(audits, now_s=400_000.0, covered=0.5)
+    assert (found.n, found.value) == (200, 0.5)

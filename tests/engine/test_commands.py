@@ -1,0 +1,268 @@
+"""The engine's commands as a shell sees them, on a living site; signals; the docs name every option."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from tests.engine.living import LivingSite
+
+from afresh.cli.engine_commands import ENGINE_COMMANDS
+from afresh.engine.logs import LOGGER
+from afresh.engine.settings import Settings
+from afresh.values.errors import AfreshError, InputError, UsageError
+
+ROOT = Path(__file__).parent.parent.parent
+APP = typer.Typer()
+for _name, _command in ENGINE_COMMANDS.items():
+    APP.command(_name)(_command)
+COMMANDS = typer.main.get_command(APP).commands  # type: ignore[attr-defined]
+QUICK = ("--allow-private", "--host-delay", "0.001s", "--budget", "100/s")
+
+
+class Shell:
+    """Runs commands; gives what they print on standard output, and keeps the rest in ``err``."""
+
+    def __init__(self, captured: pytest.CaptureFixture[bytes]) -> None:
+        self._captured, self.err = captured, ""
+
+    def __call__(self, *arguments: object) -> str:
+        self._captured.readouterr()
+        APP([str(each) for each in arguments], standalone_mode=False)
+        out, err = self._captured.readouterr()
+        self.err = err.decode()
+        return out.decode()
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Iterator[Shell]:
+    """A shell in a new project."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    run = Shell(capfdbinary)
+    run("init")
+    yield run
+    LOGGER.handlers.clear()
+
+
+@pytest.fixture
+def site() -> Iterator[LivingSite]:
+    with LivingSite([0.0] * 4) as living:
+        yield living
+
+
+def test_a_mirror_from_first_to_last(shell: Shell, site: LivingSite, tmp_path: Path) -> None:
+    (tmp_path / "urls.txt").write_text("\n".join([*site.urls(), "", site.url(0)]))
+    assert json.loads(shell("add", "--file", "urls.txt", "--json")) == {"new": 4, "items": 4}
+    assert shell("run", "--dry-run").splitlines() == site.urls()
+    assert site.requests == []
+    done = json.loads(shell("run", "--once", "--json", *QUICK))
+    assert (done["polls"], done["failures"]) == (4, 0)
+    status = json.loads(shell("status", "--json"))
+    assert (status["items"], status["copies"]) == (4, 4)
+    why = json.loads(shell("why", site.url(1), "--json"))
+    assert why["item"]["polls"] == 1
+    assert shell("get", site.url(1)).encode() == site.content(1, 0)
+    rows = [json.loads(line) for line in shell("export").splitlines()]
+    assert [row["item"] for row in rows] == site.urls()
+    assert set(rows[0]) >= {"item", "polled", "changed", "content"}
+    shell("export", "--format", "dir", "-o", "out")
+    assert len(list((tmp_path / "out").iterdir())) == 5
+    shell("store", "check")
+    shell("store", "backup", "copy.db")
+    assert (tmp_path / "copy.db").exists()
+    shell("remove", site.url(1))
+    assert json.loads(shell("status", "--json"))["items"] == 3
+
+
+def test_status_and_why_for_people(shell: Shell, site: LivingSite) -> None:
+    shell("add", site.url(0))
+    shell("run", "--once", *QUICK)
+    shell("status")
+    words = shell.err
+    shell("why", site.url(0))
+    words += shell.err
+    for part in ("freshness, model", "freshness, audited", "budget", "changes a day", "next poll", "because"):
+        assert part in words
+
+
+def test_items_are_set_paused_and_resumed(shell: Shell, site: LivingSite) -> None:
+    shell("add", site.url(0), "--weight", "2", "--min-interval", "1m")
+    shell("set", site.url(0), "--weight", "3", "--pause")
+    item = json.loads(shell("why", site.url(0), "--json"))["item"]
+    assert (item["weight"], item["status"], item["min_interval_s"]) == (3.0, "paused", 60.0)
+    shell("set", site.url(0), "--resume")
+    assert json.loads(shell("why", site.url(0), "--json"))["item"]["status"] == "active"
+
+
+def test_due_and_observe(shell: Shell, site: LivingSite, tmp_path: Path) -> None:
+    shell("add", *site.urls())
+    leased = [json.loads(line) for line in shell("due", "--k", "2", "--lease", "10m", "--json").splitlines()]
+    assert len(leased) == 2
+    rows = [{"item": row["item"], "content": "hello", "lease": row["lease"]} for row in leased]
+    rows.append({"item": site.url(3), "time": "2020-01-01T00:00:00Z", "changed": False})
+    (tmp_path / "seen.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert json.loads(shell("observe", "seen.jsonl", "--json")) == {"taken": 3, "refused": []}
+    assert shell("get", leased[0]["item"]) == "hello"
+    assert set(shell("due").splitlines()) == {site.url(2), site.url(3)}
+
+
+def test_get_of_versions_and_their_difference(
+    shell: Shell, site: LivingSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell("add", site.url(0))
+    for content in ("one\n", "two\n"):
+        row = json.dumps({"item": site.url(0), "content": content})
+        monkeypatch.setattr(sys, "stdin", io.StringIO(row))
+        shell("observe")
+    assert shell("get", site.url(0)) == "two\n"
+    assert (
+        shell("get", site.url(0), "--version", "1") == shell("get", site.url(0), "--version", "-1") == "one\n"
+    )
+    assert {"-one", "+two"} <= set(shell("get", site.url(0), "--diff").splitlines())
+    with pytest.raises(UsageError, match="no copy"):
+        shell("get", site.url(0), "--version", "9")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        (("init",), UsageError, "is there already"),
+        (("add",), UsageError, "nothing to add"),
+        (("add", "--file", "nowhere.txt"), InputError, "nowhere.txt: cannot be read"),
+        (("add", "gopher://h/"), UsageError, ""),
+        (("set", "https://h/"), UsageError, "nothing to set"),
+        (("set", "https://h/", "--weight", "2"), UsageError, "are not known"),
+        (("set", "https://h/", "--pause", "--resume"), UsageError, "neither"),
+        (("run", "--for", "soon"), UsageError, "not a duration"),
+        (("run", "--budget", "5"), UsageError, "per what"),
+        (("run", "--set", "budget.requests"), UsageError, "KEY=VALUE"),
+        (("run", "--set", "budget.reqests=1/s"), UsageError, "did you mean 'requests'"),
+        (("run", "--log", "loud"), UsageError, "unknown kind of log"),
+        (("why", "https://h/"), UsageError, "no item"),
+        (("get", "https://h/"), UsageError, "no item"),
+        (("export", "--format", "dir"), UsageError, "needs a folder"),
+        (("export", "--format", "xml"), UsageError, "unknown format"),
+        (("store", "mend"), UsageError, "unknown action"),
+        (("store", "backup"), UsageError, "needs a file"),
+        (("observe", "nowhere.jsonl"), InputError, "cannot be read"),
+    ],
+)
+def test_mistakes_are_said_in_one_line(
+    shell: Shell, arguments: tuple[str, ...], error: type[AfreshError], words: str
+) -> None:
+    with pytest.raises(error) as caught:
+        shell(*arguments)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{", "row 1: is not JSON"),
+        ("[]", "row 1: must be an object with an item"),
+        ('{"item": "https://h/", "changed": "maybe"}', "row 1: changed is 'maybe'"),
+        ('{"item": "https://h/", "changed": true, "time": []}', "row 1: time is []"),
+        ('{"item": "https://h/", "changed": true}', "row 1: there is no item"),
+    ],
+)
+def test_wrong_rows_are_named(shell: Shell, tmp_path: Path, line: str, words: str) -> None:
+    (tmp_path / "rows.jsonl").write_text(line)
+    with pytest.raises(InputError, match=re.escape(words)):
+        shell("observe", "rows.jsonl")
+
+
+def test_outside_a_project_init_is_suggested(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "afresh.toml").unlink()
+    with pytest.raises(UsageError, match="make one with 'afresh init'"):
+        shell("status")
+
+
+def test_the_environment_overrides(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AFRESH_BUDGET_REQUESTS", "7/s")
+    assert json.loads(shell("status", "--json"))["budget_per_s"] == 7.0
+    assert json.loads(shell("status", "--json", "--set", "budget.requests=9/s"))["budget_per_s"] == 9.0
+
+
+def test_a_budget_that_the_hosts_cannot_absorb_is_said(shell: Shell, site: LivingSite) -> None:
+    shell("add", site.url(1))
+    shell("run", "--once", "--allow-private", "--budget", "50/s")
+    assert "let through less than the budget" in shell.err
+
+
+RUN = "from afresh.cli.engine_run import run; import typer; typer.run(run)"
+
+
+def test_signals_reload_and_drain(shell: Shell, site: LivingSite, tmp_path: Path) -> None:
+    shell("add", *site.urls())
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, "--allow-private", "--host-delay", "0.01s", "--log", "debug"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"SECRET_TOKEN": "hunter2hunter2"},
+    )
+    assert process.stderr is not None
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if "polled" in line:
+            break
+    settings = tmp_path / "afresh.toml"
+    settings.write_text(settings.read_text().replace('requests = "1/s"', 'requests = "20/s"'))
+    process.send_signal(signal.SIGHUP)
+    for line in process.stderr:
+        lines.append(line)
+        if "reloaded" in line:
+            break
+    assert "budget.requests is now 20.0 (was 1.0)" in lines[-1]
+    process.send_signal(signal.SIGTERM)
+    rest = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=20) == 0
+    assert "stopped" in rest
+    assert "hunter2" not in "".join(lines) + rest
+    counted = sum(
+        row["polls"] for row in (json.loads(shell("why", url, "--json"))["item"] for url in site.urls())
+    )
+    assert counted == len(site.requests)  # whatever was asked for was committed
+
+
+@pytest.mark.parametrize("command", sorted(ENGINE_COMMANDS))
+def test_every_option_is_documented(command: str) -> None:
+    text = (ROOT / "docs" / "commands.md").read_text()
+    found = re.search(rf"^## {command}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, f"docs/commands.md has no section '## {command}'"
+    options = {
+        max(parameter.opts, key=len)
+        for parameter in COMMANDS[command].params
+        if parameter.param_type_name == "option" and parameter.name != "help"
+    }
+    assert {option for option in options if f"`{option}`" not in found[1]} == set()
+
+
+def test_every_setting_is_documented() -> None:
+    text = (ROOT / "docs" / "settings.md").read_text()
+    for table in ("store", "budget", "plan", "run", "web"):
+        model = Settings.__annotations__[table]
+        from afresh.engine import settings as module
+
+        for key in getattr(module, model).model_fields:
+            assert f"`{key}`" in text, f"[{table}] {key} is not in docs/settings.md"
+    from afresh.sources.kinds import BUILT_IN
+
+    for kind in BUILT_IN.values():
+        for key in kind.settings.model_fields:
+            assert f"`{key}`" in text, f"source setting {key} is not in docs/settings.md"

@@ -1,0 +1,136 @@
+"""For those who fetch themselves: leases out, outcomes back, old logs; and the questions one can ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from afresh.engine.app import make_engine
+from afresh.engine.engine import Engine
+from afresh.engine.outside import Reported
+from afresh.engine.settings import read
+from afresh.values.errors import InputError, UsageError
+from afresh.values.items import ItemChange
+from afresh.values.lease import Lease
+
+
+class FixedClock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.time_s = 1e9
+
+    def now_s(self) -> float:
+        return self.time_s
+
+    def elapsed_s(self) -> float:
+        return self.time_s
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock()
+
+
+@pytest.fixture(params=["memory:", "sqlite:afresh.db"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path, clock: FixedClock) -> Iterator[Engine]:
+    settings = read("[budget]\nrequests = '1/s'", {"store.url": request.param})
+    made = make_engine(settings, tmp_path, clock=clock, seed=1)
+    made.add([f"https://h/{name}" for name in "abc"])
+    yield made
+    made.close()
+
+
+def test_leases_go_out_and_outcomes_come_back(engine: Engine, clock: FixedClock) -> None:
+    leases = engine.due(2, lease_s=600.0)
+    assert [lease.key for lease in leases] == ["https://h/a", "https://h/b"]
+    assert [item.key for item in engine.due(9)] == ["https://h/c"]
+    lease = leases[0]
+    assert isinstance(lease, Lease)
+    back = engine.observe([Reported(lease.key, clock.time_s, content=b"one", lease=lease.token)])
+    assert (back.taken, back.refused) == (1, ())
+    copy = engine.get(lease.key)
+    assert copy is not None
+    assert copy.content == b"one"
+    clock.time_s += 1000
+    engine.observe([Reported(lease.key, clock.time_s, content=b"two")])
+    engine.observe([Reported(lease.key, clock.time_s + 5, content=b"two")])
+    item = engine.store.items.get(lease.key)
+    assert item is not None
+    assert (item.changes, item.version, item.polls) == (1, 2, 3)
+
+
+def test_a_lease_that_was_lost_is_refused_in_words(engine: Engine, clock: FixedClock) -> None:
+    lease = engine.due(1, lease_s=10.0)[0]
+    assert isinstance(lease, Lease)
+    clock.time_s += 100
+    other = engine.due(1, lease_s=10.0)[0]
+    assert other.key == lease.key
+    back = engine.observe([Reported(lease.key, clock.time_s, content=b"late", lease=lease.token)])
+    assert back.taken == 0
+    assert "another worker" in back.refused[0]
+    assert engine.get(lease.key) is None
+
+
+def test_a_bit_alone_will_do(engine: Engine, clock: FixedClock) -> None:
+    for step, changed in enumerate((False, True, False)):
+        lease = engine.store.leases.take([1], clock.time_s, 60.0)[0]
+        reported = Reported(lease.key, clock.time_s, changed=changed, lease=lease.token)
+        assert engine.observe([reported]).taken == 1, step
+        clock.time_s += 100
+    item = engine.store.items.by_id([1])[0]
+    assert (item.polls, item.changes, item.version) == (3, 1, 0)
+
+
+def test_old_logs_teach(engine: Engine, clock: FixedClock) -> None:
+    rows = [Reported("https://h/a", clock.time_s - 86400 * day, changed=day % 2 == 0) for day in range(1, 40)]
+    rows += [Reported("https://h/b", clock.time_s - 86400 * day, changed=False) for day in range(1, 40)]
+    assert engine.observe(rows).taken == 78
+    fast, slow = engine.why("https://h/a"), engine.why("https://h/b")
+    assert 0.3 < fast.rate_per_s * 86400 < 1.4
+    assert slow.rate_high < fast.rate_low
+    assert len(fast.polls) == 10
+
+
+def test_wrong_rows_are_refused_before_any_counts(engine: Engine, clock: FixedClock) -> None:
+    good = Reported("https://h/a", clock.time_s, changed=True, row=1)
+    with pytest.raises(InputError, match="row 2: there is no item 'https://h/z'"):
+        engine.observe([good, Reported("https://h/z", clock.time_s, changed=True, row=2)])
+    with pytest.raises(InputError, match="neither changed nor content"):
+        engine.observe([good, Reported("https://h/b", clock.time_s, row=2)])
+    assert engine.store.items.by_id([1])[0].polls == 0
+
+
+def test_why_says_what_would_change_it(engine: Engine, clock: FixedClock) -> None:
+    assert any("never been fetched" in words for words in engine.why("https://h/a").reasons)
+    engine.observe([Reported("https://h/a", clock.time_s, content=b"x")])
+    engine.set(["https://h/a"], ItemChange(status="paused", min_interval_s=60.0, max_interval_s=3600.0))
+    words = " ".join(engine.why("https://h/a").reasons)
+    for part in ("paused", "never more often than every 1 m", "at least every 1 h"):
+        assert part in words
+    with pytest.raises(UsageError, match="no item"):
+        engine.why("https://h/z")
+
+
+def test_status_counts(engine: Engine, clock: FixedClock) -> None:
+    before = engine.status()
+    assert (before.items, before.copies, before.due, before.freshness.value) == (3, 0, 3, 0.0)
+    assert before.audited.n == 0
+    engine.observe([Reported("https://h/a", clock.time_s, content=b"x")])
+    engine.set(["https://h/b"], ItemChange(status="paused"))
+    found = engine.status()
+    assert found.by_status == {"active": 2, "paused": 1}
+    assert found.copies == 1
+    assert found.freshness.value == pytest.approx(0.5)
+    assert found.absorbed_per_s == 1.0  # one host, a second between requests
+    assert found.groups[0].group == "h"
+
+
+def test_keys_that_no_source_could_poll_are_refused(engine: Engine) -> None:
+    with pytest.raises(UsageError):
+        engine.add(["ftp://h/file"])
+    with pytest.raises(UsageError, match="unknown source"):
+        engine.add(["https://h/x"], source="nowhere")
+    assert engine.remove(["https://h/a", "https://h/zz"]) == ("https://h/zz",)
