@@ -13,7 +13,16 @@ from rich.table import Table
 from bench.rows import Row
 
 # Each is a module here with a function rows(quick) and says in its docstring what it measures.
-BENCHES = ("plan_stream", "plan_scale", "plan_cvxpy", "plan_file", "rates_speed", "estimate_file", "store")
+BENCHES = (
+    "plan_stream",
+    "plan_scale",
+    "plan_cvxpy",
+    "plan_file",
+    "rates_speed",
+    "estimate_file",
+    "store",
+    "polling",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
