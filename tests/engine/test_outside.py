@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from afresh.engine import snapshot
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.outside import Reported
@@ -126,6 +127,15 @@ def test_status_counts(engine: Engine, clock: FixedClock) -> None:
     assert found.freshness.value == pytest.approx(0.5)
     assert found.absorbed_per_s == 1.0  # one host, a second between requests
     assert found.groups[0].group == "h"
+
+
+def test_status_of_very_many_items_looks_at_some(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine.add([f"https://h/{number}" for number in range(997)])
+    whole = engine.status()
+    monkeypatch.setattr(snapshot, "SAMPLE", 200)
+    monkeypatch.setattr(snapshot, "BLOCKS", 10)
+    some = engine.status()
+    assert (some.items, some.looked_at, some.due) == (1000, 200, whole.due)
 
 
 def test_keys_that_no_source_could_poll_are_refused(engine: Engine) -> None:

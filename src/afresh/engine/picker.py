@@ -25,10 +25,10 @@ Ready: TypeAlias = Callable[[Place, float], float]
 """When the next poll of a place may start, given the time; infinite while it is asked as often as allowed."""
 
 POOL_SHARE = 300
+_FEWEST = 512  # rows of a pool
+_PER_GROUP = 64  # rows of a pool that holds some of every group
 _OLD_S = 0.5
-_YOUNG_S = 0.01
-_PER_GROUP = 64
-_MANY = 50_000
+_YOUNG_S, _PER_ROW_S = 0.01, 1e-6  # ranking takes some 0.1 µs a row, and may take a tenth of the time
 
 
 class Picker:
@@ -43,6 +43,7 @@ class Picker:
         self._built_s = -math.inf
         self._taken = 0
         self._blocked = False
+        self._places = self._placed = 0
 
     def stale(self) -> None:
         """Items, budget or beliefs are others: rank anew at the next pick."""
@@ -69,7 +70,8 @@ class Picker:
             worth, row = line.pop()
             self._requeue(place)
             return self.take(row, worth)
-        self._blocked = bool(self._resting or self._full)
+        # Perhaps others are ready, whose items are worth less than all in this pool.
+        self._blocked = len(self._resting) + len(self._full) > 0 and len(self._lines) < self._places
         return None
 
     def take(self, row: int, worth: float) -> int:
@@ -95,15 +97,16 @@ class Picker:
         return self._resting[0][0] if self._resting else math.inf
 
     def _is_old(self, now_s: float) -> bool:
-        age_s = now_s - self._built_s
+        age_s, young_s = now_s - self._built_s, max(_YOUNG_S, _PER_ROW_S * self.memory.size)
         if age_s < 0:
             return True  # the clock was set back
         enough = self._taken >= max(1, self.memory.size // POOL_SHARE) or not self._heads
-        # Where all groups rest, ranking again and again would find nothing new.
-        return age_s >= _OLD_S or (enough and age_s >= (_YOUNG_S if self.memory.size < _MANY else 0.1))
+        return age_s >= max(_OLD_S, young_s) or (enough and age_s >= young_s)
 
     def _build(self, now_s: float) -> None:
         worth = self.policy.worth(now_s)
+        if self._placed != self.memory.size:
+            self._places, self._placed = np.unique(self._codes()).size, self.memory.size
         rows = self._best(worth)
         self._lines = {}
         for row in rows[::-1].tolist():
@@ -116,23 +119,28 @@ class Picker:
     def _best(self, worth: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """The rows for the pool, best first."""
         rows = np.flatnonzero(worth > -np.inf)
-        if rows.size > _MANY and not self._blocked:
-            few = max(4096, rows.size // POOL_SHARE)
-            rows = rows[np.argpartition(-worth[rows], few)[:few]]
-        elif rows.size > _MANY:
+        few = max(_FEWEST, 2 * rows.size // POOL_SHARE)
+        if self._blocked and rows.size > few:
             rows = self._best_of_each(rows, worth)
+        elif rows.size > few:
+            rows = rows[np.argpartition(-worth[rows], few)[:few]]
         return rows[np.argsort(-worth[rows], kind="stable")]
 
     def _best_of_each(
         self, rows: npt.NDArray[np.int64], worth: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.int64]:
         """The best few of every group: what is needed when the best of all are in groups that rest."""
-        place = self.memory.source[rows] * (self.memory.group.max() + 1) + self.memory.group[rows]
+        place = self._codes()[rows]
         order = np.lexsort((-worth[rows], place))
         place = place[order]
         first = np.flatnonzero(np.r_[True, place[1:] != place[:-1]])
         rank = np.arange(place.size) - np.repeat(first, np.diff(np.r_[first, place.size]))
         return rows[order[rank < _PER_GROUP]]
+
+    def _codes(self) -> npt.NDArray[np.int64]:
+        """One number for the place of every row."""
+        groups = int(self.memory.group.max(initial=0)) + 1
+        return np.asarray(self.memory.source * groups + self.memory.group)
 
     def _unfit(self, row: int) -> bool:
         return bool(self.memory.busy[row]) or not self.memory.active[row]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 from afresh.allocation.allocate import allocate
 from afresh.engine.beliefs import Prior, first_prior
@@ -11,7 +12,10 @@ from afresh.engine.policy import Policy
 from afresh.engine.settings import Settings
 from afresh.engine.state_names import PRIOR, THRESHOLD
 from afresh.stores.store import Store
+from afresh.values.items import ItemQuery
 from afresh.values.stored import PolicyColumns
+
+SAMPLE, BLOCKS = 200_000, 50
 
 
 def recalled(store: Store, settings: Settings, columns: Iterable[PolicyColumns]) -> Policy:
@@ -26,6 +30,19 @@ def recalled(store: Store, settings: Settings, columns: Iterable[PolicyColumns])
     if kept is not None:
         policy.picked(float(kept))
     return policy
+
+
+def sampled(store: Store, items: int) -> list[PolicyColumns]:
+    """All items, or of very many some blocks that are spread evenly over the order of their registration."""
+    if items <= SAMPLE:
+        return list(store.plan.columns())
+    newest = store.items.page(ItemQuery(sort="id", descending=True), 1).items
+    step = (newest[0].id if newest else 0) / BLOCKS
+    found: list[PolicyColumns] = []
+    for block in range(BLOCKS):
+        after = max(int(block * step), int(found[-1].id[-1]) if found else 0)
+        found += islice(store.plan.columns(after_id=after, batch=SAMPLE // BLOCKS), 1)
+    return found
 
 
 def replan(store: Store, settings: Settings) -> None:

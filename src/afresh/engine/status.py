@@ -11,7 +11,7 @@ import numpy as np
 from afresh.engine.audits import Share, audited
 from afresh.engine.policy import Policy
 from afresh.engine.settings import Settings
-from afresh.engine.snapshot import recalled
+from afresh.engine.snapshot import recalled, sampled
 from afresh.model.decay import Lomax
 from afresh.stores.store import Store
 from afresh.values.items import ItemCount
@@ -38,10 +38,12 @@ class Status:
 
     ``freshness`` is the model's estimate of Σw·fresh/Σw now, with its 95 % interval; ``audited`` what random
     polls found; ``age_s`` the expected weighted age of the copies; ``dropped`` items not worth a poll at this
-    budget; ``absorbed_per_s`` the requests per second that all groups together can take.
+    budget; ``absorbed_per_s`` the requests per second that all groups together can take. Of very many items
+    only ``looked_at`` are looked at, and their numbers scaled up.
     """
 
     items: int
+    looked_at: int
     by_status: dict[str, int]
     copies: int
     failing: int
@@ -68,9 +70,11 @@ class Status:
 
 def status(store: Store, settings: Settings, now_s: float) -> Status:
     """The status of a store now; ``now_s`` in Unix seconds."""
-    policy = recalled(store, settings, store.plan.columns())
-    memory, stats = policy.memory, store.upkeep.stats()
     counts = store.items.counts()
+    items = sum(count.items for count in counts)
+    policy = recalled(store, settings, sampled(store, items))
+    memory, stats = policy.memory, store.upkeep.stats()
+    scale = items / max(memory.size, 1)
     by_status: Counter[str] = Counter()
     for count in counts:
         by_status[count.status] += count.items
@@ -79,15 +83,16 @@ def status(store: Store, settings: Settings, now_s: float) -> Status:
     covered = float(weight[held].sum() / weight.sum()) if weight.sum() > 0 else 0.0
     groups = group_statuses(counts, settings)
     return Status(
-        items=sum(by_status.values()),
+        items=items,
+        looked_at=memory.size,
         by_status=dict(by_status),
-        copies=int(np.count_nonzero(held)),
-        failing=int(np.count_nonzero(memory.active & (memory.hold_s > now_s))),
+        copies=round(scale * np.count_nonzero(held)),
+        failing=round(scale * np.count_nonzero(memory.active & (memory.hold_s > now_s))),
         freshness=modelled(policy, now_s),
         audited=audited(store.observations.audits(0.0), now_s, covered),
         age_s=mean_age_s(policy, now_s),
-        due=int(np.count_nonzero(memory.active & (memory.due_s <= now_s))),
-        dropped=dropped(policy),
+        due=round(scale * np.count_nonzero(memory.active & (memory.due_s <= now_s))),
+        dropped=round(scale * dropped(policy)),
         budget_per_s=settings.budget.requests,
         absorbed_per_s=sum(group.most_per_s for group in groups),
         spent_last_hour=store.ledger.total(now_s - _HOUR_S, math.inf),
