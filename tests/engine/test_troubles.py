@@ -16,8 +16,10 @@ from tests.engine.living import LivingSite, engine_for
 from tests.servers.hostile import hostile_routes
 from tests.servers.site import Site
 
+from afresh.engine import accounts, watch
 from afresh.engine.app import make_engine
 from afresh.engine.logs import LOGGER
+from afresh.sources.http_source import HttpSource
 from afresh.stores.opening import open_store
 from afresh.values.clock import SystemClock
 from afresh.values.errors import StoreCorruptError, StoreError, StoreFullError, StoreLockedError
@@ -96,6 +98,41 @@ def test_a_store_locked_by_another_process_is_waited_for(tmp_path: Path) -> None
             assert engine.run(once=True).polls == 5
         release.join()
         other.close()
+
+
+def test_a_source_that_breaks_spoils_only_its_own_poll(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_given: object, **_named: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(HttpSource, "poll", broken)
+    with engine_for(tmp_path) as engine:
+        engine.add(["http://127.0.0.1:9/"])
+        engine.run(once=True)
+        assert engine.store.items.by_id([1])[0].problem == "the source itself broke: ZeroDivisionError"
+
+
+def test_a_defect_of_ours_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_given: object, **_named: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(accounts, "decide", broken)
+    with engine_for(tmp_path) as engine:
+        engine.add(["http://127.0.0.1:9/"])
+        with pytest.raises(ZeroDivisionError):
+            engine.run(for_s=20.0)
+
+
+def test_a_missed_target_is_said_once(
+    tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "TARGET_EVERY_S", 0.5)
+    more = "[plan]\naudit_share = 0.5\ntarget = 0.99"
+    with LivingSite([20.0] * 10) as site, engine_for(tmp_path, budget="50/s", more=more) as engine:
+        engine.add(site.urls())
+        engine.run(for_s=3.0)
+    assert sum("below the target" in words for words in said) == 1
 
 
 @dataclass

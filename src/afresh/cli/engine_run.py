@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from afresh.engine.loop import Progress
 
 _SHOWN = 20
+_REPORTS_A_MINUTE = 120
 
 
 def run(
@@ -70,7 +71,7 @@ def run(
         progress = engine.run(
             for_s=for_s,
             once=once,
-            report=_Line() if sys.stderr.isatty() else None,
+            report=_Line() if sys.stderr.isatty() else _EveryMinute(),
             reload=lambda: _settings(sets, more),
             signals=True,
         )
@@ -155,3 +156,19 @@ class _Line:
         )
         sys.stderr.write(text[:110].ljust(110))
         sys.stderr.flush()
+
+
+class _EveryMinute:
+    """Progress in a log: a line a minute."""
+
+    def __init__(self) -> None:
+        self._reports = 0
+
+    def __call__(self, progress: Progress) -> None:
+        """Two reports come a second."""
+        from afresh.engine.logs import say
+
+        self._reports += 1
+        if self._reports % _REPORTS_A_MINUTE == 0:
+            counts = {"polls": progress.polls, "changes": progress.changes, "failures": progress.failures}
+            say(logging.INFO, "running", **counts, freshness=progress.freshness)

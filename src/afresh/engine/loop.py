@@ -87,6 +87,7 @@ class Loop:
         self._audits: list[int] = []
         self._stirred = asyncio.Event()
         self._stopping = False
+        self._defect: BaseException | None = None
         self.running = False
 
     def stop(self) -> None:
@@ -190,6 +191,8 @@ class Loop:
             for helper in helpers:
                 if helper.done():
                     helper.result()  # raises if the store is damaged: not to be waited out
+            if self._defect is not None:
+                raise self._defect
             left_s = until_s - self._clock.elapsed_s()
             if left_s <= 0:
                 return
@@ -278,7 +281,14 @@ class Loop:
                 continue
             task = asyncio.create_task(self._poll(lease, row, audit))
             self._in_flight.add(task)
-            task.add_done_callback(self._in_flight.discard)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A poll is over; a defect of ours in it ends the run rather than hide."""
+        self._in_flight.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._defect = task.exception()
+            self._stirred.set()
 
     # One poll.
 

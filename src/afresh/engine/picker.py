@@ -27,7 +27,7 @@ Ready: TypeAlias = Callable[[Place, float], float]
 POOL_SHARE = 300
 _FEWEST = 512  # rows of a pool
 _PER_GROUP = 64  # rows of a pool that holds some of every group
-_OLD_S = 0.5
+_OLD_S, _OLD = 0.5, 30.0  # a pool of millions ages slowly, as their worth does
 _YOUNG_S, _PER_ROW_S = 0.01, 1e-6  # ranking takes some 0.1 µs a row, and may take a tenth of the time
 
 
@@ -101,7 +101,7 @@ class Picker:
         if age_s < 0:
             return True  # the clock was set back
         enough = self._taken >= max(1, self.memory.size // POOL_SHARE) or not self._heads
-        return age_s >= max(_OLD_S, young_s) or (enough and age_s >= young_s)
+        return age_s >= max(_OLD_S, _OLD * young_s) or (enough and age_s >= young_s)
 
     def _build(self, now_s: float) -> None:
         worth = self.policy.worth(now_s)

@@ -120,3 +120,9 @@ class Policy:
             return 1.0, 0.0
         error = math.sqrt(float(np.sum(weight**2 * alive * (1.0 - alive)))) / total
         return float(np.sum(weight * alive)) / total, error
+
+    def covered(self) -> float:
+        """The share of the active items' weight that has a copy."""
+        weight = np.where(self.memory.active, self.memory.weight, 0.0)
+        total = float(weight.sum())
+        return float(weight[~np.isnan(self.memory.polled_s)].sum()) / total if total > 0 else 0.0

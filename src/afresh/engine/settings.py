@@ -188,7 +188,7 @@ def changes(before: Settings, after: Settings) -> list[str]:
                 )
                 found.append(f"{name}.{key}{shown}")
     if before.sources != after.sources:
-        found.append("the sources are others")
+        found.append("the sources are others: they count from the next start")
     return found
 
 

@@ -79,8 +79,6 @@ def status(store: Store, settings: Settings, now_s: float) -> Status:
     for count in counts:
         by_status[count.status] += count.items
     held = memory.active & ~np.isnan(memory.polled_s)
-    weight = np.where(memory.active, memory.weight, 0.0)
-    covered = float(weight[held].sum() / weight.sum()) if weight.sum() > 0 else 0.0
     groups = group_statuses(counts, settings)
     return Status(
         items=items,
@@ -89,7 +87,7 @@ def status(store: Store, settings: Settings, now_s: float) -> Status:
         copies=round(scale * np.count_nonzero(held)),
         failing=round(scale * np.count_nonzero(memory.active & (memory.hold_s > now_s))),
         freshness=modelled(policy, now_s),
-        audited=audited(store.observations.audits(0.0), now_s, covered),
+        audited=audited(store.observations.audits(0.0), now_s, policy.covered()),
         age_s=mean_age_s(policy, now_s),
         due=round(scale * np.count_nonzero(memory.active & (memory.due_s <= now_s))),
         dropped=round(scale * dropped(policy)),

@@ -8,6 +8,7 @@ import logging
 import numpy as np
 
 from afresh.engine.accounts import Accounts
+from afresh.engine.audits import audited
 from afresh.engine.beliefs import Prior
 from afresh.engine.logs import say
 from afresh.engine.memory import Memory
@@ -23,6 +24,7 @@ from afresh.values.stored import ObservationColumns, PolicyColumns
 SAMPLE = 5_000  # items that settle a prior
 FEWEST_POLLS = 30
 TICK_S = 0.5
+TARGET_EVERY_S = 60.0
 _STEP_S = 1.0
 
 
@@ -124,6 +126,7 @@ class Watch:
         self._store, self._writer, self._news, self._stirred = store, writer, news, stirred
         self._picker, self._memory, self._accounts = picker, picker.memory, accounts
         self._clock_watch, self._learner = ClockWatch(clock), Learner()
+        self._clock, self._target_s, self._missed = clock, clock.elapsed_s(), False
         self.names: dict[int, str] = {}
 
     async def begin(self) -> None:
@@ -142,6 +145,7 @@ class Watch:
             self._learner.polls = self._accounts.counts["told"]
             if self._learner.due and self._picker.policy.name == "adaptive":
                 await self._learn()
+            await self._check_target()
             self._stirred.set()
 
     async def _new_items(self) -> None:
@@ -175,3 +179,17 @@ class Watch:
             self._picker.stale()
             per_day = prior.shape / prior.rate * 86400.0
             say(logging.DEBUG, "prior learned", shape=prior.shape, changes_per_day=per_day)
+
+    async def _check_target(self) -> None:
+        """Say once when audits show, beyond chance, that the target is missed; and when it is met again."""
+        target = self._accounts.settings.plan.target
+        if target is None or self._clock.elapsed_s() < self._target_s + TARGET_EVERY_S:
+            return
+        self._target_s, now_s = self._clock.elapsed_s(), self._clock.now_s()
+        audits = await self._writer.surely(lambda: self._store.observations.audits(0.0))
+        found = audited(audits, now_s, self._picker.policy.covered())
+        missed = found.n > 0 and found.high < target
+        if missed != self._missed:
+            words = "freshness is below the target" if missed else "freshness is back at the target"
+            say(logging.WARNING if missed else logging.INFO, words, audited=found.value, target=target)
+        self._missed = missed
