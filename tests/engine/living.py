@@ -52,6 +52,7 @@ class LivingSite:
             self.started_s + np.sort(rng.uniform(0, lasts_s, rng.poisson(rate * lasts_s))) for rate in rates
         ]
         self.requests: list[tuple[float, str]] = []
+        self.headers: Mapping[str, str] = {}
         self.twice: list[str] = []
         self._under_way: Counter[str] = Counter()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
@@ -78,6 +79,7 @@ class LivingSite:
 
     async def _page(self, seen: Seen, answer: Answer) -> None:
         self.requests.append((CLOCK.now_s(), seen.path))
+        self.headers = seen.headers
         self._under_way[seen.path] += 1
         if self._under_way[seen.path] > 1:
             self.twice.append(seen.path)

@@ -202,6 +202,33 @@ def test_a_budget_that_the_hosts_cannot_absorb_is_said(shell: Shell, site: Livin
     assert "let through less than the budget" in shell.err
 
 
+def test_no_secret_is_ever_shown(
+    shell: Shell, site: LivingSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "hunter2hunter2"
+    monkeypatch.setenv("TOKEN", secret)
+    settings = tmp_path / "afresh.toml"
+    settings.write_text(settings.read_text() + 'headers = { Authorization = "Bearer env:TOKEN" }\n')
+    gone = site.url(99)
+    shell("add", site.url(0), gone)
+    shown = shell("run", "--once", "--json", "--log", "debug", *QUICK) + shell.err
+    assert site.headers["authorization"] == f"Bearer {secret}"
+    for command in (("status", "--json"), ("why", gone, "--json"), ("export",), ("due", "--json")):
+        shown += shell(*command) + shell.err
+    assert "404" in shown
+    assert secret not in shown
+    assert secret.encode() not in (tmp_path / "afresh.db").read_bytes()
+
+
+def test_an_old_copy_is_given_with_a_word_of_warning(shell: Shell, tmp_path: Path) -> None:
+    key = "http://127.0.0.1:9/"
+    shell("add", key)
+    (tmp_path / "old.jsonl").write_text(json.dumps({"item": key, "time": 1e9, "content": "old"}))
+    shell("observe", "old.jsonl")
+    assert shell("get", key, "--max-age", "1h", "--allow-private") == "old"
+    assert "the last look is" in shell.err
+
+
 RUN = "from afresh.cli.engine_run import run; import typer; typer.run(run)"
 
 

@@ -6,7 +6,7 @@ import difflib
 import math
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,9 @@ from afresh.cli.engine_project import AllowPrivate, ListJson, Sets, open_project
 from afresh.cli.summary import print_json
 from afresh.values.errors import OutputError, UsageError, one_of
 from afresh.values.units import parse_duration
+
+if TYPE_CHECKING:
+    from afresh.engine.engine import Engine
 
 
 def get(
@@ -46,6 +49,8 @@ def get(
             copy = engine.get(key, version=versions[-version].number)
         if copy is None:
             raise UsageError(f"there is no copy of {key}" + (f" of version {version}" if version else " yet"))
+        if max_age is not None and version is None:
+            _warn_if_old(engine, key, parse_duration(max_age))
         if diff:
             older = [each for each in versions if each.number < copy.version.number]
             before = engine.get(key, version=older[0].number) if older else None
@@ -65,6 +70,19 @@ def get(
         else:
             sys.stdout.buffer.write(copy.content)
             sys.stdout.buffer.flush()
+
+
+def _warn_if_old(engine: Engine, key: str, max_age_s: float) -> None:
+    """The copy is printed all the same: an old one is more than none."""
+    from afresh.values.clock import SystemClock
+    from afresh.values.units import format_duration
+
+    item = engine.store.items.get(key)
+    if item is not None and item.polled_s is not None:
+        age_s = SystemClock().now_s() - item.polled_s
+        if age_s > max_age_s:
+            why = item.problem or "another engine is polling it"
+            typer.echo(f"the last look is {format_duration(age_s)} old: {why}", err=True)
 
 
 def _number(version: int | None) -> int | None:

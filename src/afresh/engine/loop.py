@@ -127,7 +127,7 @@ class Loop:
 
     async def refresh(self, item_id: int) -> bool:
         """Poll one item now, whatever its status; False if another engine is polling it."""
-        await self._start()
+        await self._start([item_id])
         row = self.memory.row(item_id)
         committing = asyncio.create_task(self._writer.run())
         try:
@@ -145,18 +145,22 @@ class Loop:
 
     async def list_items(self, source: str) -> int:
         """Read the documents of one source now; how many items they add."""
-        await self._start()
+        await self._start([])
         committing = asyncio.create_task(self._writer.run())
         try:
             return await self._lister.read(source)
         finally:
             await self._finish(committing)
 
-    async def _start(self) -> None:
+    async def _start(self, only: Sequence[int] | None = None) -> None:
+        """Take in what the store remembers, of all items or some."""
         store, clock, settings = self.store, self._clock, self.settings
         self._writer = Writer(store, self._committed, self._engine_state)
         news = await self._writer.surely(lambda: StoreNews(store))
-        self.memory.load(await self._writer.surely(lambda: news.added(0)))
+        if only is None:
+            self.memory.load(await self._writer.surely(lambda: news.added(0)))
+        else:
+            self.memory.load([await self._writer.surely(lambda: store.plan.columns_of(only))])
         reserve = await self._writer.surely(lambda: Reserve.unpack(store.state.get(BUDGET)))
         self._gate = Gate(clock, limits_of(settings.budget), reserve, self._keep_reserve)
         prior = await self._writer.surely(lambda: store.state.get(PRIOR))
