@@ -27,7 +27,7 @@ def make_engine(
     seed: int | None = None,
 ) -> Engine:
     """An engine over ``store``, or the one that the settings name, with paths relative to ``folder``."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed))
+    rng = np.random.default_rng(seed)
     opened = store if store is not None else store_of(settings, Path(folder))
     return Engine(settings, opened, clock or SystemClock(), rng, secrets)
 

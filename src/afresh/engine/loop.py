@@ -34,6 +34,7 @@ from afresh.engine.memory import Memory
 from afresh.engine.picker import Picker, Place
 from afresh.engine.policy import Policy
 from afresh.engine.settings import BudgetTable, Settings
+from afresh.engine.snapshot import planned_threshold
 from afresh.engine.state_names import BUDGET, PRIOR, THRESHOLD
 from afresh.engine.watch import StoreNews, Watch
 from afresh.engine.writer import Writer
@@ -167,6 +168,9 @@ class Loop:
         active = int(self.memory.active.sum())
         start = Prior.unpack(prior) if prior else first_prior(active, settings.budget.requests)
         self.policy = Policy(self.memory, start, settings.plan.policy, settings.plan.objective)
+        kept = await self._writer.surely(lambda: store.state.get(THRESHOLD))
+        planned = float(kept) if kept else planned_threshold(self.policy, settings.budget.requests)
+        self.policy.picked(planned)
         self.picker = Picker(self.memory, self.policy)
         self._accounts = Accounts(settings, self.memory, self.policy)
         self._watch = Watch(store, self._writer, news, self.picker, self._accounts, clock, self._stirred)

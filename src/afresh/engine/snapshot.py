@@ -45,25 +45,30 @@ def sampled(store: Store, items: int) -> list[PolicyColumns]:
     return found
 
 
-def replan(store: Store, settings: Settings) -> None:
-    """Keep the threshold that the budget pays for, where no engine runs that would find it by polling.
+def planned_threshold(policy: Policy, budget_per_s: float) -> float:
+    """The worth at which items are polled when the budget is spent by plan; 0 where nothing is worth a poll.
 
-    It is the multiplier of the plan for the rates believed: an item's worth at its planned interval.
+    It is the multiplier of the best plan for the rates believed: an item's worth at its planned interval.
     """
-    policy = recalled(store, settings, store.plan.columns())
-    memory, budget = policy.memory, settings.budget.requests
+    memory = policy.memory
     active = memory.active & (memory.weight > 0)
     if not active.any():
-        return
+        return 0.0
     if policy.name == "uniform":
-        threshold = float(memory.cost[active].sum()) / budget
-    else:
-        shape, rate = policy.posterior()
-        threshold = allocate(
-            (shape / rate)[active],
-            budget,
-            weights=memory.weight[active],
-            costs=memory.cost[active],
-            objective=policy.objective,
-        ).multiplier
-    store.state.set({THRESHOLD: repr(float(threshold)).encode()})
+        return float(memory.cost[active].sum()) / budget_per_s
+    shape, rate = policy.posterior()
+    plan = allocate(
+        (shape / rate)[active],
+        budget_per_s,
+        weights=memory.weight[active],
+        costs=memory.cost[active],
+        objective=policy.objective,
+    )
+    return float(plan.multiplier)
+
+
+def replan(store: Store, settings: Settings) -> None:
+    """Keep the planned threshold: where no engine runs, none finds it by polling."""
+    policy = recalled(store, settings, store.plan.columns())
+    threshold = planned_threshold(policy, settings.budget.requests)
+    store.state.set({THRESHOLD: repr(threshold).encode()})
