@@ -19,6 +19,7 @@ from tests.servers.site import Site
 from afresh.engine import accounts, watch
 from afresh.engine.app import make_engine
 from afresh.engine.logs import LOGGER
+from afresh.engine.loop import Loop
 from afresh.sources.http_source import HttpSource
 from afresh.stores.opening import open_store
 from afresh.values.clock import SystemClock
@@ -72,6 +73,24 @@ def test_a_store_that_cannot_write_is_waited_for(tmp_path: Path, said: list[str]
         assert len(site.requests) == 5  # nothing was asked for again
     assert sum("cannot be written" in words for words in said) == 1
     assert any("works again" in words for words in said)
+
+
+def test_a_second_signal_ends_a_run_whose_store_stays_full(tmp_path: Path, said: list[str]) -> None:
+    async def work(loop: Loop) -> None:
+        running = asyncio.create_task(loop.run())
+        while not any("cannot be written" in words for words in said):
+            await asyncio.sleep(0.02)
+        loop.stop()
+        loop.stop()
+        await running
+
+    with LivingSite([0.0] * 3) as site:
+        engine = engine_for(tmp_path)
+        full = FlakyStore(engine.store, [StoreFullError("the disk is full")] * 1000)
+        with make_engine(engine.settings, store=full) as stuck:
+            stuck.add(site.urls())
+            asyncio.run(work(stuck._loop()))
+    assert any("before everything was kept" in words for words in said)
 
 
 def test_a_damaged_store_ends_the_run(tmp_path: Path) -> None:

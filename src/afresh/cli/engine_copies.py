@@ -35,22 +35,13 @@ def get(
     """The copy of an item, on standard output."""
     more = source_overrides({"allow_private": "true"} if allow_private else {})
     with open_project(sets, more) as engine:
-        copy = (
-            engine.get(
-                key, max_age_s=parse_duration(max_age) if max_age else math.inf, version=_number(version)
-            )
-            if version is None or version > 0
-            else None
-        )
+        max_age_s = parse_duration(max_age) if max_age else math.inf
+        copy = engine.get(key, max_age_s=max_age_s, version=_number(engine, key, version))
         versions = engine.versions(key)
-        if version is not None and version <= 0:
-            if len(versions) <= -version:
-                raise UsageError(f"{key} has {len(versions)} versions, none {-version} before the newest")
-            copy = engine.get(key, version=versions[-version].number)
         if copy is None:
             raise UsageError(f"there is no copy of {key}" + (f" of version {version}" if version else " yet"))
         if max_age is not None and version is None:
-            _warn_if_old(engine, key, parse_duration(max_age))
+            _warn_if_old(engine, key, max_age_s)
         if diff:
             older = [each for each in versions if each.number < copy.version.number]
             before = engine.get(key, version=older[0].number) if older else None
@@ -85,8 +76,14 @@ def _warn_if_old(engine: Engine, key: str, max_age_s: float) -> None:
             typer.echo(f"the last look is {format_duration(age_s)} old: {why}", err=True)
 
 
-def _number(version: int | None) -> int | None:
-    return version if version is not None and version > 0 else None
+def _number(engine: Engine, key: str, version: int | None) -> int | None:
+    """The version's own number; 0, −1, … count back from the newest."""
+    if version is None or version > 0:
+        return version
+    versions = engine.versions(key)
+    if len(versions) <= -version:
+        raise UsageError(f"{key} has {len(versions)} versions, none {-version} before the newest")
+    return versions[-version].number
 
 
 def _print_diff(key: str, before: bytes, after: bytes) -> None:

@@ -28,9 +28,10 @@ class Accounts:
         self.only_due_s: float | None = None
 
     def restrict(self) -> None:
-        """In a single round what is not due waits for another."""
+        """In a single round what is not due waits for another; what is new does not."""
+        memory = self._memory
         if self.only_due_s is not None:
-            self._memory.hold_s[self._memory.due_s > self.only_due_s] = np.inf
+            memory.hold_s[(memory.due_s > self.only_due_s) & ~np.isnan(memory.polled_s)] = np.inf
 
     def outcome(self, lease: Lease, row: int, fetched: Fetched, now_s: float, *, audit: bool) -> Outcome:
         """What the poll of ``lease`` leaves behind, in memory at once and in the store when committed."""

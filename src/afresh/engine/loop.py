@@ -24,7 +24,6 @@ import numpy as np
 
 from afresh.engine import audits
 from afresh.engine.accounts import Accounts
-from afresh.engine.beliefs import Prior, first_prior
 from afresh.engine.budget import Limits, Reserve
 from afresh.engine.gate import Gate
 from afresh.engine.hooks import Hooks
@@ -32,10 +31,9 @@ from afresh.engine.lister import Lister
 from afresh.engine.logs import say
 from afresh.engine.memory import Memory
 from afresh.engine.picker import Picker, Place
-from afresh.engine.policy import Policy
 from afresh.engine.settings import BudgetTable, Settings
-from afresh.engine.snapshot import planned_threshold
-from afresh.engine.state_names import BUDGET, PRIOR, THRESHOLD
+from afresh.engine.snapshot import recalled
+from afresh.engine.state_names import BUDGET, THRESHOLD
 from afresh.engine.watch import StoreNews, Watch
 from afresh.engine.writer import Writer
 from afresh.sources.source import Source
@@ -88,11 +86,14 @@ class Loop:
         self._audits: list[int] = []
         self._stirred = asyncio.Event()
         self._stopping = False
+        self._given_up = asyncio.Event()
         self._defect: BaseException | None = None
         self.running = False
 
     def stop(self) -> None:
-        """Start no more polls; end when those under way are committed."""
+        """Start no more polls; end when those under way are committed. A second time: end now."""
+        if self._stopping:
+            self._given_up.set()
         self._stopping = True
         self._stirred.set()
 
@@ -164,13 +165,7 @@ class Loop:
             self.memory.load([await self._writer.surely(lambda: store.plan.columns_of(only))])
         reserve = await self._writer.surely(lambda: Reserve.unpack(store.state.get(BUDGET)))
         self._gate = Gate(clock, limits_of(settings.budget), reserve, self._keep_reserve)
-        prior = await self._writer.surely(lambda: store.state.get(PRIOR))
-        active = int(self.memory.active.sum())
-        start = Prior.unpack(prior) if prior else first_prior(active, settings.budget.requests)
-        self.policy = Policy(self.memory, start, settings.plan.policy, settings.plan.objective)
-        kept = await self._writer.surely(lambda: store.state.get(THRESHOLD))
-        planned = float(kept) if kept else planned_threshold(self.policy, settings.budget.requests)
-        self.policy.picked(planned)
+        self.policy = await self._writer.surely(lambda: recalled(store, settings, self.memory))
         self.picker = Picker(self.memory, self.policy)
         self._accounts = Accounts(settings, self.memory, self.policy)
         self._watch = Watch(store, self._writer, news, self.picker, self._accounts, clock, self._stirred)
@@ -311,8 +306,11 @@ class Loop:
             self._leave(place)
 
     async def _fetch(self, lease: Lease, *, conditional: bool) -> Fetched:
+        source = self.sources.get(lease.source)
+        if source is None:
+            return Fetched("refused", problem=f"its source {lease.source!r} is not in the settings")
         try:
-            return await self.sources[lease.source].poll(lease, conditional=conditional)
+            return await source.poll(lease, conditional=conditional)
         except Exception as error:  # noqa: BLE001  # a source's own defect must not end the others' polls
             say(logging.ERROR, "a source broke", source=lease.source, item=lease.key, error=repr(error))
             return Fetched("failed", problem=f"the source itself broke: {type(error).__name__}")
@@ -343,19 +341,26 @@ class Loop:
         """Drain: polls under way end, what they brought is committed, sources and thread are let go."""
         for other in others:
             other.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        if self._in_flight:
-            await asyncio.wait(set(self._in_flight))
-        if not committing.done():
-            await self._writer.flushed()
-            while await self._hooks.deliver():
-                pass
-            await self._keep_reserve(self._gate.reserve())
-        committing.cancel()
-        await asyncio.gather(committing, return_exceptions=True)
+        draining = asyncio.create_task(self._drain())
+        giving_up = asyncio.create_task(self._given_up.wait())
+        await asyncio.wait({draining, committing, giving_up}, return_when=asyncio.FIRST_COMPLETED)
+        if not draining.done():
+            say(logging.WARNING, "stopped before everything was kept", problem=self._writer.trouble)
+        ended = (*others, *self._in_flight, draining, giving_up, committing)
+        for task in ended:
+            task.cancel()
+        await asyncio.gather(*ended, return_exceptions=True)
         for source in self.sources.values():
             await source.close()
         self._writer.close()
+
+    async def _drain(self) -> None:
+        if self._in_flight:
+            await asyncio.wait(set(self._in_flight))
+        await self._writer.flushed()
+        while await self._hooks.deliver():
+            pass
+        await self._keep_reserve(self._gate.reserve())
 
 
 def limits_of(budget: BudgetTable) -> Limits:

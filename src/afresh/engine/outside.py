@@ -16,7 +16,7 @@ from afresh.engine.accounts import Accounts
 from afresh.engine.decide import Decision
 from afresh.engine.policy import Policy
 from afresh.engine.settings import Settings
-from afresh.engine.snapshot import recalled, replan
+from afresh.engine.snapshot import loaded, recalled, replan
 from afresh.sources.judgement import judge
 from afresh.stores.store import Store
 from afresh.values.errors import InputError
@@ -96,7 +96,7 @@ def relearn(store: Store, settings: Settings, ids: list[int]) -> None:
     """Beliefs and due times of these items from their observations alone."""
     for begin in range(0, len(ids), _BATCH):
         part = ids[begin : begin + _BATCH]
-        policy = recalled(store, settings, [store.plan.columns_of(part)])
+        policy = recalled(store, settings, loaded([store.plan.columns_of(part)]))
         policy.memory.more[:] = 0.0
         for batch in store.observations.read(part):
             _fold(policy, batch)
@@ -119,7 +119,7 @@ def _commit(store: Store, settings: Settings, row: Reported, item_id: int, now_s
     lease = _lease(store, item, row, now_s, settings.run.lease)
     if lease is None:
         return [f"{row.item}: another engine is polling it"]
-    policy = recalled(store, settings, [store.plan.columns_of([item_id])])
+    policy = recalled(store, settings, loaded([store.plan.columns_of([item_id])]))
     accounts = Accounts(settings, policy.memory, policy)
     if row.content is None:
         outcome = accounts.settle(lease, 0, Decision(_bit(row, lease)), row.time_s)

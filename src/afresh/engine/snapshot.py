@@ -18,17 +18,24 @@ from afresh.values.stored import PolicyColumns
 SAMPLE, BLOCKS = 200_000, 50
 
 
-def recalled(store: Store, settings: Settings, columns: Iterable[PolicyColumns]) -> Policy:
-    """The policy over these items, with the prior and the threshold that were last kept."""
+def loaded(columns: Iterable[PolicyColumns]) -> Memory:
+    """These items as a memory."""
     memory = Memory()
     memory.load(columns)
+    return memory
+
+
+def recalled(store: Store, settings: Settings, memory: Memory) -> Policy:
+    """The policy over these items, with the prior and the threshold that were last kept, or first ones."""
     prior = store.state.get(PRIOR)
     items = sum(count.items for count in store.items.counts() if count.status == "active")
     start = Prior.unpack(prior) if prior else first_prior(items, settings.budget.requests)
     policy = Policy(memory, start, settings.plan.policy, settings.plan.objective)
     kept = store.state.get(THRESHOLD)
-    if kept is not None:
+    if kept is not None and float(kept) > 0:
         policy.picked(float(kept))
+    elif memory.size >= items:
+        policy.picked(planned_threshold(policy, settings.budget.requests))
     return policy
 
 
@@ -69,6 +76,6 @@ def planned_threshold(policy: Policy, budget_per_s: float) -> float:
 
 def replan(store: Store, settings: Settings) -> None:
     """Keep the planned threshold: where no engine runs, none finds it by polling."""
-    policy = recalled(store, settings, store.plan.columns())
+    policy = recalled(store, settings, loaded(store.plan.columns()))
     threshold = planned_threshold(policy, settings.budget.requests)
     store.state.set({THRESHOLD: repr(threshold).encode()})

@@ -11,7 +11,7 @@ import numpy as np
 from afresh.engine.audits import Share, audited
 from afresh.engine.policy import Policy
 from afresh.engine.settings import Settings
-from afresh.engine.snapshot import recalled, sampled
+from afresh.engine.snapshot import loaded, recalled, sampled
 from afresh.model.decay import Lomax
 from afresh.stores.store import Store
 from afresh.values.items import ItemCount
@@ -72,7 +72,7 @@ def status(store: Store, settings: Settings, now_s: float) -> Status:
     """The status of a store now; ``now_s`` in Unix seconds."""
     counts = store.items.counts()
     items = sum(count.items for count in counts)
-    policy = recalled(store, settings, sampled(store, items))
+    policy = recalled(store, settings, loaded(sampled(store, items)))
     memory, stats = policy.memory, store.upkeep.stats()
     scale = items / max(memory.size, 1)
     by_status: Counter[str] = Counter()

@@ -10,7 +10,7 @@ import numpy as np
 from afresh.engine import beliefs
 from afresh.engine.policy import Policy
 from afresh.engine.settings import Settings
-from afresh.engine.snapshot import recalled
+from afresh.engine.snapshot import loaded, recalled
 from afresh.rates.gamma_prior import gamma_interval
 from afresh.stores.store import Store
 from afresh.values.errors import UsageError
@@ -57,7 +57,7 @@ def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
     item = store.items.get(key)
     if item is None:
         raise UsageError(f"there is no item {key!r}: 'afresh add' makes one")
-    policy = recalled(store, settings, [store.plan.columns_of([item.id])])
+    policy = recalled(store, settings, loaded([store.plan.columns_of([item.id])]))
     shape, rate = (float(value[0]) for value in policy.posterior())
     low, high = gamma_interval(np.array([shape]), np.array([rate]), LEVEL)
     tau_s = 0.0 if item.polled_s is None else max(now_s - item.polled_s, 0.0)
