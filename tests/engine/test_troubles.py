@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engine.living import LivingSite, engine_for
+from tests.engine.living import CLOCK, LivingSite, engine_for
 from tests.servers.hostile import hostile_routes
 from tests.servers.site import Site
 
 from afresh.engine import accounts, watch
 from afresh.engine.app import make_engine
+from afresh.engine.engine import Engine
 from afresh.engine.logs import LOGGER
 from afresh.engine.loop import Loop
 from afresh.sources.http_source import HttpSource
@@ -192,6 +193,28 @@ def test_two_engines_on_one_store_never_poll_an_item_twice_at_once(tmp_path: Pat
             thread.join()
         assert site.twice == []
         assert len(site.requests) > 50
+
+
+def test_what_another_engine_polled_a_moment_ago_is_not_polled_again(tmp_path: Path) -> None:
+    async def work(first: Engine, second: Engine) -> int:
+        loop = second._loop()
+        await loop._start()  # it knows of items never polled
+        committing = asyncio.create_task(loop._writer.run())
+        await asyncio.to_thread(first.run, once=True)
+        chosen = loop._choose(1)
+        await loop._launch(chosen)
+        await loop._finish(committing)
+        return len(chosen)
+
+    with (
+        LivingSite([0.0] * 4) as site,
+        engine_for(tmp_path, budget="1/s") as first,
+        engine_for(tmp_path, budget="1/s") as second,
+    ):
+        first.add(site.urls())
+        assert asyncio.run(work(first, second)) == 1
+        assert len(site.requests) == 4
+        assert second.store.leases.open(CLOCK.now_s()) == []
 
 
 def _run(folder: Path, seed: int) -> None:

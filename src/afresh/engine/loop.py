@@ -275,16 +275,35 @@ class Loop:
         ids = [int(memory.ids[row]) for row, _ in rows]
         leases = await self._writer.surely(lambda: self.store.leases.take(ids, now_s, lease_s))
         taken = {lease.item_id: lease for lease in leases}
+        unused = []
         for row, audit in rows:
             lease = taken.get(int(memory.ids[row]))
             if lease is None:
                 # Another engine has it, or it was paused a moment ago.
-                memory.busy[row], memory.hold_s[row] = False, now_s + _TAKEN_ELSEWHERE_S
-                self._leave(self.picker.place(row))
+                memory.hold_s[row] = now_s + _TAKEN_ELSEWHERE_S
+                self._pass_over(row)
+                continue
+            if (
+                memory.catch_up(row, lease.polled_s, lease.belief)
+                and not audit
+                and self._is_early(row, now_s)
+            ):
+                unused.append(lease)
+                self._pass_over(row)
                 continue
             task = asyncio.create_task(self._poll(lease, row, audit))
             self._in_flight.add(task)
             task.add_done_callback(self._ended)
+        if unused:
+            await self._writer.surely(lambda: self.store.leases.release(unused))
+
+    def _is_early(self, row: int, now_s: float) -> bool:
+        """Whether another engine polled the item so lately that it is not worth a poll now."""
+        return self.policy.due_s(row, float(self.memory.polled_s[row])) > now_s
+
+    def _pass_over(self, row: int) -> None:
+        self.memory.busy[row] = False
+        self._leave(self.picker.place(row))
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """A poll is over; a defect of ours in it ends the run rather than hide."""

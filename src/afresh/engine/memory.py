@@ -89,6 +89,15 @@ class Memory:
                 getattr(self, name)[rows] = getattr(now, name)[part]
         self.active[rows] = now.status[part] == _ACTIVE
 
+    def catch_up(self, row: int, polled_s: float | None, belief: bytes) -> bool:
+        """Take over what another engine has learned of an item since; False if there was nothing new."""
+        if polled_s is None or polled_s <= self.polled_s[row]:
+            return False
+        self.polled_s[row] = polled_s
+        found = beliefs.unpack(belief, np.array([len(belief)]))[0]
+        self.more[row], self.hold_s[row] = found[:2], found[2]
+        return True
+
     def evidence(self, row: int) -> bytes:
         """One item's belief as the store keeps it."""
         return beliefs.pack(float(self.more[row, 0]), float(self.more[row, 1]), float(self.hold_s[row]))
