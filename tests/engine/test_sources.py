@@ -1,0 +1,69 @@
+"""The engine with other sources than HTTP, with windows, and with budgets that are known only afterwards."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from tests.engine.living import CLOCK, LivingSite, engine_for
+
+from afresh.engine.app import make_engine
+from afresh.engine.settings import read
+
+CALLS: list[str] = []
+
+
+def record(key: str) -> str | None:
+    """A source: whatever is called ``missing`` is not there."""
+    CALLS.append(key)
+    return None if key == "missing" else f"record {key}"
+
+
+def test_a_function_can_be_a_source(tmp_path: Path) -> None:
+    source = f"[[source]]\nname = 'records'\nkind = 'python'\ncall = '{__name__}:record'"
+    CALLS.clear()
+    with make_engine(read("[budget]\nrequests = '50/s'\n" + source), tmp_path) as engine:
+        engine.add(["1", "2", "missing"])
+        assert engine.run(once=True).polls == 3
+        assert sorted(CALLS) == ["1", "2", "missing"]
+        copy = engine.get("2")
+        assert copy is not None
+        assert copy.content == b"record 2"
+        assert engine.get("missing") is None
+        assert engine.store.items.by_id([3])[0].problem
+
+
+def test_nothing_is_polled_outside_the_windows(tmp_path: Path) -> None:
+    hour = datetime.fromtimestamp(CLOCK.now_s(), UTC).hour
+    window = f"{(hour + 3) % 24:02}:00-{(hour + 4) % 24:02}:00"
+    with LivingSite([0.0] * 2) as site, engine_for(tmp_path, source=f"windows = ['{window}']") as engine:
+        engine.add(site.urls())
+        assert engine.run(for_s=0.7).polls == 0
+        assert site.requests == []
+
+
+@pytest.mark.parametrize("limit", ["bytes = '500B/s'", "money = '10/s'\nprice_per_request = 1.0"])
+def test_debts_are_paid_before_the_next_request(tmp_path: Path, limit: str) -> None:
+    """Ten requests a second at most, for each answer costs some hundred bytes, or a tenth of the money."""
+    with LivingSite([0.0] * 5) as site:
+        with engine_for(tmp_path, budget=f'100/s"\n{limit}\n#') as engine:
+            engine.add(site.urls())
+            engine.run(for_s=2.0)
+            spent = engine.store.ledger.total(0.0, 1e12)
+        assert 5 <= len(site.requests) <= 30
+        if limit.startswith("bytes"):
+            assert spent.bytes <= 500 * 2.2 + 500  # the last answer is paid for later
+        else:
+            assert spent.money == pytest.approx(spent.requests)
+
+
+def test_items_with_bounds_are_polled_within_them(tmp_path: Path) -> None:
+    with LivingSite([0.0] * 3) as site, engine_for(tmp_path, budget="20/s") as engine:
+        engine.add([site.url(0)], min_interval_s=60.0)
+        engine.add([site.url(1)], max_interval_s=0.3, weight=1e-9)
+        engine.add([site.url(2)])
+        engine.run(for_s=2.5)
+        polls = [sum(path == f"/p/{page}" for _, path in site.requests) for page in range(3)]
+        assert polls[0] == 1
+        assert polls[1] >= 4
