@@ -3,6 +3,7 @@
     belief        how often each item changes            ``belief``
     shocks        what changes together                  ``shocks``
     notices       what outsiders say                     ``notices``
+    season        which hours of the week are busy       ``season_clock``
     calibration   where the model errs                   ``calibration``
     worth         what a poll now would gain             ``worth``
 
@@ -20,6 +21,7 @@ from afresh.policy.calibration import Calibration
 from afresh.policy.notices import Notices
 from afresh.policy.policy import Start, best, polls
 from afresh.policy.roster import Roster
+from afresh.policy.season_clock import SeasonClock
 from afresh.policy.shocks import Shocks
 from afresh.policy.worth import Worth
 from afresh.rates.observations import Bools, Float64s, Ints
@@ -29,6 +31,7 @@ MARGIN = 0.93  # of the level at which a look is deserved
 TOO_MANY = 4  # candidates for each item polled: the level has risen
 AGAIN_AFTER = 0.05  # of the time since its last poll an item waits at most to be looked at again
 NEAR = 0.97  # of the level to which an item that was looked at in vain must grow before it is again
+LONGEST = 10.0  # mean intervals until an item is looked at, whatever is believed of it
 REKEY_POLLS = 0.05  # of all items must be polled between two re-keyings
 REFIT_AFTER, REFIT_GROWTH = 1.0, 1.3  # rounds of all items until the first refit, and the growth of the gap
 
@@ -50,6 +53,7 @@ class Adaptive:
         self.belief = Belief(start.items, frequency)
         self.calibration = Calibration(start.items, frequency)
         self.notices = Notices(start.items, frequency)
+        self.clock = SeasonClock(start.hour)
         self.worth = Worth(start.objective, self.belief.rates)
         families = np.zeros((start.items, 0), dtype=np.int64) if start.families is None else start.families
         self.shocks = Shocks(families, 1.0 / frequency, start.now) if families.size else None
@@ -69,8 +73,9 @@ class Adaptive:
         which, when, found = polls(items, now, changed)
         if which.size == 0:
             return
-        elapsed = np.maximum(when - self.items.last[which], 0.0)
-        self._learn(which, when, elapsed, found)
+        since = np.minimum(self.items.last[which], when)
+        self.clock.record(which, when, when - since, found)
+        self._learn(which, since, when, found)
         self.items.last[which] = when
         self._key(which, when)
         self.since_rekey += which.size
@@ -83,7 +88,7 @@ class Adaptive:
         which = self.items.known(items)
         when = np.broadcast_to(np.asarray(now, dtype=np.float64), which.shape)
         self.notices.hear(which)
-        np.minimum.at(self.look, which, when)
+        np.minimum.at(self.look, which, self.clock.read(when))
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
         """New items; of their rates the prior is believed."""
@@ -120,8 +125,9 @@ class Adaptive:
         self.rekey(now)
 
     def refit(self, now: float) -> None:
-        """Learn the prior and the shocks' common part anew."""
+        """Learn the prior, the season and the shocks' common part anew."""
         self.belief.refit(self.items.alive)
+        self.clock.refit(self.rates())
         if self.shocks is not None:
             self.shocks.refit()
         self.since_refit, self.refit_gap = 0, self.refit_gap * REFIT_GROWTH
@@ -141,46 +147,55 @@ class Adaptive:
 
     def values(self, items: Ints, now: float) -> Float64s:
         """What a poll of each of these items now would gain per cost."""
-        since = self.items.last[items]
+        since, until = self.items.last[items], np.full(items.size, now)
+        elapsed = np.maximum(self.clock.read(until) - self.clock.read(since), 0.0)
         factor = self.calibration.of(items)
-        own, recall = self.belief.expected((now - since) * factor), 0.0
+        expected = self.belief.expected(elapsed * factor)
         rate = factor[:, None] * self.belief.rates
         if self._notices_matter(items):
             told, recall = self.notices.expected(items, self.belief.rates)
-            own = (1.0 - recall) * own + told
+            expected = (1.0 - recall) * expected + told
         if self.shocks is not None:
-            own += self.shocks.felt(items, since, np.full(items.size, now)).total()[:, None]
+            expected += self.shocks.felt(items, since, until).total()[:, None]
             rate += self.shocks.rate(items)[:, None]
-        worth = self.worth.of(self.belief.of(items), own, rate)
+        worth = self.worth.of(self.belief.after(items, elapsed), expected, rate)
         return np.asarray(worth * self.items.weight[items] / self.items.cost[items])
 
     def _most_urgent(self, now: float, n: int) -> Ints:
         n = min(n, int(self.items.alive.sum()))
+        if n == 0:
+            return np.zeros(0, dtype=np.int64)
         if self.shocks is not None:
             self.shocks.advance(now)
-        come = np.flatnonzero(self.look <= now)
+        come = np.flatnonzero(self.look <= self.clock.read(np.array(now)))
         short = come.size < n
         if short:
             most = min(2 * n, self.items.size)
-            come = np.argpartition(self.look, most - 1)[:most]
-            come = np.sort(come[np.isfinite(self.look[come]) | self.items.alive[come]])
+            come = np.sort(np.argpartition(self.look, most - 1)[:most])
+            come = come[self.items.alive[come]]
+        if come.size < n:
+            come = np.flatnonzero(self.items.alive)
         value = self.values(come, now)
         chosen = best(value, n)
-        level = float(value[chosen[-1]]) if n else 0.0
-        self._settle(come, value, now, level, short, n)
+        level = float(value[chosen[-1]])
+        self._put_back(come, value, now, level)
+        self._settle(level, short, come.size > TOO_MANY * n + 64, now)
         return come[chosen]
 
-    def _settle(self, come: Ints, value: Float64s, now: float, level: float, short: bool, n: int) -> None:
-        """Put back what was not chosen; re-key all where the level has moved far."""
-        # Worth grows no faster than τ^{p+1}, shocks and notices apart, which make an item worth a look anew.
-        elapsed, power = now - self.items.last[come], self.worth.objective.power + 1
-        reach = np.maximum(NEAR * level / np.maximum(value, 1e-300), 1.0) ** (1.0 / power)
-        self.look[come] = now + elapsed * np.minimum(reach - 1.0, AGAIN_AFTER)
+    def _put_back(self, come: Ints, value: Float64s, now: float, level: float) -> None:
+        """When what was looked at deserves another look, should it not be polled."""
+        read = self.clock.read(np.array(now))
+        elapsed = read - self.clock.read(self.items.last[come])
+        # Worth grows no faster than τ^{p+1} but for shocks, which is why nobody waits long.
+        power = 1.0 / (self.worth.objective.power + 1)
+        reach = np.maximum(NEAR * level / np.maximum(value, 1e-300), 1.0) ** power
+        self.look[come] = read + elapsed * np.minimum(reach - 1.0, AGAIN_AFTER)
+
+    def _settle(self, level: float, short: bool, many: bool, now: float) -> None:
+        """Re-key all items where the level that the budget pays has moved far."""
         if self.since_rekey < REKEY_POLLS * self.items.size or level <= 0:
             return
-        risen = come.size > TOO_MANY * n + 64 and MARGIN * level > 1.05 * self.bound
-        fallen = short and level < self.bound
-        if risen or fallen:
+        if (many and MARGIN * level > 1.05 * self.bound) or (short and level < self.bound):
             self.bound = MARGIN * level
             self.rekey(now)
 
@@ -194,13 +209,16 @@ class Adaptive:
         power = self.worth.objective.power
         level = self.bound * factor**power / np.maximum(worth_of_one, 1e-300)
         due = self.worth.due(self.belief.rows[items], level) / factor
-        self.look[items] = np.where(worth_of_one > 0, last + due, np.inf)
+        due = np.minimum(due, LONGEST / self.items.mean_frequency)
+        self.look[items] = self.clock.read(last) + due
 
-    def _learn(self, items: Ints, now: Float64s, elapsed: Float64s, changed: Bools) -> None:
+    def _learn(self, items: Ints, since: Float64s, now: Float64s, changed: Bools) -> None:
+        elapsed = np.maximum(self.clock.read(now) - self.clock.read(since), 0.0)
         own = self.belief.expected(elapsed)
         quiet = np.einsum("ij,ij->i", self.belief.of(items), np.exp(-own))
-        alone = -np.log(np.maximum(quiet, 1e-300))
-        shocked = self._learn_shocks(items, now, elapsed, changed, alone)
+        quiet = np.clip(quiet, 1e-300, 1.0)  # rows sum to 1 but for the rounding of float32
+        alone = -np.log(quiet)
+        shocked = self._learn_shocks(items, since, now, changed, alone)
         total = own + shocked[:, None]
         told: Float64s | float = 0.0
         if self._notices_matter(items):
@@ -215,15 +233,14 @@ class Adaptive:
         self.calibration.classify(items, rate, changed)
 
     def _learn_shocks(
-        self, items: Ints, now: Float64s, elapsed: Float64s, changed: Bools, alone: Float64s
+        self, items: Ints, since: Float64s, now: Float64s, changed: Bools, alone: Float64s
     ) -> Float64s:
         """Teach the shocks; what they are now thought to have brought each item since its last poll."""
         if self.shocks is None:
             return np.zeros(items.size)
-        since = now - elapsed
         risen = self.shocks.learn(self.shocks.felt(items, since, now), since, now, changed, alone)
         risen = risen[self.items.alive[risen]]
-        self.look[risen] = np.minimum(self.look[risen], now.max())
+        self.look[risen] = np.minimum(self.look[risen], self.clock.read(now.max(keepdims=True)))
         return self.shocks.felt(items, since, now).total()
 
     def _shock_rate(self, items: Ints) -> Float64s:

@@ -6,7 +6,7 @@ arrays; it has no clock, no I/O and no chance of its own, and pickles.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -56,6 +56,7 @@ class Start:
     ``budget`` cost per time, all items together. ``families`` has a row per item and a column per kind of
     family (−1: none): what is likely to change together. ``caps[h]`` limits the cost per time of the items
     with ``cap_group`` h (past the end: free). ``rates`` are the true ones, for policies that know them.
+    ``hour`` is the length of an hour in the unit of the times, for seasons; None: they are not looked for.
     """
 
     budget: float
@@ -68,6 +69,7 @@ class Start:
     cap_group: Ints | None = None
     caps: Float64s = field(default_factory=lambda: np.zeros(0))
     rates: Float64s | None = None
+    hour: float | None = 3600.0
 
     @classmethod
     def of(
@@ -122,6 +124,8 @@ def best(value: Float64s, k: int) -> Ints:
     >>> best(np.array([1.0, 3.0, 2.0, 3.0]), 3).tolist()
     [1, 3, 2]
     """
+    if k <= 0:
+        return np.zeros(0, dtype=np.int64)
     if k < value.size:
         edge = np.partition(value, value.size - k)[value.size - k]
         above = np.flatnonzero(value > edge)
@@ -130,6 +134,3 @@ def best(value: Float64s, k: int) -> Ints:
         chosen = np.arange(value.size)
     order: Ints = chosen[np.lexsort((chosen, -value[chosen]))]
     return order
-
-
-Names = Sequence[str]

@@ -6,6 +6,8 @@ predicts polls of other items better. Elapsed times are then operational in like
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 
 from afresh.rates.observations import Bools, Float64s, Ints, Polls
@@ -23,7 +25,8 @@ class SeasonClock:
 
     def __init__(self, hour: float | None) -> None:
         self.season = None if hour is None else Season(np.ones(HOURS), hour)
-        self.log: list[tuple[Ints, Float64s, Float64s, Bools]] = []
+        self.log: deque[tuple[Ints, Float64s, Float64s, Bools]] = deque()
+        self.logged = 0
 
     def read(self, time: Float64s) -> Float64s:
         """Operational time."""
@@ -33,18 +36,20 @@ class SeasonClock:
 
     def record(self, items: Ints, now: Float64s, elapsed: Float64s, changed: Bools) -> None:
         """Polls, for the next fit."""
-        if self.season is not None:
-            self.log.append((items, now, elapsed, changed))
+        if self.season is None:
+            return
+        self.log.append((items, now, elapsed, changed))
+        self.logged += items.size
+        while self.logged - self.log[0][0].size >= KEPT:
+            self.logged -= self.log.popleft()[0].size
 
     def refit(self, rate: Float64s) -> None:
         """The profile from the latest polls; ``rate`` of every item."""
         if self.season is None or not self.log:
             return
-        item, now, elapsed, changed = (
-            np.concatenate(column)[-KEPT:] for column in zip(*self.log, strict=True)
-        )
-        self.log = [(item, now, elapsed, changed)]
+        item, now, elapsed, changed = (np.concatenate(column) for column in zip(*self.log, strict=True))
         order = np.argsort(item, kind="stable")
+        order = order[elapsed[order] > 0]
         present, place = np.unique(item[order], return_inverse=True)
-        polls = Polls.of(place, elapsed[order], changed[order], end=now[order], items=present.size)
+        polls = Polls(place, elapsed[order], changed[order], present.size, end=now[order])
         self.season = fit_season(polls, rate[present], hour=self.season.hour)

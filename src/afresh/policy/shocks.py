@@ -22,7 +22,7 @@ from afresh.rates.observations import Bools, Float64s, Ints
 
 BINS = 128
 WIDTH = 0.06  # of a bin, in mean intervals between polls of an item
-FIRST_MEAN = 1e-3  # h₀ before anything is known
+FIRST_MEAN = 1e-2  # h₀ before anything is known
 SHRINK = 50.0  # bins' worth of all families in the h₀ of each
 DOUBT = (0.02, 0.3)  # families' worth of doubt in the share that has shocks: of their number, and flat
 RAISED = 0.02  # a rise of the intensity that makes a family's members worth a look
@@ -55,7 +55,7 @@ class Shocks:
     ...     since, now = np.full(7, day - 5.0), np.full(7, day + 0.0)
     ...     risen = shocks.learn(shocks.felt(seven, since, now), since, now, changed, np.full(7, 0.1))
     >>> eighth = shocks.felt(np.array([7]), np.array([75.0]), np.array([80.0]))
-    >>> bool(eighth.total()[0] > 1.0), risen.tolist()
+    >>> bool(eighth.total()[0] > 0.3), risen.tolist()
     (True, [0, 1, 2, 3, 4, 5, 6, 7])
     """
 

@@ -1,0 +1,106 @@
+"""Policies side by side on one history under one budget, and how much of what there is to gain each gains.
+
+The yardstick is the oracle: the index rule knowing each item's mean rate over the whole window, where an item
+that never changes counts as ``NEVER`` changes. *Captured* = (F − F_uniform)/(F_oracle − F_uniform), several
+runs together as the ratio of sums. Past 100 % is possible: the oracle knows no seasons, no drift, no shocks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from afresh.policy.policy import Start
+from afresh.policy.table import make_policy
+from afresh.replay.history import NEVER, History
+from afresh.replay.run import Hints, Visits, run_policy
+from afresh.replay.scores import METRICS, Scores, scores
+from afresh.values.errors import UsageError
+
+YARDSTICKS = ("uniform", "oracle")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Scores over a stretch of time, and the share captured by the objective's own metric."""
+
+    scores: Scores
+    captured: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One policy: what it did, what it achieved over the whole window and after the warm-up."""
+
+    policy: str
+    visits: Visits
+    whole: Part
+    after: Part
+
+
+def replay(
+    history: History,
+    policies: Sequence[str],
+    start: Start,
+    *,
+    warm_up: float = 1 / 3,
+    hints: Hints | None = None,
+    seed: int = 1,
+    batch: int | None = None,
+) -> list[Result]:
+    """Run these policies, and the yardsticks, from ``start`` (its rates are filled in from the history).
+
+    >>> rng = np.random.default_rng(1)
+    >>> item, time = rng.integers(0, 20, 400) // 4, rng.uniform(0.0, 1000.0, 400)
+    >>> history = History.of(20, item, time, 0.0, 1000.0)
+    >>> adaptive, uniform = replay(history, ["adaptive", "uniform"], Start.of(20, 2.0))
+    >>> uniform.after.captured, bool(adaptive.after.captured > 0.3)
+    (0.0, True)
+    """
+    if not 0 <= warm_up < 1:
+        raise UsageError(f"warm-up is {warm_up:g}: must be a share of the window, from 0 to below 1")
+    known = replace(start, rates=history.rates(NEVER))
+    begins = (history.start, history.start + warm_up * history.length)
+    visits: dict[str, Visits] = {}
+    found: dict[str, list[Scores]] = {}
+    for name in dict.fromkeys((*policies, *YARDSTICKS)):
+        run = run_policy(
+            history,
+            make_policy(name, known),
+            start.budget,
+            opening=start.opening,
+            hints=hints,
+            batch=batch,
+        )
+        visits[name] = run
+        # The same resampled items for all, so that their intervals can be compared.
+        found[name] = [
+            scores(history, run.item, run.time, begin, np.random.default_rng(seed)) for begin in begins
+        ]
+    metric = start.objective if start.objective in METRICS else "freshness"
+    return [_result(name, visits[name], found, metric) for name in dict.fromkeys(policies)]
+
+
+def captured(cells: Iterable[tuple[float, float, float]]) -> float:
+    """Σ(own − uniform)/Σ(oracle − uniform) over cells (own, uniform, oracle); NaN if nothing is to gain.
+
+    >>> captured([(0.8, 0.7, 0.9), (0.6, 0.6, 0.6)])
+    0.5
+    """
+    gained = to_gain = 0.0
+    for own, uniform, oracle in cells:
+        gained += own - uniform
+        to_gain += oracle - uniform
+    return round(gained / to_gain, 12) if to_gain else math.nan
+
+
+def _result(name: str, visits: Visits, found: dict[str, list[Scores]], metric: str) -> Result:
+    parts = []
+    for place in (0, 1):
+        own, uniform, oracle = (found[one][place] for one in (name, *YARDSTICKS))
+        cell = (getattr(own, metric), getattr(uniform, metric), getattr(oracle, metric))
+        parts.append(Part(own, captured([cell])))
+    return Result(name, visits, *parts)

@@ -1,0 +1,155 @@
+"""Runs and scores against slow, obvious simulations; the yardsticks against theory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from afresh.allocation.allocate import allocate
+from afresh.model.freshness import freshness
+from afresh.policy.policy import Start
+from afresh.policy.uniform import Uniform
+from afresh.replay.compare import captured, replay
+from afresh.replay.history import NEVER, History, advance
+from afresh.replay.run import Hints, run_policy
+from afresh.replay.scores import item_scores, seen_at
+from afresh.values.errors import InputError
+
+ITEMS, END = 3, 12
+EVENTS = st.lists(st.tuples(st.integers(0, ITEMS - 1), st.integers(1, END)), max_size=20, unique=True)
+
+
+def columns(events: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([e[0] for e in events], dtype=np.int64), np.array([e[1] for e in events], dtype=float)
+
+
+@given(EVENTS, EVENTS, st.integers(0, END - 1))
+@settings(max_examples=200, deadline=None)
+def test_scores_are_what_stepping_through_time_finds(
+    changes: list[tuple[int, int]], visits: list[tuple[int, int]], begin: int
+) -> None:
+    history = History.of(ITEMS, *columns(changes), 0.0, float(END))
+    found = item_scores(history, *columns(visits), float(begin))
+    want = {name: np.zeros(ITEMS) for name in found}
+    for item in range(ITEMS):
+        lacking: list[int] = []
+        for moment in range(END):
+            lacking += [t for i, t in changes if i == item and t == moment]
+            if (item, moment) in visits:
+                lacking = []
+            if moment < begin:
+                continue
+            # Over (moment, moment + 1]: constant counts, ages that grow by one.
+            want["freshness"][item] += not lacking
+            want["age"][item] += moment + 0.5 - lacking[0] if lacking else 0.0
+            want["missed"][item] += len(lacking)
+            want["lag"][item] += sum(moment + 0.5 - t for t in lacking)
+    for name, value in found.items():
+        np.testing.assert_allclose(value, want[name] / (END - begin), atol=1e-12, err_msg=name)
+
+
+@given(EVENTS, EVENTS)
+@settings(max_examples=100, deadline=None)
+def test_bits_and_seen_times(changes: list[tuple[int, int]], visits: list[tuple[int, int]]) -> None:
+    history = History.of(ITEMS, *columns(changes), 0.0, float(END))
+    place = history.first[:-1].copy()
+    last = dict.fromkeys(range(ITEMS), 0)
+    for item, moment in sorted(visits, key=lambda visit: visit[1]):
+        one = np.array([item])
+        place[one], bit = advance(history, one, place[one], np.array([float(moment)]))
+        assert bit[0] == any(i == item and last[item] < t <= moment for i, t in changes)
+        last[item] = moment
+    seen = seen_at(history, *columns(visits))
+    for change_item, change_time, when in zip(history.change_item, history.time, seen, strict=True):
+        later = [t for i, t in visits if i == change_item and t >= change_time]
+        assert when == min(later, default=END)
+
+
+def test_uniform_and_oracle_reach_what_theory_says() -> None:
+    rng = np.random.default_rng(5)
+    rates = rng.gamma(0.6, 0.5, 600) + 1e-3
+    length = 300.0
+    count = rng.poisson(rates * length)
+    time = rng.uniform(0.0, length, count.sum())
+    history = History.of(600, np.repeat(np.arange(600), count), time, 0.0, length)
+    start = replace(Start.of(600, 120.0), hour=None)
+    uniform, oracle, adaptive, proportional = replay(
+        history, ["uniform", "oracle", "adaptive", "proportional"], start, batch=40
+    )
+    assert uniform.after.scores.freshness == pytest.approx(float(np.mean(freshness(rates, 0.2))), abs=0.015)
+    plan = allocate(history.rates(NEVER), 120.0)
+    assert oracle.after.scores.freshness == pytest.approx(plan.freshness, abs=0.02)
+    assert (uniform.after.captured, oracle.after.captured) == (0.0, 1.0)
+    assert adaptive.after.captured > 0.7
+    assert proportional.after.captured < 0.0
+    low, high = uniform.after.scores.low, uniform.after.scores.high
+    assert low < uniform.after.scores.freshness < high < low + 0.1
+
+
+def test_notices_are_worth_more_than_knowing_the_rates() -> None:
+    rng = np.random.default_rng(6)
+    item, time = rng.integers(0, 100, 4000), np.sort(rng.uniform(0.0, 400.0, 4000))
+    history = History.of(100, item, time, 0.0, 400.0)
+    told = rng.random(4000) < 0.8
+    hints = Hints(item[told], time[told])
+    start = replace(Start.of(100, 15.0), hour=None)
+    without, _ = replay(history, ["adaptive", "uniform"], start, batch=10)
+    knowing, uniform = replay(history, ["adaptive", "uniform"], start, hints=hints, batch=10)
+    assert knowing.after.scores.freshness > without.after.scores.freshness + 0.1
+    assert uniform.after.captured == 0.0
+
+
+@pytest.mark.parametrize("objective", ["age", "missed", "lag"])
+def test_each_objective_beats_uniform_on_its_own_metric(objective: str) -> None:
+    rng = np.random.default_rng(7)
+    rates = rng.gamma(0.5, 0.4, 200) + 1e-3
+    count = rng.poisson(rates * 300.0)
+    time = rng.uniform(0.0, 300.0, count.sum())
+    history = History.of(200, np.repeat(np.arange(200), count), time, 0.0, 300.0)
+    start = replace(Start.of(200, 40.0), objective=objective, hour=None)
+    adaptive, uniform = replay(history, ["adaptive", "uniform"], start, batch=10)
+    own, other = (getattr(one.after.scores, objective) for one in (adaptive, uniform))
+    assert own < other
+    assert adaptive.after.captured > 0.4
+
+
+def test_heavier_items_are_kept_fresher() -> None:
+    rng = np.random.default_rng(8)
+    item, time = rng.integers(0, 60, 6000), rng.uniform(0.0, 300.0, 6000)
+    weight = np.where(np.arange(60) < 30, 10.0, 1.0)
+    history = History.of(60, item, time, 0.0, 300.0, weights=weight)
+    start = replace(Start.of(60, 12.0, weights=weight), hour=None)
+    adaptive, uniform = replay(history, ["adaptive", "uniform"], start, batch=10)
+    assert adaptive.after.scores.freshness > uniform.after.scores.freshness + 0.05
+    polls = np.bincount(adaptive.visits.item, minlength=60)
+    assert polls[:30].sum() > 2 * polls[30:].sum()
+
+
+def test_a_batch_is_spread_over_its_time() -> None:
+    history = History.of(10, [0], [1.0], 0.0, 10.0)
+    visits = run_policy(history, Uniform(Start.of(10, 2.0)), 2.0, batch=5)
+    np.testing.assert_allclose(visits.time, np.arange(1, 21) / 2.0)
+
+
+def test_captured_is_the_ratio_of_sums() -> None:
+    assert captured([(0.9, 0.8, 1.0), (0.5, 0.5, 0.6)]) == pytest.approx(0.1 / 0.3)
+    assert np.isnan(captured([(0.9, 0.9, 0.9)]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((0, [], [], 0.0, 1.0), "needs items"),
+        ((2, [0], [0.5], 1.0, 1.0), "window is empty"),
+        ((2, [0], [7.0], 0.0, 1.0), "outside the window"),
+        ((2, [0, 1], [0.5], 0.0, 1.0), "as many items as times"),
+        ((2, [5], [0.5], 0.0, 1.0), "numbered from 0 to 1"),
+    ],
+)
+def test_what_is_no_history_is_refused(arguments: tuple[object, ...], problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        History.of(*arguments)  # type: ignore[arg-type]
