@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from tests.cli.conftest import Afresh
 
+from afresh.model.freshness import freshness
+
 DAY_S = 86400
 
 
@@ -48,9 +50,7 @@ def test_rates_with_intervals(afresh: Afresh, polls: Path) -> None:
     assert float(found[1]["rate"]) < float(found[2]["rate"]) < float(found[0]["rate"])
 
 
-@pytest.mark.parametrize(
-    "method", ["naive", "cho", "zhang", "mle", "moment", "lln", "gamma", "counts", "grid"]
-)
+@pytest.mark.parametrize("method", sorted(ESTIMATORS))
 def test_every_method(afresh: Afresh, polls: Path, method: str) -> None:
     ran = afresh("estimate", polls, "--method", method)
     assert ran.code == 0, ran.err
@@ -140,18 +140,81 @@ def test_views_are_further_rows(afresh: Afresh, polls: Path, tmp_path: Path) -> 
     assert float(found["V"]["rate"]) == pytest.approx(both)
     assert float(found["W"]["rate"]) == pytest.approx(both)  # a counts once
     assert float(found["V"]["low"]) < both < float(found["V"]["high"])
+    (tmp_path / "views.csv").write_text("view,base\na,b\n")
+    assert "'a' is a view and was polled itself" in afresh("estimate", polls, "--views", "views.csv").err
     (tmp_path / "views.csv").write_text("view,base\nV,W\nW,V\n")
     ran = afresh("estimate", polls, "--views", "views.csv")
     assert (ran.code, "V → W → V" in ran.err) == (1, True)
 
 
-def test_poisson_in_a_sentence_and_a_picture(afresh: Afresh, tmp_path: Path) -> None:
+def polled_daily(path: Path, rate: float, days: int, shape: float = 1.0) -> None:
+    """Twenty items with Gamma gaps (exponential for shape 1) of mean 1/rate, polled every day."""
     rng = np.random.default_rng(1)
     lines = []
     for item in range(20):
-        days = np.cumsum(rng.standard_exponential(60)) * 5 + 1
-        lines += [(f"i{item}", float(day), 1) for day in days]
-    write_polls(tmp_path / "polls.csv", lines)
+        changes = np.cumsum(rng.gamma(shape, 1 / (rate * shape), 1000))
+        seen = np.diff(np.searchsorted(changes, np.arange(days))) > 0
+        lines += [(f"i{item}", day, int(bit)) for day, bit in enumerate([False, *seen])]
+    write_polls(path, lines)
+
+
+def test_changes_seen_through_coarse_polls_are_not_judged(afresh: Afresh, tmp_path: Path) -> None:
+    polled_daily(tmp_path / "polls.csv", 0.4, 200)
+    ran = afresh("estimate", "polls.csv", "--check-poisson", "--json")
+    assert "too few to judge" in json.loads(ran.out)["poisson"]
+
+
+def test_bursts_are_told_from_poisson(afresh: Afresh, tmp_path: Path) -> None:
+    polled_daily(tmp_path / "polls.csv", 0.03, 1500, shape=0.2)
+    ran = afresh("estimate", "polls.csv", "--check-poisson", "--json")
+    assert "change in bursts" in json.loads(ran.out)["poisson"]
+
+
+def test_what_cannot_be_drawn_leaves_no_rates_behind(afresh: Afresh, polls: Path, tmp_path: Path) -> None:
+    ran = afresh("estimate", polls, "-o", "rates.csv", "--check-poisson", "--plot", "gaps.png")
+    assert ran.code == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["polls.csv"]
+
+
+def test_estimates_after_three_polls_make_plans_no_worse_than_uniform(afresh: Afresh, tmp_path: Path) -> None:
+    """The trap: with little evidence a plan must not drop all that might be fast."""
+    rng = np.random.default_rng(2)
+    for rates in (np.exp(rng.uniform(-6, 2, 600)), rng.choice([0.01, 2.0], 600), rng.gamma(0.3, 3.0, 600)):
+        lines = []
+        for number, rate in enumerate(rates / rates.mean()):
+            gaps = rng.standard_exponential(3) * 0.2
+            bits = rng.random(3) < -np.expm1(-rate * gaps)
+            lines.append((f"i{number}", 0.0, 0))
+            lines += [
+                (f"i{number}", float(day), int(bit)) for day, bit in zip(np.cumsum(gaps), bits, strict=True)
+            ]
+        write_polls(tmp_path / "polls.csv", lines)
+        assert afresh("estimate", "polls.csv", "-o", "rates.csv").code == 0
+        for budget in (0.02, 0.1, 0.6):
+            ran = afresh("plan", "rates.csv", "--budget", f"{budget}/item/d")
+            frequency = np.array([float(row["frequency"]) for row in rows(ran.out)])
+            truth = rates / rates.mean()
+            fresh = float(np.mean(freshness(truth, frequency)))
+            uniform = float(np.mean(freshness(truth, np.full(600, budget))))
+            assert fresh > uniform - 0.01
+
+
+def test_a_row_written_twice_counts_once(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "polls.csv").write_text(
+        "item,time,changed,count\na,2020-01-01,0,0\na,2020-01-03,1,2\na,2020-01-03,1,2\n"
+    )
+    assert rows(afresh("estimate", "polls.csv").out)[0]["changes"] == "2"
+
+
+def test_a_clock_that_stepped_back_is_only_another_order(afresh: Afresh, tmp_path: Path) -> None:
+    """The log says 5, 3, 7: nothing tells which is wrong, so it is read as 3, 5, 7."""
+    write_polls(tmp_path / "back.csv", [("a", 0, 0), ("a", 5, 1), ("a", 3, 0), ("a", 7, 0)])
+    write_polls(tmp_path / "sorted.csv", [("a", 0, 0), ("a", 3, 0), ("a", 5, 1), ("a", 7, 0)])
+    assert afresh("estimate", "back.csv").out == afresh("estimate", "sorted.csv").out
+
+
+def test_poisson_in_a_sentence_and_a_picture(afresh: Afresh, tmp_path: Path) -> None:
+    polled_daily(tmp_path / "polls.csv", 0.03, 1500)
     ran = afresh("estimate", "polls.csv", "--check-poisson", "--plot", "gaps.png", "--json")
     assert "look Poisson" in json.loads(ran.out)["poisson"]
     assert (tmp_path / "gaps.png").read_bytes().startswith(b"\x89PNG")
@@ -203,6 +266,8 @@ BAD = {
         "item,time,changed\na,2020-01-01,perhaps\n",
         "row 1 (line 2), column changed",
     ),
+    "a time beyond all": ("item,time,changed\na,2020-01-01,0\na,1e30,1\n", "row 2 (line 3), column time"),
+    "a time before all": ("item,time,changed\na,-1e300,0\na,2020-01-01,1\n", "row 1 (line 2), column time"),
     "a negative count": ("item,time,changed,count\na,2020-01-01,1,-1\n", "row 1 (line 2), column count"),
 }
 
@@ -226,6 +291,10 @@ def test_a_wrong_row_is_named(afresh: Afresh, tmp_path: Path, case: str) -> None
         (("polls.csv", "--method", "gama"), "'gamma'?"),
         (("polls.csv", "--json", "-o", "-"), "standard output"),
         (("--cohorts", "c.csv", "--plot", "x.png"), "--plot"),
+        (("--cohorts", "c.csv", "--method", "mle", "--views", "v.csv"), "--method, --views: goes with POLLS"),
+        (("--lifetimes", "l.csv", "--check-poisson"), "--check-poisson"),
+        (("polls.csv", "--group", "item"), "--group item"),
+        (("polls.csv", "--interval", "0d"), "above 0"),
     ],
 )
 def test_wrong_questions(afresh: Afresh, polls: Path, arguments: tuple[str, ...], said: str) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from afresh.cli.polls import PollLog
     from afresh.rates.decay_fit import DecayFits
+    from afresh.rates.observations import Polls
     from afresh.values.results import RateEstimates
 
 COHORTS = (
@@ -28,6 +29,10 @@ COHORTS = (
     Column("elapsed", "number", required=True, above=0, what="units of time until looked at again"),
     Column("n", "count", required=True, minimum=1, what="how many were looked at"),
     Column("changed", "count", required=True, minimum=0, what="how many had changed"),
+)
+_FROM_CHANGE_TO_CHANGE = (
+    "this is how long a state lasts from change to change; a copy taken in the middle decays the same way "
+    "only if that is exponential. Give it to plan or money where a refresh starts the lifetime anew."
 )
 LIFETIMES = (
     Column("lifetime", "number", required=True, above=0, what="units of time"),
@@ -102,6 +107,12 @@ def estimate(
     if not 0 < level < 1:
         raise UsageError(f"--level is {level:g}: must be between 0 and 1, such as 0.9")
     check_files([polls, cohorts, lifetimes, views], output, plot, as_json=as_json)
+    if polls is None:
+        asked = {"--method": method, "--interval": interval, "--group": group, "--views": views}
+        wrong = [flag for flag, value in asked.items() if value is not None]
+        wrong += ["--check-poisson"] if check_poisson else []
+        if wrong:
+            raise UsageError(f"{', '.join(wrong)}: goes with POLLS, not with --cohorts or --lifetimes")
     answer = Answer(unit, None if output is None and as_json else output or "-", as_json, plot)
     if cohorts is not None:
         _cohorts(cohorts, level, answer)
@@ -109,6 +120,8 @@ def estimate(
         _lifetimes(lifetimes, answer)
     else:
         every_s = None if interval is None else parse_duration(interval)
+        if every_s == 0:
+            raise UsageError("--interval is 0: must be above 0")
         _polls(str(polls), method, level, every_s, group, views, check_poisson, answer)
 
 
@@ -124,6 +137,8 @@ def _polls(
 ) -> None:
     from afresh.cli.polls import read_polls
     from afresh.rates.estimate import estimate_many
+    from afresh.rates.poisson_check import changes_to_judge, check_items
+    from afresh.tables.aside import write_bytes
     from afresh.tables.inputs import InputFile
 
     unit_s = unit_seconds(answer.unit)
@@ -148,12 +163,14 @@ def _polls(
     names = log.names
     if views is not None:
         names, found = _with_views(names, found, views, level)
-    poisson = _poisson(log, unit_s) if check_poisson else None
+    judged = changes_to_judge(_polls_of(log, unit_s)) if check_poisson else None
+    # Drawn before anything is written: what cannot be drawn leaves nothing half done.
+    drawing = None if answer.plot is None else _drawing(answer.plot, found, judged, answer.unit)
     if answer.target is not None:
         _write(answer.target, names, found)
-    if answer.plot is not None:
-        _draw(answer.plot, log, found, check_poisson, answer.unit)
-    _tell(log, found, poisson, answer)
+    if drawing is not None:
+        write_bytes(str(answer.plot), drawing)
+    _tell(log, found, None if judged is None else check_items(*judged).sentence, answer)
 
 
 def _fitting_method(log: PollLog) -> str:
@@ -212,11 +229,18 @@ def _write(target: str, names: pa.Array, found: RateEstimates) -> None:
     )
 
 
-def _poisson(log: PollLog, unit_s: float) -> str:
-    """Whether the changes that polls found come as the Poisson model says, in a sentence."""
-    from afresh.rates.poisson_check import check_items
+def _polls_of(log: PollLog, unit_s: float) -> Polls:
+    from afresh.rates.observations import polls_from_times
 
-    return check_items(log.item[log.changed], log.time_s[log.changed] / unit_s).sentence
+    return polls_from_times(
+        log.item,
+        log.time_s / unit_s,
+        log.changed,
+        items=len(log.names),
+        modified=None if log.modified_s is None else log.modified_s / unit_s,
+        count=log.count,
+        reached=log.reached,
+    )
 
 
 def _tell(log: PollLog, found: RateEstimates, poisson: str | None, answer: Answer) -> None:
@@ -251,16 +275,12 @@ def _tell(log: PollLog, found: RateEstimates, poisson: str | None, answer: Answe
     print_summary(f"rates by method {found.method}", rows)
 
 
-def _draw(plot: str, log: PollLog, found: RateEstimates, check_poisson: bool, unit: str) -> None:
+def _drawing(plot: str, found: RateEstimates, judged: tuple[Any, Any] | None, unit: str) -> bytes:
     from afresh.cli.estimate_picture import gaps_picture, rates_picture
     from afresh.plots.style import picture_format, render
-    from afresh.tables.aside import write_bytes
 
-    if check_poisson:
-        figure = gaps_picture(log.item[log.changed], log.time_s[log.changed] / unit_seconds(unit), unit)
-    else:
-        figure = rates_picture(found, unit)
-    write_bytes(plot, render(figure, picture_format(plot)))
+    figure = rates_picture(found, unit) if judged is None else gaps_picture(*judged, unit)
+    return render(figure, picture_format(plot))
 
 
 def _cohorts(path: str, level: float, answer: Answer) -> None:
@@ -326,7 +346,8 @@ def _lifetimes(path: str, answer: Answer) -> None:
             }
         )
     else:
-        print_summary("decay functions fitted to lifetimes", [("best", found.sentence)])
+        rows = [("best", found.sentence), ("mind", _FROM_CHANGE_TO_CHANGE)]
+        print_summary("decay functions fitted to lifetimes", rows)
 
 
 def _write_fits(target: str, found: DecayFits) -> None:

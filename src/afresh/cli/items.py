@@ -31,6 +31,7 @@ NUMBERS = (
     Column("min_frequency", "number", default=0.0, minimum=0, what="refreshes per unit of time"),
     Column("max_frequency", "number", default=np.inf, minimum=0, finite=False, what="refreshes per unit"),
 )
+LOW = Column("low", "number", default=np.nan, minimum=0, what="lower end of what the rate may be")
 DECAY = Column("decay", "text", default="exponential", what="decay function")
 GROUP = Column("group", "text", what="group that a cap limits")
 CAPS = (Column("group", "text", required=True), Column("cap", "number", required=True, minimum=0))
@@ -54,11 +55,23 @@ class Items:
     options: Mapping[str, Any]
     names: Callable[[], Iterator[pa.Array]]
     rows: int  # of ITEMS, which "per item" multiplies by; with views more or less than what is planned
+    low: Floats | None = None  # lower ends of what the rates may be, where they were estimated
 
     @property
     def count(self) -> int:
         """How many are planned."""
         return len(self.rates)
+
+    def at_budget(self, budget: float) -> Items:
+        """The items with the rates to plan with where rates are uncertain, at the plan's mean interval."""
+        if self.low is None or not budget > 0:
+            return self
+        from afresh.rates.planning_rate import planning_rate
+
+        costs = self.options.get("costs")
+        every = float(self.count if costs is None else np.sum(costs, dtype=np.float64)) / budget
+        low = np.where(np.isnan(self.low), self.rates, self.low)
+        return replace(self, rates=planning_rate(self.rates, low, every))
 
 
 def options_of(options: Mapping[str, Any], part: slice) -> dict[str, Any]:
@@ -76,7 +89,7 @@ def read_items(
     """The items of a file, checked. ``on_read`` hears which share of the file has been read."""
     if views is not None:
         return _read_views(source, views, caps)
-    columns = [ITEM, *NUMBERS, DECAY, *([GROUP] if caps else [])]
+    columns = [ITEM, *NUMBERS, LOW, DECAY, *([GROUP] if caps else [])]
     parts: dict[str, list[Any]] = {}
     given: frozenset[str] = frozenset()
     for batch in scan_table(source, columns, unique="item"):
@@ -101,6 +114,8 @@ def read_items(
     )
     if "decay" in given:
         items = _with(items, decay=_joined(parts["decay"]).to_pylist())
+    if "low" in given:
+        items = replace(items, low=np.concatenate(parts["low"]))
     return items if caps is None else _with_caps(items, source.name, given, parts, caps)
 
 

@@ -70,6 +70,7 @@ def plan(
         with Progress(f"reading {source.name}", 1.0) as progress:
             given = read_items(source, caps=caps, views=views, on_read=progress.reach)
         total = asked.total_per_second(given.rows) * unit_s
+        given = given.at_budget(total)
         chosen: dict[str, Any] = {**given.options, "objective": objective, "order": order}
         result = allocate(given.rates, total, policy=policy, **chosen)
         dropped = NearestDropped()

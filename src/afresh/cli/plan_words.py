@@ -16,6 +16,7 @@ from afresh.cli.summary import age_in_words, number
 from afresh.values.results import Allocation
 from afresh.values.units import UNIT_NAMES
 
+_UNCERTAIN = "from polls, planned with as uncertain as the column low says"
 _SHOWN = 3  # dropped items told one by one
 _SMALL_UNIT = 1e4  # of a budget above it one unit is a small step
 
@@ -60,6 +61,7 @@ def rows_for_people(
         ("age", age_in_words(plan.age, unit)),
         ("next unit", _next_unit(plan, given, budget, chosen, per)),
         ("gap", f"no plan is better by more than {number(plan.gap)} in Σ weight·value"),
+        *([("rates", _UNCERTAIN)] if given.low is not None else []),
         *_dropped(given, dropped, budget, per, chosen),
     ]
 

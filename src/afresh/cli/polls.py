@@ -14,7 +14,7 @@ from afresh.tables.columns import Column
 from afresh.tables.inputs import InputFile
 from afresh.tables.reading import scan_table
 from afresh.tables.table import Table
-from afresh.values.errors import InputError
+from afresh.values.errors import InputError, UsageError
 
 COLUMNS = (
     Column("item", "text", required=True, what="the item's name"),
@@ -24,6 +24,7 @@ COLUMNS = (
     Column("count", "number", minimum=0, what="changes since the poll before"),
     Column("reached", "flag", default=True, what="0 where the poll failed and tells nothing"),
 )
+EARLIEST_S = -62135596800.0
 CLOCKS_APART_S = 60.0  # a poll so little in the future is another machine's clock, not a mistake
 
 
@@ -49,11 +50,13 @@ def read_polls(
     on_read: Callable[[float], None] | None = None,
 ) -> PollLog:
     """The polls of a file. Polls after ``now_s`` are refused; out of order they are welcome."""
+    if group in {column.name for column in COLUMNS}:
+        raise UsageError(f"--group {group} is a column with a meaning of its own: name another one")
     columns = [*COLUMNS, *([Column(group, "text", required=True)] if group else [])]
     parts: dict[str, list[Any]] = {column.name: [] for column in columns}
     given: frozenset[str] = frozenset()
     for batch in scan_table(source, columns):
-        _refuse_future(batch, now_s)
+        _refuse_wrong_times(batch, now_s)
         given |= batch.given
         for column in columns:
             parts[column.name].append(_values(batch, column))
@@ -90,12 +93,14 @@ def _joined(parts: list[pa.Array]) -> pa.Array:
     return pa.chunked_array(parts).dictionary_encode().combine_chunks()
 
 
-def _refuse_future(batch: Table, now_s: float) -> None:
+def _refuse_wrong_times(batch: Table, now_s: float) -> None:
     late = np.flatnonzero(batch.times("time") > now_s + CLOCKS_APART_S)
     if late.size:
         index = int(late[0])
-        when = np.datetime64(int(batch.times("time")[index]), "s")
-        raise batch.fault(index, "time", f"{when}Z is in the future: a poll is something that has happened")
+        raise batch.fault(index, "time", "is in the future: a poll is something that has happened")
+    early = np.flatnonzero(batch.times("time") < EARLIEST_S)
+    if early.size:
+        raise batch.fault(int(early[0]), "time", "is before the year 1: give Unix seconds or ISO 8601")
 
 
 def _group_of_items(

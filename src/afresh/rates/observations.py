@@ -252,7 +252,7 @@ class _Looks:
         return right
 
     def merged(self) -> _Looks:
-        """Looks at one instant are one look: changed if any says so, counts added."""
+        """Looks at one instant are one look, however often it was written down: changed if any says so."""
         first = np.ones(self.item.size, dtype=bool)
         first[1:] = (self.item[1:] != self.item[:-1]) | (self.time[1:] != self.time[:-1])
         if bool(np.all(first)):
@@ -263,7 +263,7 @@ class _Looks:
             self.time[starts],
             np.logical_or.reduceat(self.changed, starts),
             None if self.modified is None else np.fmax.reduceat(self.modified, starts),
-            None if self.count is None else np.add.reduceat(self.count, starts),
+            None if self.count is None else np.fmax.reduceat(self.count, starts),
         )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from afresh.rates.views import ViewGraph
+from afresh.values.errors import InputError
 from afresh.values.results import RateEstimates
 
 
@@ -29,6 +30,11 @@ def with_views(
     from scipy.special import gammaincinv, ndtri
 
     graph = ViewGraph.of(view, base)
+    twice = next((name for name in graph.views if name in set(names)), None)
+    if twice is not None:
+        raise InputError(f"{twice!r} is a view and was polled itself: give the view another name")
+    if not np.all(np.isfinite(found.rate)):
+        raise InputError(f"method {found.method!r} gives infinite rates, of which no view is made: use grid")
     deviation = (found.high - found.low) / (2 * ndtri((1 + level) / 2))
 
     def summed(column: object) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
