@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from tests.cli.conftest import Afresh
 
 from afresh.model.freshness import freshness
+from afresh.rates.estimator import ESTIMATORS
 
 DAY_S = 86400
 
@@ -20,7 +22,7 @@ def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def write_polls(path: Path, polls: list[tuple[str, float, int]]) -> Path:
+def write_polls(path: Path, polls: Sequence[tuple[str, float, int]]) -> Path:
     """Polls as (item, day, changed), from the start of 2020 on."""
     lines = (f"{item},{1577836800 + day * DAY_S},{changed}\n" for item, day, changed in polls)
     path.write_text("item,time,changed\n" + "".join(lines))
