@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from afresh.cli.budget import budget
+from afresh.cli.engine_commands import ENGINE_COMMANDS
 from afresh.cli.estimate import estimate
 from afresh.cli.history import history
 from afresh.cli.money import money
@@ -31,9 +32,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Keep a local copy of remote data as fresh as a budget allows, and see what budget is worth paying.",
 )
-for command in (plan, budget, money, estimate, replay, simulate, reproduce):
-    app.command()(command)
-app.add_typer(history, name="history")
+for name, keeper in ENGINE_COMMANDS.items():
+    app.command(name, rich_help_panel="Keep copies fresh")(keeper)
+for planner in (plan, budget, money, estimate):
+    app.command(rich_help_panel="Plan from files")(planner)
+for prover in (replay, simulate, reproduce):
+    app.command(rich_help_panel="Prove it")(prover)
+app.add_typer(history, name="history", rich_help_panel="Prove it")
 
 
 def _print_version(wanted: bool) -> None:
