@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.rates.observations import Float64s, Polls
+from afresh.rates.observations import Bools, Float64s, Polls
 
 POPULATIONS = (
     "gamma 0.2",
@@ -49,3 +49,16 @@ def poll(rates: Float64s, fewest: int, most: int, rng: np.random.Generator, *, s
     elapsed = scale * (0.1 + 0.9 * rng.exponential(1.0, item.size))
     changed = rng.random(item.size) < -np.expm1(-rates[item] * elapsed)
     return Polls(item, elapsed, changed, rates.size)
+
+
+def poll_at_own_pace(
+    fast: float, slow: float, share: float, number: int, rng: np.random.Generator, *, items: int = 2000
+) -> tuple[Float64s, Bools, Polls]:
+    """Rates around two means, which items are the fast ones, and polls of each at its own kind's pace."""
+    is_fast = rng.random(items) < share
+    typical = np.where(is_fast, fast, slow)
+    rates = typical * np.exp(rng.normal(0.0, 0.5, items))
+    item = np.repeat(np.arange(items), number)
+    elapsed = 0.7 * (rng.exponential(1.0, item.size) + 1e-9) / typical[item]
+    changed = rng.random(item.size) < -np.expm1(-rates[item] * elapsed)
+    return rates, is_fast, Polls(item, elapsed, changed, items)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.rates.populations import POPULATIONS, draw_rates, poll
+from tests.rates.populations import POPULATIONS, draw_rates, poll, poll_at_own_pace
 
 from afresh.allocation.allocate import allocate
 from afresh.model.freshness import freshness
@@ -38,6 +38,22 @@ def test_ninety_per_cent_intervals_cover_ninety_per_cent(
 @pytest.mark.parametrize("population", ["two points", "two near points", "pareto"])
 def test_intervals_hold_for_odd_populations(population: str, fewest: int, most: int, scale: float) -> None:
     assert 0.85 <= coverage(population, fewest, most, scale) <= 0.96
+
+
+@pytest.mark.parametrize(
+    ("fast", "share", "number"), [(1.0, 0.1, 3), (24.0, 0.05, 3), (24.0, 0.05, 10), (1440.0, 0.01, 5)]
+)
+def test_fast_items_are_found_among_many_slow_ones_each_polled_at_its_pace(
+    fast: float, share: float, number: int
+) -> None:
+    rates, is_fast, polls = poll_at_own_pace(fast, 1 / 365, share, number, np.random.default_rng(4))
+    found = estimate_polls(polls, method="grid", level=0.9)
+    covered = (found.low <= rates) & (rates <= found.high)
+    assert 0.85 <= np.mean(covered) <= 0.96
+    for kind in (is_fast, ~is_fast):
+        assert 0.8 < np.median(found.rate[kind] / rates[kind]) < 1.5
+        # Without any change seen, a fast item polled for a moment looks like a slow one.
+        assert np.mean(covered[kind & (found.changes > 0)]) > 0.83
 
 
 @pytest.mark.parametrize("method", ["gamma", "grid"])

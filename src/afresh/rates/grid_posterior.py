@@ -6,7 +6,7 @@ intervals do not snap to the grid, and stay right when many polls make the poste
 
 The rate is the posterior mean under the learned prior. The interval trusts that prior less: where it has
 found, say, two kinds of items it is sure of them, and its intervals cover 99 % instead of 90. So intervals
-use a mixture of the learned prior (15 %) and the fitted Gamma; docs/estimators.md has the coverage.
+use a mixture of the learned prior (15 %) and what it was learned from; docs/estimators.md has the coverage.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from afresh.rates.gamma_prior import LEAST_MASS, GammaPrior, cell_masses, check_level
-from afresh.rates.grid_prior import fit_grid, fit_grid_groups
+from afresh.rates.grid_prior import fit_grid, fit_grid_groups, flat_share
 from afresh.rates.likelihood import log_likelihood
 from afresh.rates.observations import Float64s, Ints, Polls
 
@@ -82,18 +82,21 @@ class GridPosterior:
         ``fitted`` is the Gamma prior of all items or of each item's group (``prior.fit_gamma``).
         """
         begun = replace(self, rates=state.rates).start(fitted, len(state.log_likelihood))
-        kinds = fitted.distinct()[0]
-        gamma = cell_masses(kinds, state.rates)
+        gamma = cell_masses(fitted.distinct()[0], state.rates)
+        share = np.bincount(begun.kind, minlength=len(gamma)) / max(begun.kind.size, 1)
+        flat = flat_share(state.log_likelihood, share @ gamma)
+        floor = flat / state.rates.size
+        floored = (1.0 - flat) * gamma + floor
         if len(gamma) == 1:
-            weights = fit_grid(state.log_likelihood, gamma[0])[None]
+            weights = fit_grid(state.log_likelihood, floored[0])[None]
         else:
-            share = np.bincount(begun.kind, minlength=len(gamma)) / begun.kind.size
-            weights = fit_grid_groups(state.log_likelihood, begun.kind, len(gamma), share @ gamma)
-        cautious = LEARNED_SHARE * weights + (1.0 - LEARNED_SHARE) * gamma
+            weights = fit_grid_groups(state.log_likelihood, begun.kind, len(gamma), share @ floored)
+        cautious = LEARNED_SHARE * weights + (1.0 - LEARNED_SHARE) * floored
+        density = np.logaddexp(np.log1p(-flat) + begun.log_prior, np.log(floor))
         return replace(
             begun,
-            log_prior=begun.log_prior + np.log(weights / gamma),
-            log_cautious=begun.log_prior + np.log(cautious / gamma),
+            log_prior=density + np.log(weights / floored),
+            log_cautious=density + np.log(cautious / floored),
             log_likelihood=state.log_likelihood,
         )
 
