@@ -2,7 +2,7 @@
 
 Speed in CPU seconds, so that neighbours on a busy machine do not count. ``AFRESH_DATA`` may name a folder of
 ``NAME.items.csv.gz``, ``NAME.changes.csv.gz`` and ``NAME.meta.json`` (window ``start`` and ``end``, Unix
-seconds): then every history in it is replayed at 0.02, 0.05 and 0.14 polls per item and day, one bit per poll,
+seconds): then every history in it is replayed at 0.02, 0.05 and 0.14 polls per item and day, one bit each,
 and the share of the oracle's gain after a warm-up of a third is printed, all cells together.
 """
 

@@ -30,7 +30,7 @@ from afresh.values.arrays import ArrayLike
 MARGIN = 0.93  # of the level at which a look is deserved
 TOO_MANY = 4  # candidates for each item polled: the level has risen
 AGAIN_AFTER = 0.05  # of the time since its last poll an item waits at most to be looked at again
-NEAR = 0.97  # of the level to which an item that was looked at in vain must grow before it is again
+NEAR = 3.0  # batches before it can reach the level an item that was looked at in vain is looked at again
 LONGEST = 10.0  # mean intervals until an item is looked at, whatever is believed of it
 REKEY_POLLS = 0.05  # of all items must be polled between two re-keyings
 REFIT_AFTER, REFIT_GROWTH = 1.0, 1.3  # rounds of all items until the first refit, and the growth of the gap
@@ -58,11 +58,12 @@ class Adaptive:
         families = np.zeros((start.items, 0), dtype=np.int64) if start.families is None else start.families
         self.shocks = Shocks(families, 1.0 / frequency, start.now) if families.size else None
         self.look: Float64s = np.full(start.items, start.now)
-        self.since_rekey = 0
+        self.since_rekey = -start.items
         self.since_refit, self.refit_gap = 0, REFIT_AFTER
         typical = self.belief.expected(np.array([0.7 / frequency]))
         self.bound = float(self.worth.of(self.belief.prior[None], typical, self.belief.rates[None])[0])
-        self.rekey(start.now)
+        # Of items all alike, one after the other: a first round within the time that a round takes.
+        self.look += (np.arange(start.items) + 1.0) / (max(start.items, 1) * frequency)
 
     def next(self, now: float, k: int) -> Ints:
         """The k items worth most."""
@@ -80,7 +81,7 @@ class Adaptive:
         self._key(which, when)
         self.since_rekey += which.size
         self.since_refit += which.size
-        if self.since_refit >= self.refit_gap * self.items.alive.sum():
+        if self.since_refit >= self.refit_gap * self.items.number:
             self.refit(float(when.max()))
 
     def notice(self, items: ArrayLike, now: ArrayLike) -> None:
@@ -162,7 +163,7 @@ class Adaptive:
         return np.asarray(worth * self.items.weight[items] / self.items.cost[items])
 
     def _most_urgent(self, now: float, n: int) -> Ints:
-        n = min(n, int(self.items.alive.sum()))
+        n = min(n, self.items.number)
         if n == 0:
             return np.zeros(0, dtype=np.int64)
         if self.shocks is not None:
@@ -170,7 +171,7 @@ class Adaptive:
         come = np.flatnonzero(self.look <= self.clock.read(np.array(now)))
         short = come.size < n
         if short:
-            most = min(2 * n, self.items.size)
+            most = min(TOO_MANY * n, self.items.size)
             come = np.sort(np.argpartition(self.look, most - 1)[:most])
             come = come[self.items.alive[come]]
         if come.size < n:
@@ -178,17 +179,17 @@ class Adaptive:
         value = self.values(come, now)
         chosen = best(value, n)
         level = float(value[chosen[-1]])
-        self._put_back(come, value, now, level)
+        self._put_back(come, value, now, level * max(1.0 - NEAR * n / self.items.number, 0.9))
         self._settle(level, short, come.size > TOO_MANY * n + 64, now)
         return come[chosen]
 
     def _put_back(self, come: Ints, value: Float64s, now: float, level: float) -> None:
-        """When what was looked at deserves another look, should it not be polled."""
+        """When what was looked at deserves another look, should it not be polled: near ``level``."""
         read = self.clock.read(np.array(now))
         elapsed = read - self.clock.read(self.items.last[come])
         # Worth grows no faster than τ^{p+1} but for shocks, which is why nobody waits long.
         power = 1.0 / (self.worth.objective.power + 1)
-        reach = np.maximum(NEAR * level / np.maximum(value, 1e-300), 1.0) ** power
+        reach = np.maximum(level / np.maximum(value, 1e-300), 1.0) ** power
         self.look[come] = read + elapsed * np.minimum(reach - 1.0, AGAIN_AFTER)
 
     def _settle(self, level: float, short: bool, many: bool, now: float) -> None:
@@ -229,7 +230,7 @@ class Adaptive:
         rate = self.belief.mean(items)
         self.notices.learn(items, elapsed, changed, rate)
         share = alone / np.maximum(alone + shocked, 1e-300)
-        self.calibration.count(items, 1.0 - quiet, changed * share, int(self.items.alive.sum()))
+        self.calibration.count(items, 1.0 - quiet, changed * share, self.items.number)
         self.calibration.classify(items, rate, changed)
 
     def _learn_shocks(

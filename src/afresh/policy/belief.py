@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from afresh.rates.observations import Bools, Float64s, Ints
 
-DECADES_BELOW, DECADES_ABOVE, PER_OCTAVE = 3.0, 2.0, 2  # the ladder around one poll of an item
+DECADES_BELOW, DECADES_ABOVE, PER_OCTAVE = 3.0, 2.0, 1  # the ladder around one poll of an item
 REDRAWN = 150.0  # H: mean intervals between polls after which a rate is redrawn
 FLAT = 1e-3  # share of the flat ladder in the learned prior
 STEPS, ROWS_ENOUGH = 10, 20_000  # of EM, and items it looks at

@@ -41,7 +41,7 @@ class Oracle:
 
     def next(self, now: float, k: int) -> Ints:
         """The k items with the largest index."""
-        alive = int(self.items.alive.sum())
+        alive = self.items.number
         return self.items.pick(now, k, lambda n: best(self.values(now), min(n, alive)))
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:

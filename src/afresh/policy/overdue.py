@@ -32,7 +32,7 @@ class Overdue:
 
     def _earliest(self, n: int) -> Ints:
         urgency = np.where(self.items.alive, -self.due, -np.inf)
-        return best(urgency, min(n, int(self.items.alive.sum())))
+        return best(urgency, min(n, self.items.number))
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
         """Learn, and set the due times anew."""

@@ -47,7 +47,7 @@ class Proportional(Overdue):
         ratio = (polled - self.changed + 0.5) / (polled + 0.5)
         # A poll that found nothing says ln 1 = 0: half a change over all its time instead, or it starves.
         per_poll = np.maximum(-np.log(ratio), 0.5 / polled)
-        return np.asarray(per_poll * polled / np.maximum(time, np.finfo(float).tiny))
+        return np.asarray(per_poll * polled / np.maximum(time, 1e-6 * self.round))
 
     def refit(self, now: float) -> None:
         """Intervals from all rates such that Σ c·f is the budget."""

@@ -29,6 +29,7 @@ class Roster:
         self.weight, self.cost = start.weight.copy(), start.cost.copy()
         self.alive: Bools = np.ones(start.items, dtype=bool)
         self.last: Float64s = np.full(start.items, start.now)
+        self._count()
         self.opening = start.opening
         self.caps = None
         if start.cap_group is not None:
@@ -42,7 +43,11 @@ class Roster:
     @property
     def mean_frequency(self) -> float:
         """Polls of an item per time, were all polled alike."""
-        return self.budget / max(float(self.cost[self.alive].sum()), np.finfo(float).tiny)
+        return self.budget / max(self.cost_of_all, np.finfo(float).tiny)
+
+    def _count(self) -> None:
+        self.number = int(self.alive.sum())
+        self.cost_of_all = float(self.cost[self.alive].sum())
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float) -> Ints:
         """New items, copied now; their numbers."""
@@ -54,6 +59,7 @@ class Roster:
         self.cost = np.concatenate([self.cost, cost])
         self.alive = np.concatenate([self.alive, np.ones(weight.size, dtype=bool)])
         self.last = np.concatenate([self.last, np.full(weight.size, now)])
+        self._count()
         if self.caps is not None:
             self.caps.grow(np.asarray(cost))
         return numbers
@@ -61,6 +67,7 @@ class Roster:
     def remove(self, items: ArrayLike) -> None:
         """These are gone."""
         self.alive[self.known(items)] = False
+        self._count()
 
     def reweigh(self, items: ArrayLike, weights: ArrayLike, costs: ArrayLike) -> None:
         """Another importance and cost."""
@@ -68,6 +75,7 @@ class Roster:
         cost = np.broadcast_to(nonnegative("cost", costs).astype(np.float64), which.shape)
         _positive(cost)
         self.weight[which], self.cost[which] = nonnegative("weight", weights), cost
+        self._count()
         if self.caps is not None:
             self.caps.cost[which] = cost
 

@@ -15,7 +15,7 @@ from afresh.rates.observations import Float64s
 
 OCTAVES = 22  # of elapsed time over which due times are looked for
 ROWS = 65_536  # items keyed at a time
-SMALL = 0.02
+SMALL = 1e-3  # below it the series of two terms is right to 1e−7
 
 
 class Worth:
@@ -38,9 +38,9 @@ class Worth:
         if self.name != "freshness":
             return self.objective.marginal(expected)
         # The same as curves.g, without its passes: this is the innermost loop of a policy.
-        small = expected * expected * (0.5 - expected * (1 / 3 - expected * (1 / 8 - expected * (1 / 30))))
-        large = 1.0 - (1.0 + expected) * np.exp(-expected)
-        return np.where(expected < SMALL, small, large)
+        survival = np.exp(-expected)
+        large = 1.0 - survival - expected * survival
+        return np.where(expected < SMALL, expected * expected * (0.5 - expected / 3.0), large)
 
     def of(self, belief: Float64s, expected: Float64s, rate: Float64s) -> Float64s:
         """Σ p·marginal(E)/rate^p of each row; ``rate`` is that at which E grows on average."""
