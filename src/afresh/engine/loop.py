@@ -169,7 +169,7 @@ class Loop:
         self.picker = Picker(self.memory, self.policy)
         self._accounts = Accounts(settings, self.memory, self.policy)
         self._watch = Watch(store, self._writer, news, self.picker, self._accounts, clock, self._stirred)
-        await self._watch.begin()
+        await self._watch.begin(rank=only is None)
         self.sources = dict(self._make_sources(self._gate))
         self._lister = Lister(store, self._writer, clock, self.sources, settings)
         hooks = {table.settings.name: table.on_change for table in settings.sources if table.on_change}
@@ -283,11 +283,7 @@ class Loop:
                 memory.hold_s[row] = now_s + _TAKEN_ELSEWHERE_S
                 self._pass_over(row)
                 continue
-            if (
-                memory.catch_up(row, lease.polled_s, lease.belief)
-                and not audit
-                and self._is_early(row, now_s)
-            ):
+            if self._catch_up(lease, row, now_s) and not audit and self._is_early(row, now_s):
                 unused.append(lease)
                 self._pass_over(row)
                 continue
@@ -296,6 +292,17 @@ class Loop:
             task.add_done_callback(self._ended)
         if unused:
             await self._writer.surely(lambda: self.store.leases.release(unused))
+
+    def _catch_up(self, lease: Lease, row: int, now_s: float) -> bool:
+        """Whether another engine has polled the item since we did; then what it learned counts here too."""
+        polled_s = lease.polled_s
+        if polled_s is None or polled_s > now_s:  # never, or by a clock that was set back since
+            return False
+        if not self.memory.catch_up(row, polled_s, lease.belief):
+            return False
+        if self.policy.ranking is not None:
+            self.policy.ranking.polled(row, polled_s, elapsed_s=0.0, changed=False)
+        return True
 
     def _is_early(self, row: int, now_s: float) -> bool:
         """Whether another engine polled the item so lately that it is not worth a poll now."""
@@ -353,6 +360,8 @@ class Loop:
         self.settings = self._accounts.settings = settings
         self._gate.limit(limits_of(settings.budget))
         self.policy.name, self.policy.objective = settings.plan.policy, settings.plan.objective
+        if self.policy.ranking is not None:
+            self.policy.ranking.set_budget(settings.budget.requests)
         self.picker.stale()
         self._stirred.set()
 

@@ -15,6 +15,7 @@ from afresh.engine import beliefs
 from afresh.values.items import STATUSES
 from afresh.values.stored import PolicyColumns
 
+_ROUNDED_S = 1e-3  # a time that comes back from the store may be rounded
 _ACTIVE = STATUSES.index("active")
 _FLOATS = ("weight", "cost", "min_interval_s", "max_interval_s", "prior_rate_per_s", "polled_s", "due_s")
 
@@ -89,9 +90,9 @@ class Memory:
                 getattr(self, name)[rows] = getattr(now, name)[part]
         self.active[rows] = now.status[part] == _ACTIVE
 
-    def catch_up(self, row: int, polled_s: float | None, belief: bytes) -> bool:
+    def catch_up(self, row: int, polled_s: float, belief: bytes) -> bool:
         """Take over what another engine has learned of an item since; False if there was nothing new."""
-        if polled_s is None or polled_s <= self.polled_s[row]:
+        if polled_s <= self.polled_s[row] + _ROUNDED_S:
             return False
         self.polled_s[row] = polled_s
         found = beliefs.unpack(belief, np.array([len(belief)]))[0]

@@ -1,6 +1,7 @@
 """What polling each item now is worth, and what a poll taught. The one place that knows the policy's name.
 
-``adaptive``  the Bayes index of each item's Gamma belief, over its cost: the item worth most goes first
+``adaptive``  the item worth most goes first: by ``ranking`` while an engine runs, else by the Bayes index of
+              each item's Gamma belief over its cost
 ``uniform``   the item polled longest ago goes first
 """
 
@@ -15,6 +16,7 @@ import numpy as np
 from afresh.engine import beliefs
 from afresh.engine.beliefs import Floats, Prior
 from afresh.engine.memory import Memory
+from afresh.engine.ranking import Ranking
 from afresh.model.curves import k_inverse
 
 PolicyName: TypeAlias = Literal["adaptive", "uniform"]
@@ -28,6 +30,7 @@ class Policy:
     def __init__(self, memory: Memory, prior: Prior, name: PolicyName, objective: Objective) -> None:
         self.memory, self.prior, self.name, self.objective = memory, prior, name, objective
         self._worths: deque[float] = deque(maxlen=_RECENT)
+        self.ranking: Ranking | None = None
 
     def worth(self, now_s: float) -> Floats:
         """What polling each row now gives per cost: −∞ where it may not be, +∞ where it must.
@@ -39,17 +42,19 @@ class Policy:
         tau = np.maximum(now_s - memory.polled_s, 0.0)
         new = np.isnan(tau)
         tau = np.where(new, 0.0, tau)
-        value = tau if self.name == "uniform" else self._index(tau)
+        value = tau if self.name == "uniform" else self._index(tau, now_s)
         value = np.where(tau >= memory.max_interval_s, 1e300, value)
         value = np.where(new, np.inf, value)
         barred = ~memory.active | memory.busy | (memory.hold_s > now_s) | (tau < memory.min_interval_s) & ~new
         return np.where(barred, -np.inf, value)
 
-    def _index(self, tau: Floats) -> Floats:
+    def _index(self, tau: Floats, now_s: float) -> Floats:
         memory = self.memory
         shape, rate = self.posterior()
         raw = beliefs.gain if self.objective == "freshness" else beliefs.age_gain
         value = raw(shape, rate, tau) * memory.weight / memory.cost
+        if self.ranking is not None:
+            value = self.ranking.values(now_s, value)
         sure = memory.weight * rate / (shape * memory.cost)
         return np.where(memory.noticed, np.maximum(value, sure), value)
 
@@ -75,6 +80,8 @@ class Policy:
         start = self._start(row)
         shape, rate = beliefs.learned(self.prior.shape + more[0], start + more[1], elapsed_s, changed)
         memory.more[row] = (shape - self.prior.shape, max(rate - start, -0.5 * start))
+        if self.ranking is not None:
+            self.ranking.polled(row, now_s, elapsed_s, changed)
         memory.polled_s[row] = now_s
         memory.noticed[row] = False
         memory.hold_s[row] = -np.inf

@@ -16,6 +16,8 @@ from afresh.values.items import ItemQuery
 from afresh.values.stored import PolicyColumns
 
 SAMPLE, BLOCKS = 200_000, 50
+NAMES_LOOKED_AT = 50_000
+_PAGE = 1000
 
 
 def loaded(columns: Iterable[PolicyColumns]) -> Memory:
@@ -37,6 +39,18 @@ def recalled(store: Store, settings: Settings, memory: Memory) -> Policy:
     elif memory.size >= items:
         policy.picked(planned_threshold(policy, settings.budget.requests))
     return policy
+
+
+def names_of(store: Store) -> list[str]:
+    """The keys of all items in order of id, without their scheme: their paths tell who belongs together."""
+    names: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = store.items.page(ItemQuery(), _PAGE, cursor)
+        names += [item.key.partition("://")[2] or item.key for item in page.items]
+        cursor = page.cursor
+        if cursor is None:
+            return names
 
 
 def sampled(store: Store, items: int) -> list[PolicyColumns]:

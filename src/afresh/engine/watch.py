@@ -13,6 +13,8 @@ from afresh.engine.beliefs import Prior
 from afresh.engine.logs import say
 from afresh.engine.memory import Memory
 from afresh.engine.picker import Picker
+from afresh.engine.ranking import Ranking
+from afresh.engine.snapshot import NAMES_LOOKED_AT, names_of
 from afresh.engine.state_names import PRIOR
 from afresh.engine.writer import Writer
 from afresh.rates.observations import Polls
@@ -128,11 +130,25 @@ class Watch:
         self._clock_watch, self._learner = ClockWatch(clock), Learner()
         self._clock, self._target_s, self._missed = clock, clock.elapsed_s(), False
         self.names: dict[int, str] = {}
+        self._ranked = 0
 
-    async def begin(self) -> None:
-        """What must be known before the first poll."""
+    async def begin(self, *, rank: bool) -> None:
+        """What must be known before the first poll; ``rank``: let the adaptive policy value the items."""
         self.names = await self._writer.surely(self._store.plan.names)
         await self._notices()
+        if rank:
+            await self._rank()
+
+    async def _rank(self) -> None:
+        """Start the adaptive policy from what is known of each item; again when there are twice as many."""
+        policy, memory, settings = self._picker.policy, self._memory, self._accounts.settings
+        if policy.name != "adaptive" or memory.size < max(1, 2 * self._ranked):
+            return
+        few = memory.size <= NAMES_LOOKED_AT
+        names = await self._writer.surely(lambda: names_of(self._store)) if few else None
+        ranking = Ranking(memory, settings.budget.requests, policy.objective, self._clock.now_s(), names)
+        ranking.recall(*policy.posterior())
+        policy.ranking, self._ranked = ranking, memory.size
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -154,6 +170,7 @@ class Watch:
         if added and self._memory.load(added):
             self.names = await self._writer.surely(self._store.plan.names)
             self._accounts.restrict()
+            await self._rank()
             self._picker.stale()
 
     async def _edits(self) -> None:
@@ -163,6 +180,8 @@ class Watch:
             now = await self._writer.surely(lambda: self._store.plan.columns_of(ids))
         if now is not None:
             self._memory.edit(ids, now)
+            if self._picker.policy.ranking is not None:
+                self._picker.policy.ranking.reweighed(self._memory.rows(now.id.tolist()))
             self._picker.stale()
 
     async def _notices(self) -> None:
