@@ -108,8 +108,9 @@ def estimate_polls(
     estimator = _configured(method, polls, horizon)
     belief = fit_gamma(polls, groups) if prior is None else prior
     state = estimator.update(estimator.start(belief, polls.items), polls)
-    if isinstance(estimator, GridPosterior) and prior is None:
-        state = estimator.learned(state, belief)
+    if isinstance(estimator, GridPosterior):
+        learned = estimator.learned(state, belief) if prior is None else state
+        state = estimator.sharpened(learned, polls)
     rate = estimator.rate(state) if interval is None else _rate_to_plan(estimator, state, interval)
     low, high = estimator.interval(state, level)
     return RateEstimates(rate, low, high, polls.polls_per_item(), polls.changes_per_item(), method)

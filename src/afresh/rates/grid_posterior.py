@@ -2,7 +2,8 @@
 
 State: the log-likelihood of each item's polls at the grid's rates, and priors on the same grid, learned over
 the items without assuming a form (``grid_prior``). Between the points the log posterior is a cubic in ln λ:
-intervals do not snap to the grid, and stay right when many polls make the posterior narrower than a cell.
+intervals do not snap to the grid. Where many polls make the posterior much narrower than a cell, the
+log-likelihood is taken anew at closer points (``sharp``).
 
 The rate is the posterior mean under the learned prior. The interval trusts that prior less: where it has
 found, say, two kinds of items it is sure of them, and its intervals cover 99 % instead of 90. So intervals
@@ -20,6 +21,7 @@ from afresh.rates.gamma_prior import LEAST_MASS, GammaPrior, cell_masses, check_
 from afresh.rates.grid_prior import fit_grid, fit_grid_groups, flat_share
 from afresh.rates.likelihood import log_likelihood
 from afresh.rates.observations import Float64s, Ints, Polls
+from afresh.rates.sharp import POINTS, Sharp, sharp_items
 
 OCTAVES_BELOW, OCTAVES_ABOVE, PER_OCTAVE = 9, 6, 2  # the grid around a prior's mean when none is given
 LEARNED_SHARE = 0.15  # of the learned prior in that of the intervals
@@ -34,6 +36,7 @@ class GridState:
 
     ``log_likelihood`` has a row per item; the priors have one for each kind of item, ``kind`` says which.
     ``log_prior`` serves the rate, ``log_cautious`` the interval; below the grid λ is taken as λ^{tail−1}.
+    ``sharp`` are items whose log-likelihood is known at closer points of their own.
     """
 
     rates: Float64s
@@ -42,6 +45,7 @@ class GridState:
     log_cautious: Float64s
     tail: Float64s
     log_likelihood: Float64s
+    sharp: Sharp | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,12 @@ class GridPosterior:
 
     def update(self, state: GridState, polls: Polls) -> GridState:
         """Add the log-likelihood of the polls: bits, counts and credible stamps."""
-        return replace(state, log_likelihood=state.log_likelihood + log_likelihood(polls, state.rates))
+        table = state.log_likelihood + log_likelihood(polls, state.rates)
+        return replace(state, log_likelihood=table, sharp=None)
+
+    def sharpened(self, state: GridState, polls: Polls) -> GridState:
+        """The same belief with points of their own for items known closely; ``polls`` are all so far."""
+        return replace(state, sharp=sharp_items(polls, state.log_likelihood, state.rates))
 
     def learned(self, state: GridState, fitted: GammaPrior) -> GridState:
         """The same evidence under priors learned from all items, for each kind of ``fitted`` rows.
@@ -105,7 +114,7 @@ class GridPosterior:
         rate = np.empty(len(state.log_likelihood))
         for rows in _slices(rate.size):
             kind = state.kind[rows]
-            axis, density = _narrowed(state.log_likelihood[rows] + state.log_prior[kind])
+            axis, density = _posterior(state, rows, state.log_prior)
             value, weight = _weighted(state.rates, axis, density, state.tail[kind])
             rate[rows] = np.einsum("ij,ij->i", value, weight)
         return rate
@@ -115,7 +124,7 @@ class GridPosterior:
         rate = np.empty(len(state.log_likelihood))
         for rows in _slices(rate.size):
             kind = state.kind[rows]
-            axis, density = _narrowed(state.log_likelihood[rows] + state.log_prior[kind])
+            axis, density = _posterior(state, rows, state.log_prior)
             value, weight = _weighted(state.rates, axis, density, state.tail[kind])
             rate[rows] = -_log_survival(value * time, weight) / time
         return rate
@@ -126,7 +135,7 @@ class GridPosterior:
         low, high = np.empty(len(state.log_likelihood)), np.empty(len(state.log_likelihood))
         for rows in _slices(low.size):
             kind = state.kind[rows]
-            axis, density = _narrowed(state.log_likelihood[rows] + state.log_cautious[kind])
+            axis, density = _posterior(state, rows, state.log_cautious)
             tail = state.tail[kind]
             low[rows], high[rows] = _quantiles(state.rates, axis, density, tail, (below, 1.0 - below))
         return low, high
@@ -151,6 +160,25 @@ def _below(axis: Float64s, density: Float64s, slope: Float64s) -> Float64s:
 
 def _slices(items: int) -> Iterator[slice]:
     return (slice(begin, min(begin + ROWS, items)) for begin in range(0, items, ROWS))
+
+
+def _posterior(state: GridState, rows: slice, log_prior: Float64s) -> tuple[Float64s, Float64s]:
+    """For the rows nodes on the grid's index axis that span each posterior, and its density there."""
+    prior = log_prior[state.kind[rows]]
+    axis, density = _narrowed(state.log_likelihood[rows] + prior)
+    sharp = state.sharp
+    if sharp is not None:
+        these = slice(*np.searchsorted(sharp.item, (rows.start, rows.stop)))
+        local = sharp.item[these] - rows.start
+        own, height = _nodes(
+            sharp.log_likelihood[these], np.zeros(local.size), np.full(local.size, POINTS - 1.0)
+        )
+        step = np.log(state.rates[1] / state.rates[0])
+        start = (sharp.low[these] - np.log(state.rates[0])) / step
+        axis[local] = start[:, None] + own * (sharp.step[these] / step)[:, None]
+        height += _cubic(prior[local], axis[local])
+        density[local] = np.exp(height - height.max(axis=1, keepdims=True, initial=-np.inf))
+    return axis, density
 
 
 def _narrowed(log_posterior: Float64s) -> tuple[Float64s, Float64s]:
@@ -178,17 +206,22 @@ def _span(height: Float64s) -> tuple[Ints, Ints]:
 
 
 def _nodes(log_posterior: Float64s, low: Float64s, high: Float64s) -> tuple[Float64s, Float64s]:
-    """Even nodes from ``low`` to ``high`` on each row's index axis, and the cubic through 4 points."""
-    points = log_posterior.shape[1]
+    """Even nodes from ``low`` to ``high`` on each row's index axis, and the cubic there."""
     axis = low[:, None] + (high - low)[:, None] * (np.arange(NODES) / (NODES - 1))
+    return axis, _cubic(log_posterior, axis)
+
+
+def _cubic(table: Float64s, axis: Float64s) -> Float64s:
+    """Each row of the table at the places of ``axis`` on its index axis, by the cubic through 4 points."""
+    points = table.shape[1]
     left = np.clip(axis.astype(np.int64) - 1, 0, points - 4)
     x = axis - left
     flat = (left + (np.arange(len(left)) * points)[:, None]).ravel()
-    values = log_posterior.ravel()
+    values = table.ravel()
     f0, f1, f2, f3 = (values[flat + k].reshape(x.shape) for k in range(4))
     # Newton's form of the cubic through (0, f0) … (3, f3).
     d1, d2, d3 = f1 - f0, f2 - 2 * f1 + f0, f3 - 3 * (f2 - f1) - f0
-    return axis, f0 + x * (d1 + (x - 1) * (d2 / 2 + (x - 2) * (d3 / 6)))
+    return np.asarray(f0 + x * (d1 + (x - 1) * (d2 / 2 + (x - 2) * (d3 / 6))))
 
 
 def _weighted(
