@@ -57,7 +57,7 @@ def always(_place: Place, now_s: float) -> float:
 def test_the_index_is_the_models(shape: float, rate: float, tau: float) -> None:
     ours = float(beliefs.gain(np.array([shape]), np.array([rate]), np.array([tau]))[0])
     exact = float(Lomax(shape, rate).gain(tau))
-    assert ours == pytest.approx(exact, rel=2e-3, abs=1e-12 * rate)
+    assert ours == pytest.approx(exact, rel=1e-6, abs=1e-12 * rate)
 
 
 @settings(deadline=None, max_examples=100)

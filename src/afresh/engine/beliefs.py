@@ -127,7 +127,7 @@ def gain(shape: Floats, rate: Floats, tau: Floats) -> Floats:
     rest = np.where(np.abs(1.0 - shape) < 1e-9, 1e-9, 1.0 - shape)
     far = rate * (np.expm1(rest * log) / rest - x * np.exp(-shape * log))
     near = 0.5 * shape * tau * x * (1.0 - (2.0 / 3.0) * (shape + 1.0) * x)
-    return np.asarray(np.where(x < _SMALL, near, far))
+    return np.asarray(np.where((shape + 1.0) * x < _SMALL, near, far))
 
 
 def age_gain(shape: Floats, rate: Floats, tau: Floats) -> Floats:
@@ -167,7 +167,7 @@ def due_after_s(shape: float, rate: float, level: float) -> float:
 
 def _gain(shape: float, rate: float, tau: float) -> float:
     x = tau / rate
-    if x < _SMALL:
+    if (shape + 1.0) * x < _SMALL:
         return 0.5 * shape * tau * x * (1.0 - (2.0 / 3.0) * (shape + 1.0) * x)
     log = math.log1p(x)
     rest = 1.0 - shape if abs(1.0 - shape) >= 1e-9 else 1e-9

@@ -28,7 +28,8 @@ POOL_SHARE = 300
 _FEWEST = 512  # rows of a pool
 _PER_GROUP = 64  # rows of a pool that holds some of every group
 _OLD_S, _OLD = 0.5, 30.0  # a pool of millions ages slowly, as their worth does
-_YOUNG_S, _PER_ROW_S = 0.01, 1e-6  # ranking takes some 0.1 µs a row, and may take a tenth of the time
+_YOUNG_S, _PER_ROW_S, _PER_MANY_S = 0.01, 1e-5, 1e-6  # ranking may take a tenth of the time
+_RANKED_IN_S = 0.5  # what ranking the most urgent of many may be worth waiting for
 
 
 class Picker:
@@ -97,7 +98,8 @@ class Picker:
         return self._resting[0][0] if self._resting else math.inf
 
     def _is_old(self, now_s: float) -> bool:
-        age_s, young_s = now_s - self._built_s, max(_YOUNG_S, _PER_ROW_S * self.memory.size)
+        age_s, size = now_s - self._built_s, self.memory.size
+        young_s = max(_YOUNG_S, min(_PER_ROW_S * size, _RANKED_IN_S), _PER_MANY_S * size)
         if age_s < 0:
             return True  # the clock was set back
         enough = self._taken >= max(1, self.memory.size // POOL_SHARE) or not self._heads

@@ -21,7 +21,8 @@ from afresh.model.curves import k_inverse
 
 PolicyName: TypeAlias = Literal["adaptive", "uniform"]
 Objective: TypeAlias = Literal["freshness", "age"]
-_RECENT = 200
+_RECENT, _SELDOM = 200, 16  # picks whose median is the threshold, and how often it is taken anew
+_NEW_FIRST = 1024
 
 
 class Policy:
@@ -30,6 +31,7 @@ class Policy:
     def __init__(self, memory: Memory, prior: Prior, name: PolicyName, objective: Objective) -> None:
         self.memory, self.prior, self.name, self.objective = memory, prior, name, objective
         self._worths: deque[float] = deque(maxlen=_RECENT)
+        self._threshold, self._picks = 0.0, 0
         self.ranking: Ranking | None = None
 
     def worth(self, now_s: float) -> Floats:
@@ -42,18 +44,21 @@ class Policy:
         tau = np.maximum(now_s - memory.polled_s, 0.0)
         new = np.isnan(tau)
         tau = np.where(new, 0.0, tau)
-        value = tau if self.name == "uniform" else self._index(tau, now_s)
+        barred = ~memory.active | memory.busy | (memory.hold_s > now_s) | (tau < memory.min_interval_s) & ~new
+        # While there is enough that was never fetched, how the rest compares does not matter.
+        ranked = np.count_nonzero(new & ~barred) < _NEW_FIRST
+        value = tau if self.name == "uniform" else self._index(tau, now_s if ranked else None)
         value = np.where(tau >= memory.max_interval_s, 1e300, value)
         value = np.where(new, np.inf, value)
-        barred = ~memory.active | memory.busy | (memory.hold_s > now_s) | (tau < memory.min_interval_s) & ~new
         return np.where(barred, -np.inf, value)
 
-    def _index(self, tau: Floats, now_s: float) -> Floats:
+    def _index(self, tau: Floats, now_s: float | None) -> Floats:
+        """The index of each row; ``now_s``: by the ranking, if there is one."""
         memory = self.memory
         shape, rate = self.posterior()
         raw = beliefs.gain if self.objective == "freshness" else beliefs.age_gain
         value = raw(shape, rate, tau) * memory.weight / memory.cost
-        if self.ranking is not None:
+        if self.ranking is not None and now_s is not None:
             value = self.ranking.values(now_s, value)
         sure = memory.weight * rate / (shape * memory.cost)
         return np.where(memory.noticed, np.maximum(value, sure), value)
@@ -67,11 +72,14 @@ class Policy:
         """An item of this worth is being polled: what is polled now tells the price of a poll."""
         if 0 < worth < 1e300:
             self._worths.append(worth)
+            self._picks += 1
+            if self._picks % _SELDOM == 1:
+                self._threshold = float(np.median(self._worths))
 
     @property
     def threshold(self) -> float:
         """The worth at which items are polled, as of late; 0 before anything was."""
-        return float(np.median(self._worths)) if self._worths else 0.0
+        return self._threshold
 
     def observe(self, row: int, now_s: float, elapsed_s: float, changed: bool) -> None:
         """One poll that told something."""
