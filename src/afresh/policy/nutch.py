@@ -14,7 +14,7 @@ from afresh.rates.observations import Bools, Float64s, Ints
 from afresh.values.arrays import ArrayLike
 
 DECREASE, INCREASE, SYNC = 0.8, 1.4, 0.3
-LEAST, MOST = 1e-3, 1e3  # of the interval, in rounds of all items
+LEAST, MOST = 2.3e-5, 12.2  # of the interval in rounds: a minute and a year to its first, 30 days, by default
 
 
 class Nutch(Overdue):
