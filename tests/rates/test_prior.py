@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import gamma
 from tests.rates.populations import draw_rates, poll
 
 import afresh.rates.prior as prior_module
@@ -30,6 +31,36 @@ def test_the_fit_is_the_maximum_of_the_marginal_likelihood(population: str) -> N
     best = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-6})
     assert loss(start) - best.fun < 0.5  # of a log-likelihood of thousands
     np.testing.assert_allclose(start, best.x, atol=0.15)
+
+
+def exact_maximum(polls: Polls) -> Float64s:
+    """ln a and ln mean that maximise the marginal likelihood, by the polls themselves on a fine grid."""
+    rates = np.exp(np.linspace(np.log(1e-3), np.log(20.0), 500))
+    table = np.zeros((polls.items, rates.size))
+    for column, rate in enumerate(rates):
+        x = rate * polls.elapsed
+        value = np.where(polls.changed, np.log(-np.expm1(-x)), -x)
+        table[:, column] = np.bincount(polls.item, value, minlength=polls.items)
+    likelihood = scaled(table)
+
+    def loss(at: Float64s) -> float:
+        shape, mean = np.exp(at)
+        return -float(np.log(likelihood @ (gamma.pdf(rates, shape, scale=mean / shape) * rates)).sum())
+
+    best = minimize(loss, np.log([8.0, 0.4]), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-3})
+    return np.asarray(best.x, dtype=np.float64)
+
+
+@pytest.mark.parametrize("seed", [101, 103])
+def test_nearly_equal_rates_are_fitted_exactly(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rates = np.exp(rng.normal(-1.0, 0.3, 2000))
+    polls = poll(rates, 10, 10, rng, scale=4.0)
+    one, wanted = fit_gamma(polls), exact_maximum(polls)
+    two = fit_gamma(polls, (np.arange(2000) >= 1000).astype(np.int64))
+    assert np.log(one.shape[0]) == pytest.approx(wanted[0], abs=0.15)
+    assert np.log(one.mean()[0]) == pytest.approx(wanted[1], abs=0.02)
+    assert np.all(np.abs(np.log(two.shape) - wanted[0]) < 0.5)  # half as many items each, held near the whole
 
 
 def test_a_large_group_is_itself_and_a_small_one_leans_on_the_whole() -> None:

@@ -117,3 +117,23 @@ def _bits(runs: Segments, rates: Float64s) -> Float64s:
 def scaled(table: Float64s) -> Float64s:
     """Likelihoods scaled to a maximum of 1 per row."""
     return np.asarray(np.exp(table - table.max(axis=1, keepdims=True)))
+
+
+def finer(table: Float64s, rates: Float64s, per_octave: int) -> tuple[Float64s, Float64s]:
+    """The table at no fewer than ``per_octave`` rates to the octave, by cubics in ln λ, and those rates.
+
+    >>> grid = np.exp2(np.arange(-3.0, 3.0))
+    >>> table, rates = finer(2 * np.log(grid)[None] - 0.5 * np.log(grid)[None] ** 3, grid, 8)
+    >>> bool(np.allclose(table[0], 2 * np.log(rates) - 0.5 * np.log(rates) ** 3)), rates.size
+    (True, 41)
+    """
+    times = -(-per_octave // points_per_octave(rates))
+    places = np.arange((rates.size - 1) * times + 1)
+    left = np.clip(places // times - 1, 0, rates.size - 4)
+    x = places / times - left
+    # Lagrange's weights of the four points around: one matrix product for all rows.
+    weights = np.zeros((rates.size, places.size))
+    for k in range(4):
+        others = [j for j in range(4) if j != k]
+        weights[left + k, places] = np.prod([(x - j) / (k - j) for j in others], axis=0)
+    return table @ weights, rates[0] * np.exp(np.log(rates[1] / rates[0]) * places / times)

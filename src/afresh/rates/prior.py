@@ -1,7 +1,9 @@
 """The Gamma prior learned from the items themselves (empirical Bayes), per group.
 
 Of a lattice of shapes and means the (a, b) that maximises Σ_i ln ∫Gamma(λ; a, b) L_i(λ) dλ, the integral
-by the Gamma's mass in the cells of the rate grid; then a parabola through the neighbours.
+by the Gamma's mass in the cells of the rate grid; then a parabola through the neighbours. The cells are wide
+for populations of nearly equal rates, and with many items the top is narrow: for all items together, and for
+groups of ``MANY``, a climb from there on a finer grid finds it.
 
 Hierarchy: ln a and ln(a/b) of a group are taken to lie around those of the whole (``GROUPS``: standard
 deviations), those of the whole, loosely, around the weak prior's (``WHOLE``). A group of one or two stays
@@ -15,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.rates.gamma_prior import GammaPrior, cell_masses, weak_prior
-from afresh.rates.likelihood import log_likelihood, rate_grid, scaled
+from afresh.rates.likelihood import finer, log_likelihood, rate_grid, scaled
 from afresh.rates.observations import Bools, Float64s, Ints, Polls
 from afresh.rates.segments import whole_groups
 
@@ -25,6 +27,9 @@ SHAPES = np.geomspace(0.05, 51.2, 21)  # two to the octave
 ITEMS_ENOUGH = 20_000  # items that settle a prior: more are sampled, evenly
 LEAST_PER_GROUP = 8
 REFIT_GROWTH = 1.25
+MANY = 100  # items of a group from which its lattice is too coarse
+FINE = 8  # rates to the octave for the climb
+CLIMB, CLOSE_ENOUGH = 40, 0.01  # most steps, and the last step in ln a and ln(a/b)
 
 
 def refit_due(polls_at_fit: int, polls_now: int) -> bool:
@@ -67,7 +72,8 @@ def fit_gamma_table(
 ) -> GammaPrior:
     """One Gamma prior for all rows of a table of log-likelihoods, loosely near ``parent``."""
     lattice = _Lattice.of(rates, max_shape)
-    return lattice.best((lattice.scores(table).sum(0) + lattice.near(parent, WHOLE))[None])
+    start = lattice.best((lattice.scores(table).sum(0) + lattice.near(parent, WHOLE))[None])
+    return _climbed(table, rates, start, parent, WHOLE, max_shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +97,8 @@ class _Lattice:
 
     def near(self, parent: GammaPrior, deviations: tuple[float, float]) -> Float64s:
         """ln of how likely each candidate is around ``parent``, by normal ln a and ln(a/b)."""
-        shape = np.log(self.shapes / parent.shape[0]) / deviations[0]
-        mean = np.log(self.means / parent.mean()[0]) / deviations[1]
-        return np.asarray(-0.5 * np.add.outer(shape * shape, mean * mean).ravel())
+        shape, mean = np.meshgrid(self.shapes, self.means, indexing="ij")
+        return _near(GammaPrior(shape.ravel(), (shape / mean).ravel()), parent, deviations)
 
     def best(self, scores: Float64s) -> GammaPrior:
         """The best candidate of each row of scores, moved to the top of the parabola around it."""
@@ -105,6 +110,39 @@ class _Lattice:
         shape = np.exp(np.log(self.shapes[i]) + di * np.log(self.shapes[1] / self.shapes[0]))
         mean = np.exp(np.log(self.means[j]) + dj * np.log(self.means[1] / self.means[0]))
         return GammaPrior(shape, shape / mean)
+
+
+def _near(candidates: GammaPrior, parent: GammaPrior, deviations: tuple[float, float]) -> Float64s:
+    shape = np.log(candidates.shape / parent.shape[0]) / deviations[0]
+    mean = np.log(candidates.mean() / parent.mean()[0]) / deviations[1]
+    return np.asarray(-0.5 * (shape * shape + mean * mean))
+
+
+def _climbed(
+    table: Float64s,
+    rates: Float64s,
+    start: GammaPrior,
+    parent: GammaPrior,
+    deviations: tuple[float, float],
+    max_shape: float,
+) -> GammaPrior:
+    """From ``start`` uphill to the best of eight neighbours, in steps halved where none is better."""
+    finer_table, grid = finer(table, rates, FINE)
+    likelihood = scaled(finer_table)
+    bounds = np.log([[SHAPES[0], rates[0]], [min(SHAPES[-1], max_shape), rates[-1]]])
+    around = np.array([(0, 0), *((i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)])
+    at, step = np.clip(np.log([start.shape[0], start.mean()[0]]), *bounds), 0.2
+    for _ in range(CLIMB):
+        shape, mean = np.exp(np.clip(at + step * around, *bounds)).T
+        candidates = GammaPrior(shape, shape / mean)
+        mixed = np.maximum(likelihood @ cell_masses(candidates, grid).T, np.finfo(float).tiny)
+        best = int(np.argmax(np.log(mixed).sum(axis=0) + _near(candidates, parent, deviations)))
+        at = np.log([shape[best], mean[best]])
+        if best == 0:
+            step /= 2.0
+        if step < CLOSE_ENOUGH:
+            break
+    return GammaPrior.of(float(np.exp(at[0])), float(np.exp(at[0] - at[1])))
 
 
 def _peak(lines: Float64s, at: Ints) -> Float64s:
@@ -130,6 +168,12 @@ def _fit_groups(
         scores = np.add.reduceat(lattice.scores(table[rows]), starts[begin:end] - starts[begin], axis=0)
         fitted = lattice.best(scores + near)
         shape[present[begin:end]], rate[present[begin:end]] = fitted.shape, fitted.rate
+    sizes = np.diff(np.append(starts, groups.size))
+    for k in np.flatnonzero(sizes >= MANY):
+        group, rows = present[k], order[starts[k] : starts[k] + sizes[k]]
+        begun = GammaPrior.of(shape[group], rate[group])
+        fitted = _climbed(table[rows], rates, begun, parent, GROUPS, max_shape)
+        shape[group], rate[group] = fitted.shape[0], fitted.rate[0]
     return GammaPrior(shape, rate)
 
 
