@@ -46,13 +46,15 @@ class Belief:
         """The posteriors of these items."""
         return self.rows[items].astype(np.float64)
 
-    def after(self, items: Ints, elapsed: Float64s) -> Float64s:
+    def after(self, items: Ints, elapsed: Float64s) -> Rows:
         """The posteriors a while later: rates may have been redrawn, half-way on average.
 
         So even an item that seems to change too often to be worth a poll is asked again in the end.
         """
-        redrawn = -0.5 * np.expm1(-elapsed / self.horizon)[:, None]
-        return np.asarray(self.rows[items] * (1.0 - redrawn) + redrawn * self.prior)
+        redrawn = (-0.5 * np.expm1(-elapsed / self.horizon)).astype(np.float32)[:, None]
+        rows = self.rows[items]
+        rows += redrawn * (self.prior.astype(np.float32) - rows)
+        return rows
 
     def mean(self, items: Ints) -> Float64s:
         """Posterior mean rates."""

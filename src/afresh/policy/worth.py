@@ -12,6 +12,7 @@ import numpy as np
 from afresh.allocation.objectives import objective_for
 from afresh.policy.belief import Rows
 from afresh.rates.observations import Float64s
+from afresh.values.arrays import Floats
 
 OCTAVES = 22  # of elapsed time over which due times are looked for
 ROWS = 65_536  # items keyed at a time
@@ -38,11 +39,16 @@ class Worth:
         if self.name != "freshness":
             return self.objective.marginal(expected)
         # The same as curves.g, without its passes: this is the innermost loop of a policy.
-        survival = np.exp(-expected)
-        large = 1.0 - survival - expected * survival
-        return np.where(expected < SMALL, expected * expected * (0.5 - expected / 3.0), large)
+        gain = np.exp(-expected)
+        gain *= -1.0 - expected
+        gain += 1.0
+        small = np.flatnonzero(expected < SMALL)
+        if small.size:
+            few = expected.ravel()[small]
+            gain.ravel()[small] = few * few * (0.5 - few / 3.0)
+        return gain
 
-    def of(self, belief: Float64s, expected: Float64s, rate: Float64s) -> Float64s:
+    def of(self, belief: Floats, expected: Float64s, rate: Float64s) -> Float64s:
         """Σ p·marginal(E)/rate^p of each row; ``rate`` is that at which E grows on average."""
         gain = self.gain(expected)
         gain /= rate if self.objective.power == 1 else rate**self.objective.power
