@@ -40,6 +40,17 @@ def test_intervals_hold_for_odd_populations(population: str, fewest: int, most: 
     assert 0.85 <= coverage(population, fewest, most, scale) <= 0.96
 
 
+@pytest.mark.parametrize("items", [1, 2])
+def test_few_items_are_not_believed_twice(items: int) -> None:
+    hits = []
+    for seed in range(80):
+        rng = np.random.default_rng(seed)
+        rates = rng.gamma(1.0, 0.7, items)
+        found = estimate_polls(poll(rates, 1, 3, rng), method="grid", level=0.9)
+        hits.append(np.mean((found.low <= rates) & (rates <= found.high)))
+    assert np.mean(hits) >= 0.85
+
+
 @pytest.mark.parametrize(
     ("fast", "share", "number"), [(1.0, 0.1, 3), (24.0, 0.05, 3), (24.0, 0.05, 10), (1440.0, 0.01, 5)]
 )

@@ -7,7 +7,8 @@ groups of ``MANY``, a climb from there on a finer grid finds it.
 
 Hierarchy: ln a and ln(a/b) of a group are taken to lie around those of the whole (``GROUPS``: standard
 deviations), those of the whole, loosely, around the weak prior's (``WHOLE``). A group of one or two stays
-near the whole, a group of hundreds is itself.
+near the whole, a group of hundreds is itself. A few items cannot tell of a population, and would be used
+twice, as evidence and as prior: while there are few the whole stays near the weak prior (``FEW``·√items).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from afresh.rates.segments import whole_groups
 
 GROUPS = (0.7, 0.7)  # of ln a and of ln(a/b)
 WHOLE = (1.0, 4.0)
+FEW = (0.3, 0.7)
 SHAPES = np.geomspace(0.05, 51.2, 21)  # two to the octave
 ITEMS_ENOUGH = 20_000  # items that settle a prior: more are sampled, evenly
 LEAST_PER_GROUP = 8
@@ -72,8 +74,10 @@ def fit_gamma_table(
 ) -> GammaPrior:
     """One Gamma prior for all rows of a table of log-likelihoods, loosely near ``parent``."""
     lattice = _Lattice.of(rates, max_shape)
-    start = lattice.best((lattice.scores(table).sum(0) + lattice.near(parent, WHOLE))[None])
-    return _climbed(table, rates, start, parent, WHOLE, max_shape)
+    polled = max(1.0, float(np.count_nonzero(np.any(table, axis=1))))
+    loosely = (min(WHOLE[0], FEW[0] * polled**0.5), min(WHOLE[1], FEW[1] * polled**0.5))
+    start = lattice.best((lattice.scores(table).sum(0) + lattice.near(parent, loosely))[None])
+    return _climbed(table, rates, start, parent, loosely, max_shape)
 
 
 @dataclass(frozen=True, slots=True)
