@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from afresh.allocation.allocate import allocate
     from afresh.allocation.budget_for import budget_for
     from afresh.allocation.curve import budget_curve
+    from afresh.engine.app import open_engine
+    from afresh.engine.engine import Engine
     from afresh.model.age import age
     from afresh.model.freshness import freshness
     from afresh.money.best_interval import best_interval
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Allocation": "afresh.values.results",
+    "Engine": "afresh.engine.engine",
     "Income": "afresh.values.results",
     "RateEstimate": "afresh.values.results",
     "RateEstimates": "afresh.values.results",
@@ -35,11 +38,13 @@ _HOME = {
     "estimate": "afresh.rates.estimate",
     "estimate_many": "afresh.rates.estimate",
     "freshness": "afresh.model.freshness",
+    "open_engine": "afresh.engine.app",
 }
 
 __all__ = [
     "AfreshError",
     "Allocation",
+    "Engine",
     "Income",
     "InfeasibleError",
     "InputError",
@@ -56,6 +61,7 @@ __all__ = [
     "estimate",
     "estimate_many",
     "freshness",
+    "open_engine",
 ]
 
 
