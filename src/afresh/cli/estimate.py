@@ -147,9 +147,11 @@ def _polls(
         log = read_polls(source, now_s=now_s, group=group, on_read=progress.reach)
     # Times from the first poll on: seconds since 1970 would eat the digits of short intervals.
     start_s = float(log.time_s.min()) if log.time_s.size else 0.0
+    times = log.time_s - start_s
+    times /= unit_s
     found = estimate_many(
         log.item,
-        (log.time_s - start_s) / unit_s,
+        times,
         log.changed,
         items=len(log.names),
         method=method or _fitting_method(log),

@@ -80,7 +80,8 @@ class GridPosterior:
 
     def update(self, state: GridState, polls: Polls) -> GridState:
         """Add the log-likelihood of the polls: bits, counts and credible stamps."""
-        table = state.log_likelihood + log_likelihood(polls, state.rates)
+        table = log_likelihood(polls, state.rates)
+        table += state.log_likelihood
         return replace(state, log_likelihood=table, sharp=None)
 
     def sharpened(self, state: GridState, polls: Polls) -> GridState:

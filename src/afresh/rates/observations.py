@@ -281,7 +281,8 @@ def _stable_order(item: Ints) -> Ints:
     keys = item * item.size
     keys += np.arange(item.size)
     keys.sort()
-    return keys % item.size
+    keys %= item.size
+    return keys
 
 
 def whole_numbers(name: str, given: ArrayLike) -> Ints:

@@ -18,7 +18,7 @@ class ParquetRows:
     def __init__(self, source: InputFile, batch_rows: int) -> None:
         self._source, self._batch_rows = source, batch_rows
         try:
-            self._file = pq.ParquetFile(source.random_access())
+            self._file = pq.ParquetFile(source.random_access(), pre_buffer=True)
         except (pa.ArrowException, OSError) as error:
             # A file cut short lacks the footer, and with it the magic bytes at its end.
             reason = "half-written?" if "magic" in str(error) else one_line(error)
