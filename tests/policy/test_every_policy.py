@@ -154,3 +154,12 @@ def test_any_outcomes_are_survived(seed: int, name: str) -> None:
         items = policy.next(now, 5)
         assert np.unique(items).size == 5
         policy.observe(items, now, rng.random(5) < rng.random())
+
+
+def test_an_item_of_no_weight_is_no_trouble() -> None:
+    """Warnings are errors here: nothing overflows for an item that is never worth a poll."""
+    start = Start.of(3, 0.5, weights=np.array([1.0, 0.0, 2.0]))
+    policy = make_policy("adaptive", start)
+    for now in range(1, 60):
+        chosen = policy.next(float(now), 1)
+        policy.observe(chosen, float(now), np.zeros(chosen.size, dtype=bool))

@@ -69,7 +69,7 @@ class Worth:
 
 
 def _crossing(value: Rows, times: Float64s, goal: Float64s) -> Float64s:
-    below = (value < goal[:, None].astype(np.float32)).sum(axis=1)
+    below = (value < np.minimum(goal, np.finfo(np.float32).max)[:, None].astype(np.float32)).sum(axis=1)
     place = np.clip(below, 1, value.shape[1] - 1)
     rows = np.arange(len(value))
     tiny = np.finfo(np.float32).tiny
