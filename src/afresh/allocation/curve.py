@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Unpack
 
@@ -33,7 +34,11 @@ class BudgetCurve:
 
 
 def budget_curve(
-    rates: ArrayLike, budgets: ArrayLike | None = None, **options: Unpack[Options]
+    rates: ArrayLike,
+    budgets: ArrayLike | None = None,
+    *,
+    on_point: Callable[[float], None] | None = None,
+    **options: Unpack[Options],
 ) -> BudgetCurve:
     """The optimal plan at each budget; the options are those of ``allocate``.
 
@@ -48,7 +53,11 @@ def budget_curve(
     limited, _ = apply_caps(problem, problem.most())
     budget = default_budgets(limited) if budgets is None else nonnegative("budget", budgets)
     budget = np.atleast_1d(np.asarray(budget, dtype=np.float64))
-    points = [_point(problem, replace(limited, caps=None), float(one)) for one in budget]
+    points = []
+    for one in budget:
+        points.append(_point(problem, replace(limited, caps=None), float(one)))
+        if on_point:
+            on_point(len(points) / budget.size)
     columns = np.array(points, dtype=np.float64).reshape(-1, 4).T
     return BudgetCurve(budget, columns[0], columns[1], columns[2], columns[3].astype(np.int64))
 

@@ -73,9 +73,13 @@ def budget(
     found = None
     if target is not None:
         found = budget_for(given.rates, wanted, target_is=aim, **chosen)
-    points = budget_curve(given.rates, None if found is None else [found], **chosen)
+    with Progress("solving", 1.0) as progress:
+        asked = None if found is None else [found]
+        points = budget_curve(given.rates, asked, on_point=progress.reach, **chosen)
+        whole = points
+        if found is not None and plot is not None:
+            whole = budget_curve(given.rates, on_point=progress.reach, **chosen)
     if plot is not None:
-        whole = points if found is None else budget_curve(given.rates, **chosen)
         _draw(plot, whole, None if found is None else points, unit)
     if output is not None or not as_json:
         _write(output or "-", points)
