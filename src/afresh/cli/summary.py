@@ -64,12 +64,12 @@ def age_in_words(age: float, unit: str) -> str:
 def number(value: float) -> str:
     """Four significant digits for people.
 
-    >>> number(0.57284), number(12345.6), number(5.0), number(float("inf"))
-    ('0.5728', '12,350', '5', 'infinite')
+    >>> number(0.57284), number(12345.6), number(5.0), number(1e300), number(float("inf"))
+    ('0.5728', '12,350', '5', '1e+300', 'infinite')
     """
     if math.isinf(value):
         return "infinite"
     text = f"{value:.4g}"
-    if "e" in text and abs(value) >= 1:
+    if "e" in text and 1 <= abs(value) < 1e15:
         text = f"{float(text):.0f}"
     return f"{float(text):,.0f}" if abs(value) >= 10000 and "e" not in text else text
