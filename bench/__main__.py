@@ -22,6 +22,7 @@ BENCHES = (
     "estimate_file",
     "store",
     "polling",
+    "crawl",
     "replay",
 )
 

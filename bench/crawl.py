@@ -1,0 +1,33 @@
+"""Pages per second of the engine, commits included, against Scrapy, which keeps nothing: one site, one run."""
+
+from __future__ import annotations
+
+from bench.polling import site
+from bench.process import run_python
+from bench.rows import Row
+
+
+def rows(*, quick: bool) -> list[Row]:
+    """Scrapy is the yardstick, before and after the engine, since machines are noisy."""
+    pages = 300 if quick else 20_000
+    with site() as port:
+        before = _took("bench.scrapy_pages", port, pages)[0]
+        first, again = _took("bench.engine_pages", port, pages)
+        after = _took("bench.scrapy_pages", port, pages)[0]
+    wall_s, cpu_s = (min(a, b) for a, b in zip(before, after, strict=True))
+    found = [
+        Row("Scrapy", pages / wall_s, "pages/s"),
+        Row("Scrapy, processor time", 1e6 * cpu_s / pages, "µs/page"),
+    ]
+    wanted = None if quick else 3.0
+    for name, took in (("engine, first copies", first), ("engine, polled again", again)):
+        found.append(Row(name, pages / took[0], "pages/s", ratio=wall_s / took[0], at_least=wanted))
+        cpu = 1e6 * took[1] / pages
+        found.append(Row(f"{name}, processor time", cpu, "µs/page", ratio=took[1] / cpu_s))
+    return found
+
+
+def _took(module: str, port: int, pages: int) -> list[tuple[float, float]]:
+    """Wall and processor seconds, one pair per line printed."""
+    lines = run_python(module, str(port), str(pages)).output.splitlines()
+    return [(float(wall), float(cpu)) for wall, cpu in (line.split() for line in lines)]
