@@ -81,6 +81,24 @@ def test_changes_reach_the_items_named_and_no_others(store: Store) -> None:
     assert (item.prior_rate_per_s, item.labels, item.status, item.due_s) == (0.1, {"a": "b"}, "paused", 5.0)
 
 
+def test_an_item_may_have_a_selector_of_its_own(store: Store) -> None:
+    store.items.add([NewItem("a", "web", "h", selector="main > p.é"), NewItem("b", "web", "h")], 0.0)
+    assert [item.selector for item in store.items.by_id([1, 2])] == ["main > p.é", ""]
+    assert [lease.selector for lease in store.leases.take([1, 2], 0.0, 1.0)] == ["main > p.é", ""]
+    store.items.change(["b"], ItemChange(selector="article", labels={"a": "b"}))
+    store.items.change(["a", "b"], ItemChange(weight=2.0))
+    assert [item.selector for item in store.items.by_id([1, 2])] == ["main > p.é", "article"]
+    store.items.change(["a"], ItemChange(selector=""))
+    item = store.items.get("a")
+    assert item is not None
+    assert (item.selector, item.labels) == ("", {})
+    for text in ("nul\0", "\ud800"):
+        with pytest.raises(InputError, match="selector"):
+            ItemChange(selector=text)
+        with pytest.raises(InputError, match="selector"):
+            NewItem("c", "web", "h", selector=text)
+
+
 def test_a_key_that_merely_begins_like_another_is_unknown(store: Store) -> None:
     store.items.add(new_items(1), 0.0)
     for key in ("k0\0x", "k", "k0 ", "K0", "k0\ud800"):

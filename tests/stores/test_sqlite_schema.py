@@ -48,8 +48,28 @@ def test_an_older_store_is_upgraded_where_it_stands(tmp_path: Path) -> None:
     database.close()
     # The upgrade happened once; whoever opens it next finds it done.
     Database(path, migrations=newer).close()
-    with pytest.raises(StoreVersionError, match=r"newer afresh \(schema 2, known up to 1\)"):
+    known = len(load_migrations())
+    with pytest.raises(StoreVersionError, match=rf"newer afresh \(schema {known + 1}, known up to {known}\)"):
         SqliteStore(path)
+
+
+def test_a_store_of_the_first_version_is_upgraded_with_what_it_holds(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    database = Database(path, migrations=load_migrations()[:1])
+    with database.write() as connection:
+        connection.execute("INSERT INTO name (id, text) VALUES (1, 'web')")
+        connection.execute("INSERT INTO item (id, key, added_s) VALUES (7, 'k', 5.0)")
+        connection.execute(
+            "INSERT INTO state (item_id, source_id, group_id, status, weight, cost, min_interval_s,"
+            " max_interval_s, due_s) VALUES (7, 1, 1, 0, 1.0, 1.0, 0.0, 9e999, 6.0)"
+        )
+        connection.execute("INSERT INTO tally VALUES (1, 1, 0, 1)")
+    database.close()
+    with SqliteStore(path) as store:
+        item = store.items.get("k")
+        assert item is not None
+        assert (item.id, item.selector, item.due_s) == (7, "", 6.0)
+        assert store.upkeep.check() == []
 
 
 def test_an_upgrade_that_fails_leaves_the_old_store(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ SORTS: tuple[Sort, ...] = get_args(Sort)
 class NewItem:
     """One thing to keep a copy of. ``group`` is the politeness group: the host for HTTP.
 
+    ``selector`` is the item's own: which part of its content counts; empty means as its source says.
+
     >>> NewItem("https://example.org/", "web", "example.org").weight
     1.0
     >>> NewItem("https://example.org/", "web", "example.org", cost=0)
@@ -39,14 +41,14 @@ class NewItem:
     max_interval_s: float = math.inf
     prior_rate_per_s: float | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    selector: str = ""
 
     def __post_init__(self) -> None:
         """Refuse numbers that no plan can use."""
         if not self.key:
             raise InputError("an item's key is empty: give the address or name that its source knows it by")
-        for name, text in (("key", self.key), ("source", self.source), ("group", self.group)):
-            if "\0" in text or not _is_unicode(text):
-                raise InputError(f"an item's {name} is {text!r}: must be text that can be stored as UTF-8")
+        for name in ("key", "source", "group", "selector"):
+            _check_text(name, getattr(self, name))
         _check_numbers(
             self.key, self.weight, self.cost, self.min_interval_s, self.max_interval_s, self.prior_rate_per_s
         )
@@ -81,6 +83,7 @@ class Item:
     failures: int
     problem: str
     version: int
+    selector: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,7 @@ class ItemChange:
     labels: Mapping[str, str] | None = None
     status: Status | None = None
     due_s: float | None = None
+    selector: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse numbers that no plan can use."""
@@ -108,6 +112,8 @@ class ItemChange:
             one_of("status", self.status, STATUSES)
         if self.due_s is not None and math.isnan(self.due_s):
             raise InputError("due_s is not a number: give Unix seconds")
+        if self.selector is not None:
+            _check_text("selector", self.selector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +179,11 @@ def _check_numbers(
         raise InputError(
             f"{who}min_interval_s {min_interval_s:g} is more than max_interval_s {max_interval_s:g}"
         )
+
+
+def _check_text(name: str, text: str) -> None:
+    if "\0" in text or not _is_unicode(text):
+        raise InputError(f"an item's {name} is {text!r}: must be text that can be stored as UTF-8")
 
 
 def _is_unicode(text: str) -> bool:

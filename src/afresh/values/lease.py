@@ -18,6 +18,7 @@ class Lease:
     ``content_hash`` is the hash of the newest copy's normalised content, ``None`` while there is none.
     ``polled_s`` is the last poll that told something, ``failures`` counts those in a row that did not.
     ``belief`` is the policy's rate state, empty before the first poll.
+    ``selector`` is the item's own, empty where that of its source holds.
     """
 
     item_id: int
@@ -36,3 +37,4 @@ class Lease:
     min_interval_s: float = 0.0
     max_interval_s: float = math.inf
     labels: Mapping[str, str] = field(default_factory=dict)
+    selector: str = ""

@@ -197,6 +197,7 @@ class MemoryLeases:
                 min_interval_s=item.min_interval_s,
                 max_interval_s=item.max_interval_s,
                 labels=item.labels,
+                selector=item.selector,
             )
         return [record.lease for record in records if record.lease]
 

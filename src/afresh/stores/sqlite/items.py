@@ -65,8 +65,10 @@ class SqliteItems:
             if change.status is not None:
                 _move_in_tally(connection, wanted, STATUS_CODE[change.status])
             connection.execute(_SQL["change_state"], _parameters(change, wanted))
-            if change.labels is not None:
-                connection.execute(_SQL["change_labels"], (text_from_mapping(change.labels), wanted))
+            if change.labels is not None or change.selector is not None:
+                labels = None if change.labels is None else text_from_mapping(change.labels)
+                given = {"labels": labels, "selector": change.selector, "ids": wanted}
+                connection.execute(_SQL["change_item"], given)
             _note_edits(connection, wanted)
         return tuple(key for key in keys if key not in ids)
 
@@ -159,7 +161,8 @@ def _add_batch(connection: sqlite3.Connection, batch: list[NewItem], now_s: floa
         source, group = names[item.source], names[item.group]
         tally[source, group, ACTIVE] += 1
         numbers = (item.weight, item.cost, item.min_interval_s, item.max_interval_s, item.prior_rate_per_s)
-        keys.append((item_id, item.key, text_from_mapping(item.labels) if item.labels else None, now_s))
+        labels = text_from_mapping(item.labels) if item.labels else None
+        keys.append((item_id, item.key, labels, now_s, item.selector))
         states.append((item_id, source, group, ACTIVE, *numbers, now_s))
     connection.executemany(_SQL["add_item"], keys)
     connection.executemany(_SQL["add_state"], states)

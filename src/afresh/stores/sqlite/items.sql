@@ -47,7 +47,7 @@ JOIN name AS grouping ON grouping.id = tally.group_id
 ORDER BY source.text, grouping.text, tally.status;
 
 -- name: add_item
-INSERT INTO item (id, key, labels, added_s) VALUES (?, ?, ?, ?);
+INSERT INTO item (id, key, labels, added_s, selector) VALUES (?, ?, ?, ?, ?);
 
 -- name: last_id
 SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'item';
@@ -78,8 +78,9 @@ UPDATE state SET
     due_s = coalesce(:due_s, due_s)
 WHERE item_id IN (SELECT value FROM json_each(:ids));
 
--- name: change_labels
-UPDATE item SET labels = ? WHERE id IN (SELECT value FROM json_each(?));
+-- name: change_item
+UPDATE item SET labels = coalesce(:labels, labels), selector = coalesce(:selector, selector)
+WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: count_ids
 SELECT source_id, group_id, status, count(*)

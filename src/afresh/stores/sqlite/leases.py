@@ -62,20 +62,8 @@ def take_numbers(connection: sqlite3.Connection, counter: str, numbers: int) -> 
 
 def _lease_from_row(row: Row) -> Lease:
     """A row of ``leased``: the fields of ``Lease`` in order, mappings as text, status as code."""
-    before, validators, between, status, after, labels = (
-        row[:7],
-        row[7],
-        row[8:10],
-        row[10],
-        row[11:15],
-        row[15],
-    )
-    fields: Row = (
-        *before,
-        mapping_from_text(validators),
-        *between,
-        STATUSES[status],
-        *after,
-        mapping_from_text(labels),
-    )
+    fields = list(row)
+    for place in (7, 15):
+        fields[place] = mapping_from_text(row[place])
+    fields[10] = STATUSES[row[10]]
     return Lease(*fields)

@@ -8,7 +8,7 @@ CREATE TABLE item (
     key TEXT NOT NULL UNIQUE,
     labels TEXT,
     added_s REAL NOT NULL
-);
+, selector TEXT NOT NULL DEFAULT '');
 
 CREATE TABLE state (
     item_id INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE,
@@ -34,16 +34,6 @@ CREATE TABLE state (
 );
 
 CREATE INDEX due ON state (due_s) WHERE status = 0;
-
-CREATE VIEW full_item AS
-SELECT item.id, item.key, source.text AS source, grouping.text AS "group",
-       state.weight, state.cost, state.min_interval_s, state.max_interval_s, state.prior_rate_per_s,
-       item.labels, state.status, item.added_s, state.polled_s, state.changed_s, state.due_s,
-       state.polls, state.changes, state.failures, state.problem, state.version
-FROM item
-JOIN state ON state.item_id = item.id
-JOIN name AS source ON source.id = state.source_id
-JOIN name AS grouping ON grouping.id = state.group_id;
 
 CREATE TABLE tally (
     source_id INTEGER NOT NULL,
@@ -150,3 +140,13 @@ CREATE TABLE value (
     name TEXT PRIMARY KEY,
     data BLOB NOT NULL
 ) WITHOUT ROWID;
+
+CREATE VIEW full_item AS
+SELECT item.id, item.key, source.text AS source, grouping.text AS "group",
+       state.weight, state.cost, state.min_interval_s, state.max_interval_s, state.prior_rate_per_s,
+       item.labels, state.status, item.added_s, state.polled_s, state.changed_s, state.due_s,
+       state.polls, state.changes, state.failures, state.problem, state.version, item.selector
+FROM item
+JOIN state ON state.item_id = item.id
+JOIN name AS source ON source.id = state.source_id
+JOIN name AS grouping ON grouping.id = state.group_id;
