@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from afresh.engine.engine import Engine
+from afresh.engine.plugins import source_kinds
 from afresh.engine.settings import FILE_NAME, TEMPLATE, Settings, read
 from afresh.sources.secret import Resolver
 from afresh.sources.surroundings import no_secrets
@@ -62,7 +63,7 @@ def read_folder(folder: Path, overrides: Mapping[str, str] | None = None) -> Set
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
-    return read(text, overrides)
+    return read(text, overrides, kinds=source_kinds())
 
 
 def init_folder(folder: Path) -> Path:

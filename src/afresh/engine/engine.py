@@ -19,14 +19,15 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from afresh.engine.asked import ask, with_asked
 from afresh.engine.gate import Gate
 from afresh.engine.listing import LISTING_FIELDS, extended, keep_listings, kept_listings
 from afresh.engine.loop import Loop, Progress
 from afresh.engine.outside import Reported, TakenBack, take_back
+from afresh.engine.pulse import Beat
 from afresh.engine.settings import Settings
 from afresh.engine.status import Status, status
 from afresh.engine.why import Why, why
-from afresh.sources.kinds import BUILT_IN
 from afresh.sources.secret import Resolver
 from afresh.sources.source import Source
 from afresh.sources.surroundings import Surroundings
@@ -148,12 +149,15 @@ class Engine:
         loop = self._loop()
         if signals:
             self._obey(loop, reload)
-        reporting = asyncio.create_task(_report(loop, report)) if report else None
+        beside = [asyncio.create_task(Beat(loop, self.store, self._clock).run())]
+        if report:
+            beside.append(asyncio.create_task(_report(loop, report)))
         try:
             return await loop.run(for_s=for_s, once=once)
         finally:
-            if reporting is not None:
-                reporting.cancel()
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
 
     def _loop(self) -> Loop:
         settings = self._with_listings()
@@ -171,18 +175,15 @@ class Engine:
 
     def _make_sources(self, settings: Settings, gate: Gate) -> dict[str, Source]:
         around = Surroundings(clock=self._clock, admit=gate.admit, resolver=self._secrets)
-        return {
-            table.settings.name: BUILT_IN[table.settings.kind].build(table.settings, around)
-            for table in settings.sources
-        }
+        return {table.settings.name: table.kind.build(table.settings, around) for table in settings.sources}
 
     def _with_listings(self) -> Settings:
-        """The settings with the documents that were added by command."""
+        """The settings with the documents that were added by command and the budget that was asked for."""
         sources = tuple(
             replace(table, settings=extended(table.settings, kept_listings(self.store, table.settings.name)))
             for table in self.settings.sources
         )
-        return replace(self.settings, sources=sources)
+        return replace(with_asked(self.store, self.settings), sources=sources)
 
     # Copies.
 
@@ -198,11 +199,21 @@ class Engine:
 
     def status(self) -> Status:
         """How the mirror does."""
-        return status(self.store, self.settings, self._clock.now_s())
+        return status(self.store, with_asked(self.store, self.settings), self._clock.now_s())
 
     def why(self, key: str) -> Why:
         """Why an item is polled as often as it is."""
-        return why(self.store, self.settings, key, self._clock.now_s())
+        return why(self.store, with_asked(self.store, self.settings), key, self._clock.now_s())
+
+    def ask_budget(self, requests_per_s: float) -> None:
+        """Another budget from now on, also for engines that run; until the settings say something new."""
+        ask(self.store, self.settings, requests_per_s)
+
+    def notice(self, keys: Sequence[str]) -> tuple[str, ...]:
+        """Hints that these items changed, such as a webhook gives; the keys that were not known."""
+        ids = self.store.items.ids(keys)
+        self.store.notices.add(list(ids.values()), self._clock.now_s())
+        return tuple(key for key in keys if key not in ids)
 
     def versions(self, key: str) -> list[Version]:
         """The versions kept of an item's copy, newest first."""
@@ -240,12 +251,7 @@ class Engine:
         """The politeness group of a key, by the source's own rule."""
         table = self.settings.source(name)
         assert table is not None
-        if table.settings.kind == "http":
-            from afresh.sources.urls import host_group
-
-            return host_group
-        call = str(getattr(table.settings, "call", name))
-        return lambda _key: call
+        return partial(table.kind.group, table.settings)
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

@@ -14,13 +14,12 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from afresh.sources.kinds import BUILT_IN
+from afresh.sources.kinds import BUILT_IN, SourceKind
 from afresh.sources.settings import SourceSettings, read_settings
 from afresh.values.errors import UsageError, did_you_mean
 from afresh.values.units import parse_duration, parse_rate, parse_share, parse_size_rate
 
 FILE_NAME = "afresh.toml"
-KINDS: dict[str, type[SourceSettings]] = {name: kind.settings for name, kind in BUILT_IN.items()}
 DEFAULT_SOURCE = "web"
 
 
@@ -92,13 +91,14 @@ class WebTable(_Table):
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """One ``[[source]]``: its own settings, and what the engine does with its changes.
+    """One ``[[source]]``: its own settings, what builds it, and what the engine does with its changes.
 
     ``on_change`` is a command (a list of words) or ``module:function``.
     """
 
     settings: SourceSettings
     on_change: tuple[str, ...] | str | None = None
+    kind: SourceKind[Any] = BUILT_IN["http"]
 
     @property
     def concurrency(self) -> int:
@@ -138,8 +138,17 @@ _TABLES: dict[str, type[_Table]] = {
 }
 
 
-def read(text: str, overrides: Mapping[str, str] | None = None, *, name: str = FILE_NAME) -> Settings:
-    """The settings in a file's text, with ``overrides`` such as ``{"budget.requests": "2/s"}`` on top."""
+def read(
+    text: str,
+    overrides: Mapping[str, str] | None = None,
+    *,
+    name: str = FILE_NAME,
+    kinds: Mapping[str, SourceKind[Any]] = BUILT_IN,
+) -> Settings:
+    """The settings in a file's text, with ``overrides`` such as ``{"budget.requests": "2/s"}`` on top.
+
+    ``kinds`` are the kinds of source that it may name.
+    """
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -151,7 +160,7 @@ def read(text: str, overrides: Mapping[str, str] | None = None, *, name: str = F
     for path, value in (overrides or {}).items():
         _override(raw, path, value)
     tables = {key: _checked(model, raw.get(key, {}), key, name, text) for key, model in _TABLES.items()}
-    return Settings(**tables, sources=_sources(raw, name))  # type: ignore[arg-type]
+    return Settings(**tables, sources=_sources(raw, name, kinds))  # type: ignore[arg-type]
 
 
 def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
@@ -212,7 +221,9 @@ def _checked(model: type[_Table], table: object, key: str, name: str, text: str)
         ) from None
 
 
-def _sources(raw: Mapping[str, Any], name: str) -> tuple[SourceTable, ...]:
+def _sources(
+    raw: Mapping[str, Any], name: str, kinds: Mapping[str, SourceKind[Any]]
+) -> tuple[SourceTable, ...]:
     found = []
     for table in raw.get("source", [{"name": DEFAULT_SOURCE}]):
         own = dict(table)
@@ -220,11 +231,12 @@ def _sources(raw: Mapping[str, Any], name: str) -> tuple[SourceTable, ...]:
         if hook is not None and not _is_hook(hook):
             who = f"{name}: source {own.get('name', '?')!r}"
             raise UsageError(f"{who}: on_change must be a list of words or 'module:function'")
-        kind = own.setdefault("kind", "http")
-        if kind not in KINDS:
-            raise UsageError(f"{name}: unknown kind of source {kind!r}{did_you_mean(str(kind), KINDS)}")
-        settings = read_settings(KINDS[kind], own)
-        found.append(SourceTable(settings, tuple(hook) if isinstance(hook, list) else hook))
+        chosen = str(own.setdefault("kind", "http"))
+        if chosen not in kinds:
+            raise UsageError(f"{name}: unknown kind of source {chosen!r}{did_you_mean(chosen, kinds)}")
+        kind = kinds[chosen]
+        settings = read_settings(kind.settings, own)
+        found.append(SourceTable(settings, tuple(hook) if isinstance(hook, list) else hook, kind))
     names = [source.settings.name for source in found]
     for twice in {each for each in names if names.count(each) > 1}:
         raise UsageError(f"{name}: two sources are named {twice!r}: give each its own name")

@@ -11,18 +11,35 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Generic
 
-from afresh.sources.settings import HttpSettings, PythonSettings, Settings, read_settings
+from afresh.sources.settings import (
+    HttpSettings,
+    PythonSettings,
+    Settings,
+    SourceSettings,
+    read_settings,
+)
 from afresh.sources.source import Source
 from afresh.sources.surroundings import Surroundings
 from afresh.values.errors import one_of
 
 
+def _whole_source(settings: SourceSettings, key: str) -> str:
+    """All items of a source are one group."""
+    del key
+    return settings.name
+
+
 @dataclass(frozen=True, slots=True)
 class SourceKind(Generic[Settings]):
-    """A kind of source: the model of its settings, and what builds one from them."""
+    """A kind of source: the model of its settings, what builds one from them, and which keys go together.
+
+    ``group(settings, key)`` is the politeness group of an item, the same that the source itself would say;
+    it refuses keys that could never be polled.
+    """
 
     settings: type[Settings]
     build: Callable[[Settings, Surroundings], Source]
+    group: Callable[[Settings, str], str] = _whole_source
 
 
 def _http(settings: HttpSettings, around: Surroundings) -> Source:
@@ -35,6 +52,13 @@ def _http(settings: HttpSettings, around: Surroundings) -> Source:
     return HttpSource(settings, around, fetcher)
 
 
+def _host(settings: HttpSettings, key: str) -> str:
+    from afresh.sources.urls import host_group
+
+    del settings
+    return host_group(key)
+
+
 def _python(settings: PythonSettings, around: Surroundings) -> Source:
     from afresh.sources.python_source import PythonSource
 
@@ -42,7 +66,10 @@ def _python(settings: PythonSettings, around: Surroundings) -> Source:
 
 
 BUILT_IN: Mapping[str, SourceKind[Any]] = MappingProxyType(
-    {"http": SourceKind(HttpSettings, _http), "python": SourceKind(PythonSettings, _python)}
+    {
+        "http": SourceKind(HttpSettings, _http, _host),
+        "python": SourceKind(PythonSettings, _python, lambda settings, _key: settings.call),
+    }
 )
 
 

@@ -1,0 +1,98 @@
+"""What other installed packages bring: kinds of source and estimators, found by their entry points.
+
+A package says in its ``pyproject.toml``
+
+    [project.entry-points."afresh.sources"]
+    carrier-pigeon = "pigeons:KIND"          # a sources.kinds.SourceKind
+
+    [project.entry-points."afresh.estimators"]
+    oracle-bones = "bones:ESTIMATOR"         # a rates.estimator.Estimator
+
+and the name works wherever ours do. Nothing of a package is imported before its name is asked for, so that
+one that is broken harms only those who use it. Our own names cannot be taken over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from afresh.sources.kinds import BUILT_IN, SourceKind
+from afresh.values.errors import UsageError
+
+if TYPE_CHECKING:
+    from afresh.rates.estimator import Estimator
+
+T = TypeVar("T")
+
+
+class Plugins(Mapping[str, T], Generic[T]):
+    """A table of our own things and those of other packages, each loaded when it is first asked for.
+
+    ``has`` are the attributes that whatever comes from elsewhere must have.
+
+    >>> Plugins("afresh.nothing", {"own": 1}, has=())["own"]
+    1
+    """
+
+    def __init__(self, group: str, own: Mapping[str, T], *, has: tuple[str, ...]) -> None:
+        self._group, self._own, self._has = group, own, has
+        self._loaded: dict[str, T] = {}
+        self._entries: dict[str, list[EntryPoint]] | None = None
+
+    def __getitem__(self, name: str) -> T:
+        if name in self._own:
+            return self._own[name]
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name, self._found()[name])
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._own
+        yield from (name for name in self._found() if name not in self._own)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._own or name in self._found()
+
+    def _found(self) -> dict[str, list[EntryPoint]]:
+        """The entry points of our group; reading the metadata of all packages takes a moment, so late."""
+        if self._entries is None:
+            self._entries = {}
+            for entry in entry_points(group=self._group):
+                self._entries.setdefault(entry.name, []).append(entry)
+        return self._entries
+
+    def _load(self, name: str, entries: list[EntryPoint]) -> T:
+        origins = sorted({_origin(entry) for entry in entries})
+        if len(origins) > 1:
+            both = " and ".join(origins)
+            raise UsageError(f"{name!r} ({self._group}) comes from {both}: uninstall one of them")
+        who = f"{name!r} ({self._group}, from {origins[0]})"
+        try:
+            thing = entries[0].load()
+        except Exception as error:  # noqa: BLE001  # whatever their module does when it is imported
+            raise UsageError(f"{who} cannot be loaded: {type(error).__name__}: {error}") from None
+        missing = [each for each in self._has if not hasattr(thing, each)]
+        if missing:
+            raise UsageError(f"{who} is a {type(thing).__name__} without {', '.join(missing)}")
+        return thing  # type: ignore[no-any-return]
+
+
+def _origin(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
+
+
+def source_kinds() -> Mapping[str, SourceKind[Any]]:
+    """Every kind of source there is."""
+    return Plugins("afresh.sources", BUILT_IN, has=("settings", "build", "group"))
+
+
+def estimators() -> Mapping[str, Estimator[Any]]:
+    """Every estimator there is."""
+    from afresh.rates.estimator import ESTIMATORS
+
+    return Plugins("afresh.estimators", ESTIMATORS, has=("start", "update", "rate", "interval"))
