@@ -87,6 +87,21 @@ class SourceSettings(BaseModel):
         """How long an item may be missing before it is gone."""
         return Patience(self.missing_polls, self.missing_time)
 
+    @property
+    def lists_items(self) -> bool:
+        """Whether ``listings`` of the source gives anything."""
+        return False
+
+    @property
+    def listings_every_s(self) -> float | None:
+        """How often its listings are read; None: as often as those of any source."""
+        return None
+
+    @property
+    def costs_by(self) -> Literal["requests", "seconds"]:
+        """What a poll's cost is counted in: ``seconds``: the running mean of those its polls took."""
+        return "requests"
+
     def model_post_init(self, context: Any, /) -> None:
         """Read what is written in little languages now, so that mistakes show on load."""
         del context
@@ -126,6 +141,11 @@ class HttpSettings(SourceSettings):
     max_headers: int = Field(default=128, ge=8)
     max_redirects: int = Field(default=5, ge=0)
     soft_errors: Texts = ()
+
+    @property
+    def lists_items(self) -> bool:
+        """Whether there are documents to read."""
+        return bool(self.sitemaps or self.feeds or self.discover)
 
     @property
     def limits(self) -> Limits:

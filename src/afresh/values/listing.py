@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-ListingKind: TypeAlias = Literal["sitemap", "feed", "page"]
+ListingKind: TypeAlias = Literal["sitemap", "feed", "page", "query", "catalogue"]
 
 
 @dataclass(frozen=True, slots=True)
