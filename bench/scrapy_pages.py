@@ -1,6 +1,7 @@
 """Scrapy fetching pages of a loopback site: ``python -m bench.scrapy_pages PORT PAGES``.
 
-Prints wall and processor seconds. As quick as it can be told to be: no delay, no robots.txt, no log, no retries, no cookies, nothing kept.
+Prints wall and processor seconds. As quick as it can be told to be: no delay, no robots.txt, no log, no
+retries, no cookies, nothing kept.
 """
 
 from __future__ import annotations
