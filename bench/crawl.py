@@ -1,4 +1,4 @@
-"""Pages per second of the engine, commits included, against Scrapy, which keeps nothing; same site and run."""
+"""Pages per second of the engine, commits included, against Scrapy, which keeps nothing; one site and run."""
 
 from __future__ import annotations
 
