@@ -1,4 +1,4 @@
-"""``python -m bench [NAME…] [--quick]``: one table; exit 1 if a wanted ratio is missed."""
+"""``python -m bench [NAME…] [--quick] [--case CASE]``: one table; exit 1 if a wanted ratio is missed."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ BENCHES = (
     "polling",
     "crawl",
     "replay",
+    "replay_robust",
 )
 
 
@@ -32,14 +33,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench", description="Measured ratios of afresh.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(BENCHES)}; default all")
     parser.add_argument("--quick", action="store_true", help="small sizes: does it run at all")
+    parser.add_argument(
+        "--case", action="append", default=[], help="of benchmarks that have cases: only those beginning so"
+    )
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.names) - set(BENCHES))
     if unknown:
         parser.error(f"unknown benchmark {', '.join(unknown)}: one of {', '.join(BENCHES)}")
     table = Table("benchmark", "what", "measured", "ratio", "wanted", "")
     missed = False
+    cases = {"cases": options.case} if options.case else {}
+    if cases and options.names != ["replay_robust"]:
+        parser.error("--case goes with replay_robust alone")
     for name in options.names or BENCHES:
-        for row in import_module(f"bench.{name}").rows(quick=options.quick):
+        for row in import_module(f"bench.{name}").rows(quick=options.quick, **cases):
             missed |= not row.ok
             table.add_row(name, *_cells(row))
         table.add_section()
