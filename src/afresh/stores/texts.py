@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from afresh.values.errors import InputError
+
 
 def storable(text: str) -> str:
     """The text with a replacement for what UTF-8 or a database cannot hold.
@@ -19,3 +23,15 @@ def is_storable(text: str) -> bool:
     (True, False)
     """
     return storable(text) == text
+
+
+def check_storable(what: str, texts: Iterable[str]) -> None:
+    """Refuse texts that no store could hold as they are.
+
+    >>> check_storable("a worker's name", ["a\\0"])
+    Traceback (most recent call last):
+    afresh.values.errors.InputError: a worker's name is 'a\\x00': must be text that can be stored as UTF-8
+    """
+    for text in texts:
+        if not is_storable(text):
+            raise InputError(f"{what} is {text!r}: must be text that can be stored as UTF-8")

@@ -132,6 +132,33 @@ class Edits:
 
 
 @dataclass(frozen=True, slots=True)
+class Worker:
+    """One process that polls: its name is its own, ``seen_s`` when it last gave a sign of life."""
+
+    name: str
+    host: str
+    started_s: float
+    seen_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one worker holds until ``until_s``: a politeness group, or a role."""
+
+    name: str
+    worker: str
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """When one worker alone may start requests: from ``first_s`` to ``until_s``, both included."""
+
+    first_s: float
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class StoreStats:
     """Sizes. ``stored_bytes`` is what contents take after compression, ``file_bytes`` the whole store."""
 

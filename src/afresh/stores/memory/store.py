@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from afresh.stores.addresses import content_hash
+from afresh.stores.memory.fleet import MemoryFleet
 from afresh.stores.memory.history import MemoryCopies, MemoryObservations, MemoryPlan, remember
 from afresh.stores.memory.items import MemoryItems, MemoryLeases
 from afresh.stores.memory.queues import MemoryEvents, MemoryLedger, MemoryNotices, MemoryState
@@ -42,6 +43,7 @@ class MemoryStore:
         self.notices = MemoryNotices(self._world)
         self.ledger = MemoryLedger(self._world)
         self.state = MemoryState(self._world)
+        self.fleet = MemoryFleet(self._world)
         self.upkeep = MemoryUpkeep(self._world)
 
     def commit(

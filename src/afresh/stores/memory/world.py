@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import RLock
 
+from afresh.stores.pace import Pace
 from afresh.values.errors import StoreError
 from afresh.values.items import Item
 from afresh.values.lease import Lease
 from afresh.values.outcome import Observation, Spent
-from afresh.values.stored import Copy, Event, Notice
+from afresh.values.stored import Claim, Copy, Event, Notice, Worker
 
 
 @dataclass(slots=True)
@@ -39,6 +40,9 @@ class World:
     ledger: dict[tuple[int, str], Spent] = field(default_factory=dict)
     values: dict[str, bytes] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
+    workers: dict[str, Worker] = field(default_factory=dict)
+    claims: dict[str, Claim] = field(default_factory=dict)
+    pace: Pace = field(default_factory=Pace)
     lock: RLock = field(default_factory=RLock)
     closed: bool = False
 

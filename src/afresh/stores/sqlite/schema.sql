@@ -150,3 +150,23 @@ FROM item
 JOIN state ON state.item_id = item.id
 JOIN name AS source ON source.id = state.source_id
 JOIN name AS grouping ON grouping.id = state.group_id;
+
+CREATE TABLE worker (
+    name TEXT PRIMARY KEY,
+    host TEXT NOT NULL,
+    started_s REAL NOT NULL,
+    seen_s REAL NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE claim (
+    name TEXT PRIMARY KEY,
+    worker TEXT NOT NULL,
+    until_s REAL NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX claim_worker ON claim (worker);
+
+CREATE TABLE pace (
+    last_s REAL NOT NULL,
+    debt_s REAL NOT NULL
+);

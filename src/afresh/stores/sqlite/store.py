@@ -11,6 +11,7 @@ from afresh.stores.sqlite.commit import commit
 from afresh.stores.sqlite.copies import SqliteCopies
 from afresh.stores.sqlite.database import Database
 from afresh.stores.sqlite.events import SqliteEvents
+from afresh.stores.sqlite.fleet import SqliteFleet
 from afresh.stores.sqlite.items import SqliteItems
 from afresh.stores.sqlite.leases import SqliteLeases
 from afresh.stores.sqlite.ledger import SqliteLedger
@@ -56,6 +57,7 @@ class SqliteStore:
         self.notices = SqliteNotices(database)
         self.ledger = SqliteLedger(database)
         self.state = SqliteState(database)
+        self.fleet = SqliteFleet(database)
         self.upkeep = SqliteUpkeep(database)
 
     def commit(
