@@ -54,7 +54,7 @@ def test_a_file_that_cannot_be_had_forbids_everything_for_a_while_and_longer_eac
     second = read_robots(bad, 0.0, first)
     assert not first.allows(PAGE, "afresh")
     assert "robots.txt cannot be read" in first.barred
-    assert (first.expires_s, second.expires_s) == (600.0, 1200.0)
+    assert (first.expires_s, second.expires_s) == (60.0, 120.0)
 
 
 def test_rules_held_outlive_a_host_that_fails() -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from afresh.sources.fetcher import Fetcher, Reply, Request
+from afresh.sources.remembering import Rest
 from afresh.sources.robots import Robots, robots_limits
 from afresh.sources.robots_book import RobotsBook
 from afresh.sources.settings import HttpSettings
-from afresh.sources.statuses import PERMANENT, REDIRECTS, asked_to_wait_s, host_verdict
+from afresh.sources.statuses import PERMANENT, REDIRECTS, asked_to_wait_s, host_verdict, without_content
 from afresh.sources.surroundings import Surroundings
 from afresh.sources.turnstile import Turnstile
 from afresh.sources.urls import followed, host_group, shown
@@ -60,7 +61,32 @@ class Courier:
 
     def wait_s(self, group: str) -> float:
         """How long until the next request to a host may start."""
-        return self._turnstile.wait_s(group)
+        barred = self._robots.barred(group) if self._settings.respect_robots else None
+        wait_s = self._turnstile.wait_s(group)
+        return wait_s if barred is None else max(wait_s, barred.expires_s - self._around.clock.elapsed_s())
+
+    def rests(self) -> tuple[Rest, ...]:
+        """The hosts that are left alone, and why."""
+        clock = self._around.clock
+        found = {rest.group: rest for rest in self._turnstile.rests()}
+        for group in self._robots.barred_groups() if self._settings.respect_robots else ():
+            barred = self._robots.barred(group)
+            if barred is not None:
+                until_s = round(barred.expires_s - clock.elapsed_s() + clock.now_s(), 3)
+                before = found.get(group)
+                if before is None or before.until_s < until_s:
+                    failures = before.failures if before else 0
+                    found[group] = Rest(group, until_s, failures, barred.barred)
+        return tuple(found.values())
+
+    def notes(self) -> list[list[object]]:
+        """What is known of robots.txt files."""
+        return self._robots.notes()
+
+    def recall(self, rests: Sequence[Rest], notes: Iterable[tuple[str, float, str, str, int]]) -> None:
+        """What an earlier process knew."""
+        self._turnstile.recall(rests)
+        self._robots.recall(notes)
 
     async def deliver(self, url: str, headers_for: HeadersFor, trip: Trip) -> Arrival:
         """Ask, and ask again where a redirect leads."""
@@ -116,6 +142,8 @@ class Courier:
             reply = await self._fetcher.fetch(request)
             turn.verdict = host_verdict(reply)
             turn.retry_after_s = asked_to_wait_s(reply, self._around.clock.now_s())
+            if turn.verdict != "fine" or turn.retry_after_s:
+                turn.why = without_content(reply, conditional=False)[1]
         trip.bytes += reply.wire_bytes
         trip.seconds += reply.seconds
         return reply

@@ -6,18 +6,20 @@ courier (turns, budget, robots.txt, redirects) → judge (statuses, soft errors,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import astuple, replace
 
 from afresh.sources.content import Recipe
 from afresh.sources.courier import Arrival, Courier, Trip, plain_headers
 from afresh.sources.discover import Document, read_listings
 from afresh.sources.fetcher import Fetcher, Reply
-from afresh.sources.honesty import Honesty, check_sent, saw_content, saw_date, saw_not_modified
+from afresh.sources.honesty import Honesty, Track, check_sent, saw_content, saw_date, saw_not_modified
 from afresh.sources.http_dates import http_date_s
 from afresh.sources.http_secrets import all_secrets, secret_headers
 from afresh.sources.judgement import Judgement, judge
 from afresh.sources.open_hours import OpenHours
+from afresh.sources.remembering import Rest
 from afresh.sources.secret import redactor
 from afresh.sources.settings import HttpSettings
 from afresh.sources.soft_errors import soft_error
@@ -32,6 +34,7 @@ from afresh.values.lease import Lease
 from afresh.values.listing import Listing
 
 _HOSTS_KEPT = 100_000
+_NOTES, _NOTES_KEPT = 1, 10_000  # version of the notes, and of how many hosts they tell
 _IN_THREAD_BYTES = 1 << 18  # normalising more than this would hold up the other polls
 
 
@@ -64,6 +67,34 @@ class HttpSource:
     def honesty(self, group: str) -> Honesty:
         """What is known of a host's validators."""
         return self._honesty.get(group, Honesty())
+
+    def rests(self) -> tuple[Rest, ...]:
+        """The hosts that are left alone, and why; see ``RememberingSource``."""
+        return tuple(replace(rest, why=self._hide(rest.why)) for rest in self._courier.rests())
+
+    def notes(self) -> bytes:
+        """robots.txt and honesty of the hosts asked last."""
+        honesty = {
+            host: [
+                astuple(known.etag),
+                astuple(known.modified),
+                astuple(known.dated),
+                known.unseen,
+                known.gap,
+            ]
+            for host, known in list(self._honesty.items())[-_NOTES_KEPT:]
+        }
+        return json.dumps({"v": _NOTES, "robots": self._courier.notes(), "honesty": honesty}).encode()
+
+    def recall(self, rests: Sequence[Rest], notes: bytes) -> None:
+        """What an earlier process knew of its hosts."""
+        known = json.loads(notes) if notes else {}
+        if known.get("v") != _NOTES:
+            known = {}
+        self._courier.recall(rests, known.get("robots", ()))
+        for host, (etag, modified, dated, unseen, gap) in known.get("honesty", {}).items():
+            tracks = Track(*etag), Track(*modified), Track(*dated)
+            self._honesty.setdefault(host, Honesty(*tracks, unseen=unseen, gap=gap))
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
         """One look at one address; see ``Source.poll``."""

@@ -8,7 +8,7 @@ never steps back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 Verdict: TypeAlias = Literal["fine", "busy", "down"]
@@ -29,12 +29,13 @@ class Manners:
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """What is remembered of a host; the default is a host never asked."""
+    """What is remembered of a host; the default is a host never asked. ``why`` it failed last, in words."""
 
     next_s: float = float("-inf")
     in_flight: int = 0
     failures: int = 0
     crawl_delay_s: float = 0.0
+    why: str = ""
 
 
 def ready_s(host: HostState, manners: Manners) -> float:
@@ -51,13 +52,18 @@ def started(host: HostState, manners: Manners, now_s: float) -> HostState:
     """A request starts now."""
     delay_s = max(manners.delay_s, min(host.crawl_delay_s, manners.longest_rest_s))
     next_s = max(host.next_s, now_s + delay_s)
-    return HostState(next_s, host.in_flight + 1, host.failures, host.crawl_delay_s)
+    return replace(host, next_s=next_s, in_flight=host.in_flight + 1)
 
 
 def finished(
-    host: HostState, manners: Manners, now_s: float, verdict: Verdict, retry_after_s: float | None = None
+    host: HostState,
+    manners: Manners,
+    now_s: float,
+    verdict: Verdict,
+    retry_after_s: float | None = None,
+    why: str = "",
 ) -> HostState:
-    """A request ended with this verdict.
+    """A request ended with this verdict, ``why`` in words where it is not fine.
 
     A rest is first·2^(failures−1), or what Retry-After asks if that is longer, never beyond the longest.
 
@@ -69,11 +75,11 @@ def finished(
     asked_s = retry_after_s or 0.0
     if verdict == "fine":
         next_s = max(host.next_s, now_s + _bounded(asked_s, manners))
-        return HostState(next_s, in_flight, 0, host.crawl_delay_s)
+        return HostState(next_s, in_flight, 0, host.crawl_delay_s, why if asked_s > 0 else "")
     failures = host.failures + 1
     rest_s = manners.first_rest_s * 2.0 ** min(failures - 1, _MAX_DOUBLINGS)
     rest_s = _bounded(max(rest_s, asked_s), manners)
-    return HostState(max(host.next_s, now_s + rest_s), in_flight, failures, host.crawl_delay_s)
+    return HostState(max(host.next_s, now_s + rest_s), in_flight, failures, host.crawl_delay_s, why)
 
 
 def _bounded(rest_s: float, manners: Manners) -> float:

@@ -1,7 +1,9 @@
 """What a host's robots.txt allows (RFC 9309), read from the answer to it; pure.
 
-No such file (4xx) allows everything, a file that cannot be had (5xx, no answer, 429) forbids everything
-for a while. What is no text (an image served for every address) holds no rules.
+No such file (4xx) allows everything (§2.3.1.3). A file that cannot be had (5xx, no answer, and 429, which
+says "not now") forbids everything (§2.3.1.4) until it is asked for again: after a minute, then ever more
+rarely, once a day in the end; rules that were held before go on. What is no text (an image served for every
+address) holds no rules.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from afresh.values.errors import UsageError
 MAX_BYTES = 512_000  # RFC 9309 asks for at least 500 KiB; the rest of a longer file is not read
 DAY_S = 86400.0
 HOUR_S = 3600.0
-_FIRST_WAIT_S = 600.0
+_FIRST_WAIT_S = 60.0
+_LONGEST_KEPT = 32_768  # characters of a file that are worth keeping over a restart
 _MAX_AGE = re.compile(r"max-age\s*=\s*(\d{1,9})", re.IGNORECASE)
 _ROOT = re.compile(r"https?://[^/?#]+", re.IGNORECASE)
 _TEXT_TYPES = ("text/", "application/octet-stream")
@@ -29,6 +32,7 @@ class Robots:
     """A host's rules until ``expires_s``.
 
     ``barred`` says in words why nothing may be asked for now, ``refused`` why nothing ever (it is private).
+    ``text`` is the file itself, unless it is too long to be kept.
     """
 
     expires_s: float
@@ -36,6 +40,7 @@ class Robots:
     barred: str = ""
     refused: str = ""
     failures: int = 0
+    text: str = field(default="", repr=False)
 
     def allows(self, url: str, agent: str) -> bool:
         """Whether ``agent`` may fetch ``url``.
@@ -90,14 +95,24 @@ def read_robots(reply: Reply, now_s: float, before: Robots | None = None) -> Rob
     if not 200 <= status < 300 or not _is_text(reply):
         return Robots(now_s + DAY_S)
     text = decode(reply.body[:MAX_BYTES], reply.headers.get("content-type", ""))
-    return Robots(now_s + _lifetime_s(reply), Protego.parse(text))
+    kept = text if len(text) <= _LONGEST_KEPT else ""
+    return Robots(now_s + _lifetime_s(reply), Protego.parse(text), text=kept)
+
+
+def remembered(expires_s: float, text: str, barred: str, failures: int) -> Robots:
+    """The rules as they were kept: those of ``text``, none where it is empty.
+
+    >>> remembered(9.0, "User-agent: *\\nDisallow: /x", "", 0).allows("http://a.test/x", "afresh")
+    False
+    """
+    return Robots(expires_s, Protego.parse(text) if text else None, barred, failures=failures, text=text)
 
 
 def _unreadable(reply: Reply, now_s: float, before: Robots | None) -> Robots:
     failures = before.failures + 1 if before else 1
     wait_s = min(_FIRST_WAIT_S * 2.0 ** min(failures - 1, 10), DAY_S)
     if before is not None and not (before.barred or before.refused):
-        return Robots(now_s + wait_s, before.rules, failures=failures)
+        return Robots(now_s + wait_s, before.rules, failures=failures, text=before.text)
     if reply.trouble == "private":
         return Robots(now_s + wait_s, refused=reply.problem, failures=failures)
     why = reply.problem or f"status {reply.status}"

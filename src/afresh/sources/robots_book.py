@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias
 
 from afresh.sources.fetcher import Reply
-from afresh.sources.robots import Robots, read_robots, robots_url
-from afresh.sources.urls import followed
+from afresh.sources.robots import DAY_S, Robots, read_robots, remembered, robots_url
+from afresh.sources.urls import followed, host_group
 from afresh.values.clock import Clock
 
 Ask: TypeAlias = Callable[[str], Awaitable[Reply]]
 """Fetches one robots.txt address: polite, counted, bounded."""
 
 _HOSTS_KEPT = 10_000
+_NOTES_KEPT = 1000
 _MAX_REDIRECTS = 5  # as RFC 9309 asks
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -46,6 +47,34 @@ class RobotsBook:
         finally:
             if not lock.locked():
                 self._locks.pop(place, None)
+
+    def barred(self, group: str) -> Robots | None:
+        """The rules that bar the whole group now; None where some of it may be asked, or nothing is known."""
+        places = (f"https://{group}/robots.txt", f"http://{group}/robots.txt")
+        known = [rules for rules in map(self._fresh, places) if rules is not None]
+        if not known or not all(rules.barred for rules in known):
+            return None
+        return min(known, key=lambda rules: rules.expires_s)
+
+    def barred_groups(self) -> set[str]:
+        """The groups with a robots.txt that could not be had."""
+        return {host_group(place) for place, rules in self._rules.items() if rules.barred}
+
+    def notes(self) -> list[list[object]]:
+        """Place, when it expires (Unix seconds), text, why barred, failures: of the hosts asked last."""
+        offset_s = self._clock.now_s() - self._clock.elapsed_s()
+        return [
+            [place, rules.expires_s + offset_s, rules.text, rules.barred, rules.failures]
+            for place, rules in list(self._rules.items())[-_NOTES_KEPT:]
+            if not rules.refused and (rules.text or rules.rules is None)
+        ]
+
+    def recall(self, notes: Iterable[tuple[str, float, str, str, int]]) -> None:
+        """What an earlier process knew; no longer than a day."""
+        for place, expires_s, text, barred, failures in notes:
+            left_s = min(expires_s - self._clock.now_s(), DAY_S)
+            if left_s > 0 and place not in self._rules:
+                self._keep(place, remembered(self._clock.elapsed_s() + left_s, text, barred, failures))
 
     def _fresh(self, place: str) -> Robots | None:
         known = self._rules.get(place)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from afresh.sources.politeness import HostState, Manners, Verdict, finished, ready_s, started
+from afresh.sources.remembering import Rest
 from afresh.sources.surroundings import Surroundings
 from afresh.values.units import format_duration
 
 _PRUNE_FROM = 10_000
+_RESTS_KEPT = 10_000
 
 
 class RestingError(Exception):
@@ -28,6 +30,7 @@ class Turn:
 
     verdict: Verdict = "fine"
     retry_after_s: float | None = None
+    why: str = ""
 
 
 @dataclass(slots=True)
@@ -59,6 +62,29 @@ class Turnstile:
         if host.crawl_delay_s != delay_s:
             self._hosts[group] = replace(host, crawl_delay_s=delay_s)
 
+    def rests(self) -> tuple[Rest, ...]:
+        """The groups that failed last or rest longer than their delay, longest rest first; bounded."""
+        clock = self._around.clock
+        now_s, offset_s = clock.elapsed_s(), clock.now_s() - clock.elapsed_s()
+        found = [
+            Rest(group, round(host.next_s + offset_s, 3), host.failures, host.why)
+            for group, host in self._hosts.items()
+            if host.next_s > now_s and (host.failures or host.why)
+        ]
+        return tuple(sorted(found, key=lambda rest: -rest.until_s)[:_RESTS_KEPT])
+
+    def recall(self, rests: Sequence[Rest]) -> None:
+        """Rests of an earlier process; a clock set back makes none longer than the longest allowed."""
+        clock = self._around.clock
+        for rest in rests:
+            wait_s = min(rest.until_s - clock.now_s(), self._manners.longest_rest_s)
+            if wait_s > 0:
+                host = self._hosts.get(rest.group, HostState())
+                next_s = max(host.next_s, clock.elapsed_s() + wait_s)
+                self._hosts[rest.group] = replace(
+                    host, next_s=next_s, failures=max(host.failures, rest.failures), why=rest.why
+                )
+
     @asynccontextmanager
     async def turn(self, group: str) -> AsyncIterator[Turn]:
         """Wait for a turn, hold it, give it back; ``RestingError`` rather than wait beyond patience."""
@@ -69,7 +95,9 @@ class Turnstile:
         finally:
             now_s = self._around.clock.elapsed_s()
             host = self._hosts[group]
-            self._hosts[group] = finished(host, self._manners, now_s, turn.verdict, turn.retry_after_s)
+            self._hosts[group] = finished(
+                host, self._manners, now_s, turn.verdict, turn.retry_after_s, turn.why
+            )
             if group in self._lines:
                 self._lines[group].freed.set()
             elif len(self._hosts) > self._prune_at:
