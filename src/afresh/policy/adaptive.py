@@ -18,6 +18,23 @@ import numpy as np
 
 from afresh.policy.belief import Belief
 from afresh.policy.calibration import Calibration
+from afresh.policy.learned import (
+    VERSION,
+    Arrays,
+    Stored,
+    check_version,
+    copied_fields,
+    evidence_of,
+    field,
+    notice_arrays,
+    put_evidence,
+    put_fields,
+    put_notices,
+    put_season,
+    put_shocks,
+    season_arrays,
+    shock_arrays,
+)
 from afresh.policy.notices import Notices
 from afresh.policy.policy import Start, best, polls
 from afresh.policy.roster import Roster
@@ -26,7 +43,9 @@ from afresh.policy.shocks import Shocks
 from afresh.policy.worth import Worth
 from afresh.rates.observations import Bools, Float64s, Ints
 from afresh.values.arrays import ArrayLike
+from afresh.values.errors import InputError
 
+SHARED = ("bound", "since_rekey", "since_refit", "refit_gap")
 MARGIN = 0.93  # of the level at which a look is deserved
 TOO_MANY = 4  # candidates for each item polled: the level has risen
 AGAIN_AFTER = 0.05  # of the time since its last poll an item waits at most to be looked at again
@@ -84,11 +103,11 @@ class Adaptive:
         if self.since_refit >= self.refit_gap * self.items.number:
             self.refit(float(when.max()))
 
-    def notice(self, items: ArrayLike, now: ArrayLike) -> None:
-        """A hint makes an item worth a look."""
+    def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
+        """A hint makes an item worth a look; what hints of a source are worth is learned for each."""
         which = self.items.known(items)
         when = np.broadcast_to(np.asarray(now, dtype=np.float64), which.shape)
-        self.notices.hear(which)
+        self.notices.hear(which, source)
         np.minimum.at(self.look, which, self.clock.read(when))
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
@@ -153,14 +172,106 @@ class Adaptive:
         factor = self.calibration.of(items)
         expected = self.belief.expected(elapsed * factor)
         rate = factor[:, None] * self.belief.rates
-        if self._notices_matter(items):
-            told, recall = self.notices.expected(items, self.belief.rates)
-            expected = (1.0 - recall) * expected + told
+        if self.notices.matter(items):
+            told = self.notices.told(items, self.belief.rates)
+            expected = (1.0 - told.recall) * expected + told.hints
         if self.shocks is not None:
             expected += self.shocks.felt(items, since, until).total()[:, None]
             rate += self.shocks.rate(items)[:, None]
         worth = self.worth.of(self.belief.after(items, elapsed), expected, rate)
         return np.asarray(worth * self.items.weight[items] / self.items.cost[items])
+
+    def shared(self) -> Arrays:
+        """What was learned of all items together; ``restore`` takes it (see ``learned``)."""
+        saved = {"version": np.array(VERSION), "items": np.array(self.items.size)}
+        saved |= copied_fields(self, SHARED) | {"budget": np.array(self.items.budget)}
+        parts = {
+            "belief.": copied_fields(self.belief, ("rates", "horizon", "prior")),
+            "calibration.": copied_fields(self.calibration, ("frequency", "found", "expected", "ratio")),
+            "notices.": notice_arrays(self.notices) | copied_fields(self.notices, ("frequency",)),
+            "season.": season_arrays(self.clock),
+            "shocks.": {} if self.shocks is None else shock_arrays(self.shocks),
+        }
+        return saved | {prefix + name: one for prefix, part in parts.items() for name, one in part.items()}
+
+    def rows(self, items: ArrayLike) -> Arrays:
+        """What is known of each of these items, a row per item in every array; ``restore`` takes it."""
+        which = self.items.known(items)
+        return {
+            "last": self.items.last[which],
+            "look": self.look[which],
+            "evidence": evidence_of(self.belief, which),
+            "lowest": np.full(which.size, self.belief.rates[0]),
+            "polled": self.belief.polled[which],
+            "rate_class": self.calibration.rate_class[which],
+            "quiet": self.calibration.quiet[which],
+            "notices": self.notices.number[which],
+        }
+
+    def restore(self, shared: Stored | None, items: ArrayLike = (), rows: Stored | None = None) -> None:
+        """Go on from what another process learned: of all together, and of ``items``, one row each.
+
+        Either may be missing. To be called before anything else is learned; weights, costs and the budget
+        are those of today.
+        """
+        which = self.items.known(items)
+        if shared is not None:
+            check_version(shared)
+            same = which.size == self.items.size == int(field(shared, "items", ()))
+            put_fields(self, SHARED, shared, "")
+            put_fields(self.belief, ("rates", "horizon", "prior"), shared, "belief.")
+            put_fields(self.calibration, ("frequency", "found", "expected", "ratio"), shared, "calibration.")
+            put_fields(self.notices, ("frequency",), shared, "notices.")
+            put_notices(self.notices, shared, "notices.")
+            put_season(self.clock, shared, "season.", same_items=same)
+            if self.shocks is not None:
+                put_shocks(self.shocks, shared, "shocks.")
+            self.worth = Worth(self.worth.name, self.belief.rates)
+            self.belief.rows[:] = self.belief.prior
+            self.bound *= (float(field(shared, "budget", ())) / self.items.budget) ** 2
+            self._key(np.arange(self.items.size), self.items.last)
+        if rows is not None:
+            self._restore_rows(which, rows)
+
+    def recall(self, items: ArrayLike, shape: ArrayLike, rate: ArrayLike, last: ArrayLike) -> None:
+        """Start from Gamma(shape, rate) summaries of these items' rates, last polled at ``last``."""
+        which = self.items.known(items)
+        a, b = (
+            np.broadcast_to(np.asarray(one, dtype=np.float64), which.shape)[:, None] for one in (shape, rate)
+        )
+        if not (np.all(a > 0) and np.all(b > 0) and np.all(np.isfinite(a + b))):
+            raise InputError("a summary needs a shape and a rate above 0")
+        # The Gamma's density per step of the ladder, which is even in ln λ: λ^a·e^{−bλ}.
+        log = a * np.log(self.belief.rates) - b * self.belief.rates
+        density = np.exp(log - log.max(axis=1, keepdims=True))
+        self.belief.rows[which] = density / density.sum(axis=1, keepdims=True)
+        self.belief.polled[which] = True
+        self.copied(which, last)
+
+    def copied(self, items: ArrayLike, now: ArrayLike) -> None:
+        """These items were copied at ``now``, here or elsewhere; of changes nothing is said or learned."""
+        which = self.items.known(items)
+        when = np.broadcast_to(np.asarray(now, dtype=np.float64), which.shape)
+        self.items.last[which] = when
+        self.notices.number[which] = 0.0
+        self._key(which, when)
+
+    def _restore_rows(self, items: Ints, rows: Stored) -> None:
+        n = items.size
+        put_evidence(
+            self.belief,
+            items,
+            field(rows, "evidence", (n, self.belief.rates.size)),
+            field(rows, "lowest", (n,)),
+        )
+        self.belief.polled[items] = field(rows, "polled", (n,))
+        self.calibration.rate_class[items] = field(rows, "rate_class", (n,))
+        self.calibration.quiet[items] = field(rows, "quiet", (n,))
+        told = field(rows, "notices", (n, None))[:, : len(self.notices.sources)]
+        self.notices.number[items, : told.shape[1]] = told
+        self.items.last[items] = field(rows, "last", (n,))
+        self.look[items] = field(rows, "look", (n,))
+        self.look[~self.items.alive] = np.inf
 
     def _most_urgent(self, now: float, n: int) -> Ints:
         n = min(n, self.items.number)
@@ -221,12 +332,12 @@ class Adaptive:
         alone = -np.log(quiet)
         shocked = self._learn_shocks(items, since, now, changed, alone)
         total = own + shocked[:, None]
-        told: Float64s | float = 0.0
-        if self._notices_matter(items):
-            hints, recall = self.notices.expected(items, self.belief.rates)
-            told = hints - recall * own
-            total += told
-        self.belief.learn(items, elapsed, changed, total, told)
+        evidence: Float64s | float = 0.0
+        if self.notices.matter(items):
+            told = self.notices.told(items, self.belief.rates)
+            total += told.hints - told.recall * own
+            evidence = told.once * told.hints - told.recall * own
+        self.belief.learn(items, elapsed, changed, total, evidence)
         rate = self.belief.mean(items)
         self.notices.learn(items, elapsed, changed, rate)
         share = alone / np.maximum(alone + shocked, 1e-300)
@@ -246,6 +357,3 @@ class Adaptive:
 
     def _shock_rate(self, items: Ints) -> Float64s:
         return np.zeros(items.size) if self.shocks is None else self.shocks.rate(items)
-
-    def _notices_matter(self, items: Ints) -> bool:
-        return self.notices.heard > 0 or bool(self.notices.number[items].any())

@@ -3,6 +3,7 @@
 A mass edit changes the pages of a directory, a release the packages of a project. Names tell who belongs
 together: ``docs/tasks/install`` has the directory ``docs/tasks``, ``GLMakie`` and ``GLMakieTests`` share
 words, ``ja/docs/tasks`` is ``docs/tasks`` elsewhere. Each kind of family is a column of numbers, −1 for none.
+A family's number is made of its name alone: it is the same in another process and when items come and go.
 Whether families do change together is learned from the polls, and most often they do not.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from hashlib import blake2b
 from typing import TypeAlias
 
 import numpy as np
@@ -28,27 +30,30 @@ Label: TypeAlias = Hashable | None
 def families_of(names: Sequence[str]) -> Ints:
     """A row per item; columns: shared first words, directory, the same path elsewhere.
 
-    >>> families_of(["en/a/x", "en/a/y", "de/a/x", "de/b"]).tolist()
-    [[-1, 0, 0], [-1, 0, -1], [-1, 1, 0], [-1, 1, -1]]
-    >>> families_of(["GLMakie", "GLMakieTests", "Zygote"])[:, 0].tolist()
-    [0, 0, -1]
+    >>> words, directory, elsewhere = families_of(["en/a/x", "en/a/y", "de/a/x", "de/b"]).T
+    >>> words.max(), bool(directory[0] == directory[1] != directory[2]), bool(elsewhere[0] == elsewhere[2])
+    (np.int64(-1), True, True)
+    >>> makie, tests, zygote = families_of(["GLMakie", "GLMakieTests", "Zygote"])[:, 0]
+    >>> bool(makie == tests), int(zygote)
+    (True, -1)
     """
     kinds: tuple[Callable[[Sequence[str]], list[Label]], ...] = (_words, _directories, _elsewhere)
     return np.stack([numbered(kind(names)) for kind in kinds], axis=1)
 
 
 def numbered(labels: Sequence[Label]) -> Ints:
-    """Labels as numbers from 0; −1 for None and for whoever is alone.
+    """Labels as numbers of 48 bits made of each label's text; −1 for None and for whoever is alone.
 
     >>> numbered(["b", None, "a", "b"]).tolist()
-    [0, -1, -1, 0]
+    [118289355612116, -1, -1, 118289355612116]
     """
     count = Counter(labels)
-    number = {
-        label: place
-        for place, label in enumerate(dict.fromkeys(x for x in labels if x is not None and count[x] > 1))
-    }
+    number = {label: _of_text(repr(label)) for label in count if label is not None and count[label] > 1}
     return np.array([-1 if label is None else number.get(label, -1) for label in labels], dtype=np.int64)
+
+
+def _of_text(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=6).digest())
 
 
 def _words(names: Sequence[str]) -> list[Label]:

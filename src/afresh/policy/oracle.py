@@ -49,7 +49,7 @@ class Oracle:
         which, when, _ = polls(items, now, changed)
         self.items.last[which] = when
 
-    def notice(self, items: ArrayLike, now: ArrayLike) -> None:
+    def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
         """The oracle takes no hints."""
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:

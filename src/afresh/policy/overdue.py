@@ -44,8 +44,9 @@ class Overdue:
         """The next due times of items polled at ``now``; ``self.items.last`` is still the poll before."""
         raise NotImplementedError
 
-    def notice(self, items: ArrayLike, now: ArrayLike) -> None:
-        """A hint makes an item due at once."""
+    def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
+        """A hint makes an item due at once, whoever gives it."""
+        del source
         which = self.items.known(items)
         when = np.broadcast_to(np.asarray(now, dtype=np.float64), which.shape)
         np.minimum.at(self.due, which, when - self.round)

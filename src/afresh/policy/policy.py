@@ -30,8 +30,8 @@ class Policy(Protocol):
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
         """Polls of distinct items, at one time or a time each, and whether each found a change."""
 
-    def notice(self, items: ArrayLike, now: ArrayLike) -> None:
-        """Hints from outside that items changed; one entry per hint."""
+    def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
+        """Hints from outside that items changed; one entry per hint, all from one source of hints."""
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
         """New items, copied now; returns their numbers."""

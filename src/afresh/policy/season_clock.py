@@ -14,6 +14,7 @@ from afresh.rates.observations import Bools, Float64s, Ints, Polls
 from afresh.rates.season import HOURS, Season, fit_season
 
 KEPT = 30_000  # polls to learn from
+FEWEST = 3_000  # polls that may turn a season off again
 
 
 class SeasonClock:
@@ -45,7 +46,7 @@ class SeasonClock:
 
     def refit(self, rate: Float64s) -> None:
         """The profile from the latest polls; ``rate`` of every item."""
-        if self.season is None or not self.log:
+        if self.season is None or not self.log or (self.season.supported and self.logged < FEWEST):
             return
         item, now, elapsed, changed = (np.concatenate(column) for column in zip(*self.log, strict=True))
         order = np.argsort(item, kind="stable")

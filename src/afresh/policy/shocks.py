@@ -59,6 +59,14 @@ class Shocks:
     (True, [0, 1, 2, 3, 4, 5, 6, 7])
     """
 
+    COMMON = ("width", "origin", "share", "pool")
+    TABLES = ("all_found", "all_seen", "evidence", "found", "seen")
+    all_found: Float64s
+    all_seen: Float64s
+    evidence: Float64s
+    found: Float64s
+    seen: Float64s
+
     def __init__(self, families: Ints, interval: float, now: float) -> None:
         self.width = WIDTH * interval
         self.origin = float(np.floor(now / self.width))
@@ -72,13 +80,8 @@ class Shocks:
             setattr(self, name, np.zeros((0, columns)))
         self._place()
 
-    all_found: Float64s
-    all_seen: Float64s
-    evidence: Float64s
     mean: Float64s
     weight: Float64s
-    found: Float64s
-    seen: Float64s
     sums: Float64s
 
     def felt(self, items: Ints, since: Float64s, now: Float64s) -> Felt:
@@ -129,7 +132,7 @@ class Shocks:
 
     def refit(self) -> None:
         """The share of families that have shocks, and their mean intensity, for each kind of family."""
-        kinds, every = self.share.size, np.arange(self.kind.size)
+        kinds = self.share.size
         number = np.bincount(self.kind, minlength=kinds)
         doubt = DOUBT[0] * number + DOUBT[1]
         weight = self.weight[:-1]
@@ -137,7 +140,11 @@ class Shocks:
         found = np.bincount(self.kind, weight * self.all_found[:-1], kinds)
         seen = np.bincount(self.kind, weight * self.all_seen[:-1], kinds)
         self.pool = (found + SHRINK * FIRST_MEAN) / (seen + SHRINK)
-        self._update(every)
+        self.renew()
+
+    def renew(self) -> None:
+        """Draw the conclusions from what was counted, for all families."""
+        self._update(np.arange(self.kind.size))
 
     def grow(self, families: Ints) -> None:
         """New items, in families known or new."""
@@ -164,7 +171,7 @@ class Shocks:
         flat = self.family.T.ravel()
         self.member_order = np.argsort(flat, kind="stable")
         self.first_member = np.searchsorted(flat[self.member_order], np.arange(self.kind.size + 1))
-        self._update(np.arange(self.kind.size))
+        self.renew()
 
     def _until(self, family: Ints, time: Float64s) -> Float64s:
         """∫h from the first bin to ``time``, a row of families each; before the first bin the mean counts."""

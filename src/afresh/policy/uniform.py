@@ -22,5 +22,5 @@ class Uniform(Overdue):
         del now, changed
         return self.due[items] + self.round
 
-    def notice(self, items: object, now: object) -> None:
+    def notice(self, items: object, now: object, source: str = "") -> None:
         """Uniform takes no hints."""
