@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.policy.belief import Belief
+from afresh.policy.belief import Belief, Rows
 from afresh.policy.calibration import Calibration
 from afresh.policy.learned import (
     VERSION,
@@ -167,6 +167,39 @@ class Adaptive:
 
     def values(self, items: Ints, now: float) -> Float64s:
         """What a poll of each of these items now would gain per cost."""
+        posterior, expected, rate = self._outlook(items, now)
+        worth = self.worth.of(posterior, expected, rate)
+        return np.asarray(worth * self.items.weight[items] / self.items.cost[items])
+
+    def fresh(self, items: Ints, now: float) -> Float64s:
+        """The probability that each of these copies is still right: Σ p·e^{−E}."""
+        posterior, expected, _ = self._outlook(items, now)
+        return np.asarray(np.minimum(np.einsum("ij,ij->i", posterior, np.exp(-expected)), 1.0))
+
+    def ages(self, items: Ints, now: float) -> Float64s:
+        """The expected age of each of these copies: τ·Σ p·(1 − (1−e^{−E})/E)."""
+        posterior, expected, _ = self._outlook(items, now)
+        far = 1.0 + np.expm1(-expected) / np.maximum(expected, 1e-300)
+        stale = np.where(expected < 1e-4, expected * (0.5 - expected / 6.0), far)
+        elapsed = np.maximum(now - self.items.last[items], 0.0)
+        return np.asarray(elapsed * np.einsum("ij,ij->i", posterior, stale))
+
+    def due(self, items: Ints, level: ArrayLike) -> Float64s:
+        """How long after a poll the worth of each item reaches ``level``, its shocks taken at their mean.
+
+        Infinite where it stays below.
+        """
+        worth_of_one = self.items.weight[items] / self.items.cost[items]
+        factor = self.calibration.of(items)
+        rate = self.belief.rows[items] @ self.belief.rates.astype(np.float32)
+        factor = factor + self._shock_rate(items) / np.maximum(rate, 1e-300)
+        # E = s·λτ has the index of λ at s·τ, divided by s^p.
+        power = self.worth.objective.power
+        goal = np.asarray(level) * factor**power / np.maximum(worth_of_one, 1e-300)
+        return self.worth.due(self.belief.rows[items], goal) / factor
+
+    def _outlook(self, items: Ints, now: float) -> tuple[Rows, Float64s, Float64s]:
+        """Each item's posterior, the changes expected since its last poll at each rate, and their rates."""
         since, until = self.items.last[items], np.full(items.size, now)
         elapsed = np.maximum(self.clock.read(until) - self.clock.read(since), 0.0)
         factor = self.calibration.of(items)
@@ -178,8 +211,7 @@ class Adaptive:
         if self.shocks is not None:
             expected += self.shocks.felt(items, since, until).total()[:, None]
             rate += self.shocks.rate(items)[:, None]
-        worth = self.worth.of(self.belief.after(items, elapsed), expected, rate)
-        return np.asarray(worth * self.items.weight[items] / self.items.cost[items])
+        return self.belief.after(items, elapsed), expected, rate
 
     def shared(self) -> Arrays:
         """What was learned of all items together; ``restore`` takes it (see ``learned``)."""
@@ -312,16 +344,8 @@ class Adaptive:
             self.rekey(now)
 
     def _key(self, items: Ints, last: Float64s) -> None:
-        """The moment at which each item's worth reaches the bound, its shocks taken at their mean."""
-        worth_of_one = self.items.weight[items] / self.items.cost[items]
-        factor = self.calibration.of(items)
-        rate = self.belief.rows[items] @ self.belief.rates.astype(np.float32)
-        factor = factor + self._shock_rate(items) / np.maximum(rate, 1e-300)
-        # E = s·λτ has the index of λ at s·τ, divided by s^p.
-        power = self.worth.objective.power
-        level = self.bound * factor**power / np.maximum(worth_of_one, 1e-300)
-        due = self.worth.due(self.belief.rows[items], level) / factor
-        due = np.minimum(due, LONGEST / self.items.mean_frequency)
+        """The moment at which each item's worth reaches the bound."""
+        due = np.minimum(self.due(items, self.bound), LONGEST / self.items.mean_frequency)
         self.look[items] = self.clock.read(last) + due
 
     def _learn(self, items: Ints, since: Float64s, now: Float64s, changed: Bools) -> None:
