@@ -10,108 +10,52 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-import zstandard
-
-from afresh.stores.addresses import content_hash
-from afresh.stores.minutes import minute_of
+from afresh.stores.polls import Known, Packed, Poll, moves, pack, sort_out, spends
+from afresh.stores.rows import Row, text_from_mapping
 from afresh.stores.sqlite.contents import drop_contents, keep_content
 from afresh.stores.sqlite.database import Database
 from afresh.stores.sqlite.ledger import add_to_ledger
 from afresh.stores.sqlite.names import name_ids
 from afresh.stores.sqlite.observations import add_audits, append_recent
 from afresh.stores.sqlite.queries import load_blocks
-from afresh.stores.sqlite.rows import PAUSED, STATUS_CODE, Row, json_list, text_from_mapping
+from afresh.stores.sqlite.rows import json_list
 from afresh.stores.sqlite.state import set_values
-from afresh.stores.sqlite.tally import Tally, add_to_tally
+from afresh.stores.sqlite.tally import add_to_tally
 from afresh.stores.store import Retention
 from afresh.stores.texts import storable
-from afresh.values.outcome import NewCopy, Outcome, Refusal, Spent
+from afresh.values.outcome import Outcome, Refusal
 
 _SQL = load_blocks("commit.sql")
-_LEVEL = 3
-
-
-@dataclass(frozen=True, slots=True)
-class _Packed:
-    """A copy made ready outside the transaction."""
-
-    copy: NewCopy
-    address: bytes
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """An item as the transaction finds it."""
-
-    token: int | None
-    status: int
-    source_id: int
-    group_id: int
-    version: int
-    recent: bytes | None
-
-
-@dataclass(slots=True)
-class _Poll:
-    """One outcome on its way in: ``version`` becomes that of its new copy, if it has one."""
-
-    outcome: Outcome
-    packed: _Packed | None
-    known: _Known
-    version: int
 
 
 def commit(
     database: Database, outcomes: Sequence[Outcome], values: Mapping[str, bytes | None], retention: Retention
 ) -> list[Refusal]:
     """Everything or nothing; the outcomes refused."""
-    copies = _pack(outcomes)
+    copies = pack(outcomes)
     with database.write() as connection:
-        polls, refused = _sort_out(connection, outcomes, copies)
+        polls, refused = sort_out(outcomes, copies, _known(connection, outcomes))
         _keep_copies(connection, [poll for poll in polls if poll.packed is not None], retention)
         connection.executemany(_SQL["keep_state"], [_state(connection, poll, retention) for poll in polls])
-        add_to_tally(connection, _moves(polls))
+        add_to_tally(connection, moves(polls))
         seen = [poll.outcome.observation for poll in polls if poll.outcome.observation is not None]
         add_audits(connection, seen, retention)
         connection.executemany(_SQL["queue_event"], [_event(poll) for poll in polls if poll.outcome.event])
         leases = [poll.outcome.lease for poll in polls]
         connection.executemany(_SQL["answer_notice"], [(lease.item_id, lease.leased_s) for lease in leases])
         connection.executemany(_SQL["end_lease"], [(lease.item_id,) for lease in leases])
-        add_to_ledger(connection, _spends(outcomes))
+        add_to_ledger(connection, spends(outcomes))
         set_values(connection, values)
     return refused
 
 
-def _pack(outcomes: Sequence[Outcome]) -> list[_Packed | None]:
-    compressor = zstandard.ZstdCompressor(level=_LEVEL)
-    return [
-        None if copy is None else _Packed(copy, content_hash(copy.content), compressor.compress(copy.content))
-        for copy in (outcome.new_copy for outcome in outcomes)
-    ]
-
-
-def _sort_out(
-    connection: sqlite3.Connection, outcomes: Sequence[Outcome], copies: Sequence[_Packed | None]
-) -> tuple[list[_Poll], list[Refusal]]:
+def _known(connection: sqlite3.Connection, outcomes: Sequence[Outcome]) -> dict[int, Known]:
     ids = json_list(outcome.lease.item_id for outcome in outcomes)
-    known = {row[0]: _Known(*row[1:]) for row in connection.execute(_SQL["known"], (ids,))}
-    polls: dict[int, _Poll] = {}
-    refused = []
-    for outcome, packed in zip(outcomes, copies, strict=True):
-        item_id = outcome.lease.item_id
-        if item_id not in known:
-            refused.append(Refusal(item_id, "removed"))
-        elif known[item_id].token != outcome.lease.token or item_id in polls:
-            refused.append(Refusal(item_id, "lost"))
-        else:
-            polls[item_id] = _Poll(outcome, packed, known[item_id], known[item_id].version)
-    return list(polls.values()), refused
+    return {row[0]: Known(*row[1:]) for row in connection.execute(_SQL["known"], (ids,))}
 
 
-def _keep_copies(connection: sqlite3.Connection, polls: Sequence[_Poll], retention: Retention) -> None:
+def _keep_copies(connection: sqlite3.Connection, polls: Sequence[Poll], retention: Retention) -> None:
     media = name_ids(connection, {storable(poll.packed.copy.media_type) for poll in polls if poll.packed})
     for poll in polls:
         if poll.packed is not None:
@@ -119,7 +63,7 @@ def _keep_copies(connection: sqlite3.Connection, polls: Sequence[_Poll], retenti
 
 
 def _keep_copy(
-    connection: sqlite3.Connection, poll: _Poll, new: _Packed, media_type_id: int, retention: Retention
+    connection: sqlite3.Connection, poll: Poll, new: Packed, media_type_id: int, retention: Retention
 ) -> None:
     item_id, newest = poll.outcome.lease.item_id, poll.known.version
     if connection.execute(_SQL["hash_of"], (item_id, newest)).fetchone() == (new.address,):
@@ -135,14 +79,14 @@ def _keep_copy(
         drop_contents(connection, [row[0] for row in old.fetchall()])
 
 
-def _state(connection: sqlite3.Connection, poll: _Poll, retention: Retention) -> Row:
+def _state(connection: sqlite3.Connection, poll: Poll, retention: Retention) -> Row:
     outcome, seen = poll.outcome, poll.outcome.observation
     recent = poll.known.recent
     if seen is not None:
         recent = append_recent(connection, recent, seen, retention)
     return (
         outcome.due_s,
-        _status(poll),
+        poll.status,
         outcome.failures,
         storable(outcome.problem),
         seen is not None and seen.changed,
@@ -156,31 +100,7 @@ def _state(connection: sqlite3.Connection, poll: _Poll, retention: Retention) ->
     )
 
 
-def _status(poll: _Poll) -> int:
-    """What the poll found, unless a user paused the item meanwhile."""
-    return PAUSED if poll.known.status == PAUSED else STATUS_CODE[poll.outcome.status]
-
-
-def _moves(polls: Sequence[_Poll]) -> Tally:
-    tally = Tally()
-    for poll in polls:
-        old, new = poll.known.status, _status(poll)
-        if old != new:
-            tally[poll.known.source_id, poll.known.group_id, old] -= 1
-            tally[poll.known.source_id, poll.known.group_id, new] += 1
-    return tally
-
-
-def _event(poll: _Poll) -> Row:
+def _event(poll: Poll) -> Row:
     outcome, lease = poll.outcome, poll.outcome.lease
     times = (outcome.time_s, outcome.time_s)
     return (lease.item_id, lease.key, poll.known.source_id, outcome.event, poll.version, *times)
-
-
-def _spends(outcomes: Sequence[Outcome]) -> dict[tuple[int, str], Spent]:
-    """By minute and source; a lost lease's poll was paid for too."""
-    spends: dict[tuple[int, str], Spent] = {}
-    for outcome in outcomes:
-        place = minute_of(outcome.time_s), outcome.lease.source
-        spends[place] = spends[place] + outcome.spent if place in spends else outcome.spent
-    return spends

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from afresh.stores.cursors import check_limit, read_cursor, write_cursor
+from afresh.stores.polls import Tally
+from afresh.stores.rows import ACTIVE, STATUS_CODE, item_from_row, text_from_mapping
 from afresh.stores.sqlite.contents import drop_contents
 from afresh.stores.sqlite.database import Database
 from afresh.stores.sqlite.names import name_ids
 from afresh.stores.sqlite.queries import load_blocks
-from afresh.stores.sqlite.rows import ACTIVE, STATUS_CODE, item_from_row, json_list, text_from_mapping
-from afresh.stores.sqlite.tally import Tally, add_to_tally
+from afresh.stores.sqlite.rows import json_list
+from afresh.stores.sqlite.tally import add_to_tally
 from afresh.stores.store import EDITS_KEPT
 from afresh.stores.texts import is_storable
 from afresh.values.errors import InputError

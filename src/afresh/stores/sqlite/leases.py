@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from afresh.stores.rows import lease_from_row
 from afresh.stores.sqlite.database import Database
 from afresh.stores.sqlite.queries import load_blocks
-from afresh.stores.sqlite.rows import Row, json_list, mapping_from_text
-from afresh.values.items import STATUSES
+from afresh.stores.sqlite.rows import json_list
 from afresh.values.lease import Lease
 
 _SQL = load_blocks("leases.sql")
@@ -51,19 +51,10 @@ class SqliteLeases:
             times = {"token": token, "now_s": now_s, "until_s": now_s + duration_s}
             connection.execute(_SQL[name], chosen | times)
             rows = connection.execute(_SQL["leased"], (token,)).fetchall()
-        return [_lease_from_row(row) for row in rows]
+        return [lease_from_row(row) for row in rows]
 
 
 def take_numbers(connection: sqlite3.Connection, counter: str, numbers: int) -> int:
     """The last of so many numbers, all larger than any before."""
     ((last,),) = connection.execute(_SQL["take_numbers"], (numbers, counter)).fetchall()
     return int(last)
-
-
-def _lease_from_row(row: Row) -> Lease:
-    """A row of ``leased``: the fields of ``Lease`` in order, mappings as text, status as code."""
-    fields = list(row)
-    for place in (7, 15):
-        fields[place] = mapping_from_text(row[place])
-    fields[10] = STATUSES[row[10]]
-    return Lease(*fields)

@@ -7,9 +7,9 @@ An older store is upgraded where it stands, in one transaction: killed half-way 
 from __future__ import annotations
 
 import sqlite3
-from importlib.resources import files
 from pathlib import Path
 
+from afresh.stores.blocks import load_scripts
 from afresh.stores.sqlite.queries import statements
 from afresh.values.errors import StoreCorruptError, StoreVersionError
 
@@ -17,10 +17,8 @@ APPLICATION_ID = 0x61667265  # "afre"
 
 
 def load_migrations() -> tuple[str, ...]:
-    """The scripts in order; ``NNNN_name.sql`` counts from 0001 without gaps."""
-    folder = files(__package__).joinpath("migrations")
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    return tuple(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
+    """The scripts of this package in order."""
+    return load_scripts(__package__)
 
 
 def is_current(connection: sqlite3.Connection, path: Path, newest: int) -> bool:

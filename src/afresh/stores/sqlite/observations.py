@@ -6,7 +6,6 @@ that has grown full is sealed, one page in some thirty polls.
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -14,6 +13,7 @@ from itertools import islice
 import numpy as np
 
 from afresh.stores import packed
+from afresh.stores.observation_rows import audit_columns, audit_rows, by_item
 from afresh.stores.sqlite.database import Database
 from afresh.stores.sqlite.queries import load_blocks
 from afresh.stores.sqlite.rows import json_list
@@ -45,31 +45,19 @@ class SqliteObservations:
 
     def add(self, observations: ObservationColumns) -> None:
         """Polls made elsewhere."""
-        order = np.lexsort((observations.time_s, observations.item_id))
-        item_ids, starts = np.unique(observations.item_id[order], return_index=True)
-        self._refuse_unknown(item_ids.tolist())
-        rows = _observations(observations, order.tolist())
-        groups = zip(item_ids.tolist(), np.split(np.arange(order.size), starts[1:]), strict=False)
+        self._refuse_unknown(np.unique(observations.item_id).tolist())
+        groups = by_item(observations)
         while batch := list(islice(groups, _ITEMS_A_BATCH // 10)):
             with self._database.write() as connection:
-                for item_id, indices in batch:
-                    self._add_item(connection, item_id, rows[indices[0] : indices[-1] + 1])
-                add_audits(connection, [rows[i] for _, span in batch for i in span], self._retention)
+                for item_id, rows in batch:
+                    self._add_item(connection, item_id, rows)
+                add_audits(connection, [row for _, rows in batch for row in rows], self._retention)
 
     def audits(self, since_s: float) -> ObservationColumns:
         """From the list of audits."""
         with self._database.read() as connection:
             rows = connection.execute(_SQL["audits"], (since_s,)).fetchall()
-        item_id, time_s, elapsed_s, changed, modified_s, count = zip(*rows, strict=True) if rows else [()] * 6
-        return ObservationColumns(
-            np.array(item_id, dtype=np.int64),
-            np.array(time_s, dtype=np.float64),
-            np.array(elapsed_s, dtype=np.float64),
-            np.array(changed, dtype=bool),
-            np.array(modified_s, dtype=np.float64),
-            np.array(count, dtype=np.float64),
-            np.ones(len(rows), dtype=bool),
-        )
+        return audit_columns(rows)
 
     def _refuse_unknown(self, item_ids: list[int]) -> None:
         with self._database.read() as connection:
@@ -108,7 +96,7 @@ def seal(connection: sqlite3.Connection, item_id: int, run: bytes, retention: Re
 
 def add_audits(connection: sqlite3.Connection, seen: Sequence[Observation], retention: Retention) -> None:
     """List those that are audits."""
-    rows = [(s.item_id, s.time_s, s.elapsed_s, s.changed, s.modified_s, s.count) for s in seen if s.audit]
+    rows = audit_rows(seen)
     if rows:
         connection.executemany(_SQL["add_audit"], rows)
         connection.execute(_SQL["trim_audits"], (retention.audits,))
@@ -125,19 +113,3 @@ def _batches(connection: sqlite3.Connection, ids: Sequence[int] | None) -> Itera
     while rows := connection.execute(_SQL["items_after"], (last, _ITEMS_A_BATCH)).fetchall():
         yield [row[0] for row in rows]
         last = rows[-1][0]
-
-
-def _observations(columns: ObservationColumns, order: list[int]) -> list[Observation]:
-    modified, count = columns.modified_s.tolist(), columns.count.tolist()
-    return [
-        Observation(
-            int(columns.item_id[i]),
-            float(columns.time_s[i]),
-            float(columns.elapsed_s[i]),
-            bool(columns.changed[i]),
-            None if math.isnan(modified[i]) else modified[i],
-            None if math.isnan(count[i]) else int(count[i]),
-            bool(columns.audit[i]),
-        )
-        for i in order
-    ]

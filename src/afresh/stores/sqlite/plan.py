@@ -10,9 +10,10 @@ from itertools import islice
 import numpy as np
 
 from afresh.stores.due_times import check_due
+from afresh.stores.rows import Row
 from afresh.stores.sqlite.database import Database
 from afresh.stores.sqlite.queries import load_blocks
-from afresh.stores.sqlite.rows import Row, json_list
+from afresh.stores.sqlite.rows import json_list
 from afresh.values.stored import Doubles, Ids, PolicyColumns
 
 _SQL = load_blocks("plan.sql")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 
+from afresh.stores.polls import Tally
 from afresh.stores.sqlite.queries import load_blocks
 
 _SQL = load_blocks("tally.sql")
-Tally = Counter[tuple[int, int, int]]
-"""Items gained or lost by (source id, group id, status code)."""
 
 
 def add_to_tally(connection: sqlite3.Connection, tally: Tally) -> None:

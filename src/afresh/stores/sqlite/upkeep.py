@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from afresh.stores.sqlite.copies import unpacked
+from afresh.stores.addresses import unpacked
 from afresh.stores.sqlite.database import Database
 from afresh.stores.sqlite.queries import load_blocks
 from afresh.stores.sqlite.words import in_words
@@ -84,7 +84,7 @@ class SqliteUpkeep:
         every = 1 if sample is None else max(1, -(-contents // max(1, sample)))
         for size, address, data in connection.execute(_SQL["sample"], (every,)):
             try:
-                unpacked(data, size, address, self._database.path)
+                unpacked(data, size, address, str(self._database.path))
             except StoreCorruptError as error:
                 yield str(error)
 
