@@ -183,7 +183,7 @@ class Engine:
             replace(table, settings=extended(table.settings, kept_listings(self.store, table.settings.name)))
             for table in self.settings.sources
         )
-        return replace(with_asked(self.store, self.settings), sources=sources)
+        return replace(self.current(), sources=sources)
 
     # Copies.
 
@@ -197,13 +197,17 @@ class Engine:
 
     # Questions.
 
+    def current(self) -> Settings:
+        """The settings, with the budget that was asked for instead of theirs."""
+        return with_asked(self.store, self.settings)
+
     def status(self) -> Status:
         """How the mirror does."""
-        return status(self.store, with_asked(self.store, self.settings), self._clock.now_s())
+        return status(self.store, self.current(), self._clock.now_s())
 
     def why(self, key: str) -> Why:
         """Why an item is polled as often as it is."""
-        return why(self.store, with_asked(self.store, self.settings), key, self._clock.now_s())
+        return why(self.store, self.current(), key, self._clock.now_s())
 
     def ask_budget(self, requests_per_s: float) -> None:
         """Another budget from now on, also for engines that run; until the settings say something new."""
