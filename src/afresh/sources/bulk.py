@@ -26,9 +26,10 @@ class BulkSource(Source, Protocol):
     async def poll_many(self, leases: Sequence[Lease], *, conditional: bool = True) -> list[Fetched]:
         """Look at these items of one group with one request: one ``Fetched`` for each lease, in their order.
 
-        Everything said of ``Source.poll`` holds. ``admit`` is awaited once, for there is one request; more
-        than ``bulk_limit`` leases are a defect of the caller. The requests, bytes and seconds of the
-        answers add up to what was spent; see ``shared``. No leases: no request.
+        Everything said of ``Source.poll`` holds. ``admit`` is awaited once, for there is one request (more
+        only to find the item that spoils it); more than ``bulk_limit`` leases are a defect of the caller.
+        The requests, bytes and seconds of the answers add up to what was spent; see ``shared``. No leases:
+        no request.
         """
 
 

@@ -19,6 +19,7 @@ from afresh.sources.settings import (
     read_settings,
 )
 from afresh.sources.source import Source
+from afresh.sources.sql_settings import SqlSettings
 from afresh.sources.surroundings import Surroundings
 from afresh.values.errors import one_of
 
@@ -65,10 +66,17 @@ def _python(settings: PythonSettings, around: Surroundings) -> Source:
     return PythonSource(settings, around)
 
 
+def _sql(settings: SqlSettings, around: Surroundings) -> Source:
+    from afresh.sources.sql_source import SqlSource
+
+    return SqlSource(settings, around)
+
+
 BUILT_IN: Mapping[str, SourceKind[Any]] = MappingProxyType(
     {
         "http": SourceKind(HttpSettings, _http, _host),
         "python": SourceKind(PythonSettings, _python, lambda settings, _key: settings.call),
+        "sql": SourceKind(SqlSettings, _sql),
     }
 )
 
@@ -78,9 +86,9 @@ def make_source(
 ) -> Source:
     """The source that a table of settings describes; wrong settings are refused in words.
 
-    >>> make_source({"name": "web", "kind": "htpp"}, Surroundings())
+    >>> make_source({"name": "web", "kind": "htpp"}, Surroundings())  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    afresh.values.errors.UsageError: unknown kind of source 'htpp': did you mean 'http'? One of http, python
+    afresh.values.errors.UsageError: unknown kind of source 'htpp': did you mean 'http'? One of ...
     """
     kind = kinds[one_of("kind of source", str(table.get("kind", "http")), kinds)]
     return kind.build(read_settings(kind.settings, table), around)

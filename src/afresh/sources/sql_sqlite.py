@@ -1,0 +1,104 @@
+"""SQLite as a source: a file opened for reading only."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from afresh.sources.sql_error import SqlError, one_line
+from afresh.sources.sql_session import Listed, Row, check_columns, gathered, most_rows, quoted
+from afresh.sources.sql_settings import SqlSettings
+
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
+_BUSY_S = 5.0
+
+
+class SqliteSession:
+    """See ``Session``. The database may be written by others meanwhile; nothing is written here."""
+
+    def __init__(self, path: Path, settings: SqlSettings) -> None:
+        self._settings = settings
+        self._key, self._cursor = quoted(settings.key), quoted(settings.cursor)
+        self._from = f"FROM (\n{settings.select}\n) AS q"
+        with _in_words():
+            self._connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=ro",
+                uri=True,
+                timeout=_BUSY_S,
+                check_same_thread=False,
+                isolation_level=None,
+            )
+        try:
+            with _in_words():
+                self._connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+                self._connection.execute("PRAGMA query_only = 1")
+                self._check()
+        except SqlError:
+            self._connection.close()
+            raise
+
+    def rows(self, keys: list[str]) -> list[Row]:
+        """See ``Session``. A key is looked for as the text and, if it is one, as the number."""
+        values: list[object] = [*keys, *(_as_number(key) for key in keys if _NUMBER.fullmatch(key))]
+        marks = ",".join("?" * len(values))
+        text = (
+            f"SELECT CAST(q.{self._key} AS TEXT), q.* {self._from} "
+            f"WHERE q.{self._key} IN ({marks}) LIMIT {most_rows(keys)}"
+        )
+        with _in_words(), closing(self._connection.execute(text, values)) as cursor:
+            names = [column[0] for column in cursor.description][1:]
+            return [Row(row[0], tuple(zip(names, row[1:], strict=True))) for row in cursor]
+
+    def newest(self) -> object:
+        """See ``Session``."""
+        with _in_words():
+            found = self._connection.execute(f"SELECT max(q.{self._cursor}) {self._from}").fetchone()
+        return found[0]
+
+    def listed(self, since: object) -> Listed:
+        """See ``Session``."""
+        settings = self._settings
+        mark = f"CAST(q.{self._cursor} AS TEXT)" if settings.cursor else "''"
+        later, values = (f"WHERE q.{self._cursor} >= ?", [since]) if since is not None else ("", [])
+        text = (
+            f"SELECT CAST(q.{self._key} AS TEXT), {mark} {self._from} {later} LIMIT {settings.max_rows + 1}"
+        )
+        with _in_words(), closing(self._connection.execute(text, values)) as cursor:
+            return gathered(cursor, settings.max_rows)
+
+    def interrupt(self) -> None:
+        """See ``Session``."""
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        """See ``Session``."""
+        self._connection.close()
+
+    def _check(self) -> None:
+        with closing(self._connection.execute(f"SELECT q.* {self._from} LIMIT 0")) as cursor:
+            check_columns([column[0] for column in cursor.description], self._settings)
+
+
+def _as_number(key: str) -> float:
+    try:
+        number = int(key)
+    except ValueError:
+        return float(key)
+    return number if -(2**63) <= number < 2**63 else float(key)
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        words = one_line(str(error))
+        if words == "interrupted":
+            raise SqlError("took longer than its time-out allows") from None
+        lost = words.startswith(("unable to open", "disk I/O", "database is locked"))
+        raise SqlError(words, lost=lost) from None
+    except sqlite3.Error as error:
+        raise SqlError(one_line(str(error)), lost=isinstance(error, sqlite3.DatabaseError)) from None
