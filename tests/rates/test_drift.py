@@ -60,7 +60,7 @@ def test_the_score_is_that_of_the_filter_asked_poll_by_poll() -> None:
             quiet = (1 + t / b) ** -a
             wanted[which] += np.log(1 - quiet if polls.changed[k] else quiet)
             state = estimator.update(state, polls_of(t, polls.changed[k]))
-    np.testing.assert_allclose(predictive_scores(polls, prior, horizon), wanted, rtol=1e-10)
+    np.testing.assert_allclose(predictive_scores(polls, prior, np.array([horizon]))[0], wanted, rtol=1e-10)
 
 
 def test_too_little_to_tell_is_no_drift() -> None:

@@ -104,7 +104,7 @@ def test_the_rate_to_plan_with_is_below_the_mean_where_little_is_known() -> None
         (lambda: estimate([0, 1], [0, 1], level=1.0), InputError, "level is 1.0"),
         (lambda: estimate([0, 1], [0, 1], prior=(0.0, 1.0)), InputError, "shape of a Gamma prior"),
         (lambda: estimate([0, 1], [0, 1], horizon=-1.0), InputError, "horizon is -1.0"),
-        (lambda: estimate([0, 1], [0, 1], horizon=5.0, method="grid"), UsageError, "does not forget"),
+        (lambda: estimate([0, 1], [0, 1], horizon=5.0, method="mle"), UsageError, "does not forget"),
         (lambda: estimate([[0, 1]], [[0, 1]]), InputError, "2 dimensions"),
         (lambda: estimate_many([0, 0], [0, 1], [0, 1], groups=[0, 1]), InputError, "groups has 2 values"),
         (lambda: estimate_many([0, 0], [0, 1], [0, 1], interval=0.0), InputError, "interval is 0.0"),

@@ -8,18 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from afresh.rates.drift import ages, faded, forgetting
 from afresh.rates.estimator import ESTIMATORS, Estimator
-from afresh.rates.gamma_filter import GammaFilter
+from afresh.rates.gamma_filter import GammaFilter, GammaState
 from afresh.rates.gamma_prior import GammaPrior, check_level, weak_prior
-from afresh.rates.grid_posterior import GridPosterior
+from afresh.rates.grid_integrals import in_parts
+from afresh.rates.grid_posterior import GridPosterior, GridState
 from afresh.rates.likelihood import rate_grid
 from afresh.rates.observations import Float64s, Ints, Polls, polls_from_times, whole_numbers
-from afresh.rates.prior import fit_gamma
+from afresh.rates.prior import fit_gamma, fit_gamma_groups, fit_gamma_table, settling_items
 from afresh.values.arrays import ArrayLike
 from afresh.values.errors import InputError, UsageError, one_of
 from afresh.values.results import RateEstimate, RateEstimates
 
 DEFAULT_METHOD = "grid"  # the best measured across items; see docs/estimators.md
+ITEMS_AT_ONCE = 4096  # by the grid: what is known of them stays in the cache
 
 
 def estimate(
@@ -105,37 +108,91 @@ def estimate_polls(
 ) -> RateEstimates:
     """Rates and intervals of all items; without ``prior`` it is learned from the polls, per group."""
     check_level(level)
-    estimator = _configured(method, polls, horizon)
-    belief = fit_gamma(polls, groups) if prior is None else prior
-    state = estimator.update(estimator.start(belief, polls.items), polls)
+    estimator = ESTIMATORS[one_of("method", method, ESTIMATORS)]
+    if interval is not None and not 0 < interval < math.inf:
+        raise InputError(f"interval is {interval}: must be a time above 0")
+    forgets = _checked_horizon(estimator, horizon)
     if isinstance(estimator, GridPosterior):
-        learned = estimator.learned(state, belief) if prior is None else state
-        state = estimator.sharpened(learned, polls)
-    rate = estimator.rate(state) if interval is None else _rate_to_plan(estimator, state, interval)
-    low, high = estimator.interval(state, level)
+        told = forgetting(polls, horizon) if forgets else polls
+        rate, low, high = _by_grid(told, prior, groups, level, interval)
+    else:
+        belief = fit_gamma(polls, groups) if prior is None else prior
+        if forgets and isinstance(estimator, GammaFilter):
+            estimator = replace(estimator, horizon=horizon)
+        state = estimator.update(estimator.start(belief, polls.items), polls)
+        if forgets:
+            state = _faded_to_now(state, polls, horizon)
+        rate = estimator.rate(state) if interval is None else _rate_to_plan(estimator, state, interval)
+        low, high = estimator.interval(state, level)
     return RateEstimates(rate, low, high, polls.polls_per_item(), polls.changes_per_item(), method)
 
 
-def _configured(method: str, polls: Polls, horizon: float) -> Estimator[Any]:
-    """The estimator of that name, with the grid that fits the polls and the horizon asked for."""
-    estimator = ESTIMATORS[one_of("method", method, ESTIMATORS)]
-    if isinstance(estimator, GridPosterior):
-        estimator = replace(estimator, rates=rate_grid(polls))
-    if not math.isinf(horizon):
-        if not isinstance(estimator, GammaFilter):
-            raise UsageError(
-                f"method {method!r} does not forget: a horizon goes with gamma, last-modified, counts"
-            )
-        if not horizon > 0:
-            raise InputError(f"horizon is {horizon}: must be a time above 0")
-        return replace(estimator, horizon=horizon)
-    return estimator
+def _by_grid(
+    polls: Polls, prior: GammaPrior | None, groups: Ints | None, level: float, interval: float | None
+) -> tuple[Float64s, Float64s, Float64s]:
+    """Rates and intervals by the grid posterior.
+
+    The prior is settled by a sample of the items; then these go through in parts, on two threads, so that
+    no more than a part's log-likelihoods are ever in memory.
+    """
+    estimator = GridPosterior(rate_grid(polls))
+    if prior is None:
+        belief, kind = _learned(estimator, polls, groups)
+    else:
+        belief = estimator.start(prior, prior.shape.size)
+        kind = np.broadcast_to(belief.kind, polls.items)
+    time = None if interval is None else interval / 2.0
+
+    def answers(part: slice) -> tuple[Float64s, Float64s, Float64s]:
+        own = polls.between(part.start, part.stop)
+        state = estimator.update(belief.of_items(kind[part]), own)
+        return estimator.answers(estimator.sharpened(state, own), level, time)
+
+    parts = in_parts(polls.items, answers, ITEMS_AT_ONCE)
+    rate, low, high = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return rate, low, high
+
+
+def _learned(estimator: GridPosterior, polls: Polls, groups: Ints | None) -> tuple[GridState, Ints]:
+    """A belief with priors learned from as many items as settle them, and which of these each item has."""
+    sample = settling_items(polls.items, groups)
+    part = polls if sample is None else polls.of_items(sample)
+    blank = estimator.start(GammaPrior.of(1.0, 1.0), part.items)
+    state = estimator.update(blank, part)
+    weak = weak_prior(polls)
+    if groups is None:
+        fitted = fit_gamma_table(state.log_likelihood, state.rates, weak)
+        return estimator.learned(state, fitted), np.zeros(polls.items, dtype=np.int64)
+    of_part = groups if sample is None else groups[sample]
+    by_group = fit_gamma_groups(state.log_likelihood, state.rates, of_part, weak)
+    learned = estimator.learned(state, GammaPrior(by_group.shape[of_part], by_group.rate[of_part]))
+    of_group = np.zeros(by_group.shape.size, dtype=np.int64)
+    of_group[of_part] = learned.kind
+    return learned, of_group[groups]
+
+
+def _checked_horizon(estimator: Estimator[Any], horizon: float) -> bool:
+    """Whether evidence is to fade; only methods with a posterior can."""
+    if not horizon > 0:
+        raise InputError(f"horizon is {horizon}: must be a time above 0")
+    if math.isinf(horizon):
+        return False
+    if not isinstance(estimator, GammaFilter | GridPosterior):
+        forgetful = [name for name, e in ESTIMATORS.items() if isinstance(e, GammaFilter | GridPosterior)]
+        raise UsageError(f"method {estimator.name!r} does not forget: {', '.join(forgetful)} do")
+    return True
+
+
+def _faded_to_now(state: GammaState, polls: Polls, horizon: float) -> GammaState:
+    """The belief of each item faded from its own latest poll to the latest of all."""
+    gap = np.full(polls.items, np.inf)
+    np.minimum.at(gap, polls.item, ages(polls))
+    shape, rate = faded(state.shape, state.rate, state.prior, gap, horizon)
+    return replace(state, shape=shape, rate=rate)
 
 
 def _rate_to_plan(estimator: Estimator[Any], state: Any, interval: float) -> Float64s:
     """The rate at which a copy survives half an interval as probably as under the posterior."""
-    if not isinstance(estimator, GammaFilter | GridPosterior):
+    if not isinstance(estimator, GammaFilter):
         raise UsageError(f"method {estimator.name!r} has no posterior to plan with: use grid or gamma")
-    if not 0 < interval < math.inf:
-        raise InputError(f"interval is {interval}: must be a time above 0")
     return estimator.effective_rate(state, interval / 2.0)

@@ -13,23 +13,19 @@ use a mixture of the learned prior (15 %) and what it was learned from; docs/est
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from afresh.rates.gamma_prior import LEAST_MASS, GammaPrior, cell_masses, check_level
+from afresh.rates.grid_integrals import Nodes, Rows, cubic, even_nodes, in_parts
 from afresh.rates.grid_prior import fit_grid, fit_grid_groups, flat_share
 from afresh.rates.likelihood import log_likelihood
-from afresh.rates.observations import Float64s, Ints, Polls
+from afresh.rates.observations import Bools, Float64s, Ints, Polls
 from afresh.rates.sharp import POINTS, Sharp, sharp_items
 
 OCTAVES_BELOW, OCTAVES_ABOVE, PER_OCTAVE = 9, 6, 2  # the grid around a prior's mean when none is given
 LEARNED_SHARE = 0.15  # of the learned prior in that of the intervals
-NODES = 40  # for each item's integral, over the part of the axis that holds its posterior
-DEPTH = 14.0  # what lies so far below the maximum (in ln) is left out: 1e−6
-ROWS = 2048  # items at a time: they stay in the cache, and a thread has enough to do
-_THREADS, _PARTS_FOR_THREADS = 2, 64  # NumPy lets go of the interpreter in most of the work
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +44,10 @@ class GridState:
     tail: Float64s
     log_likelihood: Float64s
     sharp: Sharp | None = None
+
+    def of_items(self, kind: Ints) -> GridState:
+        """The same priors for other items, of these kinds, without evidence yet."""
+        return replace(self, kind=kind, log_likelihood=np.zeros((kind.size, self.rates.size)), sharp=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,40 +114,39 @@ class GridPosterior:
 
     def rate(self, state: GridState) -> Float64s:
         """Posterior mean."""
-        rate = np.empty(len(state.log_likelihood))
-
-        def mean(rows: slice) -> None:
-            axis, density = _posterior(state, rows, state.log_prior)
-            value, weight = _weighted(state.rates, axis, density, state.tail[state.kind[rows]])
-            rate[rows] = np.einsum("ij,ij->i", value, weight)
-
-        _for_all(rate.size, mean)
-        return rate
+        return _each(state, lambda nodes: [_mean(nodes)])[0]
 
     def effective_rate(self, state: GridState, time: float) -> Float64s:
         """−ln E[e^{−λt}]/t, the one rate at which a copy survives ``time`` as probably."""
-        rate = np.empty(len(state.log_likelihood))
-
-        def survival(rows: slice) -> None:
-            axis, density = _posterior(state, rows, state.log_prior)
-            value, weight = _weighted(state.rates, axis, density, state.tail[state.kind[rows]])
-            rate[rows] = -_log_survival(value * time, weight) / time
-
-        _for_all(rate.size, survival)
-        return rate
+        return _each(state, lambda nodes: [-nodes.log_survival(time) / time])[0]
 
     def interval(self, state: GridState, level: float) -> tuple[Float64s, Float64s]:
         """Equal-tailed credible interval."""
-        below = (1.0 - check_level(level)) / 2.0
-        low, high = np.empty(len(state.log_likelihood)), np.empty(len(state.log_likelihood))
-
-        def ends(rows: slice) -> None:
-            axis, density = _posterior(state, rows, state.log_cautious)
-            tail = state.tail[state.kind[rows]]
-            low[rows], high[rows] = _quantiles(state.rates, axis, density, tail, (below, 1.0 - below))
-
-        _for_all(low.size, ends)
+        ends = _tails(level)
+        low, high = _each(state, lambda nodes: nodes.quantiles(ends))
         return low, high
+
+    def answers(
+        self, state: GridState, level: float, time: float | None = None
+    ) -> tuple[Float64s, Float64s, Float64s]:
+        """Rate (effective over ``time``, if given) and interval, in one pass over the posteriors."""
+        ends = _tails(level)
+
+        def of(nodes: Nodes) -> list[Float64s]:
+            rate = _mean(nodes) if time is None else -nodes.log_survival(time) / time
+            return [rate, *nodes.quantiles(ends)]
+
+        rate, low, high = _each(state, of)
+        return rate, low, high
+
+
+def _mean(nodes: Nodes) -> Float64s:
+    return nodes.mean(lambda rate: rate)
+
+
+def _tails(level: float) -> tuple[float, float]:
+    below = (1.0 - check_level(level)) / 2.0
+    return below, 1.0 - below
 
 
 def _log_density(prior: GammaPrior, rates: Float64s) -> Float64s:
@@ -161,134 +160,40 @@ def _log_density(prior: GammaPrior, rates: Float64s) -> Float64s:
     return np.asarray(np.maximum(log_density, np.log(LEAST_MASS)))
 
 
-def _below(axis: Float64s, density: Float64s, slope: Float64s) -> Float64s:
-    """Mass below the grid's lowest point, in units of each row's node spacing."""
-    spacing = axis[:, 1] - axis[:, 0]
-    return np.where(axis[:, 0] == 0.0, density[:, 0] / slope, 0.0) / spacing
+def _each(state: GridState, of: Callable[[Nodes], list[Float64s]]) -> list[Float64s]:
+    """What ``of`` gives for the posterior of every item."""
 
-
-def _for_all(items: int, job: Callable[[slice], None]) -> None:
-    """``job`` on all items, some rows at a time so that they stay in cache; many items on two threads."""
-    parts = [slice(begin, min(begin + ROWS, items)) for begin in range(0, items, ROWS)]
-    if len(parts) < _PARTS_FOR_THREADS:
-        for rows in parts:
-            job(rows)
-        return
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for _ in pool.map(job, parts):  # raises what a job raised
-            pass
-
-
-def _posterior(state: GridState, rows: slice, log_prior: Float64s) -> tuple[Float64s, Float64s]:
-    """For the rows nodes on the grid's index axis that span each posterior, and its density there."""
-    prior = log_prior[state.kind[rows]]
-    axis, density = _narrowed(state.log_likelihood[rows] + prior)
-    sharp = state.sharp
-    if sharp is not None:
-        these = slice(*np.searchsorted(sharp.item, (rows.start, rows.stop)))
-        local = sharp.item[these] - rows.start
-        own, height = _nodes(
-            sharp.log_likelihood[these], np.zeros(local.size), np.full(local.size, POINTS - 1.0)
+    def job(part: slice) -> list[Float64s]:
+        rows = Rows(
+            state.rates,
+            state.log_likelihood[part],
+            state.kind[part],
+            state.log_prior,
+            state.log_cautious,
+            state.tail,
         )
-        step = np.log(state.rates[1] / state.rates[0])
-        start = (sharp.low[these] - np.log(state.rates[0])) / step
-        axis[local] = start[:, None] + own * (sharp.step[these] / step)[:, None]
-        height += _cubic(prior[local], axis[local])
-        density[local] = np.exp(height - height.max(axis=1, keepdims=True, initial=-np.inf))
-    return axis, density
+        nodes, enough = rows.wide()
+        found = of(nodes)
+        if not np.all(enough):
+            _put(found, ~enough, of(rows.narrow(~enough)))
+        if state.sharp is not None:
+            sharp = state.sharp.between(part.start, part.stop)
+            local = sharp.item - part.start
+            _put(found, local, of(_sharp_nodes(rows, sharp, state.kind[sharp.item])))
+        return found
+
+    return [np.concatenate(column) for column in zip(*in_parts(len(state.log_likelihood), job), strict=True)]
 
 
-def _narrowed(log_posterior: Float64s) -> tuple[Float64s, Float64s]:
-    """For every row nodes on the grid's index axis that span its posterior, and the density there."""
-    low, high = (end.astype(np.float64) for end in _span(log_posterior))
-    axis, height = _nodes(log_posterior, low, high)
-    rows = np.arange(len(log_posterior))
-    for _ in range(12):  # each pass halves the span at least: enough for 1/4000 of the first
-        first, last = _span(height[rows])
-        narrow = last - first <= NODES // 2
-        if not np.any(narrow):
-            break
-        rows, first, last = rows[narrow], first[narrow], last[narrow]
-        axis[rows], height[rows] = _nodes(log_posterior[rows], axis[rows, first], axis[rows, last])
-    return axis, np.exp(height - height.max(axis=1, keepdims=True))
+def _put(found: list[Float64s], where: Bools | Ints, better: list[Float64s]) -> None:
+    for column, values in zip(found, better, strict=True):
+        column[where] = values
 
 
-def _span(height: Float64s) -> tuple[Ints, Ints]:
-    """First and last column around what is within ``DEPTH`` of each row's maximum."""
-    above = height > height.max(axis=1, keepdims=True) - DEPTH
-    columns = height.shape[1]
-    first = np.maximum(above.argmax(axis=1) - 1, 0)
-    last = np.minimum(columns - above[:, ::-1].argmax(axis=1), columns - 1)
-    return first, last
-
-
-def _nodes(log_posterior: Float64s, low: Float64s, high: Float64s) -> tuple[Float64s, Float64s]:
-    """Even nodes from ``low`` to ``high`` on each row's index axis, and the cubic there."""
-    axis = low[:, None] + (high - low)[:, None] * (np.arange(NODES) / (NODES - 1))
-    return axis, _cubic(log_posterior, axis)
-
-
-def _cubic(table: Float64s, axis: Float64s) -> Float64s:
-    """Each row of the table at the places of ``axis`` on its index axis, by the cubic through 4 points."""
-    points = table.shape[1]
-    left = np.clip(axis.astype(np.int64) - 1, 0, points - 4)
-    x = axis - left
-    flat = (left + (np.arange(len(left)) * points)[:, None]).ravel()
-    values = table.ravel()
-    f0, f1, f2, f3 = (values[flat + k].reshape(x.shape) for k in range(4))
-    # Newton's form of the cubic through (0, f0) … (3, f3).
-    d1, d2, d3 = f1 - f0, f2 - 2 * f1 + f0, f3 - 3 * (f2 - f1) - f0
-    return np.asarray(f0 + x * (d1 + (x - 1) * (d2 / 2 + (x - 2) * (d3 / 6))))
-
-
-def _weighted(
-    rates: Float64s, axis: Float64s, density: Float64s, tail: Float64s
-) -> tuple[Float64s, Float64s]:
-    """Rates and their probabilities by the trapezoid rule on each row's nodes.
-
-    The first column stands for what lies below the grid, at its mean under the power law.
-    """
-    step = np.log(rates[1] / rates[0])
-    value, weight = (np.empty((len(axis), NODES + 1)) for _ in range(2))
-    value[:, 0] = rates[0] * tail / (tail + 1.0)
-    value[:, 1:] = rates[0] * np.exp(step * axis)
-    weight[:, 0] = _below(axis, density, tail * step)
-    weight[:, 1:] = density
-    weight[:, [1, -1]] *= 0.5
-    weight /= weight.sum(axis=1, keepdims=True)
-    return value, weight
-
-
-def _log_survival(expected: Float64s, weight: Float64s) -> Float64s:
-    """ln E[e^{−x}] of each row, right for the smallest and the largest x."""
-    changed = -np.einsum("ij,ij->i", np.expm1(-expected), weight)
-    with np.errstate(divide="ignore"):
-        height = np.log(weight) - expected
-    top = height.max(axis=1)
-    log_sum = top + np.log(np.exp(height - top[:, None]).sum(axis=1))
-    return np.asarray(np.where(changed < 0.5, np.log1p(-np.minimum(changed, 0.5)), log_sum))
-
-
-def _quantiles(
-    rates: Float64s, axis: Float64s, density: Float64s, tail: Float64s, probabilities: tuple[float, float]
-) -> list[Float64s]:
-    """The rates below which each row has the probabilities, by the trapezoid rule and the power law."""
-    step, rows = np.log(rates[1] / rates[0]), np.arange(len(axis))
-    below = np.empty_like(density)
-    below[:, 0] = first = _below(axis, density, tail * step)
-    below[:, 1:] = 0.5 * (density[:, 1:] + density[:, :-1])
-    np.cumsum(below, axis=1, out=below)
-    out = []
-    for probability in probabilities:
-        wanted = probability * below[:, -1]
-        k = np.clip((below < wanted[:, None]).sum(axis=1), 1, NODES - 1)
-        # Within the cell the density is linear: d₀x + (d₁−d₀)x²/2 = what is left.
-        left, right = density[rows, k - 1], density[rows, k]
-        rest = np.maximum(wanted - below[rows, k - 1], 0.0)
-        root = np.sqrt(np.maximum(left * left + 2.0 * (right - left) * rest, 0.0))
-        share = np.minimum(2.0 * rest / np.maximum(left + root, np.finfo(float).tiny), 1.0)
-        spot = step * (axis[rows, k - 1] + share * (axis[rows, k] - axis[rows, k - 1]))
-        lower = wanted < first
-        spot[lower] = np.log(wanted[lower] / first[lower]) / tail[lower]
-        out.append(np.asarray(rates[0] * np.exp(spot)))
-    return out
+def _sharp_nodes(rows: Rows, sharp: Sharp, kind: Ints) -> Nodes:
+    """Nodes of items that have points of their own."""
+    none = np.zeros(sharp.item.size)
+    own, height = even_nodes(sharp.log_likelihood, none, none + (POINTS - 1.0))
+    start = (sharp.low - np.log(rows.rates[0])) / rows.step
+    axis = start[:, None] + own * (sharp.step / rows.step)[:, None]
+    return rows.on_nodes(kind, axis, height + cubic(rows.log_cautious[kind], axis))

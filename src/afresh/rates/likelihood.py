@@ -20,6 +20,7 @@ from afresh.rates.segments import Segments
 
 MOST_POINTS = 48
 LOWEST, HIGHEST = 0.02, 8.0
+LEAST_PRODUCT = 1e-290  # of the probabilities of a run
 CHUNK = 1 << 14  # polls at a time: the doubling stays in the cache
 
 
@@ -67,17 +68,18 @@ def _spaced(low: float, high: float) -> Float64s:
 
 
 def all_evidence(polls: Polls) -> Evidence:
-    """The best each poll offers: a count, else a credible stamp, else the bit."""
-    stamped = evidence_of_stamps(polls)
-    if polls.count is None:
-        return stamped
-    counted = evidence_of_counts(polls)
-    known = ~np.isnan(polls.count)
-    return Evidence(
-        np.where(known, counted.events, stamped.events),
-        np.where(known, counted.exposure, stamped.exposure),
-        np.where(known, counted.bit, stamped.bit),
-    )
+    """The best each poll offers: a count, else a credible stamp, else the bit; weighted, but for the bit."""
+    told = evidence_of_stamps(polls)
+    if polls.count is not None:
+        counted, known = evidence_of_counts(polls), ~np.isnan(polls.count)
+        told = Evidence(
+            np.where(known, counted.events, told.events),
+            np.where(known, counted.exposure, told.exposure),
+            np.where(known, counted.bit, told.bit),
+        )
+    if polls.weight is None:
+        return told
+    return Evidence(told.events * polls.weight, told.exposure * polls.weight, told.bit)
 
 
 def log_likelihood(polls: Polls, rates: Float64s) -> Float64s:
@@ -96,22 +98,29 @@ def log_likelihood(polls: Polls, rates: Float64s) -> Float64s:
         events = np.bincount(polls.item, evidence.events, minlength=polls.items)
         table += events[:, None] * np.log(rates)
     item, elapsed = polls.item[evidence.bit], polls.elapsed[evidence.bit]
+    weight = None if polls.weight is None else polls.weight[evidence.bit]
     for begin in range(0, item.size, CHUNK):
-        runs, rows = Segments.of(item[begin : begin + CHUNK], elapsed[begin : begin + CHUNK])
-        table[rows] += _bits(runs, rates).T
+        part = slice(begin, begin + CHUNK)
+        runs, rows = Segments.of(item[part], elapsed[part])
+        table[rows] += _bits(runs, rates, None if weight is None else weight[part]).T
     return table
 
 
-def _bits(runs: Segments, rates: Float64s) -> Float64s:
-    """Σ ln(1−e^{−λt}) of each run, a row per rate."""
+def _bits(runs: Segments, rates: Float64s, weight: Float64s | None) -> Float64s:
+    """Σ w·ln(1−e^{−λt}) of each run, a row per rate; the ln of the product where that fits a double."""
     per_octave = points_per_octave(rates)
     sums = np.empty((rates.size, runs.starts.size))
+    least = -np.expm1(-float(rates[0]) * float(runs.values.min()))
+    product = weight is None and least ** int(runs.lengths().max()) > LEAST_PRODUCT
     for first in range(min(per_octave, rates.size)):
         found = -np.expm1(-rates[first] * runs.values)
         for point in range(first, rates.size, per_octave):
-            sums[point] = runs.sums(np.log(found))
+            if product:
+                np.multiply.reduceat(found, runs.starts, out=sums[point])
+            else:
+                sums[point] = runs.sums(np.log(found) if weight is None else weight * np.log(found))
             found *= 2.0 - found
-    return sums
+    return np.log(sums, out=sums) if product else sums
 
 
 def scaled(table: Float64s) -> Float64s:
@@ -127,13 +136,21 @@ def finer(table: Float64s, rates: Float64s, per_octave: int) -> tuple[Float64s, 
     >>> bool(np.allclose(table[0], 2 * np.log(rates) - 0.5 * np.log(rates) ** 3)), rates.size
     (True, 41)
     """
-    times = -(-per_octave // points_per_octave(rates))
-    places = np.arange((rates.size - 1) * times + 1)
-    left = np.clip(places // times - 1, 0, rates.size - 4)
-    x = places / times - left
-    # Lagrange's weights of the four points around: one matrix product for all rows.
-    weights = np.zeros((rates.size, places.size))
-    for k in range(4):
-        others = [j for j in range(4) if j != k]
-        weights[left + k, places] = np.prod([(x - j) / (k - j) for j in others], axis=0)
-    return table @ weights, rates[0] * np.exp(np.log(rates[1] / rates[0]) * places / times)
+    times, points = -(-per_octave // points_per_octave(rates)), rates.size
+    fine = np.empty((len(table), (points - 1) * times + 1))
+    fine[:, ::times] = table
+    for part in range(1, times):
+        # Cells 1 to n−3 lie in the middle of their four points, the first and the last beside it.
+        between = fine[:, part::times]
+        between[:, 0] = table[:, :4] @ _lagrange(part / times)
+        between[:, -1] = table[:, -4:] @ _lagrange(2.0 + part / times)
+        weights, inner = _lagrange(1.0 + part / times), points - 3
+        np.multiply(table[:, :inner], weights[0], out=between[:, 1:-1])
+        for k in range(1, 4):
+            between[:, 1:-1] += weights[k] * table[:, k : k + inner]
+    return fine, rates[0] * np.exp(np.log(rates[1] / rates[0]) * np.arange(fine.shape[1]) / times)
+
+
+def _lagrange(x: float) -> Float64s:
+    """Weights of the values at 0, 1, 2 and 3 in the cubic through them, at ``x``."""
+    return np.array([math.prod((x - j) / (k - j) for j in range(4) if j != k) for k in range(4)])

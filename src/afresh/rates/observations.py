@@ -31,6 +31,7 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 Numbers: TypeAlias = npt.NDArray[np.number[Any]]
 
 LIES_TOLERATED = 0.1  # share of an item's stamps
+_OPTIONAL = ("since", "count", "end", "weight")
 NOW = 1e-4  # a stamp within this share of the interval before the poll says "now", not when
 
 
@@ -43,7 +44,8 @@ class Polls:
     ``changed``  whether the copy had become different.
     ``since``    time from the last modification to the poll, NaN where not (credibly) known; else None.
     ``count``    changes in the interval, NaN where not known; else None.
-    ``end``      time of the poll; None where nobody asks for the clock (only seasons do).
+    ``end``      time of the poll; None where nobody asks for the clock (seasons and drift do).
+    ``weight``   how much of the poll still counts, 0 to 1; None is all of it (only drift says otherwise).
 
     >>> p = Polls(np.array([0, 0, 1]), np.array([1.0, 2.0, 5.0]), np.array([True, False, True]), items=3)
     >>> p.polls_per_item().tolist(), p.changes_per_item().tolist(), p.time_per_item().tolist()
@@ -57,9 +59,10 @@ class Polls:
     since: Float64s | None = None
     count: Float64s | None = None
     end: Float64s | None = None
+    weight: Float64s | None = None
 
     def __post_init__(self) -> None:
-        for name in ("elapsed", "changed", "since", "count", "end"):
+        for name in ("elapsed", "changed", *_OPTIONAL):
             column = getattr(self, name)
             if column is not None and column.shape != self.item.shape:
                 raise InputError(f"{name} has {column.size} values for {self.item.size} polls")
@@ -103,8 +106,27 @@ class Polls:
             self.elapsed[keep],
             self.changed[keep],
             int(np.count_nonzero(chosen)),
-            *(None if c is None else c[keep] for c in (self.since, self.count, self.end)),
+            **self._optional(keep),
         )
+
+    def between(self, first: int, end: int) -> Polls:
+        """The polls of items ``first`` up to ``end`` alone, renumbered from 0: views, nothing is copied.
+
+        >>> polls_of(np.ones(3), [0, 1, 0], item=[0, 1, 2]).between(1, 3).changed.tolist()
+        [True, False]
+        """
+        part = slice(*np.searchsorted(self.item, (first, end)))
+        return Polls(
+            self.item[part] - first,
+            self.elapsed[part],
+            self.changed[part],
+            end - first,
+            **self._optional(part),
+        )
+
+    def _optional(self, which: Bools | slice) -> dict[str, Float64s]:
+        columns = {name: getattr(self, name) for name in _OPTIONAL}
+        return {name: column[which] for name, column in columns.items() if column is not None}
 
 
 def polls_of(
@@ -154,9 +176,11 @@ def polls_from_times(
         columns = columns.take(np.asarray(reached, dtype=bool))
     columns = columns.ordered().merged()
     total = items if items is not None else int(columns.item.max(initial=-1)) + 1
-    later = columns.item[1:] == columns.item[:-1]
-    elapsed = np.diff(columns.time)[later]
-    ends = columns.take(np.concatenate(([False], later))) if columns.item.size else columns
+    later = np.zeros(columns.item.size, dtype=bool)
+    np.equal(columns.item[1:], columns.item[:-1], out=later[1:])
+    ends = columns.take(np.flatnonzero(later))
+    elapsed = columns.time[:-1][later[1:]]
+    np.subtract(ends.time, elapsed, out=elapsed)
     counted = ends.count
     bits = ends.changed if counted is None else np.where(np.isnan(counted), ends.changed, counted > 0)
     since = None
@@ -234,7 +258,7 @@ class _Looks:
         """Sorted by item and time. Logs mostly have each item in order: times are sorted only where not."""
         if bool(np.all(self.falls_nowhere())):
             return self
-        looks = self.take(_stable_order(self.item))
+        looks = self.sorted_by_item()
         right = looks.falls_nowhere()
         if bool(np.all(right)):
             return looks
@@ -244,6 +268,23 @@ class _Looks:
         order = np.arange(looks.item.size)
         order[places] = places[np.lexsort((looks.time[places], looks.item[places]))]
         return looks.take(order)
+
+    def sorted_by_item(self) -> _Looks:
+        """Sorted by item; those of an item stay in their order.
+
+        NumPy sorts plain integers several times faster than it sorts stably, so the position is made part of
+        the number that is sorted.
+        """
+        bits = max(self.item.size - 1, 1).bit_length()
+        if int(self.item.max(initial=0)) >> (63 - bits):
+            return self.take(np.argsort(self.item, kind="stable"))
+        keys = self.item << bits
+        keys += np.arange(keys.size)
+        keys.sort()
+        order = keys & ((1 << bits) - 1)
+        keys >>= bits
+        optional = (None if c is None else c[order] for c in (self.modified, self.count))
+        return _Looks(keys, self.time[order], self.changed[order], *optional)
 
     def falls_nowhere(self) -> Bools:
         """For each look but the first: is it of a later item, or no earlier than the look before?"""
@@ -265,24 +306,6 @@ class _Looks:
             None if self.modified is None else np.fmax.reduceat(self.modified, starts),
             None if self.count is None else np.fmax.reduceat(self.count, starts),
         )
-
-
-def _stable_order(item: Ints) -> Ints:
-    """The order that sorts ``item`` and keeps equal ones as they are.
-
-    NumPy sorts plain integers several times faster than it sorts stably, so the position is made part of
-    the number that is sorted.
-
-    >>> _stable_order(np.array([2, 0, 2, 1])).tolist()
-    [1, 3, 0, 2]
-    """
-    if int(item.max(initial=0)) >= np.iinfo(np.int64).max // max(1, item.size):
-        return np.argsort(item, kind="stable")
-    keys = item * item.size
-    keys += np.arange(item.size)
-    keys.sort()
-    keys %= item.size
-    return keys
 
 
 def whole_numbers(name: str, given: ArrayLike) -> Ints:

@@ -57,16 +57,23 @@ def fit_gamma(polls: Polls, groups: Ints | None = None, *, max_shape: float = np
     >>> abs(prior.mean()[0] - 0.5) < 0.03, abs(prior.shape[0] - 2.0) < 0.3
     (np.True_, np.True_)
     """
-    sample = _sampled(polls, groups)
+    sample = settling_items(polls.items, groups)
     part = polls if sample is None else polls.of_items(sample)
     rates = rate_grid(polls)
-    table = log_likelihood(part, rates)
-    everyone = fit_gamma_table(table, rates, weak_prior(polls), max_shape=max_shape)
+    table, weak = log_likelihood(part, rates), weak_prior(polls)
     if groups is None:
-        return everyone
+        return fit_gamma_table(table, rates, weak, max_shape=max_shape)
     of_part = groups if sample is None else groups[sample]
-    by_group = _fit_groups(table, rates, of_part, int(groups.max(initial=0)) + 1, everyone, max_shape)
+    by_group = fit_gamma_groups(table, rates, of_part, weak, max_shape=max_shape)
     return GammaPrior(by_group.shape[groups], by_group.rate[groups])
+
+
+def fit_gamma_groups(
+    table: Float64s, rates: Float64s, groups: Ints, parent: GammaPrior, *, max_shape: float = np.inf
+) -> GammaPrior:
+    """A Gamma prior for each group of the rows, near that of all of them, loosely near ``parent``."""
+    everyone = fit_gamma_table(table, rates, parent, max_shape=max_shape)
+    return _fit_groups(table, rates, groups, int(groups.max(initial=0)) + 1, everyone, max_shape)
 
 
 def fit_gamma_table(
@@ -181,15 +188,19 @@ def _fit_groups(
     return GammaPrior(shape, rate)
 
 
-def _sampled(polls: Polls, groups: Ints | None) -> Bools | None:
-    """Every k-th item of each group, so that about ``ITEMS_ENOUGH`` remain; None where all do."""
-    if polls.items <= ITEMS_ENOUGH:
+def settling_items(items: int, groups: Ints | None = None) -> Bools | None:
+    """Every k-th item of each group, so that about ``ITEMS_ENOUGH`` remain; None where all do.
+
+    >>> settling_items(50_000).sum().item(), settling_items(20_000)
+    (16667, None)
+    """
+    if items <= ITEMS_ENOUGH:
         return None
-    of_group = np.zeros(polls.items, dtype=np.int64) if groups is None else groups
+    of_group = np.zeros(items, dtype=np.int64) if groups is None else groups
     sizes = np.bincount(of_group)
     most = max(LEAST_PER_GROUP, ITEMS_ENOUGH // max(1, int(np.count_nonzero(sizes))))
     order = np.argsort(of_group, kind="stable")
-    rank = np.empty(polls.items, dtype=np.int64)
-    rank[order] = np.arange(polls.items) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rank = np.empty(items, dtype=np.int64)
+    rank[order] = np.arange(items) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     every = np.maximum(-(-sizes // most), 1)
     return np.asarray(rank % every[of_group] == 0)

@@ -34,6 +34,11 @@ class Sharp:
     step: Float64s
     log_likelihood: Float64s
 
+    def between(self, first: int, end: int) -> Sharp:
+        """Those of the items from ``first`` up to ``end``."""
+        these = slice(*np.searchsorted(self.item, (first, end)))
+        return Sharp(self.item[these], self.low[these], self.step[these], self.log_likelihood[these])
+
 
 def sharp_items(polls: Polls, table: Float64s, rates: Float64s) -> Sharp | None:
     """The items that the polls tell more closely than the grid ``rates`` is spaced; None if there are none.
@@ -52,7 +57,8 @@ def sharp_items(polls: Polls, table: Float64s, rates: Float64s) -> Sharp | None:
     closely = CLOSELY * float(np.log(rates[1] / rates[0]))
     evidence = all_evidence(polls)
     # An event tells 1 of ln λ, a change seen as a bit x²eˣ/(eˣ−1)² < 1.
-    told = np.bincount(polls.item, evidence.events + evidence.bit, minlength=polls.items)
+    bits = evidence.bit if polls.weight is None else np.where(evidence.bit, polls.weight, 0.0)
+    told = np.bincount(polls.item, evidence.events + bits, minlength=polls.items)
     maybe = np.flatnonzero(told > closely**-2)
     if maybe.size == 0:
         return None
@@ -77,6 +83,7 @@ class _Known:
     exposure: Float64s
     bits: Segments
     of_bits: Ints
+    weight: Float64s | float
 
     @classmethod
     def of(cls, polls: Polls, evidence: Evidence, items: Ints) -> _Known:
@@ -89,7 +96,7 @@ class _Known:
         exposure += np.bincount(row[chosen], evidence.exposure[chosen], minlength=items.size)
         seen = chosen & evidence.bit
         bits, of_bits = Segments.of(row[seen], polls.elapsed[seen])
-        return cls(events, exposure, bits, of_bits)
+        return cls(events, exposure, bits, of_bits, 1.0 if polls.weight is None else polls.weight[seen])
 
     def top(self, start: Float64s) -> tuple[Float64s, Float64s]:
         """ln λ at the top and the standard deviation there, by Newton's steps of at most ½."""
@@ -107,15 +114,18 @@ class _Known:
             x = np.minimum(self._expected(log_rate), 700.0)  # beyond, both terms are 0
             grown = np.expm1(x)
             hazard = x / grown
-            slope[self.of_bits] += self.bits.sums(hazard)
-            curvature[self.of_bits] += self.bits.sums(hazard - hazard * hazard * (grown + 1.0))
+            slope[self.of_bits] += self.bits.sums(self.weight * hazard)
+            curvature[self.of_bits] += self.bits.sums(
+                self.weight * (hazard - hazard * hazard * (grown + 1.0))
+            )
         return slope, curvature
 
     def log_likelihood(self, log_rate: Float64s) -> Float64s:
         """N·ln λ − λT + Σ ln(1−e^{−λt})."""
         value = self.events * log_rate - np.exp(log_rate) * self.exposure
         if self.of_bits.size:
-            value[self.of_bits] += self.bits.sums(np.log(-np.expm1(-self._expected(log_rate))))
+            logs = np.log(-np.expm1(-self._expected(log_rate)))
+            value[self.of_bits] += self.bits.sums(self.weight * logs)
         return value
 
     def _expected(self, log_rate: Float64s) -> Float64s:

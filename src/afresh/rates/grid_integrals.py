@@ -1,0 +1,243 @@
+"""Means, survivals and quantiles of many posteriors on a common grid of rates, in one pass over them.
+
+The log posterior is a cubic in ln λ between the grid's points. Most posteriors are wide: all of a block are
+laid on one finer grid, and integrated there by the trapezoid rule, which is exact
+to rounding for anything smooth that is as wide as a cell; quantiles take the Euler–Maclaurin term as well.
+Posteriors too narrow for that get nodes of their own, over the part of the axis that holds them.
+Below the grid the density goes on as a power of λ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from afresh.rates.likelihood import finer
+from afresh.rates.observations import Bools, Float64s, Ints
+
+NODES = 40  # of a narrow posterior, over the part of the axis that holds it
+DEPTH = 14.0  # what lies so far below the maximum (in ln) is left out: 1e−6
+FINER = 6  # common nodes to the octave
+WIDE = 20  # a posterior that reaches over so many common nodes needs none of its own
+ROWS = 2048  # items at a time: they stay in the cache
+_THREADS = 2  # NumPy lets go of the interpreter in most of the work
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """Nodes in ln λ of some posteriors, each row its own or one row for all, and the densities there.
+
+    ``density`` is under the cautious prior; ``ratio`` turns it into that under the learned one. ``spacing``
+    is that of the nodes in ln λ, ``below`` the mass below the first node in units of it, at a mean rate of
+    ``mean_below``, and ``tail`` the power there.
+    """
+
+    log_rate: Float64s
+    density: Float64s
+    ratio: Float64s
+    spacing: Float64s
+    below: Float64s
+    mean_below: Float64s
+    tail: Float64s
+
+    def mean(self, of: Callable[[Float64s], Float64s]) -> Float64s:
+        """E[f(λ)] under the learned prior."""
+        inner = of(np.exp(self.log_rate))
+        under = self.below * self.ratio[..., 0]
+        return np.asarray((self._sum(inner) + under * of(self.mean_below)) / self._total())
+
+    def _total(self) -> Float64s:
+        return self._sum(np.ones(1)) + self.below * self.ratio[..., 0]
+
+    def _sum(self, values: Float64s) -> Float64s:
+        """Σ of values × density, the end nodes counting half."""
+        weights = self.ratio * values
+        halves = 0.5 * (self.density[:, 0] * weights[..., 0] + self.density[:, -1] * weights[..., -1])
+        if len(weights) == 1:
+            # Not by @: its own threads would wait for each other beside ours.
+            return np.asarray(np.einsum("ij,j->i", self.density, weights[0]) - halves)
+        return np.asarray(np.einsum("ij,ij->i", self.density, weights) - halves)
+
+    def log_survival(self, time: float) -> Float64s:
+        """ln E[e^{−λt}] under the learned prior, right for the smallest and the largest λt.
+
+        Below the first node λ₀ it is Γ(a+1)·P(a, λ₀t)/(λ₀t)^a, P the regularised incomplete gamma function.
+        """
+        from scipy.special import gammainc, gammaln
+
+        changed = self.mean(lambda rate: -np.expm1(-rate * time))
+        few = np.log1p(-np.minimum(changed, 0.5))
+        with np.errstate(divide="ignore"):
+            inside = np.log(self.density) + np.log(self.ratio) - np.exp(self.log_rate) * time
+            a, x = self.tail, np.exp(self.log_rate[:, 0]) * time
+            log_below = np.log(self.below * self.ratio[..., 0]) + np.log(gammainc(a, x))
+        log_below += gammaln(a + 1.0) - a * np.log(x)
+        top = np.maximum(inside.max(axis=1, initial=-np.inf), log_below)
+        kept = np.exp(inside - top[:, None]).sum(axis=1) + np.exp(log_below - top)
+        return np.asarray(np.where(changed < 0.5, few, top + np.log(kept / self._total())))
+
+    def quantiles(self, probabilities: tuple[float, ...]) -> list[Float64s]:
+        """The rates below which each row has the probabilities, under the cautious prior."""
+        density, last = self.density, self.density.shape[1] - 1
+        rows = np.arange(len(density))
+        mass = np.cumsum(density, axis=1)
+        # The trapezoid rule up to node k is the sum up to it less half of both its ends.
+        offset = self.below - 0.5 * density[:, 0]
+        total = offset + mass[:, -1] - 0.5 * density[:, -1]
+        log_rate = np.broadcast_to(self.log_rate, density.shape)
+
+        def up_to(k: Ints) -> Float64s:
+            slope = density[rows, np.minimum(k + 1, last)] - density[rows, np.maximum(k - 1, 0)]
+            edge = (k == 0) | (k == last)
+            here = offset + mass[rows, k] - 0.5 * density[rows, k]
+            return np.asarray(here - np.where(edge, 0.0, slope / 24.0))
+
+        out = []
+        for probability in probabilities:
+            wanted = probability * total
+            k = np.clip((mass < (wanted - self.below)[:, None]).sum(axis=1), 1, last)
+            for _ in range(2):  # the sum is half a node ahead of the integral: look at the cells beside
+                k = np.clip(k + (up_to(k) < wanted) - (up_to(k - 1) > wanted), 1, last)
+            start, end = up_to(k - 1), up_to(k)
+            share = _share_of_cell(density[rows, k - 1], density[rows, k], wanted - start, end - start)
+            spot = log_rate[rows, k - 1] + share * self.spacing
+            lower = wanted < self.below
+            power = np.log(np.where(lower, wanted, 1.0) / np.where(lower, self.below, 1.0)) / self.tail
+            out.append(np.asarray(np.exp(np.where(lower, log_rate[:, 0] + power, spot))))
+        return out
+
+
+def _share_of_cell(left: Float64s, right: Float64s, rest: Float64s, whole: Float64s) -> Float64s:
+    """Where in a cell of mass ``whole``, its density linear up to a factor, the mass ``rest`` is reached."""
+    straight = 0.5 * (left + right)
+    tiny = np.finfo(float).tiny
+    whole = np.maximum(whole, 0.0)
+    rest = np.clip(rest, 0.0, whole) / np.maximum(whole, tiny) * straight
+    root = np.sqrt(np.maximum(left * left + 2.0 * (right - left) * rest, 0.0))
+    return np.asarray(np.minimum(2.0 * rest / np.maximum(left + root, tiny), 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some items' log-likelihoods on the grid, and the priors that each of them has."""
+
+    rates: Float64s
+    log_likelihood: Float64s
+    kind: Ints
+    log_prior: Float64s
+    log_cautious: Float64s
+    tail: Float64s
+
+    @property
+    def step(self) -> float:
+        """Spacing of the grid in ln λ."""
+        return float(np.log(self.rates[1] / self.rates[0]))
+
+    def wide(self) -> tuple[Nodes, Bools]:
+        """All rows on common nodes, and which of them are wide enough for these."""
+        height = self.log_likelihood + self.log_cautious[self.kind]
+        height, rates = finer(height, self.rates, FINER)
+        height -= height.max(axis=1, keepdims=True)
+        enough = np.count_nonzero(height > -DEPTH, axis=1) >= WIDE
+        density = np.exp(height, out=height)
+        log_ratio, _ = finer(self.log_prior - self.log_cautious, self.rates, FINER)
+        ratio = np.exp(log_ratio)
+        spacing = np.log(rates[1] / rates[0])
+        own = self.tail[self.kind]
+        return Nodes(
+            np.log(rates)[None],
+            density,
+            ratio if len(ratio) == 1 else ratio[self.kind],
+            np.full(len(density), spacing),
+            density[:, 0] / (own * spacing),
+            self.rates[0] * own / (own + 1.0),
+            own,
+        ), enough
+
+    def narrow(self, which: Bools) -> Nodes:
+        """The rows ``which`` on nodes of their own."""
+        kind = self.kind[which]
+        axis, height = _narrowed(self.log_likelihood[which] + self.log_cautious[kind])
+        return self.on_nodes(kind, axis, height)
+
+    def on_nodes(self, kind: Ints, axis: Float64s, height: Float64s) -> Nodes:
+        """Nodes at ``axis`` on the grid's index axis, with the log posterior ``height`` there."""
+        own = self.tail[kind]
+        density = np.exp(height - height.max(axis=1, keepdims=True, initial=-np.inf))
+        spacing = self.step * (axis[:, 1] - axis[:, 0])
+        return Nodes(
+            np.log(self.rates[0]) + self.step * axis,
+            density,
+            np.exp(cubic((self.log_prior - self.log_cautious)[kind], axis)),
+            spacing,
+            np.where(axis[:, 0] == 0.0, density[:, 0] / (own * spacing), 0.0),
+            self.rates[0] * own / (own + 1.0),
+            own,
+        )
+
+
+def in_parts(items: int, job: Callable[[slice], T], rows: int = ROWS) -> list[T]:
+    """What ``job`` returns for all items, ``rows`` of them at a time, the parts on two threads.
+
+    >>> in_parts(5, lambda part: (part.start, part.stop), rows=3)
+    [(0, 3), (3, 5)]
+    """
+    parts = [slice(begin, min(begin + rows, items)) for begin in range(0, max(items, 1), rows)]
+    if len(parts) < 2 * _THREADS:
+        return [job(part) for part in parts]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(job, parts))
+
+
+def even_nodes(table: Float64s, low: Float64s, high: Float64s) -> tuple[Float64s, Float64s]:
+    """Even nodes from ``low`` to ``high`` on each row's index axis, and the cubic there."""
+    axis = low[:, None] + (high - low)[:, None] * (np.arange(NODES) / (NODES - 1))
+    return axis, cubic(table, axis)
+
+
+def cubic(table: Float64s, axis: Float64s) -> Float64s:
+    """Each row of the table at the places of ``axis`` on its index axis, by the cubic through 4 points.
+
+    >>> cubic(np.array([[0.0, 1.0, 8.0, 27.0, 64.0]]), np.array([[0.5, 3.5]])).tolist()
+    [[0.125, 42.875]]
+    """
+    points = table.shape[1]
+    left = np.clip(axis.astype(np.int64) - 1, 0, points - 4)
+    x = axis - left
+    flat = (left + (np.arange(len(left)) * points)[:, None]).ravel()
+    values = table.ravel()
+    f0, f1, f2, f3 = (values[flat + k].reshape(x.shape) for k in range(4))
+    # Newton's form of the cubic through (0, f0) … (3, f3).
+    d1, d2, d3 = f1 - f0, f2 - 2 * f1 + f0, f3 - 3 * (f2 - f1) - f0
+    return np.asarray(f0 + x * (d1 + (x - 1) * (d2 / 2 + (x - 2) * (d3 / 6))))
+
+
+def _narrowed(log_posterior: Float64s) -> tuple[Float64s, Float64s]:
+    """For every row nodes on the grid's index axis that span its posterior, and its height there."""
+    low, high = (end.astype(np.float64) for end in _span(log_posterior))
+    axis, height = even_nodes(log_posterior, low, high)
+    rows = np.arange(len(log_posterior))
+    for _ in range(12):  # each pass halves the span at least: enough for 1/4000 of the first
+        first, last = _span(height[rows])
+        narrow = last - first <= NODES // 2
+        if not np.any(narrow):
+            break
+        rows, first, last = rows[narrow], first[narrow], last[narrow]
+        axis[rows], height[rows] = even_nodes(log_posterior[rows], axis[rows, first], axis[rows, last])
+    return axis, height
+
+
+def _span(height: Float64s) -> tuple[Ints, Ints]:
+    """First and last column around what is within ``DEPTH`` of each row's maximum."""
+    above = height > height.max(axis=1, keepdims=True) - DEPTH
+    columns = height.shape[1]
+    first = np.maximum(above.argmax(axis=1) - 1, 0)
+    last = np.minimum(columns - above[:, ::-1].argmax(axis=1), columns - 1)
+    return first, last
