@@ -1,0 +1,1 @@
+"""Keyword probes: refreshing many records of a relation with one search."""

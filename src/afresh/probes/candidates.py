@@ -1,0 +1,142 @@
+"""The queries worth considering: sets of one to three keywords, with what they return here and there.
+
+A query that costs one request dominates everything narrower, and a query that costs as many requests as it
+has local tuples is no better than looking them up. So, by page size p: keywords are joined only while the
+joined query still has more than one page; queries of ⌈|R_S|/p⌉ ≥ |R_L| are left out; of queries with equal
+local results the cheapest stays (SCIENCE of the method: closed keyword sets with local support ≥ 2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.probes.keyword_index import KeywordIndex
+from afresh.probes.members import Members
+from afresh.probes.postings import Bools, Integers, Postings
+
+MOST_JOINED = 16  # keywords of one tuple that are joined: the rarest on the server
+_SEED = 0x5EED  # of the fingerprints by which equal results are found
+
+
+class Totals(Protocol):
+    """Estimates of |R_S(q)|: one per row of ``sets`` (keywords of the local relation, −1 none)."""
+
+    def __call__(self, sets: Integers) -> npt.NDArray[np.float64]: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """Queries: ``sets`` of keywords, the local tuples of each, and its expected results on the server."""
+
+    sets: Integers
+    tuples: Postings
+    totals: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        """How many queries."""
+        return len(self.sets)
+
+    def take(self, wanted: Integers) -> Candidates:
+        """Some of the queries, in the order given."""
+        return Candidates(self.sets[wanted], self.tuples.take(wanted), self.totals[wanted])
+
+
+def requests_of(totals: npt.NDArray[np.float64], page_size: int) -> npt.NDArray[np.float64]:
+    """N(q) = ⌈|R_S(q)|/p⌉, at least one: an empty answer is a request too.
+
+    >>> requests_of(np.array([0.0, 10.0, 10.5]), 10)
+    array([1., 1., 2.])
+    """
+    return np.maximum(np.ceil(totals / page_size - 1e-9), 1.0)
+
+
+def find_candidates(
+    relation: KeywordIndex, totals: Totals, page_size: int, *, most_keywords: int = 3
+) -> Candidates:
+    """All queries of up to ``most_keywords`` keywords that can be better than looking tuples up."""
+    singles = np.arange(len(relation.keywords))[:, None]
+    expected = totals(singles)
+    support = relation.by_keyword.sizes
+    parts = [_padded(singles, most_keywords)]
+    estimates = [expected]
+    # What has one page at most is not narrowed any further; nor what has one local tuple.
+    open_words = (expected > page_size) & (support >= 2)
+    rows = _rarest(relation.by_tuple.keep(open_words), expected)
+    broader = np.flatnonzero(open_words)
+    for size in range(2, most_keywords + 1):
+        sets = _joined(rows, size, relation, broader)
+        expected = totals(sets)
+        parts.append(_padded(sets, most_keywords))
+        estimates.append(expected)
+        broader = _set_codes(sets[expected > page_size], len(relation.keywords))
+    return _undominated(relation, np.concatenate(parts), np.concatenate(estimates), page_size)
+
+
+def _rarest(rows: Postings, totals: npt.NDArray[np.float64]) -> Postings:
+    """At most ``MOST_JOINED`` keywords of each tuple, the rarest on the server."""
+    owner = rows.row_ids()
+    order = np.lexsort((rows.members, totals[rows.members], owner))
+    rank = np.arange(len(order)) - np.repeat(rows.starts[:-1], rows.sizes)
+    good = order[rank < MOST_JOINED]
+    return Postings.of_pairs(owner[good], rows.members[good], rows.height, rows.width)
+
+
+def _joined(rows: Postings, size: int, relation: KeywordIndex, broader: Integers) -> Integers:
+    """Sets of ``size`` keywords that two tuples share and of which every broader set is among ``broader``."""
+    width = len(relation.keywords)
+    known = Members(broader)
+    found: list[Integers] = [np.empty(0, np.int64)]
+    sizes = rows.sizes
+    for degree in np.unique(sizes[sizes >= size]).tolist():
+        block = rows.members[rows.starts[:-1][sizes == degree][:, None] + np.arange(degree)]
+        chosen = np.array(list(combinations(range(degree), size)))
+        sets = block[:, chosen].reshape(-1, size)
+        for left_out in range(size if size > 2 else 0):  # single keywords were chosen before
+            sets = sets[known(_set_codes(np.delete(sets, left_out, axis=1), width))]
+        found.append(_set_codes(sets, width))
+    codes = np.sort(np.concatenate(found))
+    first = np.flatnonzero(np.diff(codes, prepend=-1))
+    counts = np.diff(np.append(first, len(codes)))
+    return _decoded(codes[first[counts >= 2]], size, width)
+
+
+def _set_codes(sets: Integers, width: int) -> Integers:
+    codes = np.zeros(len(sets), dtype=np.int64)
+    for column in sets.T:
+        codes = codes * width + column
+    return codes
+
+
+def _decoded(codes: Integers, size: int, width: int) -> Integers:
+    sets = np.empty((len(codes), size), dtype=np.int64)
+    for column in range(size - 1, -1, -1):
+        codes, sets[:, column] = np.divmod(codes, width)
+    return sets
+
+
+def _padded(sets: Integers, width: int) -> Integers:
+    return np.pad(sets, ((0, 0), (0, width - sets.shape[1])), constant_values=-1)
+
+
+def _undominated(
+    relation: KeywordIndex, sets: Integers, totals: npt.NDArray[np.float64], page_size: int
+) -> Candidates:
+    owner, tuples = relation.matches(sets)
+    local = Postings.of_pairs(owner, tuples, len(sets), relation.tuples)
+    cost = requests_of(totals, page_size)
+    good = np.flatnonzero(cost < local.sizes)
+    local, cost = local.take(good), cost[good]
+    marks = np.random.default_rng(_SEED).integers(1 << 63, size=relation.tuples, dtype=np.int64)
+    running = np.concatenate(([0], np.cumsum(marks[local.members])))  # wraps around, which is fine
+    fingerprint = running[local.starts[1:]] - running[local.starts[:-1]]
+    used = (sets[good] >= 0).sum(axis=1)
+    order = np.lexsort((good, used, totals[good], cost, fingerprint))
+    first: Bools = np.ones(len(order), dtype=np.bool_)
+    first[1:] = np.diff(fingerprint[order]) != 0
+    kept = np.sort(order[first])
+    return Candidates(sets[good][kept], local.take(kept), totals[good][kept])

@@ -1,0 +1,160 @@
+"""The fewest requests that are sure to cover: set covering by Lagrange multipliers and branching.
+
+    min Σ_q c_q x_q + Σ_r y_r   subject to   Σ_{q ∋ r} x_q + y_r ≥ 1 for every tuple r,   x, y ∈ {0, 1}
+
+c_q is the number of requests query q takes, y_r looks tuple r up by its key for one request: so a cover always
+exists. With c_q = |R_S(q)| and no look-ups it is the covering program of Yang et al. 2010, §3.3.
+
+A greedy choice is a few per cent off, and grows worse as more queries are offered to it. Here multipliers u_r, the
+price of covering a tuple, are found by subgradient steps (Held & Karp 1971; Caprara, Fischetti & Toth 1999). They
+prove the lower bound Σ u_r + Σ_q min(0, c_q − Σ_{r∈q} u_r), which no plan beats, and queries of low reduced cost
+c_q − Σ u_r are those of good covers: over these few the whole-number program is solved.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.probes.greedy_cover import greedy_cover
+from afresh.probes.postings import Bools, Integers, Postings
+from afresh.values.arrays import Floats
+
+_STEPS = 400  # of the multipliers: stopping early only loosens the bound
+_PATIENCE = 10  # steps without a better bound before they are shortened
+_SHORTER = 0.6
+_NEAR = 1e-6
+_MOST_NODES = 1_000  # of the whole-number program, which then returns the best found
+_CORE_SHARE = 0.5  # queries of the whole-number program, per tuple
+_FEWEST_CORE = 2_000
+_MOST_BRANCHED = 50_000  # tuples beyond which only the greedy over the core is affordable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cover:
+    """``queries`` to read to the end, ``look_ups`` of tuples by key, the ``requests`` of both, and the ``bound``.
+
+    No choice of whole queries and look-ups covers with fewer than ``bound`` requests.
+    """
+
+    queries: Integers
+    look_ups: Integers
+    requests: float
+    bound: float
+
+
+def best_cover(tuples: Postings, costs: Floats, wanted: Bools) -> Cover:
+    """The cheapest sure cover of the ``wanted`` tuples by rows of ``tuples`` and look-ups.
+
+    >>> queries = Postings.of_rows([[0, 1, 2, 3], [0, 1, 4], [2, 3, 5]], width=6)
+    >>> cover = best_cover(queries, np.ones(3), np.ones(6, dtype=bool))  # greedy takes the first, then needs 3
+    >>> cover.queries, cover.requests, cover.bound
+    (array([1, 2]), 2.0, 2.0)
+    """
+    costs = np.asarray(costs, dtype=np.float64)
+    left = tuples if wanted.all() else tuples.keep(wanted)
+    rows = np.flatnonzero(wanted)
+    useful = np.flatnonzero(left.sizes > costs)  # no better than look-ups otherwise
+    if not useful.size:
+        return Cover(np.empty(0, np.int64), rows, float(rows.size), float(rows.size))
+    place = np.cumsum(wanted) - 1
+    problem = _Problem(_renumbered(left.take(useful), place, rows.size), costs[useful])
+    solution, bound = problem.solved()
+    covered = np.zeros(rows.size, dtype=np.bool_)
+    covered[problem.tuples.take(solution).members] = True
+    whole = bool(np.all(costs == np.floor(costs)))
+    sure = math.ceil(bound - _NEAR * max(1.0, bound)) if whole else bound
+    requests = problem.requests(solution)
+    return Cover(useful[solution], rows[~covered], requests, float(min(sure, requests)))
+
+
+def _renumbered(tuples: Postings, place: Integers, width: int) -> Postings:
+    return Postings(tuples.starts, place[tuples.members], width)
+
+
+class _Problem:
+    """Every tuple is wanted, every query better than look-ups."""
+
+    def __init__(self, tuples: Postings, costs: npt.NDArray[np.float64]) -> None:
+        from scipy.sparse import csr_array
+
+        self.tuples, self.costs = tuples, costs
+        shape = (tuples.height, tuples.width)
+        self._matrix = csr_array((np.ones(tuples.members.size), tuples.members, tuples.starts), shape=shape)
+        self._turned = self._matrix.T.tocsr()
+
+    def solved(self) -> tuple[Integers, float]:
+        """The queries of the best cover found, and the bound."""
+        start = self._greedy(self._cheapest())
+        prices, bound = self._prices(self.requests(start))
+        if self.requests(start) < bound + 1 - _NEAR:
+            return start, bound
+        reduced = self.costs - self._matrix @ prices
+        count = max(int(_CORE_SHARE * self.tuples.width), _FEWEST_CORE)
+        core = np.sort(np.argsort(reduced, kind="stable")[:count])
+        found = [start, self._greedy(core)]
+        if self.tuples.width <= _MOST_BRANCHED:
+            found.append(self._branched(np.union1d(core, min(found, key=self.requests))))
+        return min(found, key=self.requests), bound
+
+    def requests(self, solution: Integers) -> float:
+        """What a choice of queries costs, with look-ups for the tuples it leaves."""
+        covered = np.unique(self.tuples.take(solution).members).size
+        return float(self.costs[solution].sum()) + self.tuples.width - covered
+
+    def _greedy(self, among: Integers) -> Integers:
+        return among[greedy_cover(self.tuples.take(among), self.costs[among])]
+
+    def _cheapest(self) -> Integers:
+        """For each tuple the query of least cost per tuple."""
+        price = np.repeat(self.costs / self.tuples.sizes, self.tuples.sizes)
+        order = np.lexsort((price, self.tuples.members))
+        first = np.diff(self.tuples.members[order], prepend=-1) > 0
+        return np.unique(self.tuples.row_ids()[order[first]])
+
+    def _prices(self, requests: float) -> tuple[npt.NDArray[np.float64], float]:
+        """Multipliers in [0, 1] (a look-up costs 1) and the best bound that they prove."""
+        prices = np.ones(self.tuples.width)
+        share = np.repeat(self.costs / self.tuples.sizes, self.tuples.sizes)
+        np.minimum.at(prices, self.tuples.members, share)
+        best, bound, length, idle = prices, -math.inf, 1.0, 0
+        for _ in range(_STEPS):
+            reduced = self.costs - self._matrix @ prices
+            taken = reduced < 0
+            value = float(prices.sum() + reduced[taken].sum())
+            if value > bound + _NEAR:
+                best, bound, idle = prices, value, 0
+            else:
+                idle += 1
+            if requests < bound + 1 - _NEAR:
+                break  # no plan of whole requests can be better: proved
+            if idle >= _PATIENCE:
+                prices, length, idle = best, length * _SHORTER, 0
+                continue
+            slope = 1.0 - self._turned @ taken.astype(np.float64)
+            slope[(prices <= 0) & (slope < 0) | (prices >= 1) & (slope > 0)] = 0.0
+            steepness = float(slope @ slope)
+            if steepness == 0:
+                break
+            prices = np.clip(prices + length * (requests - value) / steepness * slope, 0.0, 1.0)
+        return best, bound
+
+    def _branched(self, among: Integers) -> Integers:
+        """The whole-number program over some of the queries, and all look-ups."""
+        from scipy.optimize import Bounds, LinearConstraint, milp
+        from scipy.sparse import eye_array, hstack
+
+        columns: Any = hstack((self._turned[:, among], eye_array(self.tuples.width)), format="csr")
+        costs = np.concatenate((self.costs[among], np.ones(self.tuples.width)))
+        found = milp(
+            costs,
+            constraints=LinearConstraint(columns, 1, np.inf),
+            integrality=np.ones(len(costs)),
+            bounds=Bounds(0, 1),
+            options={"node_limit": _MOST_NODES},
+        )
+        return among[:0] if found.x is None else among[found.x[: len(among)] > 0.5]

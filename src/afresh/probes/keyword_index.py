@@ -1,0 +1,154 @@
+"""Which tuples hold which keywords: a relation's own index, and the same keywords in a larger corpus.
+
+Every query is made of keywords of the local relation (Yang et al. 2010, §3.3, constraint 1), so a corpus (the
+server's records, or a proxy's) is indexed by the local vocabulary alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from afresh.probes.members import Members
+from afresh.probes.postings import Integers, Postings
+from afresh.probes.splitters import KeywordAttribute
+from afresh.values.errors import InputError
+
+Texts: TypeAlias = Mapping[str, Sequence[str]]  # a column of texts by name
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """One keyword; ``attribute`` is empty where the server searches all attributes at once."""
+
+    attribute: str
+    text: str
+
+    def __str__(self) -> str:
+        """As people write it: ``authors="junghoo cho"``, ``title=web``, or the bare text."""
+        text = f'"{self.text}"' if " " in self.text else self.text
+        return f"{self.attribute}={text}" if self.attribute else text
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeywordIndex:
+    """The keywords of tuples, both ways round: tuple → keywords, and keyword → tuples."""
+
+    keywords: tuple[Keyword, ...]
+    by_tuple: Postings
+    by_keyword: Postings
+
+    @property
+    def tuples(self) -> int:
+        """How many tuples are indexed."""
+        return self.by_tuple.height
+
+    def counts(self, sets: Integers) -> Integers:
+        """How many tuples hold all keywords of each set: |R(q)| of each row of ``sets``, −1 is no keyword.
+
+        The shortest posting list of each set is walked and each of its tuples looked up for the others, so
+        the work is the sum of the shortest lists, whatever the corpus.
+
+        >>> title = KeywordAttribute("title", str.split)
+        >>> index = index_relation({"title": ["web crawl", "web search", "web crawl"]}, [title])
+        >>> index.counts(np.array([[0, -1], [0, 1]]))  # web; web and crawl
+        array([3, 2])
+        """
+        return np.bincount(self.matches(sets)[0], minlength=len(sets))
+
+    def matches(self, sets: Integers) -> tuple[Integers, Integers]:
+        """(set, tuple) of every tuple that holds all keywords of a set, sets ascending."""
+        sizes = np.where(sets >= 0, self.by_keyword.sizes[sets], np.iinfo(np.int64).max)
+        shortest = np.take_along_axis(sets, sizes.argmin(axis=1)[:, None], axis=1)[:, 0]
+        holds = Members(_codes(self.by_tuple.row_ids(), self.by_tuple.members, self.by_tuple.width))
+        found_sets, found_tuples = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for part in _parts(self.by_keyword.sizes[shortest]):
+            lists = self.by_keyword.take(shortest[part])
+            owner, tuples = lists.row_ids() + part.start, lists.members
+            for column in range(sets.shape[1]):
+                other = sets[owner, column]
+                good = (other < 0) | (other == shortest[owner])
+                rest = np.flatnonzero(~good)
+                good[rest] = holds(_codes(tuples[rest], other[rest], self.by_tuple.width))
+                owner, tuples = owner[good], tuples[good]
+            found_sets.append(owner)
+            found_tuples.append(tuples)
+        return np.concatenate(found_sets), np.concatenate(found_tuples)
+
+
+def index_relation(
+    texts: Texts, attributes: Sequence[KeywordAttribute], *, scoped: bool = True
+) -> KeywordIndex:
+    """The index of the local relation: its keywords in the order in which they are met.
+
+    ``scoped``: the server can be asked for a keyword in one attribute; else in any.
+
+    >>> title = KeywordAttribute("title", str.split)
+    >>> index = index_relation({"title": ["web crawl", "web"]}, [title])
+    >>> [str(word) for word in index.keywords], index.by_keyword.row(0)
+    (['title=web', 'title=crawl'], array([0, 1]))
+    """
+    vocabulary: dict[tuple[str, str], int] = {}
+    rows = _rows(texts, attributes, vocabulary, scoped=scoped, grow=True)
+    keywords = tuple(Keyword(attribute, text) for attribute, text in vocabulary)
+    return _index(keywords, rows)
+
+
+def index_corpus(
+    relation: KeywordIndex, texts: Texts, attributes: Sequence[KeywordAttribute], *, scoped: bool = True
+) -> KeywordIndex:
+    """The tuples of another corpus under the keywords of ``relation``; its other words are of no use."""
+    vocabulary = {(word.attribute, word.text): place for place, word in enumerate(relation.keywords)}
+    rows = _rows(texts, attributes, vocabulary, scoped=scoped, grow=False)
+    return _index(relation.keywords, rows)
+
+
+def _rows(
+    texts: Texts,
+    attributes: Sequence[KeywordAttribute],
+    vocabulary: dict[tuple[str, str], int],
+    *,
+    scoped: bool,
+    grow: bool,
+) -> list[list[int]]:
+    lengths = {len(texts[attribute.name]) for attribute in attributes}
+    if len(lengths) != 1:
+        raise InputError(f"keyword columns of {sorted(lengths)} rows: give at least one, all of one length")
+    rows: list[list[int]] = [[] for _ in range(lengths.pop())]
+    for attribute in attributes:
+        scope = attribute.name if scoped else ""
+        for row, text in zip(rows, texts[attribute.name], strict=True):
+            for word in attribute.split(text):
+                place = (
+                    vocabulary.setdefault((scope, word), len(vocabulary))
+                    if grow
+                    else vocabulary.get((scope, word))
+                )
+                if place is not None:
+                    row.append(place)
+    return [sorted(set(row)) for row in rows]
+
+
+def _index(keywords: tuple[Keyword, ...], rows: Sequence[Sequence[int]]) -> KeywordIndex:
+    by_tuple = Postings.of_rows(rows, len(keywords))
+    return KeywordIndex(keywords, by_tuple, by_tuple.transposed())
+
+
+def _codes(tuples: Integers, keywords: Integers, width: int) -> Integers:
+    return tuples * width + keywords
+
+
+_PART = 1 << 22  # list entries looked at together: a hundred megabytes
+
+
+def _parts(sizes: Integers) -> list[slice]:
+    """Slices of consecutive lists that together hold about ``_PART`` entries."""
+    if not len(sizes):
+        return []
+    bins = np.cumsum(sizes) // _PART
+    cuts = np.flatnonzero(np.diff(bins)) + 1
+    edges = [0, *cuts.tolist(), len(sizes)]
+    return [slice(low, high) for low, high in zip(edges[:-1], edges[1:], strict=True)]

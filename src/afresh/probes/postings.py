@@ -1,0 +1,93 @@
+"""Lists of whole numbers, one after the other in one array: which tuples hold a keyword, and the reverse.
+
+Row i is ``members[starts[i]:starts[i+1]]`` (compressed sparse rows), in ascending order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Integers: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Postings:
+    """Rows of numbers below ``width``.
+
+    >>> tuples = Postings.of_rows([[0, 2], [], [2]], width=3)
+    >>> tuples.row(0), tuples.sizes, tuples.transposed().row(2)
+    (array([0, 2]), array([2, 0, 1]), array([0, 2]))
+    """
+
+    starts: Integers
+    members: Integers
+    width: int
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Sequence[int]], width: int) -> Postings:
+        """From one list per row, each ascending."""
+        starts = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum([len(row) for row in rows], out=starts[1:])
+        members = np.fromiter((member for row in rows for member in row), np.int64, int(starts[-1]))
+        return cls(starts, members, width)
+
+    @classmethod
+    def of_pairs(cls, rows: Integers, members: Integers, height: int, width: int) -> Postings:
+        """From (row, member) pairs, each given once, in any order."""
+        order = np.lexsort((members, rows))
+        starts = np.zeros(height + 1, dtype=np.int64)
+        np.cumsum(np.bincount(rows, minlength=height), out=starts[1:])
+        return cls(starts, np.asarray(members[order], dtype=np.int64), width)
+
+    @property
+    def height(self) -> int:
+        """How many rows."""
+        return len(self.starts) - 1
+
+    @property
+    def sizes(self) -> Integers:
+        """How many numbers each row holds."""
+        return np.diff(self.starts)
+
+    def row(self, index: int) -> Integers:
+        """The numbers of one row, ascending."""
+        return self.members[self.starts[index] : self.starts[index + 1]]
+
+    def row_ids(self) -> Integers:
+        """The row of each member."""
+        return np.repeat(np.arange(self.height), self.sizes)
+
+    def transposed(self) -> Postings:
+        """The rows in which each number stands."""
+        return Postings.of_pairs(self.members, self.row_ids(), self.width, self.height)
+
+    def take(self, rows: Integers) -> Postings:
+        """Some rows, in the order given.
+
+        >>> Postings.of_rows([[0], [1, 2]], width=3).take(np.array([1, 0])).members
+        array([1, 2, 0])
+        """
+        sizes = self.sizes[rows]
+        starts = np.concatenate(([0], np.cumsum(sizes)))
+        places = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], sizes)
+        return Postings(starts, self.members[places], self.width)
+
+    def keep(self, wanted: Bools) -> Postings:
+        """The same rows, holding only members that are ``wanted`` (one flag per number)."""
+        good = wanted[self.members]
+        return Postings.of_pairs(self.row_ids()[good], self.members[good], self.height, self.width)
+
+    def sums(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The sum of ``values`` (one per number) over each row, empty rows 0.
+
+        >>> Postings.of_rows([[0, 1], []], width=2).sums(np.array([1.0, 2.5]))
+        array([3.5, 0. ])
+        """
+        running = np.concatenate(([0.0], np.cumsum(values[self.members])))
+        return np.asarray(running[self.starts[1:]] - running[self.starts[:-1]])
