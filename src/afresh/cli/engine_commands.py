@@ -12,6 +12,7 @@ from afresh.cli.engine_outside import due, observe
 from afresh.cli.engine_run import run
 from afresh.cli.engine_status import status, why
 from afresh.cli.engine_store import store
+from afresh.cli.serve import serve
 
 ENGINE_COMMANDS: dict[str, Callable[..., Any]] = {
     "init": init,
@@ -26,4 +27,5 @@ ENGINE_COMMANDS: dict[str, Callable[..., Any]] = {
     "observe": observe,
     "export": export,
     "store": store,
+    "serve": serve,
 }

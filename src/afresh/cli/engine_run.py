@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,6 +48,7 @@ def run(
     host_concurrency: Annotated[
         int | None, typer.Option("--host-concurrency", metavar="N", help="Requests to one host at once.")
     ] = None,
+    web: Annotated[bool, typer.Option("--web", help="Serve the dashboard and the API too.")] = False,
     allow_private: AllowPrivate = False,
     sets: Sets = None,
     log: Annotated[
@@ -68,14 +70,27 @@ def run(
             _say_first(engine, as_json)
             return
         _say_start(engine)
-        progress = engine.run(
-            for_s=for_s,
-            once=once,
-            report=_Line() if sys.stderr.isatty() else _EveryMinute(),
-            reload=lambda: _settings(sets, more),
-            signals=True,
-        )
+        with _dashboard(engine, web):
+            progress = engine.run(
+                for_s=for_s,
+                once=once,
+                report=_Line() if sys.stderr.isatty() else _EveryMinute(),
+                reload=lambda: _settings(sets, more),
+                signals=True,
+            )
         _say_end(engine, progress, as_json)
+
+
+def _dashboard(engine: Engine, wanted: bool) -> AbstractContextManager[object]:
+    """The dashboard beside the engine, from a thread of its own, if wanted."""
+    if not wanted:
+        return nullcontext()
+    from afresh.cli.serve import make_server
+    from afresh.engine.logs import say
+
+    server = make_server(engine)
+    say(logging.INFO, "dashboard", address=server.address)
+    return server
 
 
 def _settings(sets: list[str] | None, more: dict[str, str]) -> Any:

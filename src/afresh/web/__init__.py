@@ -1,0 +1,1 @@
+"""The API and the dashboard: one engine's project over HTTP."""

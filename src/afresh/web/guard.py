@@ -1,0 +1,149 @@
+"""What stands before every request: whose name it calls us by, where it comes from, how much it brings.
+
+- **Host.** A page elsewhere whose name is made to point here (DNS rebinding) calls us by that name: only
+  addresses, ``localhost`` and names that we were given are answered.
+- **Origin.** What changes something is refused when a page of another origin sends it. It needs the bearer
+  token besides, which no browser sends by itself, so a form on another site can do nothing.
+- **Size.** A body is read up to a bound.
+- **Headers.** Scripts, styles and data come from our own origin alone; nothing may frame us.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from afresh.web.problems import problem
+
+MOST_BYTES = 1 << 20
+_READS = ("GET", "HEAD", "OPTIONS")
+_RULES = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self' 'unsafe-inline'",  # plotly.js writes style attributes
+    "img-src 'self' data:",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+)
+_HEADERS = {
+    "Content-Security-Policy": "; ".join(_RULES),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+class TooLargeError(Exception):
+    """The body went on beyond the bound."""
+
+
+class Guard:
+    """The middleware. ``names`` are host names, beside addresses and ``localhost``, that are ours."""
+
+    def __init__(self, app: ASGIApp, names: Iterable[str] = ()) -> None:
+        self._app = app
+        self._names = frozenset(name.lower() for name in names)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or let through."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        refused = self._refusal(scope["method"], headers)
+        if refused is not None:
+            await problem(*refused)(scope, receive, _with_headers(send))
+            return
+        bounded, answered = _Bounded(receive), _Started(_with_headers(send))
+        try:
+            await self._app(scope, bounded, answered)
+        except TooLargeError:
+            if not answered.started:
+                await problem(413, f"the body is larger than {MOST_BYTES} bytes", "send fewer at once")(
+                    scope, receive, _with_headers(send)
+                )
+
+    def _refusal(self, method: str, headers: Headers) -> tuple[int, str, str] | None:
+        host = headers.get("host", "")
+        if len(headers.getlist("host")) != 1 or not is_ours(host, self._names):
+            return 421, f"{host!r} is not a name of this server", "add it to [web] names"
+        if method not in _READS:
+            origin = headers.get("origin")
+            if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+                return 403, "a page of another origin may change nothing here", "use the API with the token"
+            if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+                return 403, "a page of another site may change nothing here", "use the API with the token"
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > MOST_BYTES:
+            return 413, f"the body is larger than {MOST_BYTES} bytes", "send fewer at once"
+        return None
+
+
+def is_ours(host: str, names: frozenset[str]) -> bool:
+    """Whether a Host header names us: an address, ``localhost``, or one of ``names``.
+
+    >>> [is_ours(host, frozenset()) for host in ("127.0.0.1:8321", "[::1]:1", "evil.example")]
+    [True, True, False]
+    """
+    try:
+        parts = urlsplit(f"//{host}")
+        name, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    if name is None or parts.path or parts.query or parts.fragment or parts.username is not None:
+        return False
+    if name == "localhost" or name in names:
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class _Bounded:
+    """Receives at most ``MOST_BYTES``."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive, self._left = receive, MOST_BYTES
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._left -= len(message.get("body", b""))
+            if self._left < 0:
+                raise TooLargeError
+        return message
+
+
+class _Started:
+    """Remembers whether an answer has begun."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self.started = send, False
+
+    async def __call__(self, message: Message) -> None:
+        self.started = True
+        await self._send(message)
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("Cache-Control", "no-store")
+        await send(message)
+
+    return sending

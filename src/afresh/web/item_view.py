@@ -1,0 +1,83 @@
+"""One item explained: is its copy still right, what is a poll worth as time goes by, what happened so far."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from afresh.engine.engine import Engine
+from afresh.engine.why import Why
+from afresh.values.stored import Version
+from afresh.web.believed import Belief, believed, policy_of
+
+_POINTS, _POLLS = 121, 300
+_SPAN = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """Over ``time_s`` after the last poll: the chance that the copy is right, and the worth of a poll.
+
+    ``now_s`` is where we are, ``due_s`` where the worth reaches ``threshold``; infinity where it never does.
+    """
+
+    time_s: list[float]
+    fresh: list[float]
+    worth: list[float]
+    threshold: float
+    now_s: float
+    due_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ItemView:
+    """Everything an item's page shows. ``polls`` are (time, elapsed, changed, audit), oldest first."""
+
+    why: Why
+    belief: Belief
+    curves: Curves
+    polls: list[tuple[float, float, bool, bool]]
+    versions: list[Version]
+
+
+def item_view(engine: Engine, key: str, now_s: float) -> ItemView:
+    """Look at one item; ``UsageError`` where there is none."""
+    why = engine.why(key)
+    belief = believed(engine.store, engine.current(), [why.item], now_s)[0]
+    return ItemView(
+        why=why,
+        belief=belief,
+        curves=curves(engine, why, now_s),
+        polls=history(engine, why.item.id),
+        versions=engine.store.copies.versions(why.item.id),
+    )
+
+
+def curves(engine: Engine, why: Why, now_s: float) -> Curves:
+    """The chance that the copy is right and the index, from the last poll until well after the next."""
+    mind = policy_of(engine.store, engine.current(), [why.item.id], now_s).ranking.policy
+    row = np.array([0])
+    since_s = 0.0 if why.item.polled_s is None else max(now_s - why.item.polled_s, 0.0)
+    due_s = why.interval_s if 0 < why.interval_s < math.inf else math.inf
+    typical_s = due_s if math.isfinite(due_s) else 1.0 / max(why.rate_per_s, 1e-12)
+    time_s = np.linspace(0.0, _SPAN * max(typical_s, since_s / 2, 1.0), _POINTS)
+    begun_s = float(mind.items.last[0])
+    return Curves(
+        time_s.tolist(),
+        [float(mind.fresh(row, begun_s + after_s)[0]) for after_s in time_s],
+        [float(mind.values(row, begun_s + after_s)[0]) for after_s in time_s],
+        why.threshold,
+        since_s,
+        due_s,
+    )
+
+
+def history(engine: Engine, item_id: int) -> list[tuple[float, float, bool, bool]]:
+    """The last polls that told something, oldest first."""
+    rows: list[tuple[float, float, bool, bool]] = []
+    for batch in engine.store.observations.read([item_id]):
+        columns = (batch.time_s, batch.elapsed_s, batch.changed, batch.audit)
+        rows += zip(*(column[-_POLLS:].tolist() for column in columns), strict=True)
+    return rows[-_POLLS:]

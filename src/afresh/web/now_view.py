@@ -1,0 +1,159 @@
+"""The Now page's words and series: one dictionary of texts that the page shows and live updates replace."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from afresh.engine.audits import wilson
+from afresh.engine.pulse import FIELDS
+from afresh.values.stored import ObservationColumns
+from afresh.web import wording
+from afresh.web.watching import Look
+
+_STATES = {
+    "running": "Engine running",
+    "stopped": "Engine stopped",
+    "lost": "Engine silent",
+    "none": "No engine yet",
+    "no store": "Store out of reach",
+}
+_AUDIT_BINS, _FEWEST = 24, 5
+_RECENT_S, _GAP_S = 65.0, 300.0
+Series = dict[str, list[float | None]]
+
+
+def fields(look: Look) -> dict[str, str]:
+    """Every text of the page that changes, by name."""
+    status, spent = look.status, look.status.spent_last_hour
+    polls, changes = per_minute(look)
+    return {
+        "state": look.state,
+        "state-words": _STATES[look.state],
+        "state-detail": _detail(look),
+        "freshness": wording.share(status.freshness.value),
+        "freshness-range": f"{wording.share(status.freshness.low)} … {wording.share(status.freshness.high)}",
+        "audited": wording.share(status.audited.value) if status.audited.n else "none yet",
+        "audited-range": _audited(look),
+        "age": wording.duration(status.age_s),
+        "polls": wording.number(polls),
+        "changes": wording.number(changes),
+        "items": wording.count(status.items),
+        "items-detail": _items(look),
+        "due": wording.count(status.due),
+        "due-detail": f"{wording.count(status.failing)} wait after a failure",
+        "dropped": wording.count(status.dropped),
+        "budget": wording.rate(status.budget_per_s),
+        "budget-share": wording.share(_used(look)),
+        "budget-detail": f"{wording.count(spent.requests)} requests, {wording.size(spent.bytes)} "
+        "in the last hour",
+        "store": wording.size(status.file_bytes),
+        "store-detail": f"{wording.count(status.events)} events and {wording.count(status.notices)} "
+        "notices wait",
+        "sampled": _sampled(look),
+        "as-of": wording.moment(look.time_s),
+    }
+
+
+def per_minute(look: Look) -> tuple[float, float]:
+    """Polls and changes in the last minute of the course; NaN where there is too little of it."""
+    course = look.course
+    if look.state != "running" or course.shape[0] < 2:
+        return math.nan, math.nan
+    last = course[-1]
+    inside = course[course[:, 0] >= last[0] - _RECENT_S]
+    # Counts start again with the engine.
+    inside = inside[inside[:, FIELDS.index("polls")] <= last[FIELDS.index("polls")]]
+    span_s = float(last[0] - inside[0, 0])
+    if span_s <= 0:
+        return math.nan, math.nan
+    counted = [float(last[column] - inside[0, column]) for column in map(FIELDS.index, ("polls", "changes"))]
+    return 60.0 * counted[0] / span_s, 60.0 * counted[1] / span_s
+
+
+def series(look: Look) -> dict[str, object]:
+    """What the charts draw: the course, audits by bins, requests a minute, the promise."""
+    columns = look.course.T
+    course = {name: columns[place].tolist() for place, name in enumerate(FIELDS)} if columns.size else {}
+    minutes: dict[float, int] = {}
+    for row in look.ledger:
+        minutes[row.start_s] = minutes.get(row.start_s, 0) + row.spent.requests
+    return {
+        "time_s": look.time_s,
+        "course": wording.plain(course),
+        "rates": rates_of(look),
+        "audits": audit_bins(look.audits),
+        "minutes": {"time_s": list(minutes), "requests": list(minutes.values())},
+        "budget_per_minute": 60.0 * look.status.budget_per_s,
+        "target": look.status.target,
+    }
+
+
+def rates_of(look: Look) -> Series:
+    """Polls and changes per minute between the points of the course; nothing across a restart or a gap."""
+    course = look.course
+    if course.shape[0] < 2:
+        return {"time_s": [], "polls": [], "changes": []}
+    step_s = np.diff(course[:, 0])
+    polls, changes = (np.diff(course[:, FIELDS.index(name)]) for name in ("polls", "changes"))
+    broken = (polls < 0) | (step_s <= 0) | (step_s > _GAP_S)
+    scale = np.where(broken, np.nan, 60.0 / np.where(step_s > 0, step_s, 1.0))
+    shown = {"time_s": course[1:, 0], "polls": scale * polls, "changes": scale * changes}
+    return {
+        name: [None if math.isnan(value) else value for value in column.tolist()]
+        for name, column in shown.items()
+    }
+
+
+def audit_bins(audits: ObservationColumns) -> Series:
+    """Audits of the last day in at most 24 bins of equal number, each with Wilson's 95 % interval."""
+    told = np.flatnonzero(audits.elapsed_s > 0)
+    found: Series = {"time_s": [], "value": [], "low": [], "high": [], "n": []}
+    bins = min(_AUDIT_BINS, told.size // _FEWEST)
+    for part in np.array_split(told, bins) if bins else []:
+        share = wilson(int(np.count_nonzero(~audits.changed[part])), int(part.size))
+        values = (float(np.mean(audits.time_s[part])), share.value, share.low, share.high, float(share.n))
+        for name, value in zip(found, values, strict=True):
+            found[name].append(value)
+    return found
+
+
+def _detail(look: Look) -> str:
+    pulse = look.pulse
+    if look.problem:
+        return f"{look.problem}. Trying again; the numbers are those of before."
+    if pulse is None:
+        return "Start one with 'afresh run'."
+    if look.state == "stopped":
+        return f"It stopped at {wording.moment(pulse.time_s)}. Nothing is polled until it runs again."
+    if look.state == "lost":
+        return f"No sign of life since {wording.moment(pulse.time_s)}: it was killed, or lost its store."
+    return pulse.trouble or f"since {wording.moment(pulse.started_s)}"
+
+
+def _audited(look: Look) -> str:
+    found = look.status.audited
+    if not found.n:
+        return "random polls will measure it"
+    return f"{wording.share(found.low)} … {wording.share(found.high)}, {wording.count(found.n)} random polls"
+
+
+def _items(look: Look) -> str:
+    states = [f"{wording.count(items)} {name}" for name, items in look.status.by_status.items() if items]
+    return ", ".join(states) or "add some"
+
+
+def _used(look: Look) -> float:
+    """Requests of the last hour against those promised; less than an hour of course counts as it is."""
+    course, now_s = look.course, look.time_s
+    since_s = max(float(course[0, 0]), now_s - 3600.0) if course.size else now_s - 3600.0
+    promised = look.status.budget_per_s * max(now_s - since_s, 60.0)
+    return min(look.status.spent_last_hour.requests / promised, 9.99) if promised > 0 else math.nan
+
+
+def _sampled(look: Look) -> str:
+    status = look.status
+    if status.looked_at >= status.items:
+        return ""
+    return f"Estimated from a sample of {wording.count(status.looked_at)} items."

@@ -1,0 +1,223 @@
+"""The Plan page: Cho's curve with one's own items on it, and what another budget would give.
+
+A plan for a million items is not solved at every touch of a slider. A sample of the active items, of at most
+a few thousand, stands for all: budgets are scaled by the share of the items that it holds, so shares
+and ages are those of the whole up to the sample's own error, about 1/√n, and numbers of items are scaled up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.allocation.allocate import allocate
+from afresh.allocation.curve import budget_curve
+from afresh.engine.engine import Engine
+from afresh.engine.settings import BudgetTable
+from afresh.engine.snapshot import loaded, recalled, sampled
+from afresh.values.outcome import Spent
+
+SAMPLE, DOTS, NAMED = 4000, 1500, 8
+CURVE_POINTS, BUDGET_POINTS = 160, 41
+_SPAN = 64.0
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanItems:
+    """The items planned for: ``scale`` real ones stand behind each; rates per second, by mean belief."""
+
+    ids: npt.NDArray[np.int64]
+    rate: Floats
+    weight: Floats
+    cost: Floats
+    interval_s: Floats
+    active: int
+    scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetPoint:
+    """What one budget gives: weighted freshness and age, items dropped, and what it costs a day."""
+
+    requests_per_s: float
+    freshness: float
+    age_s: float
+    marginal: float
+    dropped: int
+    money_per_day: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """Everything the page draws. The curve is for ``weight/cost`` = ``typical``; frequencies per second."""
+
+    objective: str
+    items: int
+    sample: int
+    now: BudgetPoint
+    budgets: list[BudgetPoint]
+    curve_rate: list[float]
+    curve_frequency: list[float]
+    dot_rate: list[float]
+    dot_frequency: list[float]
+    dot_weight: list[float]
+    dot_key: list[str]
+    typical: float
+    equal_weights: bool
+    priced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OtherBudget:
+    """Another budget against today's: what it gives, how many items it drops or brings back, some by name."""
+
+    then: BudgetPoint
+    now: BudgetPoint
+    back: int
+    gone: int
+    back_named: list[str]
+    gone_named: list[str]
+
+
+def plan_items(engine: Engine, now_s: float, seed: int = 0) -> PlanItems:
+    """The active items with a weight, or a sample of them drawn evenly."""
+    store, settings = engine.store, engine.current()
+    counts = store.items.counts()
+    total = sum(count.items for count in counts)
+    policy = recalled(store, settings, loaded(sampled(store, total)), now_s)
+    memory = policy.memory
+    rows = np.flatnonzero(memory.active & (memory.weight > 0))
+    active = round(rows.size * total / max(memory.size, 1))
+    if rows.size > SAMPLE:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, SAMPLE, replace=False))
+    return PlanItems(
+        ids=memory.ids[rows],
+        rate=policy.ranking.rates()[rows],
+        weight=memory.weight[rows],
+        cost=memory.cost[rows],
+        interval_s=policy.due_times(rows, now_s) - now_s,
+        active=active,
+        scale=active / max(rows.size, 1),
+    )
+
+
+def plan_view(engine: Engine, items: PlanItems, objective: str, spent: Spent) -> PlanView:
+    """The page's data for one objective."""
+    settings = engine.current().budget
+    ratio = items.weight / items.cost if items.rate.size else np.ones(1)
+    typical = float(np.median(ratio))
+    dots = np.unique(np.linspace(0, items.rate.size - 1, min(DOTS, items.rate.size)).astype(np.intp))
+    now = budget_point(items, objective, settings.requests, settings, spent)
+    rate, frequency = chos_curve(items, objective, now.marginal, typical)
+    known = {item.id: item.key for item in engine.store.items.by_id(items.ids[dots].tolist())}
+    return PlanView(
+        objective=objective,
+        items=items.active,
+        sample=int(items.rate.size),
+        now=now,
+        budgets=budgets(items, objective, settings, spent),
+        curve_rate=rate.tolist(),
+        curve_frequency=frequency.tolist(),
+        dot_rate=items.rate[dots].tolist(),
+        dot_frequency=_frequencies(items.interval_s[dots]).tolist(),
+        dot_weight=ratio[dots].tolist(),
+        dot_key=[known.get(int(item_id), "") for item_id in items.ids[dots]],
+        typical=typical,
+        equal_weights=bool(np.ptp(ratio) < 1e-9 * typical),
+        priced=price_per_request(settings, spent) > 0,
+    )
+
+
+def budgets(items: PlanItems, objective: str, settings: BudgetTable, spent: Spent) -> list[BudgetPoint]:
+    """What budgets from a 64th to 64 times today's give."""
+    if not items.rate.size:
+        return []
+    asked = settings.requests * np.geomspace(1 / _SPAN, _SPAN, BUDGET_POINTS)
+    found = budget_curve(
+        items.rate, asked / items.scale, weights=items.weight, costs=items.cost, objective=objective
+    )
+    price = 86400.0 * price_per_request(settings, spent)
+    columns = (found.freshness, found.age, found.marginal, found.dropped * items.scale)
+    return [
+        BudgetPoint(float(budget), float(fresh), float(age), float(gain), round(float(drop)), price * budget)
+        for budget, fresh, age, gain, drop in zip(asked.tolist(), *columns, strict=True)
+    ]
+
+
+def budget_point(
+    items: PlanItems, objective: str, requests: float, settings: BudgetTable, spent: Spent
+) -> BudgetPoint:
+    """What one budget gives."""
+    money = 86400.0 * requests * price_per_request(settings, spent)
+    if not items.rate.size:
+        return BudgetPoint(requests, 1.0, 0.0, 0.0, 0, money)
+    plan = allocate(
+        items.rate, requests / items.scale, weights=items.weight, costs=items.cost, objective=objective
+    )
+    dropped = round(plan.dropped * items.scale)
+    return BudgetPoint(requests, plan.freshness, plan.age, plan.multiplier, dropped, money)
+
+
+def other_budget(
+    engine: Engine, items: PlanItems, objective: str, requests: float, spent: Spent
+) -> OtherBudget:
+    """Today's plan and that of another budget, compared item by item."""
+    settings = engine.current().budget
+    then = budget_point(items, objective, requests, settings, spent)
+    now = budget_point(items, objective, settings.requests, settings, spent)
+    if not items.rate.size:
+        return OtherBudget(then, now, 0, 0, [], [])
+    options = {"weights": items.weight, "costs": items.cost, "objective": objective}
+    polled = [
+        np.asarray(allocate(items.rate, budget / items.scale, **options).frequency) > 0  # type: ignore[arg-type]
+        for budget in (settings.requests, requests)
+    ]
+    back, gone = np.flatnonzero(~polled[0] & polled[1]), np.flatnonzero(polled[0] & ~polled[1])
+    return OtherBudget(
+        then,
+        now,
+        back=round(back.size * items.scale),
+        gone=round(gone.size * items.scale),
+        back_named=_named(engine, items, back),
+        gone_named=_named(engine, items, gone),
+    )
+
+
+def chos_curve(items: PlanItems, objective: str, multiplier: float, typical: float) -> tuple[Floats, Floats]:
+    """The optimal frequency over the rate, at today's price μ, for an item of the typical weight per cost.
+
+    It is the answer of a plan whose budget is the spend at that price: solved with the rates of the curve
+    as items, each with a floor on nothing else (Cho & Garcia-Molina 2000, Fig. 9).
+    """
+    from afresh.allocation.inputs import problem_from
+
+    if not items.rate.size or not 0 < multiplier < math.inf:
+        return np.empty(0), np.empty(0)
+    end = typical / multiplier if objective == "freshness" else float(items.rate.max())
+    low, high = min(float(items.rate.min()), end / 100), max(float(items.rate.max()), 1.3 * end)
+    rate = np.geomspace(max(low, high * 1e-7), high, CURVE_POINTS)
+    if objective == "freshness":  # the curve ends in a corner: draw it exactly
+        rate = np.sort(np.r_[rate, end * (1 - np.geomspace(1e-6, 0.3, 24)), end])
+    problem = problem_from(rate, weights=np.full(rate.size, typical), objective=objective)
+    return rate, np.asarray(problem.plan(multiplier), dtype=np.float64)
+
+
+def price_per_request(settings: BudgetTable, spent: Spent) -> float:
+    """What a request costs, with the bytes that one brought on average in the last hour."""
+    carried = spent.bytes / spent.requests if spent.requests else 0.0
+    return settings.price_per_request + carried * settings.price_per_gb / 1e9
+
+
+def _frequencies(interval_s: Floats) -> Floats:
+    polled = np.isfinite(interval_s) & (interval_s > 0)
+    return np.where(polled, 1.0 / np.where(polled, interval_s, 1.0), 0.0)
+
+
+def _named(engine: Engine, items: PlanItems, rows: npt.NDArray[np.intp]) -> list[str]:
+    """A few by name, the weightiest first."""
+    first = rows[np.argsort(-items.weight[rows], kind="stable")][:NAMED]
+    return [item.key for item in engine.store.items.by_id(items.ids[first].tolist())]

@@ -1,0 +1,117 @@
+"""The server: uvicorn on a socket of our own, in the foreground or in a thread beside the engine."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+from types import TracebackType
+from typing import Self
+
+import uvicorn
+from fastapi import FastAPI
+
+from afresh.values.errors import UsageError
+
+_GRACE_S = 3
+_READY_S = 30.0
+
+
+def check_reach(host: str, token: str | None) -> None:
+    """Refuse to listen beyond this machine without a token.
+
+    >>> check_reach("127.0.0.1", None)
+    >>> check_reach("0.0.0.0", None)
+    Traceback (most recent call last):
+    afresh.values.errors.UsageError: [web] host '0.0.0.0' can be reached from elsewhere: that needs a token, \
+in web.token or [web] token
+    """
+    if token is None and not is_loopback(host):
+        raise UsageError(
+            f"[web] host {host!r} can be reached from elsewhere: that needs a token, "
+            "in web.token or [web] token"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches it.
+
+    >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("example.org")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes any that is free."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listening = socket.socket(found[0], found[1])
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(found[4])
+        listening.listen(128)
+    except OSError as error:
+        hint = ": is another one running? See [web] port" if "in use" in str(error) else ""
+        raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}{hint}") from None
+    return listening
+
+
+def address_of(listening: socket.socket) -> str:
+    """Where a browser finds it."""
+    host, port = listening.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):
+        host = "localhost"
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+class Server:
+    """Serves an application on a socket; as a context manager, from a thread of its own."""
+
+    def __init__(self, app: FastAPI, listening: socket.socket) -> None:
+        self._listening = listening
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE_S,
+            limit_concurrency=256,
+            h11_max_incomplete_event_size=1 << 16,
+        )
+        self._server = uvicorn.Server(config)
+        app.state.live.is_closing = lambda: self._server.should_exit
+        self._thread = threading.Thread(target=self._serve, daemon=True, name="afresh-web")
+
+    @property
+    def address(self) -> str:
+        """Where a browser finds it."""
+        return address_of(self._listening)
+
+    def run(self) -> None:
+        """Until SIGINT or SIGTERM."""
+        self._server.run(sockets=[self._listening])
+
+    def stop(self) -> None:
+        """End; streams end first, so that it need not wait for them."""
+        self._server.should_exit = True
+
+    def _serve(self) -> None:
+        self._server.run(sockets=[self._listening])
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        while not self._server.started and self._thread.is_alive():
+            self._thread.join(0.01)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self._thread.join(_READY_S)
+        self._listening.close()

@@ -1,0 +1,6 @@
+// The API's description, shown by Swagger UI from our own origin.
+"use strict";
+(() => {
+  const place = document.getElementById("swagger");
+  SwaggerUIBundle({ url: place.dataset.openapi, domNode: place, deepLinking: false, validatorUrl: null, defaultModelsExpandDepth: 0 });
+})();

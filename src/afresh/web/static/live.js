@@ -1,0 +1,61 @@
+// Live texts: every element with data-field says what the last event says. Comes back by itself when the server does.
+"use strict";
+(() => {
+  const pill = document.getElementById("state");
+  const banner = document.getElementById("banner");
+  let source = null;
+  let heard = Date.now();
+
+  const show = (fields) => {
+    for (const element of document.querySelectorAll("[data-field]")) {
+      let text = fields[element.dataset.field];
+      if (text === undefined) continue;
+      if (element.dataset.field === "state-words" && element.parentElement === banner) text += ".";
+      if (element.textContent !== text) element.textContent = text;
+    }
+    pill.dataset.state = fields.state;
+    banner.hidden = fields.state === "running";
+  };
+
+  const lost = (words, detail) => {
+    show({ "state": "offline", "state-words": words, "state-detail": detail });
+  };
+
+  const connect = () => {
+    if (source) source.close();
+    source = new EventSource("/live");
+    source.addEventListener("now", (event) => {
+      heard = Date.now();
+      const message = JSON.parse(event.data);
+      show(message.fields);
+      document.dispatchEvent(new CustomEvent("now", { detail: message }));
+    });
+    source.addEventListener("problem", (event) => {
+      heard = Date.now();
+      lost("Store out of reach", JSON.parse(event.data).message);
+    });
+    source.addEventListener("error", () => {
+      lost("No connection", "The dashboard's server does not answer. This page comes back by itself.");
+      if (source.readyState === EventSource.CLOSED) setTimeout(connect, 2000);
+    });
+  };
+
+  connect();
+  addEventListener("pagehide", () => source && source.close());
+  addEventListener("pageshow", (event) => { if (event.persisted) connect(); });
+
+  // Times that were rendered as "10 s ago" go on counting.
+  const units = [["y", 31557600], ["w", 604800], ["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
+  const span = (seconds) => {
+    const [unit, size] = units.find(([, size]) => seconds >= size) || units[units.length - 1];
+    return `${Number((seconds / size).toPrecision(3))} ${unit}`;
+  };
+  setInterval(() => {
+    for (const element of document.querySelectorAll("time[datetime]")) {
+      const then = Date.parse(element.dateTime);
+      if (Number.isNaN(then)) continue;
+      const away = Math.round((then - Date.now()) / 1000);
+      element.textContent = Math.abs(away) < 1 ? "now" : away > 0 ? `in ${span(away)}` : `${span(-away)} ago`;
+    }
+  }, 1000);
+})();

@@ -1,0 +1,60 @@
+// The Now page's charts; the course is fetched again when it has a new point.
+"use strict";
+(() => {
+  let data = Charts.data();
+  let last = null;
+
+  const freshness = (colours) => {
+    const course = data.course;
+    const time = Charts.when(course.time_s || []);
+    const audits = data.audits;
+    const traces = [
+      { x: time, y: course.high || [], mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false },
+      { x: time, y: course.low || [], mode: "lines", line: { width: 0 }, fill: "tonexty", fillcolor: colours.band, hoverinfo: "skip", showlegend: false },
+      { x: time, y: course.freshness || [], mode: "lines", name: "model", line: { color: colours.blue, width: 2 }, hovertemplate: "%{y:.1%} at %{x|%H:%M:%S}<extra>model</extra>" },
+      {
+        x: Charts.when(audits.time_s), y: audits.value, mode: "markers", name: "audited", customdata: audits.n,
+        marker: { color: colours.orange, size: 8, line: { color: colours.card, width: 1.5 } },
+        error_y: { type: "data", symmetric: false, array: audits.high.map((high, i) => high - audits.value[i]), arrayminus: audits.low.map((low, i) => audits.value[i] - low), color: colours.orange, thickness: 1, width: 3 },
+        hovertemplate: "%{y:.1%} of %{customdata} random polls<extra>audited</extra>",
+      },
+    ];
+    const values = [...(course.low || []), ...audits.low].filter((value) => value !== null);
+    const least = values.length ? Math.max(0, Math.min(...values) - 0.04) : 0;
+    const shapes = data.target === null ? [] : [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: data.target, y1: data.target, line: { color: colours.grey, dash: "dash", width: 1.5 } }];
+    return { traces, shapes, yaxis: { tickformat: ".0%", range: [least, 1.005] }, xaxis: { type: "date", title: "UTC" } };
+  };
+
+  const rates = (colours) => {
+    const time = Charts.when(data.rates.time_s);
+    const line = (name, y, color) => ({ x: time, y, name, mode: "lines", line: { color, width: 2 }, hovertemplate: `%{y:.3g} a minute<extra>${name}</extra>` });
+    return { traces: [line("polls", data.rates.polls, colours.blue), line("changes", data.rates.changes, colours.green)], yaxis: { rangemode: "tozero" }, xaxis: { type: "date", title: "UTC" } };
+  };
+
+  const budget = (colours) => {
+    const most = data.budget_per_minute;
+    const traces = [{ x: Charts.when(data.minutes.time_s), y: data.minutes.requests, type: "bar", name: "requests", width: 46000, xperiodalignment: "middle", marker: { color: colours.blue }, hovertemplate: "%{y} requests in the minute from %{x|%H:%M}<extra></extra>" }];
+    const shapes = [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: most, y1: most, line: { color: colours.orange, width: 1.5, dash: "dash" } }];
+    const annotations = [{ xref: "paper", x: 1, y: most, xanchor: "right", yanchor: "bottom", text: "promise", showarrow: false, font: { color: colours.orange, size: 11 } }];
+    const end = data.time_s;
+    const span = Math.max(600, Math.min(3600, end - (data.minutes.time_s[0] ?? end) + 60));
+    return { traces, shapes, annotations, bargap: 0.2, showlegend: false, yaxis: { range: [0, 1.18 * Math.max(most, ...data.minutes.requests)] }, xaxis: { type: "date", title: "UTC", range: Charts.when([end - span, end + 30]) } };
+  };
+
+  const draw = () => {
+    document.getElementById("no-course").hidden = (data.course.time_s || []).length > 0 || data.audits.time_s.length > 0;
+    Charts.draw("freshness-chart", freshness);
+    Charts.draw("rates-chart", rates);
+    Charts.draw("budget-chart", budget);
+  };
+
+  draw();
+  document.addEventListener("now", async (event) => {
+    if (event.detail.course_s === last) return;
+    const first = last === null;
+    last = event.detail.course_s;
+    if (first && data.course.time_s && data.course.time_s.at(-1) === last) return;
+    const answer = await fetch("/api/v1/course").catch(() => null);
+    if (answer && answer.ok) { data = await answer.json(); draw(); }
+  });
+})();

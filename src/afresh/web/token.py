@@ -1,0 +1,58 @@
+"""The token that writing asks for: made once per project, kept in a file that only its owner may read."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from pathlib import Path
+
+from afresh.sources.secret import Resolver, resolve
+from afresh.values.errors import OutputError, UsageError
+
+TOKEN_FILE = "web.token"
+_SHORTEST = 16
+
+
+def make_token_file(folder: Path) -> Path:
+    """A new token in the project folder; one that is there already stays."""
+    path = folder / TOKEN_FILE
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror}") from None
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(secrets.token_urlsafe(32) + "\n")
+    return path
+
+
+def find_token(setting: str, folder: Path, resolver: Resolver) -> str | None:
+    """The token of ``[web] token`` (``env:NAME`` too), else that of the file, None where there is neither."""
+    if setting:
+        return _checked(resolve("[web] token", setting, resolver).reveal(), "[web] token")
+    path = folder / TOKEN_FILE
+    try:
+        return _checked(path.read_text(encoding="utf-8").strip(), str(path))
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+
+
+def is_token(given: str, token: str) -> bool:
+    """Whether they are the same, in a time that tells nothing of where they differ.
+
+    >>> is_token("a" * 20, "a" * 20), is_token("ä", "a" * 20)
+    (True, False)
+    """
+    return hmac.compare_digest(given.encode(errors="replace"), token.encode())
+
+
+def _checked(token: str, where: str) -> str:
+    if len(token) < _SHORTEST:
+        raise UsageError(f"{where}: the token is shorter than {_SHORTEST} characters and could be guessed")
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise UsageError(f"{where}: the token must be printable ASCII without spaces to fit into a header")
+    return token
