@@ -87,24 +87,22 @@ class Nodes:
         """The rates below which each row has the probabilities, under the cautious prior."""
         density, last = self.density, self.density.shape[1] - 1
         rows = np.arange(len(density))
+        # The trapezoid rule up to node k: the sum up to it less half of both its ends.
         mass = np.cumsum(density, axis=1)
-        # The trapezoid rule up to node k is the sum up to it less half of both its ends.
+        mass -= 0.5 * density
         offset = self.below - 0.5 * density[:, 0]
-        total = offset + mass[:, -1] - 0.5 * density[:, -1]
+        total = offset + mass[:, -1]
         log_rate = np.broadcast_to(self.log_rate, density.shape)
 
         def up_to(k: Ints) -> Float64s:
             slope = density[rows, np.minimum(k + 1, last)] - density[rows, np.maximum(k - 1, 0)]
-            edge = (k == 0) | (k == last)
-            here = offset + mass[rows, k] - 0.5 * density[rows, k]
-            return np.asarray(here - np.where(edge, 0.0, slope / 24.0))
+            inner = (k > 0) & (k < last)
+            return np.asarray(offset + mass[rows, k] - np.where(inner, slope / 24.0, 0.0))
 
         out = []
         for probability in probabilities:
             wanted = probability * total
-            k = np.clip((mass < (wanted - self.below)[:, None]).sum(axis=1), 1, last)
-            for _ in range(2):  # the sum is half a node ahead of the integral: look at the cells beside
-                k = np.clip(k + (up_to(k) < wanted) - (up_to(k - 1) > wanted), 1, last)
+            k = np.clip(np.count_nonzero(mass < (wanted - offset)[:, None], axis=1), 1, last)
             start, end = up_to(k - 1), up_to(k)
             share = _share_of_cell(density[rows, k - 1], density[rows, k], wanted - start, end - start)
             spot = log_rate[rows, k - 1] + share * self.spacing

@@ -145,9 +145,10 @@ def finer(table: Float64s, rates: Float64s, per_octave: int) -> tuple[Float64s, 
         between[:, 0] = table[:, :4] @ _lagrange(part / times)
         between[:, -1] = table[:, -4:] @ _lagrange(2.0 + part / times)
         weights, inner = _lagrange(1.0 + part / times), points - 3
-        np.multiply(table[:, :inner], weights[0], out=between[:, 1:-1])
+        middle = weights[0] * table[:, :inner]
         for k in range(1, 4):
-            between[:, 1:-1] += weights[k] * table[:, k : k + inner]
+            middle += weights[k] * table[:, k : k + inner]
+        between[:, 1:-1] = middle
     return fine, rates[0] * np.exp(np.log(rates[1] / rates[0]) * np.arange(fine.shape[1]) / times)
 
 

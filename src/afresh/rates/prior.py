@@ -27,6 +27,7 @@ WHOLE = (1.0, 4.0)
 FEW = (0.3, 0.7)
 SHAPES = np.geomspace(0.05, 51.2, 21)  # two to the octave
 ITEMS_ENOUGH = 20_000  # items that settle a prior: more are sampled, evenly
+ENOUGH_TO_START = 4000  # items that find the lattice's best point, from where all of them climb
 LEAST_PER_GROUP = 8
 REFIT_GROWTH = 1.25
 MANY = 100  # items of a group from which its lattice is too coarse
@@ -83,7 +84,9 @@ def fit_gamma_table(
     lattice = _Lattice.of(rates, max_shape)
     polled = max(1.0, float(np.count_nonzero(np.any(table, axis=1))))
     loosely = (min(WHOLE[0], FEW[0] * polled**0.5), min(WHOLE[1], FEW[1] * polled**0.5))
-    start = lattice.best((lattice.scores(table).sum(0) + lattice.near(parent, loosely))[None])
+    some = table[:: -(-max(1, len(table)) // ENOUGH_TO_START)]
+    scores = lattice.scores(some).sum(0) * (len(table) / max(1, len(some)))
+    start = lattice.best((scores + lattice.near(parent, loosely))[None])
     return _climbed(table, rates, start, parent, loosely, max_shape)
 
 

@@ -6,14 +6,14 @@ its rate λ and one change or more, an interval's expected number of changes λ�
 hours as the profile has it; the new profile is expected changes over expected exposure, with ``PSEUDO``
 changes of a flat one added to each hour.
 
-Used only if it predicts: fitted on one half of the items it must raise the log score of the other half's
-polls, both ways together, by ``MARGIN`` standard errors over the items.
-Else the flat profile is returned (off).
+Used only if it predicts: fitted on the polls of every other week it must raise the log score of those of the
+weeks between, both ways together, by ``MARGIN`` standard errors over the items. Weeks and not items are held
+out, because what happened once to all items is no season. Else the flat profile is returned (off).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ HOURS = 168
 PSEUDO = 3.0
 ROUNDS = 30
 MARGIN = 2.5
+_NO_CLOCK = "a season needs the times of the polls, not only the intervals"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Season:
     """The profile: relative rate in each hour of the week, of mean 1; hour 0 begins at time 0.
 
     With Unix times hour 0 is Thursday, 00:00 UTC. ``hour`` is the length of an hour in the unit of the times.
-    ``gain`` is what it adds to the log score per poll of items it was not fitted on.
+    ``gain`` is what it adds to the log score per poll of weeks it was not fitted on.
 
     >>> flat = Season(np.ones(168), hour=3600.0)
     >>> flat.operational([0.0, 7200.0, 1e9]).round(6).tolist(), flat.supported
@@ -48,6 +49,30 @@ class Season:
         """Whether it is anything but flat."""
         return bool(np.any(self.profile != 1.0))
 
+    @property
+    def strength(self) -> float:
+        """Standard deviation of the profile around its mean of 1.
+
+        >>> Season(np.repeat([0.5, 1.5], 84), 1.0).strength
+        0.5
+        """
+        return float(self.profile.std())
+
+    def applied(self, polls: Polls) -> Polls:
+        """The same polls in operational time; they need their ``end``."""
+        if polls.end is None:
+            raise InputError(_NO_CLOCK)
+        end = self.operational(polls.end)
+        elapsed = end - self.operational(polls.end - polls.elapsed)
+        # In hours that never saw a change hardly any time passes, but some does.
+        elapsed = np.maximum(elapsed, 1e-9 * polls.elapsed)
+        since = polls.since
+        if since is not None:
+            since = np.minimum(
+                end - self.operational(polls.end - since), np.where(polls.changed, elapsed, np.inf)
+            )
+        return replace(polls, elapsed=elapsed, since=since, end=end)
+
     def operational(self, times: ArrayLike) -> Float64s:
         """Λ(t): equal to t at every full week."""
         hours = np.asarray(times, dtype=np.float64) / self.hour
@@ -57,15 +82,18 @@ class Season:
         return np.asarray(self.hour * (week + np.interp(rest, np.arange(HOURS + 1), before)))
 
 
-def fit_season(polls: Polls, rates: Floats, *, hour: float = 3600.0) -> Season:
+def fit_season(polls: Polls, rates: Floats, *, hour: float = 3600.0, always: bool = False) -> Season:
     """The hour-of-week profile of these polls, or the flat one where it does not predict better.
 
-    ``rates`` are the items' estimated rates in clock time; ``polls`` need their ``end``.
+    ``rates`` are the items' estimated rates in clock time; ``polls`` need their ``end``. ``always`` takes the
+    profile whether it predicts or not.
     """
     if polls.end is None:
-        raise InputError("a season needs the times of the polls, not only the intervals")
+        raise InputError(_NO_CLOCK)
     intervals = _Intervals.of(polls, polls.end, rates, hour)
-    even = polls.item % 2 == 0
+    if always:
+        return Season(_fit(intervals), hour)
+    even = np.floor(intervals.end / HOURS) % 2 == 0
     gains = np.zeros(polls.items)
     for half in (even, ~even):
         profile = _fit(intervals.take(half))
