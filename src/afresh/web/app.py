@@ -19,6 +19,7 @@ from afresh.web.context import Context
 from afresh.web.guard import Guard
 from afresh.web.live import MOST_LISTENERS, Live
 from afresh.web.metrics import CONTENT_TYPE, exposition
+from afresh.web.openapi30 import older
 from afresh.web.pages import make_pages
 from afresh.web.problems import problem, say_problems
 
@@ -65,6 +66,10 @@ def _add_watching(app: FastAPI, context: Context, live: Live) -> None:
             return problem(503, "too many listen already", "close some pages")
         found: StreamingResponse = live.response()
         return found
+
+    @app.get("/api/docs/openapi.json", include_in_schema=False)
+    def older_description() -> Response:
+        return JSONResponse(older(app.openapi()))
 
     @app.get("/metrics", include_in_schema=False)
     def metrics() -> Response:

@@ -57,18 +57,16 @@ def believed(store: Store, settings: Settings, items: Sequence[Item], now_s: flo
         interval_s = policy.due_s(row, now_s) - now_s
         mean = float(rates[row])
         numbers = (mean, float(low[row]), float(high[row]), interval_s, float(fresh[row]), float(worth[row]))
-        found.append(Belief(*numbers, plan=plan_word(item, policy, mean)))
+        found.append(Belief(*numbers, plan=plan_word(item, interval_s)))
     return found
 
 
-def plan_word(item: Item, policy: Policy, rate_per_s: float) -> str:
-    """What becomes of an item at this budget, in a word."""
+def plan_word(item: Item, interval_s: float) -> str:
+    """What becomes of an item at this budget, in a word; what would never be polled again is dropped."""
     if item.status != "active":
         return item.status
     if item.polled_s is None:
         return "new"
     if item.weight == 0:
         return "unweighted"
-    most = item.weight / (rate_per_s * item.cost) if rate_per_s > 0 else math.inf
-    adaptive = policy.name != "uniform" and policy.objective == "freshness"
-    return "dropped" if adaptive and most < policy.threshold else "kept"
+    return "kept" if math.isfinite(interval_s) else "dropped"

@@ -16,19 +16,21 @@ import numpy.typing as npt
 from afresh.allocation.allocate import allocate
 from afresh.allocation.curve import budget_curve
 from afresh.engine.engine import Engine
+from afresh.engine.policy import Policy
 from afresh.engine.settings import BudgetTable
 from afresh.engine.snapshot import loaded, recalled, sampled
+from afresh.rates.planning_rate import planning_rate
 from afresh.values.outcome import Spent
 
 SAMPLE, DOTS, NAMED = 4000, 1500, 8
 CURVE_POINTS, BUDGET_POINTS = 160, 41
-_SPAN = 64.0
+_SPAN, _LEVEL = 64.0, 0.9
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class PlanItems:
-    """The items planned for: ``scale`` real ones stand behind each; rates per second, by mean belief."""
+    """The items planned for: ``scale`` real ones stand behind each; rates per second, as planned with."""
 
     ids: npt.NDArray[np.int64]
     rate: Floats
@@ -94,9 +96,11 @@ def plan_items(engine: Engine, now_s: float, seed: int = 0) -> PlanItems:
     active = round(rows.size * total / max(memory.size, 1))
     if rows.size > SAMPLE:
         rows = np.sort(np.random.default_rng(seed).choice(rows, SAMPLE, replace=False))
+    spend = float(memory.cost[rows].mean()) * active if rows.size else 0.0
+    mean_interval_s = spend / settings.budget.requests
     return PlanItems(
         ids=memory.ids[rows],
-        rate=policy.ranking.rates()[rows],
+        rate=_rates(policy, rows, mean_interval_s),
         weight=memory.weight[rows],
         cost=memory.cost[rows],
         interval_s=policy.due_times(rows, now_s) - now_s,
@@ -210,6 +214,15 @@ def price_per_request(settings: BudgetTable, spent: Spent) -> float:
     """What a request costs, with the bytes that one brought on average in the last hour."""
     carried = spent.bytes / spent.requests if spent.requests else 0.0
     return settings.price_per_request + carried * settings.price_per_gb / 1e9
+
+
+def _rates(policy: Policy, rows: npt.NDArray[np.intp], interval_s: float) -> Floats:
+    """Rates to plan with: with little evidence the mean is ruled by what an item might be at worst."""
+    if not rows.size:
+        return np.empty(0)
+    mean = policy.ranking.rates()[rows]
+    low, _ = policy.ranking.rate_bounds(rows, _LEVEL)
+    return planning_rate(mean, low, interval_s, _LEVEL)
 
 
 def _frequencies(interval_s: Floats) -> Floats:

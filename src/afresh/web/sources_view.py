@@ -94,7 +94,7 @@ def _facts(table: SourceTable | None) -> dict[str, str]:
     for key, info in type(table.settings).model_fields.items():
         value = getattr(table.settings, key)
         hidden = any(word in key for word in _SECRET) or not info.repr
-        plain = isinstance(value, str | int | float | bool)
+        plain = isinstance(value, str | int) and not isinstance(value, bool)
         if plain and value != info.default and not hidden and key not in _SHOWN:
             found[key.replace("_", " ")] = str(value)
     if table.on_change:

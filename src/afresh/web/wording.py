@@ -64,8 +64,12 @@ def rate_range(per_s: float, low: float, high: float) -> str:
     if not all(map(math.isfinite, (per_s, low, high))):
         return NONE
     unit = next((unit for unit in _RATE_UNITS if per_s * UNIT_SECONDS[unit] >= 1), "y")
-    scale = UNIT_SECONDS[unit]
-    return f"{low * scale:.2g} … {high * scale:.2g}"
+    return f"{_short(low * UNIT_SECONDS[unit])} … {_short(high * UNIT_SECONDS[unit])}"
+
+
+def _short(value: float) -> str:
+    """Two figures, without an exponent where it can be done without."""
+    return f"{value:.2g}" if value < 99.5 or value >= 1e6 else f"{float(f'{value:.2g}'):,.0f}"
 
 
 def size(octets: float) -> str:
@@ -83,6 +87,15 @@ def size(octets: float) -> str:
 def duration(seconds: float | None) -> str:
     """A duration; ``never`` where it has no end."""
     return NONE if seconds is None or math.isnan(seconds) else format_duration(seconds)
+
+
+def lasting(seconds: float) -> str:
+    """A duration that may have no end.
+
+    >>> lasting(math.inf)
+    'without end'
+    """
+    return duration(seconds) if math.isfinite(seconds) else "without end"
 
 
 def moment(seconds: float | None) -> str:

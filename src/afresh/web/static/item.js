@@ -25,7 +25,13 @@
     };
   });
 
-  Charts.draw("polls-chart", (colours) => {
+  const padded = () => {
+    const [first, last] = [polls.time_s[0], polls.time_s.at(-1)];
+    const room = Math.max(30, 0.03 * (last - first));
+    return [first - room, last + room];
+  };
+
+  if (polls.time_s.length) Charts.draw("polls-chart", (colours) => {
     const when = Charts.when(polls.time_s);
     const pick = (test) => when.filter((_, place) => test(place));
     const dots = (name, test, color, symbol) => ({ x: pick(test), y: pick(test).map(() => 0), name, mode: "markers", marker: { color, size: 10, symbol, line: { color, width: 1.5 } }, hovertemplate: `%{x|%Y-%m-%d %H:%M:%S}<extra>${name}</extra>` });
@@ -35,7 +41,7 @@
         dots("unchanged", (place) => !polls.changed[place] && !polls.audit[place], colours.blue, "circle-open"),
         dots("audit, unchanged", (place) => !polls.changed[place] && polls.audit[place], colours.green, "diamond-open"),
       ],
-      yaxis: { visible: false, range: [-1, 1] }, xaxis: { type: "date", title: "UTC" },
+      yaxis: { visible: false, range: [-1, 1] }, xaxis: { type: "date", title: "UTC", range: Charts.when(padded()) },
     };
   });
 })();
