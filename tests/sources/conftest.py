@@ -1,4 +1,4 @@
-"""A PostgreSQL server for the tests that need one, and a new database in it for each of them."""
+"""A PostgreSQL server for the tests that need one, with a clean place in it for each of them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,22 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture
-def database(postgres: PostgresServer) -> Iterator[str]:
-    """The name of a database of the test's own."""
-    name = f"sources_{next(NUMBERS)}"
+@pytest.fixture(scope="session")
+def one_database(postgres: PostgresServer) -> str:
+    """The name of a database for one test after the other: making one takes a second."""
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-        yield name
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+        connection.execute("CREATE DATABASE house")
+    return "house"
+
+
+@pytest.fixture
+def database(postgres: PostgresServer, one_database: str) -> str:
+    """The name of a database that is empty."""
+    with psycopg.connect(postgres.url(one_database), autocommit=True) as connection:
+        connection.execute("SET client_min_messages = warning")
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    return one_database
 
 
 @pytest.fixture

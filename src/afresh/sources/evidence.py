@@ -17,6 +17,7 @@ from polls alone, and c is ``cost_s``, the mean of what its polls took; both are
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -33,7 +34,6 @@ class Evidence:
     foreign table) or the item was never refreshed under our eyes: then it may be stale unseen.
     """
 
-    key: str
     elapsed_s: float
     changed: bool
     stale_since_s: float | None = None
@@ -49,32 +49,18 @@ class Evidence:
         return self.known and self.stale_since_s is None
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """One look at everything. A ``problem`` in words comes with no evidence, and changes nothing known."""
-
-    time_s: float
-    evidence: tuple[Evidence, ...] = ()
-    requests: int = 0
-    seconds: float = 0.0
-    problem: str = ""
-
-
 @runtime_checkable
 class WitnessSource(Source, Protocol):
     """A source that can tell staleness without a poll; ``isinstance`` tells.
 
-    What it remembers between looks is lost with the process unless whoever runs it keeps ``memory`` with
-    the outcomes and gives it back by ``recall`` before the first look. Memory that is older than the last
-    poll is harmless: an item is then thought stale until its next refresh.
+    Every pass of ``listings`` is a look; its marks give the notices, and what it saw is told by
+    ``evidence`` afterwards. What a source remembers between looks is lost with the process unless
+    whoever runs it keeps ``memory`` after each pass, and gives it back by ``recall`` before the first. Memory
+    that is older than the last poll is harmless: an item is then thought stale until its next refresh.
     """
 
-    @property
-    def look_every_s(self) -> float:
-        """How long to wait between two looks."""
-
-    async def look(self) -> Look:
-        """Read all counters once. Awaits ``admit`` once and raises nothing for what the outside does."""
+    def evidence(self) -> Mapping[str, Evidence]:
+        """What is known of each item since the last look and the polls after it; asks nobody."""
 
     def memory(self) -> bytes:
         """What is remembered of the last look and of each item's last refresh."""

@@ -21,6 +21,7 @@ from afresh.sources.settings import (
 from afresh.sources.source import Source
 from afresh.sources.sql_settings import SqlSettings
 from afresh.sources.surroundings import Surroundings
+from afresh.sources.view_settings import ViewSettings
 from afresh.values.errors import one_of
 
 
@@ -72,11 +73,18 @@ def _sql(settings: SqlSettings, around: Surroundings) -> Source:
     return SqlSource(settings, around)
 
 
+def _view(settings: ViewSettings, around: Surroundings) -> Source:
+    from afresh.sources.view_source import ViewSource
+
+    return ViewSource(settings, around)
+
+
 BUILT_IN: Mapping[str, SourceKind[Any]] = MappingProxyType(
     {
         "http": SourceKind(HttpSettings, _http, _host),
         "python": SourceKind(PythonSettings, _python, lambda settings, _key: settings.call),
         "sql": SourceKind(SqlSettings, _sql),
+        "view": SourceKind(ViewSettings, _view),
     }
 )
 

@@ -1,7 +1,7 @@
 """One connection on one thread: statements run there one by one, and only their poll waits for them.
 
-A connection that was lost is made anew at the next statement. A database that cannot be reached or refuses a
-statement rests, longer each time: other items would fare no better.
+A connection that was lost is made anew at the next statement. A database that cannot be reached rests, longer
+each time: other items would fare no better.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ class Lane(Generic[Conn]):
             loop.run_in_executor(None, self._interrupt)
             raise
         except TimeoutError:
-            self._rest()
+            self.rest()
             await asyncio.to_thread(self._interrupt)
             raise SqlError(f"no answer within {timeout_s:g} s") from None
         except SqlError as trouble:
-            if not trouble.about_keys:
-                self._rest()
+            if trouble.lost:
+                self.rest()
             raise
         self._rest_s = 0.0
         return found
@@ -130,6 +130,7 @@ class Lane(Generic[Conn]):
         if self.busy and connection is not None:
             connection.interrupt()
 
-    def _rest(self) -> None:
+    def rest(self) -> None:
+        """Start no statement for a while, twice as long as the last time if none worked since."""
         self._rest_s = min(max(2 * self._rest_s, FIRST_REST_S), LONGEST_REST_S)
         self._rests_until_s = self._clock.now_s() + self._rest_s

@@ -93,6 +93,8 @@ class SqlSource:
                 rows = await self._polls.run(lambda session: session.rows(keys), self._timeout_s, again=True)
                 found = await asyncio.to_thread(self._fetched, leases, rows)
             except SqlError as trouble:
+                if not (trouble.about_keys or trouble.lost):
+                    self._polls.rest()  # what the query itself is refused for, all rows are
                 found = [self._failed(trouble)] * len(leases)
         if len(leases) > 1 and found[0].kind == "refused":
             return await self._one_by_one(leases)

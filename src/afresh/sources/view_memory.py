@@ -1,0 +1,155 @@
+"""What is remembered of views and the tables below them, from look to look and over restarts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from afresh.sources.evidence import Evidence
+from afresh.sources.measured_cost import MeasuredCost
+from afresh.sources.view_catalogue import Catalogue, Stamp
+from afresh.sources.view_rates import Tally, view_rates
+from afresh.sources.view_staleness import State, is_known, is_stale, rows_moved, state_after
+from afresh.values.results import RateEstimate
+
+_FORMAT = 1
+
+
+class ViewMemory:
+    """The last look, the state of each view since its last refresh, and what was learned on the way."""
+
+    def __init__(self) -> None:
+        self._seen: Catalogue | None = None
+        self._stamps: dict[str, Stamp] = {}
+        self._reset, self._time_s = "", float("-inf")
+        self._elapsed_s = 0.0
+        self._moved: frozenset[str] = frozenset()
+        self._rates: dict[str, RateEstimate] | None = None
+        self.states: dict[str, State] = {}
+        self._versions: dict[str, int] = {}
+        self._stale_since: dict[str, float] = {}
+        self.costs: dict[str, MeasuredCost] = {}
+        self.tallies: dict[str, Tally] = {}
+
+    def looked(self, seen: Catalogue) -> None:
+        """Take in a look: what moved since the last one, and which views are stale now."""
+        self._compare(seen)
+        for view in seen.views:
+            self._notice_others(view, seen)
+            if not is_stale(view, seen, self.states.get(view)):
+                self._stale_since.pop(view, None)
+            elif view in self.states:
+                self._stale_since.setdefault(view, seen.time_s)
+        for by_view in (self.states, self._versions, self._stale_since, self.costs):
+            _keep_only(by_view, seen.relations)
+        _keep_only(self.tallies, seen.relations)
+        self._seen, self._rates = seen, None
+        self._stamps = {name: one.stamp for name, one in seen.relations.items()}
+        self._reset, self._time_s = seen.reset, seen.time_s
+
+    def refreshed(self, view: str, seen: Catalogue, version: int, seconds: float) -> None:
+        """A view was refreshed just after ``seen``, and took ``seconds``."""
+        self.states[view] = state_after(view, seen, self.states)
+        self._versions[view] = version
+        self._stale_since.pop(view, None)
+        self.costs[view] = self.costs.get(view, MeasuredCost()).added(seconds)
+
+    def evidence(self) -> dict[str, Evidence]:
+        """What is known of each view."""
+        seen = self._seen
+        if seen is None:
+            return {}
+        if self._rates is None:
+            self._rates = view_rates(seen.pairs(), self.tallies)
+        return {view: self._evidence_of(view, seen, self._rates.get(view)) for view in seen.views}
+
+    def pack(self) -> bytes:
+        """Everything as bytes."""
+        stamps = {name: [one.changes, one.version] for name, one in self._stamps.items()}
+        states = {
+            view: {name: [one.changes, one.version] for name, one in state.items()}
+            for view, state in self.states.items()
+        }
+        packed = {
+            "format": _FORMAT,
+            "time_s": self._time_s if stamps else None,
+            "reset": self._reset,
+            "stamps": stamps,
+            "states": states,
+            "versions": self._versions,
+            "stale_since": self._stale_since,
+            "costs": {view: [cost.mean, cost.count] for view, cost in self.costs.items()},
+            "tallies": {
+                name: [t.looks, t.changed, t.seconds, t.rows, t.squares] for name, t in self.tallies.items()
+            },
+        }
+        return json.dumps(packed, separators=(",", ":")).encode()
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> ViewMemory:
+        """The memory that was packed; an empty one where it cannot be read."""
+        memory = cls()
+        try:
+            found: dict[str, Any] = json.loads(packed)
+            if found["format"] != _FORMAT or found["time_s"] is None:
+                return memory
+            memory._stamps = _stamps(found["stamps"])
+            memory.states = {view: _stamps(state) for view, state in found["states"].items()}
+            memory._versions = {view: int(version) for view, version in found["versions"].items()}
+            memory._stale_since = {view: float(since) for view, since in found["stale_since"].items()}
+            memory.costs = {
+                view: MeasuredCost(float(mean), int(count)) for view, (mean, count) in found["costs"].items()
+            }
+            memory.tallies = {name: Tally(*map(float, parts)) for name, parts in found["tallies"].items()}
+            memory._reset, memory._time_s = str(found["reset"]), float(found["time_s"])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return cls()
+        return memory
+
+    def _compare(self, seen: Catalogue) -> None:
+        """What moved since the look before; one observation for each table, unless counters were reset."""
+        elapsed_s = seen.time_s - self._time_s
+        comparable = self._reset == seen.reset and 0 < elapsed_s < float("inf")
+        moved: set[str] = set()
+        for name in frozenset().union(*(seen.parts(view) for view in seen.views)):
+            before, now = self._stamps.get(name), seen.relations[name].stamp
+            if before is None or before != now:
+                moved.add(name)
+            rows = None if before is None else rows_moved(before, now)
+            if comparable and rows is not None and seen.relations[name].watched:
+                self.tallies[name] = self.tallies.get(name, Tally()).added(elapsed_s, rows)
+        self._elapsed_s = elapsed_s if comparable else 0.0
+        self._moved = frozenset(moved)
+
+    def _notice_others(self, view: str, seen: Catalogue) -> None:
+        """A view with another file than we left it was refreshed by somebody since the look before."""
+        version = seen.relations[view].stamp.version
+        if self._versions.get(view, version) != version and self._stamps:
+            parts = seen.parts(view)
+            self.states[view] = {name: self._stamps[name] for name in parts if name in self._stamps}
+            self._versions[view] = version
+            self._stale_since.pop(view, None)
+
+    def _evidence_of(self, view: str, seen: Catalogue, rate: RateEstimate | None) -> Evidence:
+        state, cost = self.states.get(view), self.costs.get(view)
+        told = rate if rate is not None and rate.polls > 0 else None
+        return Evidence(
+            elapsed_s=self._elapsed_s,
+            changed=bool(self._moved & seen.parts(view)),
+            stale_since_s=self._stale_since.get(view),
+            known=is_known(view, seen, state),
+            rate_per_s=told.rate if told else None,
+            low_per_s=told.low if told else None,
+            high_per_s=told.high if told else None,
+            cost_s=cost.mean if cost else None,
+        )
+
+
+def _stamps(found: Mapping[str, Any]) -> dict[str, Stamp]:
+    return {name: Stamp(int(changes), int(version)) for name, (changes, version) in found.items()}
+
+
+def _keep_only(found: dict[str, Any], known: Mapping[str, object]) -> None:
+    for name in [name for name in found if name not in known]:
+        del found[name]
