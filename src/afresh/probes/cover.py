@@ -2,13 +2,14 @@
 
     min Σ_q c_q x_q + Σ_r y_r   subject to   Σ_{q ∋ r} x_q + y_r ≥ 1 for every tuple r,   x, y ∈ {0, 1}
 
-c_q is the number of requests query q takes, y_r looks tuple r up by its key for one request: so a cover always
-exists. With c_q = |R_S(q)| and no look-ups it is the covering program of Yang et al. 2010, §3.3.
+c_q is the number of requests query q takes, y_r looks tuple r up by its key for one request: so a cover
+always exists. With c_q = |R_S(q)| and no look-ups it is the covering program of Yang et al. 2010, §3.3.
 
-A greedy choice is a few per cent off, and grows worse as more queries are offered to it. Here multipliers u_r, the
-price of covering a tuple, are found by subgradient steps (Held & Karp 1971; Caprara, Fischetti & Toth 1999). They
-prove the lower bound Σ u_r + Σ_q min(0, c_q − Σ_{r∈q} u_r), which no plan beats, and queries of low reduced cost
-c_q − Σ u_r are those of good covers: over these few the whole-number program is solved.
+A greedy choice is a few per cent off, and grows worse as more queries are offered to it. Here multipliers
+u_r, the price of covering a tuple, are found by subgradient steps (Held & Karp 1971; Caprara, Fischetti &
+Toth 1999). They prove the lower bound Σ u_r + Σ_q min(0, c_q − Σ_{r∈q} u_r), which no plan beats, and
+queries of low reduced cost c_q − Σ u_r are those of good covers: over these few the whole-number program
+is solved.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ _MOST_BRANCHED = 50_000  # tuples beyond which only the greedy over the core is 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cover:
-    """``queries`` to read to the end, ``look_ups`` of tuples by key, the ``requests`` of both, and the ``bound``.
+    """``queries`` to read to the end, ``look_ups`` of tuples by key, the ``requests`` of both, and the
+    ``bound``.
 
     No choice of whole queries and look-ups covers with fewer than ``bound`` requests.
     """
@@ -51,22 +53,24 @@ def best_cover(tuples: Postings, costs: Floats, wanted: Bools) -> Cover:
     """The cheapest sure cover of the ``wanted`` tuples by rows of ``tuples`` and look-ups.
 
     >>> queries = Postings.of_rows([[0, 1, 2, 3], [0, 1, 4], [2, 3, 5]], width=6)
-    >>> cover = best_cover(queries, np.ones(3), np.ones(6, dtype=bool))  # greedy takes the first, then needs 3
+    >>> cover = best_cover(queries, np.ones(3), np.ones(6, dtype=bool))  # greedy needs 3
     >>> cover.queries, cover.requests, cover.bound
     (array([1, 2]), 2.0, 2.0)
     """
-    costs = np.asarray(costs, dtype=np.float64)
+    costs = np.array(costs, dtype=np.float64)
     left = tuples if wanted.all() else tuples.keep(wanted)
     rows = np.flatnonzero(wanted)
     useful = np.flatnonzero(left.sizes > costs)  # no better than look-ups otherwise
     if not useful.size:
         return Cover(np.empty(0, np.int64), rows, float(rows.size), float(rows.size))
     place = np.cumsum(wanted) - 1
-    problem = _Problem(_renumbered(left.take(useful), place, rows.size), costs[useful])
+    problem = _Problem(
+        _renumbered(left.take(useful), place, rows.size), np.asarray(costs[useful], dtype=np.float64)
+    )
     solution, bound = problem.solved()
     covered = np.zeros(rows.size, dtype=np.bool_)
     covered[problem.tuples.take(solution).members] = True
-    whole = bool(np.all(costs == np.floor(costs)))
+    whole = bool(np.all(problem.costs == np.floor(problem.costs)))
     sure = math.ceil(bound - _NEAR * max(1.0, bound)) if whole else bound
     requests = problem.requests(solution)
     return Cover(useful[solution], rows[~covered], requests, float(min(sure, requests)))
@@ -153,7 +157,7 @@ class _Problem:
         found = milp(
             costs,
             constraints=LinearConstraint(columns, 1, np.inf),
-            integrality=np.ones(len(costs)),
+            integrality=np.ones(len(costs), dtype=np.int64),
             bounds=Bounds(0, 1),
             options={"node_limit": _MOST_NODES},
         )

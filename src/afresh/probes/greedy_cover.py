@@ -1,8 +1,8 @@
 """Greedy covering, lazily: the query with the most new tuples per request, again and again.
 
-A query's gain only falls as others are chosen (the coverage is submodular), so a stale gain is an upper bound: the
-best of a heap is looked at again, and taken if it still is the best (CELF, Leskovec et al. 2007). The choice
-is that of the plain greedy, ties to the lower number, at a fraction of the evaluations.
+A query's gain only falls as others are chosen (the coverage is submodular), so a stale gain is an upper
+bound: the best of a heap is looked at again, and taken if it still is the best (CELF, Leskovec et al.
+2007). The choice is that of the plain greedy, ties to the lower number, at a fraction of the evaluations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from afresh.values.arrays import Floats
 def greedy_cover(tuples: Postings, costs: Floats, values: Floats | None = None) -> Integers:
     """Queries in the order chosen, while one is worth more per request than a look-up.
 
-    ``values`` are the tuples' worths (all 1 by default); the look-up of a tuple gains its value for one request.
+    ``values`` are the tuples' worths (all 1 by default); the look-up of a tuple gains its value for one
+    request.
 
     >>> greedy_cover(Postings.of_rows([[0, 1], [1, 2, 3], [3]], width=4), np.ones(3))
     array([1])

@@ -1,13 +1,14 @@
 """Which tuples hold which keywords: a relation's own index, and the same keywords in a larger corpus.
 
-Every query is made of keywords of the local relation (Yang et al. 2010, §3.3, constraint 1), so a corpus (the
-server's records, or a proxy's) is indexed by the local vocabulary alone.
+Every query is made of keywords of the local relation (Yang et al. 2010, §3.3, constraint 1), so a corpus
+(the server's records, or a proxy's) is indexed by the local vocabulary alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -151,4 +152,4 @@ def _parts(sizes: Integers) -> list[slice]:
     bins = np.cumsum(sizes) // _PART
     cuts = np.flatnonzero(np.diff(bins)) + 1
     edges = [0, *cuts.tolist(), len(sizes)]
-    return [slice(low, high) for low, high in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(low, high) for low, high in pairwise(edges)]

@@ -1,4 +1,5 @@
-"""From an attribute's text to its keywords: words without the stop words, or whole values between separators.
+"""From an attribute's text to its keywords: words without the stop words, or whole values between
+separators.
 
 A tuple is a bag of keywords (Yang et al. 2010, §3). Titles are split into words, stop words removed; a list
 of authors is split by its separator into whole names. Case and surrounding space do not matter to a search
@@ -13,99 +14,13 @@ from dataclasses import dataclass
 from afresh.values.errors import UsageError
 
 # Words too common to be worth a query, in the language of most search boxes.
-STOP_WORDS = frozenset(
-    [
-        "a",
-        "about",
-        "after",
-        "all",
-        "also",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "but",
-        "by",
-        "can",
-        "could",
-        "did",
-        "do",
-        "does",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "he",
-        "her",
-        "his",
-        "how",
-        "i",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "may",
-        "more",
-        "most",
-        "no",
-        "not",
-        "of",
-        "on",
-        "one",
-        "only",
-        "or",
-        "other",
-        "our",
-        "over",
-        "she",
-        "should",
-        "so",
-        "some",
-        "such",
-        "than",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "those",
-        "through",
-        "to",
-        "under",
-        "up",
-        "us",
-        "use",
-        "using",
-        "via",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "while",
-        "who",
-        "will",
-        "with",
-        "within",
-        "without",
-        "would",
-        "you",
-        "your",
-    ]
-)
+_COMMON = """
+a about after all also an and any are as at be been but by can could did do does for from had has
+have he her his how i if in into is it its may more most no not of on one only or other our over she
+should so some such than that the their them then there these they this those through to under up us
+use using via was we were what when where which while who will with within without would you your
+"""
+STOP_WORDS = frozenset(_COMMON.split())
 _WORD = re.compile(r"\w+")
 
 
@@ -156,9 +71,9 @@ def parse_keywords(text: str) -> KeywordAttribute:
     (KeywordAttribute(name='authors', split=Values(separator=';')), 'title')
     >>> parse_keywords(":;")
     Traceback (most recent call last):
-    afresh.values.errors.UsageError: --keywords ':;': give a column, as in title (words) or authors:; (values)
+    afresh.values.errors.UsageError: --keywords ':;': give a column, as in title or authors:;
     """
     name, colon, separator = text.partition(":")
     if not name or (colon and not separator):
-        raise UsageError(f"--keywords {text!r}: give a column, as in title (words) or authors:; (values)")
+        raise UsageError(f"--keywords {text!r}: give a column, as in title or authors:;")
     return KeywordAttribute(name, Values(separator) if colon else Words())

@@ -1,0 +1,203 @@
+"""One round of refreshing a relation: which request next, what its answer taught, until all is covered.
+
+Without a quota a plan of whole queries that is sure to cover comes first (``probes.cover``); with one, the
+pages that are expected to bring the most (``probes.page_plan``), or the beginning of the sure plan where
+that brings more. A plan is carried out page by page, the page of the largest expected gain first, and
+every answer is used at once: pages whose tuples have all come by other ways are never read, pages that
+would cost more than look-ups neither. After each halving of what is left the rest is planned anew, with
+pages already read for free and totals as the server reported them. What no query brings is looked up by
+key.
+
+Nothing here asks a server: ``next_request`` says what to ask, ``learn`` takes the answer.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.probes.candidates import Candidates, requests_of
+from afresh.probes.cover import Cover, best_cover
+from afresh.probes.page_plan import plan_pages
+from afresh.probes.postings import Bools, Integers
+from afresh.probes.requests import LookUp, ReadPage, Request
+from afresh.probes.server_totals import ProxyTotals
+from afresh.values.arrays import Floats
+from afresh.values.errors import UsageError
+
+_ANEW = 0.5  # of the tuples planned for are left when the rest is planned anew
+
+
+class Campaign:
+    """The state of one round.
+
+    ``values``  what refreshing each tuple is worth now (w·F); only those above 0 are asked for.
+    ``limit``   the most results that the server gives for one query (K).
+    ``quota``   the most requests; None: until covered.
+    ``proxy``   where the candidates' totals are estimates: improved by every total that the server reports.
+
+    >>> from afresh.probes.postings import Postings
+    >>> one = Candidates(np.array([[0]]), Postings.of_rows([[0, 1, 2]], 4), np.array([3.0]))
+    >>> campaign = Campaign(one, 10, np.ones(4))
+    >>> campaign.next_request()
+    ReadPage(query=0, number=1)
+    >>> campaign.learn(ReadPage(0, 1), [0, 1, 2], total=3), campaign.next_request()
+    (3, LookUp(tuple=3))
+    """
+
+    def __init__(
+        self,
+        candidates: Candidates,
+        page_size: int,
+        values: Floats,
+        *,
+        limit: int | None = None,
+        quota: int | None = None,
+        proxy: ProxyTotals | None = None,
+    ) -> None:
+        if page_size < 1:
+            raise UsageError(f"page size {page_size}: must be 1 or more")
+        self._candidates, self._page_size = candidates, page_size
+        self._limit, self._most = limit, math.inf if limit is None else limit
+        self._values = np.asarray(values, dtype=np.float64)
+        self._quota, self._proxy = quota, proxy
+        self._matches = None if proxy is None else proxy.proxy.counts(candidates.sets)
+        self.wanted: Bools = self._values > 0
+        self.missing: Bools = np.zeros(candidates.tuples.width, dtype=np.bool_)
+        self.requests = 0
+        self._totals = candidates.totals.copy()
+        self._reported: Bools = np.zeros(len(candidates), dtype=np.bool_)
+        self._read = np.zeros(len(candidates), dtype=np.int64)
+        self._closed = self._totals > self._most
+        self._agenda: list[tuple[float, int, int]] = []
+        self._threshold = -1
+        self.planned_requests, self.bound = self._plan()
+
+    def next_request(self) -> Request | None:
+        """The request of the largest expected gain of the plan; None when covered, or the quota is spent."""
+        if int(self.wanted.sum()) <= self._threshold:
+            self._plan()
+        while self.wanted.any() and (self._quota is None or self.requests < self._quota):
+            while self._agenda:
+                _, kind, number = heapq.heappop(self._agenda)
+                request = LookUp(number) if kind else ReadPage(number, int(self._read[number]) + 1)
+                gain = self.expected(request)
+                if gain <= 0 or (kind == 0 and not self._worth_reading(number)):
+                    continue
+                if self._agenda and (-gain, kind, number) > self._agenda[0]:
+                    heapq.heappush(self._agenda, (-gain, kind, number))
+                    continue
+                return request
+            self._plan()
+        return None
+
+    def expected(self, request: Request) -> float:
+        """The value of the tuples that the request is expected to bring, of those still wanted."""
+        if isinstance(request, LookUp):
+            return float(self._values[request.tuple]) if self.wanted[request.tuple] else 0.0
+        if self._closed[request.query]:
+            return 0.0
+        unread = self._totals[request.query] - self._read[request.query] * self._page_size
+        share = 1.0 if unread <= self._page_size else self._page_size / unread
+        return float(self._values[self._awaited(request.query)].sum()) * share
+
+    def learn(self, request: Request, found: Sequence[int] | Integers, total: float | None = None) -> int:
+        """Take the answer: the local tuples in it and the total it reported; returns how many were new."""
+        self.requests += 1
+        places = np.asarray(found, dtype=np.int64)
+        new = int(self.wanted[places].sum())
+        self.wanted[places] = False
+        self.missing[places] = False
+        if isinstance(request, LookUp):
+            self.missing[request.tuple] |= self.wanted[request.tuple]
+            self.wanted[request.tuple] = False
+            return new
+        query = request.query
+        if total is not None:
+            self._totals[query], self._reported[query] = total, True
+        self._read[query] = request.number
+        self._closed[query] = self._pages_left(query) <= 0
+        if not self._closed[query]:
+            heapq.heappush(self._agenda, (-self.expected(request), 0, query))
+        return new
+
+    def _awaited(self, query: int) -> Integers:
+        members = self._candidates.tuples.row(query)
+        return members[self.wanted[members]]
+
+    def _pages_left(self, query: int) -> float:
+        total = np.array([min(self._totals[query], self._most)])
+        return float(requests_of(total, self._page_size)[0]) - float(self._read[query])
+
+    def _worth_reading(self, query: int) -> bool:
+        """Whether look-ups would cost more; a last page is read even for one tuple."""
+        return self._pages_left(query) < max(len(self._awaited(query)), 2) or self._quota is not None
+
+    def _plan(self) -> tuple[float, float]:
+        """Fill the agenda; the requests planned and the bound."""
+        self._reestimate()
+        pages = requests_of(np.minimum(self._totals, self._most), self._page_size) - self._read
+        costs = np.where(self._closed, np.inf, np.maximum(pages, 1.0))
+        cover = best_cover(self._candidates.tuples, costs, self.wanted)
+        self._threshold = int(_ANEW * self.wanted.sum())
+        left = math.inf if self._quota is None else self._quota - self.requests
+        planned, bound = cover.requests, cover.bound
+        requests = _whole(cover, self._read)
+        if left < cover.requests:
+            now = Candidates(self._candidates.sets, self._candidates.tuples, self._totals)
+            pages_plan = plan_pages(
+                now, self._page_size, self._values * self.wanted, int(left), limit=self._limit
+            )
+            planned, bound = left, pages_plan.bound
+            if float(pages_plan.gains.sum()) >= self._beginning(cover, costs, left):
+                requests = pages_plan.steps
+        self._agenda = [_entry(request, self.expected(request)) for request in dict.fromkeys(requests)]
+        heapq.heapify(self._agenda)
+        return planned, bound
+
+    def _beginning(self, cover: Cover, costs: npt.NDArray[np.float64], left: float) -> float:
+        """What the first ``left`` requests of a sure plan bring at least, the densest queries first."""
+        taken = np.zeros(len(self._values), dtype=np.bool_)
+        shares = []
+        for query in cover.queries.tolist():
+            new = self._awaited(query)
+            new = new[~taken[new]]
+            taken[new] = True
+            value = float(self._values[new].sum())
+            shares.append((value / costs[query], costs[query]))
+        shares += [(float(self._values[place]), 1.0) for place in cover.look_ups.tolist()]
+        total = 0.0
+        for gain, count in sorted(shares, reverse=True):
+            total += gain * min(count, left)
+            left -= min(count, left)
+        return total
+
+    def _reestimate(self) -> None:
+        if self._proxy is None or self._matches is None or not self._reported.any():
+            return
+        better = self._proxy.seen(self._totals[self._reported], self._matches[self._reported])
+        fresh = better.expected(self._matches, self._candidates.tuples.sizes)
+        self._totals = np.where(self._reported, self._totals, fresh)
+        self._closed |= ~self._reported & (self._totals > self._most)
+
+
+def _whole(cover: Cover, read: npt.NDArray[np.int64]) -> tuple[Request, ...]:
+    pages = (ReadPage(query, int(read[query]) + 1) for query in cover.queries.tolist())
+    return (*pages, *(LookUp(place) for place in cover.look_ups.tolist()))
+
+
+def _entry(request: Request, gain: float) -> tuple[float, int, int]:
+    return (-gain, 1, request.tuple) if isinstance(request, LookUp) else (-gain, 0, request.query)
+
+
+def covered_places(keys: Iterable[str], places: dict[str, int]) -> list[int]:
+    """The local tuples among the keys of an answer.
+
+    >>> covered_places(["a", "z"], {"a": 3})
+    [3]
+    """
+    return [places[key] for key in keys if key in places]

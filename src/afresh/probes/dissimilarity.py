@@ -1,0 +1,114 @@
+"""How much a record has changed, δ(r_L, r_S), field by field; and how much a change is, learned from the
+past.
+
+A price that moved by a cent and one that halved are both changes, but not the same loss. Each content
+field has a dissimilarity: ``absolute`` |a−b|, ``relative`` |a−b|/max(|a|,|b|), ``unequal`` 0 or 1, or a
+function of two texts. A record's magnitude of change is the mean of those seen, drawn towards the mean of
+all records while few were seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.values.arrays import Floats, nonnegative
+from afresh.values.errors import InputError, UsageError, one_of
+
+Dissimilarity: TypeAlias = Callable[[str, str], float]
+
+
+def absolute(old: str, new: str) -> float:
+    """|a − b|.
+
+    >>> absolute("10", "12.5")
+    2.5
+    """
+    return abs(_number(new) - _number(old))
+
+
+def relative(old: str, new: str) -> float:
+    """|a − b|/max(|a|, |b|), 0 where both are 0.
+
+    >>> relative("10", "8"), relative("0", "0")
+    (0.2, 0.0)
+    """
+    one, other = _number(old), _number(new)
+    largest = max(abs(one), abs(other))
+    return abs(one - other) / largest if largest else 0.0
+
+
+def unequal(old: str, new: str) -> float:
+    """1 if the texts differ, else 0.
+
+    >>> unequal("in stock", "sold out")
+    1.0
+    """
+    return float(old != new)
+
+
+DISSIMILARITIES: Mapping[str, Dissimilarity] = {
+    "absolute": absolute,
+    "relative": relative,
+    "unequal": unequal,
+}
+
+
+def dissimilarity(given: str | Dissimilarity) -> Dissimilarity:
+    """A dissimilarity by name, or a function of one's own.
+
+    >>> dissimilarity("unequal")("a", "a"), dissimilarity(lambda old, new: 3.0)("", "")
+    (0.0, 3.0)
+    """
+    if callable(given):
+        return given
+    return DISSIMILARITIES[one_of("dissimilarity", given, DISSIMILARITIES)]
+
+
+def record_change(
+    old: Mapping[str, str], new: Mapping[str, str], fields: Mapping[str, Dissimilarity]
+) -> float:
+    """δ(r_L, r_S): the sum over the content ``fields``; a field that is missing on one side is unequal.
+
+    >>> record_change({"price": "10", "stock": "3"}, {"price": "9"}, {"price": absolute, "stock": unequal})
+    2.0
+    """
+    total = 0.0
+    for name, measure in fields.items():
+        if (name in old) != (name in new):
+            total += 1.0
+        elif name in old:
+            total += measure(old[name], new[name])
+    if not (math.isfinite(total) and total >= 0):
+        raise UsageError(f"a dissimilarity is {total}: it must be a finite number of 0 or more")
+    return total
+
+
+def magnitudes(
+    totals: Floats, changes: npt.NDArray[np.int64], *, strength: float = 2.0
+) -> npt.NDArray[np.float64]:
+    """Expected δ of one change of each record, from the sum of δ seen and the number of changes seen.
+
+    (Σδ + s·m)/(n + s), m the mean over all changes, s ``strength`` changes' worth of it.
+
+    >>> magnitudes(np.array([30.0, 0.0, 3.0]), np.array([10, 0, 1]))
+    array([3., 3., 3.])
+    """
+    sums, counts = nonnegative("totals", totals), nonnegative("changes", changes)
+    seen = float(counts.sum())
+    pooled = float(sums.sum()) / seen if seen else 1.0
+    return np.asarray((sums + strength * pooled) / (counts + strength), dtype=np.float64)
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"{text!r} is not a number: use the dissimilarity unequal for texts")
+    return value

@@ -1,0 +1,117 @@
+"""What a given number of requests can be expected to bring: pages and look-ups chosen one by one, greedily.
+
+After j of its pages a query q has shown each of its tuples with probability π_q = min(1, j·p/|R_S(q)|).
+The value expected of a set of pages and look-ups, Σ_r v_r (1 − Π_q (1 − π_q)), is submodular and every
+step costs one request, so the greedy choice has at least 1 − 1/e of the best. A stale gain is an upper
+bound of the gain now, so most queries are never looked at again (CELF, Leskovec et al. 2007): the choice
+is that of the plain greedy.
+
+How good it really is, the bound says: for any set of steps, the best plan of N requests is worth at most
+the value of the set and the N largest further gains together (Nemhauser, Wolsey & Fisher 1978).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.probes.candidates import Candidates, requests_of
+from afresh.probes.requests import LookUp, ReadPage, Request
+from afresh.values.arrays import Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PagePlan:
+    """Requests in the order chosen, the value expected of each, and the most that any plan could add."""
+
+    steps: tuple[Request, ...]
+    gains: npt.NDArray[np.float64]
+    bound: float
+
+
+def plan_pages(
+    candidates: Candidates, page_size: int, values: Floats, quota: int, *, limit: int | None = None
+) -> PagePlan:
+    """The greedy plan of at most ``quota`` requests; ``values`` are the tuples' worths.
+
+    >>> from afresh.probes.postings import Postings
+    >>> two = Candidates(np.array([[0], [1]]), Postings.of_rows([[0, 1, 2], [2, 3]], 4), np.array([3.0, 4.0]))
+    >>> plan = plan_pages(two, 2, np.ones(4), 2)
+    >>> plan.steps[0], plan.gains, plan.bound
+    (ReadPage(query=0, number=1), array([2., 1.]), 4.0)
+    """
+    state = _State(candidates, page_size, np.asarray(values, dtype=np.float64), limit)
+    first = state.bound(quota)
+    heap = [(-gain, 0, query) for query, gain in enumerate(state.page_gains().tolist())]
+    heap += [(-value, 1, place) for place, value in enumerate(state.values.tolist())]
+    heapq.heapify(heap)
+    steps: list[Request] = []
+    gains: list[float] = []
+    while heap and len(steps) < quota:
+        _, kind, number = heapq.heappop(heap)
+        gain = state.gain(kind, number)
+        if gain <= 0:
+            continue
+        if heap and (-gain, kind, number) > heap[0]:
+            heapq.heappush(heap, (-gain, kind, number))
+            continue
+        steps.append(state.take(kind, number))
+        gains.append(gain)
+        if kind == 0:
+            heapq.heappush(heap, (-state.gain(kind, number), kind, number))
+    last = math.fsum(gains) + state.bound(quota)
+    return PagePlan(tuple(steps), np.array(gains), min(first, last, float(state.values.sum())))
+
+
+class _State:
+    def __init__(
+        self,
+        candidates: Candidates,
+        page_size: int,
+        values: npt.NDArray[np.float64],
+        limit: int | None,
+    ) -> None:
+        self.values, self._tuples, self._page_size = values, candidates.tuples, page_size
+        most = math.inf if limit is None else limit
+        self._totals = np.maximum(candidates.totals, 1.0)
+        self._pages = requests_of(np.minimum(candidates.totals, most), page_size)
+        self._read = np.zeros(len(candidates))
+        self._left = values.copy()  # value times the probability that the tuple has not come yet
+
+    def page_gains(self) -> npt.NDArray[np.float64]:
+        share = np.minimum(1.0, self._page_size / np.maximum(self._unread(), 1e-9))
+        return np.where(self._read < self._pages, self._tuples.sums(self._left) * share, 0.0)
+
+    def gain(self, kind: int, number: int) -> float:
+        if kind == 1:
+            return float(self._left[number])
+        if self._read[number] >= self._pages[number]:
+            return 0.0
+        return float(self._left[self._tuples.row(number)].sum()) * self._share(number)
+
+    def take(self, kind: int, number: int) -> Request:
+        if kind == 1:
+            self._left[number] = 0.0
+            return LookUp(number)
+        self._left[self._tuples.row(number)] *= 1.0 - self._share(number)
+        self._read[number] += 1
+        return ReadPage(number, int(self._read[number]))
+
+    def bound(self, quota: int) -> float:
+        """The ``quota`` largest gains from here: a query's pages gain no more later than its next one now."""
+        gains = np.concatenate((self.page_gains(), self._left))
+        times = np.concatenate((self._pages - self._read, np.ones(len(self._left))))
+        order = np.argsort(-gains, kind="stable")
+        before = np.cumsum(times[order]) - times[order]
+        return float((gains[order] * np.clip(quota - before, 0.0, times[order])).sum())
+
+    def _share(self, query: int) -> float:
+        unread = self._totals[query] - self._read[query] * self._page_size
+        return 1.0 if unread <= self._page_size else self._page_size / unread
+
+    def _unread(self) -> npt.NDArray[np.float64]:
+        return self._totals - self._read * self._page_size

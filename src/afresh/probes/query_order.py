@@ -1,0 +1,122 @@
+"""In which order and how often to send the queries of a round (Yang et al. 2010, §4.3 and §4.4).
+
+With k queries, one every I, and A_q = Σ_{e ∈ g_q} w_e λ_e the group sum of the tuples that q refreshes, the
+expected content lag at the end of the round is Σ_q a_q (k − x_q)², a_q = A_q I²/(2|L|), x_q the query's
+place. It is least with the a_q ascending. The lag per time of the round,
+
+    g(x̃, I) = I · Σ_i (k − i)² A_(i) / (2k|L|),
+
+grows with I, so that I is right where it meets the threshold α (the paper divides by |L| once more, so its
+α is ours over |L|). The paper doubles and bisects; as g is linear in I, I = α/g(x̃, 1) says it at once.
+With one query g is 0.
+
+In a repeating cycle the order does not change the average; how often each group is refreshed does, and
+there the least lag has frequencies ∝ (A_q/c_q)^{1/3}, which is the allocation with objective lag.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.allocation.allocate import allocate
+from afresh.probes.postings import Integers
+from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.errors import UsageError
+from afresh.values.results import Allocation
+
+_BISECTIONS = 60
+
+
+def lag_after_round(coefficients: ArrayLike, places: ArrayLike) -> float:
+    """Eqn. (4): Σ a_q (k − x_q)²; place 0 is a query not sent.
+
+    >>> lag_after_round([0.375, 0.875], [1, 2])  # the least of the paper's Table 3
+    0.375
+    """
+    a = nonnegative("coefficients", coefficients).astype(np.float64)
+    x = nonnegative("places", places).astype(np.float64)
+    return float((a * np.square(len(a) - x)).sum())
+
+
+def coefficients(group_sums: ArrayLike, tuples: int, interval: float) -> npt.NDArray[np.float64]:
+    """a_q = A_q I²/(2|L|).
+
+    >>> coefficients([3.0, 7.0], tuples=4, interval=1.0)
+    array([0.375, 0.875])
+    """
+    return np.asarray(nonnegative("group sums", group_sums) * (interval * interval / (2 * tuples)))
+
+
+def best_order(group_sums: ArrayLike) -> Integers:
+    """The queries in the order to send them: ascending group sums, ties as given.
+
+    >>> best_order([7.0, 3.0])
+    array([1, 0])
+    """
+    return np.argsort(nonnegative("group sums", group_sums), kind="stable")
+
+
+def round_length(queries: int, interval: float, pause: float = 0.0) -> float:
+    """kI + τ: how long one round takes, with the pause after it (Algorithm 1).
+
+    >>> round_length(10, 0.5, pause=2.0)
+    7.0
+    """
+    return queries * interval + pause
+
+
+def lag_per_time(group_sums: ArrayLike, tuples: int, interval: float) -> float:
+    """g(x̃, I), the lag at the end of the best-ordered round per time of the round.
+
+    >>> lag_per_time([3.0, 7.0], tuples=4, interval=1.0)
+    0.1875
+    """
+    sums = np.sort(nonnegative("group sums", group_sums).astype(np.float64))
+    left = np.arange(len(sums) - 1, -1, -1.0)
+    return float(interval * (left * left * sums).sum() / (2 * len(sums) * tuples))
+
+
+def interval_for(group_sums: ArrayLike, tuples: int, alpha: float) -> float:
+    """The interval at which g meets ``alpha``; infinite where the lag is 0 at any.
+
+    >>> interval_for([3.0, 7.0], tuples=4, alpha=0.75)
+    4.0
+    """
+    per_interval = lag_per_time(group_sums, tuples, 1.0)
+    return math.inf if per_interval == 0 else alpha / per_interval
+
+
+def search_interval(group_sums: ArrayLike, tuples: int, alpha: float, *, start: float = 1.0) -> float:
+    """The same by the paper's search: doubling or halving from ``start``, then bisection (§4.4).
+
+    >>> round(search_interval([3.0, 7.0], tuples=4, alpha=0.75), 9)
+    4.0
+    """
+    if not (0 < alpha < math.inf and 0 < start < math.inf):
+        raise UsageError(f"alpha {alpha} and start {start}: both must be above 0 and finite")
+    if lag_per_time(group_sums, tuples, 1.0) == 0:
+        return math.inf
+    low = high = start
+    while lag_per_time(group_sums, tuples, high) < alpha:
+        low, high = high, 2 * high
+    while lag_per_time(group_sums, tuples, low) > alpha:
+        low, high = low / 2, low
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if lag_per_time(group_sums, tuples, middle) < alpha else (low, middle)
+    return 0.5 * (low + high)
+
+
+def group_frequencies(group_sums: ArrayLike, requests: ArrayLike, budget: float) -> Allocation:
+    """How often to send each query for the least average lag, ``budget`` requests per time: ∝
+    (A_q/c_q)^{1/3}.
+
+    >>> plan = group_frequencies([1.0, 8.0], [1.0, 1.0], budget=3.0)
+    >>> plan.frequency.round(9)
+    array([1., 2.])
+    """
+    # The lag of a tuple is w·λ/(6f²): only the product matters, so the group sum stands as the rate.
+    return allocate(group_sums, budget, costs=requests, objective="lag")
