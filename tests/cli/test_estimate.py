@@ -77,6 +77,62 @@ def test_units_scale_the_rates(afresh: Afresh, polls: Path) -> None:
         assert float(week["rate"]) == pytest.approx(7 * float(day["rate"]), rel=1e-3)
 
 
+def drifting_polls(path: Path) -> Path:
+    """Thirty items looked at each day, busy for fifty days and quiet for fifty more."""
+    rng = np.random.default_rng(0)
+    found = rng.random((30, 101)) < np.where(np.arange(101) < 50, 0.8, 0.02)
+    return write_polls(path, [(f"i{i}", day, int(found[i, day])) for i in range(30) for day in range(101)])
+
+
+def seasonal_polls(path: Path) -> Path:
+    """Sixty items that change by day alone, looked at every five hours or so."""
+    rng = np.random.default_rng(0)
+    polls = []
+    for item in range(60):
+        hours = np.cumsum(rng.uniform(3.0, 7.0, 200))
+        by_day = (hours % 24 > 8) & (hours % 24 < 20)
+        bits = rng.random(200) < np.where(by_day, 0.4, 0.02)
+        polls += [(f"i{item}", hour / 24, int(bit)) for hour, bit in zip(hours, bits, strict=True)]
+    return write_polls(path, polls)
+
+
+def test_drift_is_found_and_said_and_rates_are_of_now(afresh: Afresh, tmp_path: Path) -> None:
+    log = drifting_polls(tmp_path / "polls.csv")
+    found = json.loads(afresh("estimate", log, "--json").out)
+    assert 1 < found["drift"] < 60
+    assert found["season"] is None
+    assert found["mean_rate"] < 0.2
+    assert "old polls fade" in afresh("estimate", log, "-o", "rates.csv").err
+    steady = json.loads(afresh("estimate", log, "--json", "--drift", "off").out)
+    assert steady["drift"] is None
+    assert steady["mean_rate"] > 0.3
+    asked = json.loads(afresh("estimate", log, "--json", "--drift", "2w", "--unit", "w").out)
+    assert asked["drift"] == 2.0
+
+
+def test_a_season_is_found_and_said(afresh: Afresh, tmp_path: Path) -> None:
+    log = seasonal_polls(tmp_path / "polls.csv")
+    found = json.loads(afresh("estimate", log, "--json").out)
+    assert found["season"] > 0.3
+    assert found["drift"] is None
+    assert "the hours of the week differ" in afresh("estimate", log, "-o", "rates.csv").err
+    assert json.loads(afresh("estimate", log, "--json", "--season", "off").out)["season"] is None
+
+
+def test_steady_polls_are_neither(afresh: Afresh, polls: Path) -> None:
+    found = json.loads(afresh("estimate", polls, "--json").out)
+    assert (found["drift"], found["season"]) == (None, None)
+    assert json.loads(afresh("estimate", polls, "--json", "--season", "on").out)["season"] is not None
+
+
+def test_methods_that_cannot_forget_say_so_when_asked(afresh: Afresh, tmp_path: Path) -> None:
+    log = drifting_polls(tmp_path / "polls.csv")
+    assert json.loads(afresh("estimate", log, "--json", "--method", "mle").out)["drift"] is None
+    refused = afresh("estimate", log, "--method", "mle", "--drift", "30d")
+    assert refused.code == 2
+    assert "does not forget" in refused.err
+
+
 def test_a_higher_level_gives_a_wider_interval(afresh: Afresh, polls: Path) -> None:
     narrow = rows(afresh("estimate", polls, "--level", "0.5").out)[0]
     wide = rows(afresh("estimate", polls, "--level", "0.99").out)[0]

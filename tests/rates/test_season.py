@@ -58,6 +58,23 @@ def test_a_season_is_found_and_looks_like_it(name: str) -> None:
     assert np.corrcoef(season.profile, PROFILES[name])[0, 1] > 0.85
 
 
+def test_what_happened_once_to_all_items_is_no_season() -> None:
+    rng = np.random.default_rng(1)
+    item, times = np.repeat(np.arange(200), 170), np.tile(np.arange(170) * 4.0 + 1.0, 200)
+    burst = (times > 200) & (times < 210)
+    polls = polls_from_times(item, times, (rng.random(item.size) < 0.03) | burst)
+    assert not fit_season(polls, np.full(200, 0.01), hour=1.0).supported
+
+
+def test_polls_in_operational_time_keep_their_stamps_inside() -> None:
+    season = Season(PROFILES["week-end"] / PROFILES["week-end"].mean(), 1.0)
+    polls = polls_from_times([0, 0, 0], [0.0, 60.0, 70.0], [0, 1, 0], modified=[np.nan, 40.0, 40.0])
+    applied = season.applied(polls)
+    assert applied.since is not None
+    assert 0 < applied.since[0] < applied.elapsed[0] < polls.elapsed[0]
+    assert applied.elapsed.sum() == pytest.approx(float(season.operational(70.0) - season.operational(0.0)))
+
+
 def test_polls_at_one_hour_of_the_day_cannot_show_a_season() -> None:
     rng = np.random.default_rng(0)
     item = np.repeat(np.arange(200), 50)

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from math import inf
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from afresh.cli.files import check_files
 from afresh.cli.options import AsJson, Output, Plot, Unit
-from afresh.cli.progress import Progress
-from afresh.cli.summary import number, print_json, print_summary
+from afresh.cli.summary import print_json, print_summary
 from afresh.tables.columns import NUMBER, TEXT, Column
-from afresh.values.clock import SystemClock
-from afresh.values.errors import UsageError
-from afresh.values.units import UNIT_NAMES, parse_duration, unit_seconds
+from afresh.values.errors import UsageError, one_of
+from afresh.values.units import parse_duration, unit_seconds
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from afresh.cli.polls import PollLog
     from afresh.rates.decay_fit import DecayFits
-    from afresh.rates.observations import Polls
-    from afresh.values.results import RateEstimates
 
 COHORTS = (
     Column("group", "text", required=True),
@@ -40,6 +34,9 @@ LIFETIMES = (
 )
 
 
+_SEASON = {"auto": None, "off": False, "on": True}
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """How the answer is wanted: in which unit, written where, in which form."""
@@ -48,6 +45,23 @@ class Answer:
     target: str | None
     as_json: bool
     plot: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a log of polls; None is left to the log.
+
+    ``every_s`` is the mean interval of the plan to come, ``horizon_s`` the time over which evidence fades.
+    """
+
+    method: str | None
+    level: float
+    every_s: float | None
+    horizon_s: float | None
+    season: bool | None
+    group: str | None
+    views: str | None
+    check_poisson: bool
 
 
 def estimate(
@@ -68,6 +82,18 @@ def estimate(
         str | None,
         typer.Option("--interval", metavar="20d", help="Give rates to plan with, at this mean interval."),
     ] = None,
+    drift: Annotated[
+        str,
+        typer.Option(
+            "--drift",
+            metavar="auto|off|30d",
+            help="Whether old polls fade, and over which time.",
+        ),
+    ] = "auto",
+    season: Annotated[
+        str,
+        typer.Option("--season", metavar="auto|off|on", help="Whether the hours of the week differ."),
+    ] = "auto",
     group: Annotated[
         str | None,
         typer.Option(
@@ -109,6 +135,8 @@ def estimate(
     check_files([polls, cohorts, lifetimes, views], output, plot, as_json=as_json)
     if polls is None:
         asked = {"--method": method, "--interval": interval, "--group": group, "--views": views}
+        asked |= {"--drift": drift if drift != "auto" else None}
+        asked |= {"--season": season if season != "auto" else None}
         wrong = [flag for flag, value in asked.items() if value is not None]
         wrong += ["--check-poisson"] if check_poisson else []
         if wrong:
@@ -119,170 +147,26 @@ def estimate(
     elif lifetimes is not None:
         _lifetimes(lifetimes, answer)
     else:
-        every_s = None if interval is None else parse_duration(interval)
-        if every_s == 0:
-            raise UsageError("--interval is 0: must be above 0")
-        _polls(str(polls), method, level, every_s, group, views, check_poisson, answer)
+        from afresh.cli.estimate_polls import estimate_log
+
+        question = Question(
+            method,
+            level,
+            None if interval is None else _time_s("--interval", interval),
+            {"auto": None, "off": inf}[drift] if drift in ("auto", "off") else _time_s("--drift", drift),
+            _SEASON[one_of("--season", season, _SEASON)],
+            group,
+            views,
+            check_poisson,
+        )
+        estimate_log(str(polls), question, answer)
 
 
-def _polls(
-    path: str,
-    method: str | None,
-    level: float,
-    every_s: float | None,
-    group: str | None,
-    views: str | None,
-    check_poisson: bool,
-    answer: Answer,
-) -> None:
-    from afresh.cli.polls import read_polls
-    from afresh.rates.estimate import estimate_many
-    from afresh.rates.poisson_check import changes_to_judge, check_items
-    from afresh.tables.aside import write_bytes
-    from afresh.tables.inputs import InputFile
-
-    unit_s = unit_seconds(answer.unit)
-    now_s = SystemClock().now_s()
-    with InputFile(path) as source, Progress(f"reading {source.name}", 1.0) as progress:
-        log = read_polls(source, now_s=now_s, group=group, on_read=progress.reach)
-    # Times from the first poll on: seconds since 1970 would eat the digits of short intervals.
-    start_s = float(log.time_s.min()) if log.time_s.size else 0.0
-    times = log.time_s - start_s
-    times /= unit_s
-    found = estimate_many(
-        log.item,
-        times,
-        log.changed,
-        items=len(log.names),
-        method=method or _fitting_method(log),
-        level=level,
-        modified=None if log.modified_s is None else (log.modified_s - start_s) / unit_s,
-        count=log.count,
-        reached=log.reached,
-        groups=log.groups,
-        interval=None if every_s is None else every_s / unit_s,
-    )
-    names = log.names
-    if views is not None:
-        names, found = _with_views(names, found, views, level)
-    judged = changes_to_judge(_polls_of(log, unit_s)) if check_poisson else None
-    # Drawn before anything is written: what cannot be drawn leaves nothing half done.
-    drawing = None if answer.plot is None else _drawing(answer.plot, found, judged, answer.unit)
-    if answer.target is not None:
-        _write(answer.target, names, found)
-    if drawing is not None:
-        write_bytes(str(answer.plot), drawing)
-    _tell(log, found, None if judged is None else check_items(*judged).sentence, answer)
-
-
-def _fitting_method(log: PollLog) -> str:
-    """Counts where the file counts, stamps where it has them, else what the bits alone tell best."""
-    from afresh.rates.estimate import DEFAULT_METHOD
-
-    if log.count is not None:
-        return "counts"
-    return DEFAULT_METHOD if log.modified_s is None else "last-modified"
-
-
-def _with_views(
-    names: pa.Array, found: RateEstimates, views: str, level: float
-) -> tuple[pa.Array, RateEstimates]:
-    """Every view as a further row: a view changes when any of its distinct bases does."""
-    import pyarrow as pa
-
-    from afresh.cli.items import VIEWS
-    from afresh.rates.view_estimates import with_views
-    from afresh.tables.reading import read_table
-
-    pairs = read_table(views, VIEWS)
-    added, together = with_views(
-        names.to_pylist(), found, pairs.text("view").to_pylist(), pairs.text("base").to_pylist(), level
-    )
-    return pa.concat_arrays([names, pa.array(added, names.type)]), together
-
-
-def _write(target: str, names: pa.Array, found: RateEstimates) -> None:
-    import numpy as np
-    import pyarrow as pa
-
-    from afresh.tables.writing import write_table
-
-    method = pa.DictionaryArray.from_arrays(np.zeros(len(names), dtype=np.int32), [found.method])
-    write_table(
-        target,
-        {
-            "item": TEXT,
-            "rate": NUMBER,
-            "low": NUMBER,
-            "high": NUMBER,
-            "polls": "count",
-            "changes": "count",
-            "method": TEXT,
-        },
-        {
-            "item": names,
-            "rate": found.rate,
-            "low": found.low,
-            "high": found.high,
-            "polls": found.polls,
-            "changes": found.changes,
-            "method": method,
-        },
-    )
-
-
-def _polls_of(log: PollLog, unit_s: float) -> Polls:
-    from afresh.rates.observations import polls_from_times
-
-    return polls_from_times(
-        log.item,
-        log.time_s / unit_s,
-        log.changed,
-        items=len(log.names),
-        modified=None if log.modified_s is None else log.modified_s / unit_s,
-        count=log.count,
-        reached=log.reached,
-    )
-
-
-def _tell(log: PollLog, found: RateEstimates, poisson: str | None, answer: Answer) -> None:
-    import numpy as np
-
-    seen = found.rate[: len(log.names)]
-    summary: dict[str, Any] = {
-        "items": len(log.names),
-        "polls": int(found.polls[: len(log.names)].sum()),
-        "changes": int(found.changes[: len(log.names)].sum()),
-        "unchanged_items": int((found.changes[: len(log.names)] == 0).sum()),
-        "mean_rate": float(seen.mean()) if seen.size else 0.0,
-        "method": found.method,
-        "unit": answer.unit,
-    }
-    if poisson is not None:
-        summary["poisson"] = poisson
-    if answer.as_json:
-        print_json(summary)
-        return
-    per = f"per {UNIT_NAMES[answer.unit]}"
-    never = f"{summary['unchanged_items']:,} of them never seen to change"
-    rows = [
-        ("items", f"{summary['items']:,}, {never}"),
-        ("polls", f"{summary['polls']:,} intervals, {summary['changes']:,} changes"),
-        ("rate", f"{number(summary['mean_rate'])} {per} on average, median {number(float(np.median(seen)))}")
-        if seen.size
-        else ("rate", "no items"),
-    ]
-    if poisson is not None:
-        rows.append(("Poisson?", poisson))
-    print_summary(f"rates by method {found.method}", rows)
-
-
-def _drawing(plot: str, found: RateEstimates, judged: tuple[Any, Any] | None, unit: str) -> bytes:
-    from afresh.cli.estimate_picture import gaps_picture, rates_picture
-    from afresh.plots.style import picture_format, render
-
-    figure = rates_picture(found, unit) if judged is None else gaps_picture(*judged, unit)
-    return render(figure, picture_format(plot))
+def _time_s(flag: str, text: str) -> float:
+    seconds = parse_duration(text)
+    if seconds == 0:
+        raise UsageError(f"{flag} is 0: must be above 0")
+    return seconds
 
 
 def _cohorts(path: str, level: float, answer: Answer) -> None:

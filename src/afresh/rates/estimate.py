@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from afresh.rates.drift import ages, faded, forgetting
-from afresh.rates.estimator import ESTIMATORS, Estimator
+from afresh.rates.estimator import ESTIMATORS, FORGETFUL, Estimator
 from afresh.rates.gamma_filter import GammaFilter, GammaState
 from afresh.rates.gamma_prior import GammaPrior, check_level, weak_prior
 from afresh.rates.grid_integrals import in_parts
@@ -99,16 +99,19 @@ def estimate_many(
 def estimate_polls(
     polls: Polls,
     *,
-    method: str = DEFAULT_METHOD,
+    method: str | Estimator[Any] = DEFAULT_METHOD,
     level: float = 0.9,
     prior: GammaPrior | None = None,
     groups: Ints | None = None,
     interval: float | None = None,
     horizon: float = math.inf,
 ) -> RateEstimates:
-    """Rates and intervals of all items; without ``prior`` it is learned from the polls, per group."""
+    """Rates and intervals of all items; without ``prior`` it is learned from the polls, per group.
+
+    ``method`` is a name of ours, or an estimator itself.
+    """
     check_level(level)
-    estimator = ESTIMATORS[one_of("method", method, ESTIMATORS)]
+    estimator = ESTIMATORS[one_of("method", method, ESTIMATORS)] if isinstance(method, str) else method
     if interval is not None and not 0 < interval < math.inf:
         raise InputError(f"interval is {interval}: must be a time above 0")
     forgets = _checked_horizon(estimator, horizon)
@@ -124,7 +127,7 @@ def estimate_polls(
             state = _faded_to_now(state, polls, horizon)
         rate = estimator.rate(state) if interval is None else _rate_to_plan(estimator, state, interval)
         low, high = estimator.interval(state, level)
-    return RateEstimates(rate, low, high, polls.polls_per_item(), polls.changes_per_item(), method)
+    return RateEstimates(rate, low, high, polls.polls_per_item(), polls.changes_per_item(), estimator.name)
 
 
 def _by_grid(
@@ -177,9 +180,8 @@ def _checked_horizon(estimator: Estimator[Any], horizon: float) -> bool:
         raise InputError(f"horizon is {horizon}: must be a time above 0")
     if math.isinf(horizon):
         return False
-    if not isinstance(estimator, GammaFilter | GridPosterior):
-        forgetful = [name for name, e in ESTIMATORS.items() if isinstance(e, GammaFilter | GridPosterior)]
-        raise UsageError(f"method {estimator.name!r} does not forget: {', '.join(forgetful)} do")
+    if estimator.name not in FORGETFUL:
+        raise UsageError(f"method {estimator.name!r} does not forget: {', '.join(FORGETFUL)} do")
     return True
 
 

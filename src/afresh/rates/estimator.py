@@ -23,7 +23,7 @@ State = TypeVar("State")
 class Estimator(Protocol[State]):
     """Learns the rates of many items from their polls.
 
-    A state is a frozen value of arrays with a row per item: a few floats each (``incremental``), or the polls
+    A state is a frozen value of arrays with a row per item: a few floats each, or the polls
     themselves where a method has no shorter summary. It pickles. An item without polls is answered by
     the prior. Nothing here ever returns NaN; a rate of 0 or ∞ only where a formula says so (see each file).
     """
@@ -31,10 +31,6 @@ class Estimator(Protocol[State]):
     @property
     def name(self) -> str:
         """Its name on the command line."""
-
-    @property
-    def incremental(self) -> bool:
-        """Whether a poll costs O(1)."""
 
     @property
     def order_free(self) -> bool:
@@ -72,3 +68,5 @@ ESTIMATORS: Mapping[str, Estimator[Any]] = {
         GridPosterior(),
     )
 }
+
+FORGETFUL = tuple(name for name, e in ESTIMATORS.items() if isinstance(e, GammaFilter | GridPosterior))

@@ -68,7 +68,6 @@ class GammaFilter:
     horizon: float = math.inf
     name = "gamma"
     order_free = False
-    incremental = True
     consistent = True
 
     def start(self, prior: GammaPrior, items: int) -> GammaState:

@@ -64,7 +64,6 @@ class GridPosterior:
     rates: Float64s | None = None
     name = "grid"
     order_free = True
-    incremental = True
     consistent = True
 
     def start(self, prior: GammaPrior, items: int) -> GridState:

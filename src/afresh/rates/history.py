@@ -32,7 +32,6 @@ class HistoryEstimator:
     """What the estimators on a ``History`` share; an update is O(polls so far)."""
 
     order_free = True
-    incremental = False
 
     def start(self, prior: GammaPrior, items: int) -> History:
         """No polls yet."""

@@ -38,7 +38,6 @@ class TallyEstimator:
     """What the estimators on a ``Tally`` share: how it starts and grows."""
 
     order_free = True
-    incremental = True
 
     def start(self, prior: GammaPrior, items: int) -> Tally:
         """No polls yet."""
