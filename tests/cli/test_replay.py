@@ -151,6 +151,54 @@ def test_windows_confine_the_visits(history: Line) -> None:
     assert times.size == 3 * 800
 
 
+def test_caps_hold_for_every_policy(history: Line) -> None:
+    Path("i.csv").write_text(
+        "item,group\n" + "\n".join(f"i{item},{'slow' if item >= 30 else 'free'}" for item in range(40))
+    )
+    Path("k.csv").write_text("group,cap\nslow,0.5\n")
+    everyone = ",".join(POLICIES)
+    found = policies(*history, "--caps", "k.csv", "--visits", "v.csv", "--policy", everyone)
+    with Path("v.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    for name in POLICIES:
+        polls = [row for row in rows if row["policy"] == name]
+        capped = sum(int(row["item"][1:]) >= 30 for row in polls)
+        assert 0 < capped <= 0.5 * 100 + 1, name
+        assert len(polls) >= 750, name  # what the cap spares goes to the others
+    assert found["oracle"]["captured"] == 1
+    hourly = policies(*history, "--caps", "k.csv", "--unit", "h", "--policy", "uniform")["uniform"]
+    assert hourly["freshness"] == policies(*history)["uniform"]["freshness"]  # 12 a day: more than it wants
+
+
+def test_caps_of_no_group_are_refused(history: Line) -> None:
+    Path("k.csv").write_text("group,cap\nslow,0.5\n")
+    with pytest.raises(UsageError, match=r"--caps needs a column 'group' in i\.csv"):
+        run(*history, "--caps", "k.csv")
+    Path("i.csv").write_text("item,group\n" + "\n".join(f"i{item},slower" for item in range(40)))
+    with pytest.raises(InputError, match=r"k\.csv, row 1 .*'slow' is the group of no item in i\.csv"):
+        run(*history, "--caps", "k.csv")
+
+
+def test_values_are_scored_where_changes_have_them() -> None:
+    Path("c.csv").write_text("item,time,value\na,0,10\nb,50,7\na,60,14\na,10,12\n")
+    line = ("replay", "c.csv", "--start", 0, "--end", 100, "--budget", "0.01/s", "--policy", "uniform")
+    found = policies(*line, "--warm-up", 0, "--visits", "v.csv")["uniform"]
+    # One poll, at the very end: a is off by 2 for 50 s and by 4 for 40 s; b starts from what it first is.
+    assert found["error"] == pytest.approx((2 * 50 + 4 * 40) / 100 / 2)
+    assert "error" in run(*line)[1]
+    Path("c.csv").write_text("item,time,value\na,10,12\na,20,\n")
+    with pytest.raises(InputError, match=r"c\.csv, row 2 .*column value"):
+        run(*line)
+
+
+def test_harmonic_is_captured_by_its_own_metric(history: Line) -> None:
+    found = policies(*history, "--objective", "harmonic", "--policy", "uniform,oracle,proportional")
+    part = {name: one["harmonic"] for name, one in found.items()}
+    share = (part["proportional"] - part["uniform"]) / (part["oracle"] - part["uniform"])
+    assert found["proportional"]["captured"] == pytest.approx(share)
+    assert found["oracle"]["harmonic"] < found["uniform"]["harmonic"]
+
+
 def test_notices_help_and_may_come_from_a_file(history: Line) -> None:
     alone = policies(*history, "--policy", "adaptive")["adaptive"]
     made = policies(*history, "--policy", "adaptive", "--notices", "recall=0.9,false=0.05")["adaptive"]
@@ -206,6 +254,13 @@ def test_wrong_usage_is_said_in_words(history: Line, change: tuple[str, ...], wo
         run(*history, *change)
 
 
+def test_rows_in_any_order_are_the_same_history(history: Line) -> None:
+    sorted_rows = policies(*history, "--policy", "uniform")
+    head, *rows = Path("c.csv").read_text().splitlines()
+    Path("c.csv").write_text("\n".join([head, *reversed(rows)]))
+    assert policies(*history, "--policy", "uniform") == sorted_rows
+
+
 def test_windows_that_never_open_are_refused() -> None:
     Path("c.csv").write_text("item,time\na,5\n")
     arguments = ("replay", "c.csv", "--start", 0, "--end", 3600, "--budget", "1/h")
@@ -222,6 +277,11 @@ def test_what_is_no_history_is_refused_with_file_and_row(history: Line) -> None:
         run(*history, "--end", DAY)
     with pytest.raises(OutputError, match="none"):
         run(*history, "--visits", "none/v.csv")
+    with pytest.raises(InputError, match=r"c\.csv, row \d+ .*column time: .* before the start"):
+        run(*history, "--start", 90 * DAY)
+    Path("n.csv").write_text(f"item,time\ni1,3\ni2,{101 * DAY}\n")
+    with pytest.raises(InputError, match=r"n\.csv, row 2 .*column time: .* after the end"):
+        run(*history, "--notices", "n.csv")
     Path("n.csv").write_text("item,time\nx,3\n")
     with pytest.raises(InputError, match=r"n\.csv, row 1 .*'x' is no item"):
         run(*history, "--notices", "n.csv")

@@ -11,34 +11,34 @@ import pyarrow as pa
 import pytest
 
 from afresh.cli.replay_picture import draw_replay
-from afresh.cli.replay_report import Figures, Outcome, as_object, print_tables, write_visits
+from afresh.cli.replay_report import as_object, print_tables, write_visits
+from afresh.replay.compare import Part, Result
 from afresh.replay.history import History
+from afresh.replay.run import Visits
+from afresh.replay.scores import Scores
 
 DAY = 86400.0
 NAMES = pa.array(["a", "b, c"], pa.large_string())
 
 
-def outcome(policy: str, freshness: float, *, per_day: float = 2.0, **changes: Any) -> Outcome:
+def outcome(
+    policy: str, freshness: float, *, per_day: float = 2.0, captured: float = 0.5, **changes: Any
+) -> Result:
     figures = {
         "freshness": freshness,
         "low": freshness - 0.01,
         "high": freshness + 0.01,
-        "age_s": DAY / 2,
+        "age": DAY / 2,
         "missed": 3.0,
+        "lag": 2 * DAY,
+        "harmonic": 1.5,
+        "error": float("nan"),
         "visits": 2,
-        "captured": 0.5,
     }
-    whole = Figures(**(figures | changes))
-    after = Figures(**(figures | {"freshness": freshness + 0.005} | changes))
-    return Outcome(
-        policy,
-        per_day / DAY,
-        whole,
-        after,
-        np.array([1, 0]),
-        np.array([10.0, 20.5]),
-        np.array([True, False]),
-    )
+    whole = Part(Scores(**(figures | changes)), captured)
+    after = Part(Scores(**(figures | {"freshness": freshness + 0.005} | changes)), captured)
+    visits = Visits(np.array([1, 0]), np.array([10.0, 20.5]), np.array([True, False]))
+    return Result(policy, per_day / DAY, visits, whole, after)
 
 
 def test_an_object_has_the_whole_window_at_the_top_and_the_same_keys_after_the_warm_up() -> None:
@@ -62,6 +62,18 @@ def test_one_table_per_budget_freshest_first(capsys: pytest.CaptureFixture[str])
     for part in ("90.50%", "89.0–91.0", "12 h", "50%", "90.00%"):
         assert part in line
     assert "–" in next(line for line in said.splitlines() if "oracle" in line)
+
+
+def test_the_objective_and_known_values_have_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    print_tables([outcome("adaptive", 0.9)], "d", "news", "harmonic")
+    said = capsys.readouterr().err
+    assert "harmonic" in said
+    assert "1.5" in said
+    assert "error" not in said
+    print_tables([outcome("adaptive", 0.9, error=12.25)], "d", "news", "lag")
+    said = capsys.readouterr().err
+    assert [word for word in ("lag", "2 d", "error", "12.25") if word not in said] == []
+    assert as_object(outcome("adaptive", 0.9, error=12.25), "d")["error"] == 12.25
 
 
 def test_visits_are_written_with_names(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from afresh.model.freshness import freshness
 from afresh.policy.policy import Start
 from afresh.policy.uniform import Uniform
 from afresh.replay.compare import captured, replay
-from afresh.replay.history import NEVER, History, advance
+from afresh.replay.history import NEVER, History, Watch
 from afresh.replay.run import Hints, run_policy
 from afresh.replay.scores import item_scores, seen_at
 from afresh.values.errors import InputError
@@ -27,20 +27,36 @@ def columns(events: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([e[0] for e in events], dtype=np.int64), np.array([e[1] for e in events], dtype=float)
 
 
+def value_at(item: int, moment: int) -> float:
+    """Some value, up and down."""
+    return float((7 * moment + 3 * item) % 11)
+
+
 @given(EVENTS, EVENTS, st.integers(0, END - 1))
 @settings(max_examples=200, deadline=None)
 def test_scores_are_what_stepping_through_time_finds(
     changes: list[tuple[int, int]], visits: list[tuple[int, int]], begin: int
 ) -> None:
-    history = History.of(ITEMS, *columns(changes), 0.0, float(END))
+    values = [value_at(item, moment) for item, moment in changes]
+    history = History.of(
+        ITEMS,
+        *columns(changes),
+        0.0,
+        float(END),
+        values=values,
+        initial=[value_at(i, 0) for i in range(ITEMS)],
+    )
     found = item_scores(history, *columns(visits), float(begin))
     want = {name: np.zeros(ITEMS) for name in found}
     for item in range(ITEMS):
         lacking: list[int] = []
+        value = copy = value_at(item, 0)
         for moment in range(END):
-            lacking += [t for i, t in changes if i == item and t == moment]
+            if (item, moment) in changes:
+                lacking.append(moment)
+                value = value_at(item, moment)
             if (item, moment) in visits:
-                lacking = []
+                lacking, copy = [], value
             if moment < begin:
                 continue
             # Over (moment, moment + 1]: constant counts, ages that grow by one.
@@ -48,19 +64,20 @@ def test_scores_are_what_stepping_through_time_finds(
             want["age"][item] += moment + 0.5 - lacking[0] if lacking else 0.0
             want["missed"][item] += len(lacking)
             want["lag"][item] += sum(moment + 0.5 - t for t in lacking)
-    for name, value in found.items():
-        np.testing.assert_allclose(value, want[name] / (END - begin), atol=1e-12, err_msg=name)
+            want["harmonic"][item] += sum(1 / (n + 1) for n in range(len(lacking)))
+            want["error"][item] += abs(value - copy)
+    for name, means in found.items():
+        np.testing.assert_allclose(means, want[name] / (END - begin), atol=1e-12, err_msg=name)
 
 
 @given(EVENTS, EVENTS)
 @settings(max_examples=100, deadline=None)
 def test_bits_and_seen_times(changes: list[tuple[int, int]], visits: list[tuple[int, int]]) -> None:
     history = History.of(ITEMS, *columns(changes), 0.0, float(END))
-    place = history.first[:-1].copy()
+    watch = Watch(history)
     last = dict.fromkeys(range(ITEMS), 0)
     for item, moment in sorted(visits, key=lambda visit: visit[1]):
-        one = np.array([item])
-        place[one], bit = advance(history, one, place[one], np.array([float(moment)]))
+        bit = watch.poll(np.array([item]), np.array([float(moment)]))
         assert bit[0] == any(i == item and last[item] < t <= moment for i, t in changes)
         last[item] = moment
     seen = seen_at(history, *columns(visits))

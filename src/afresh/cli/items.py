@@ -146,10 +146,11 @@ def _with_caps(
     encoded = _joined(parts["group"])
     labels = encoded.dictionary.to_pylist()
     codes: npt.NDArray[np.int64] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return _with(items, groups=np.array(labels, dtype=object)[codes], caps=_caps(caps, labels, path))
+    return _with(items, groups=np.array(labels, dtype=object)[codes], caps=read_caps(caps, labels, path))
 
 
-def _caps(caps: str, labels: list[str], path: str) -> dict[str, float]:
+def read_caps(caps: str, labels: list[str], path: str) -> dict[str, float]:
+    """The caps in a file by group; each must be one of the ``labels`` that items in ``path`` have."""
     table = read_table(caps, CAPS, unique="group")
     names = table.text("group").to_pylist()
     known = set(labels)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from afresh.cli.moments import parse_moment
-from afresh.cli.options import Objective, Plot, Unit
+from afresh.cli.options import CapsFile, Objective, Plot, Unit
 from afresh.cli.replay_options import (
     A_THIRD,
     DEFAULT_POLICIES,
@@ -41,6 +41,7 @@ def replay(
     objective: Objective = "freshness",
     warm_up: WarmUp = A_THIRD,
     windows: Windows = None,
+    caps: CapsFile = None,
     notices: Notices = None,
     visits: Visits = None,
     plot: Plot = None,
@@ -58,10 +59,11 @@ def replay(
     asked = asked_for(
         budget,
         policy,
-        inputs=[changes, items, notices],
+        inputs=[changes, items, caps, notices],
         objective=objective,
         warm_up=warm_up,
         windows=windows,
+        caps=caps,
         notices=notices,
         visits=visits,
         plot=plot,

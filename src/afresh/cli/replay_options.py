@@ -58,6 +58,7 @@ class Asked:
     objective: str
     warm_up: float
     windows: tuple[str, ...]
+    caps: str | None
     notices: str | None
     visits: str | None
     plot: str | None
@@ -74,6 +75,7 @@ def asked_for(
     objective: str,
     warm_up: float,
     windows: list[str] | None,
+    caps: str | None,
     notices: str | None,
     visits: str | None,
     plot: str | None,
@@ -91,6 +93,7 @@ def asked_for(
         objective=objective,
         warm_up=check_warm_up(warm_up),
         windows=tuple(windows or ()),
+        caps=caps,
         notices=notices,
         visits=visits,
         plot=plot,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from afresh.cli.replay_report import Outcome
 from afresh.plots.replay import Course, OverBudgets, replay_figure
 from afresh.plots.style import picture_format, render
+from afresh.replay.compare import Result
 from afresh.replay.course import freshness_course, stale_spans
 from afresh.replay.history import History
 from afresh.tables.aside import write_bytes
@@ -18,36 +18,36 @@ _STRETCHES = 90  # points of a line: enough to see seasons, few enough to see th
 
 
 def draw_replay(
-    path: str, outcomes: Sequence[Outcome], history: History, warm_up_end: float, unit: str
+    path: str, results: Sequence[Result], history: History, warm_up_end: float, unit: str
 ) -> None:
-    """Draw ``outcomes``, which are sorted by budget, into a .png or .svg file."""
+    """Draw ``results``, which are sorted by budget, into a .png or .svg file."""
     edges = np.linspace(history.start, history.end, _STRETCHES + 1)
     courses = []
-    for outcome in outcomes:
-        if outcome.budget_per_s == outcomes[0].budget_per_s:
+    for result in results:
+        if result.budget == results[0].budget:
             spans = stale_spans(
-                history.change_item, history.time, outcome.visit_item, outcome.visit_time, history.end
+                history.change_item, history.time, result.visits.item, result.visits.time, history.end
             )
             course = freshness_course(spans, edges, history.weight)
-            courses.append(Course(outcome.policy, edges, course, outcome.after.freshness))
-    figure = replay_figure(courses, warm_up_end, _over_budgets(outcomes, unit), unit=unit)
+            courses.append(Course(result.policy, edges, course, result.after.scores.freshness))
+    figure = replay_figure(courses, warm_up_end, _over_budgets(results, unit), unit=unit)
     write_bytes(path, render(figure, picture_format(path)))
 
 
-def _over_budgets(outcomes: Sequence[Outcome], unit: str) -> list[OverBudgets]:
+def _over_budgets(results: Sequence[Result], unit: str) -> list[OverBudgets]:
     """One line per policy; none where there is but one budget."""
-    if len({outcome.budget_per_s for outcome in outcomes}) < 2:
+    if len({result.budget for result in results}) < 2:
         return []
     lines = []
-    for policy in dict.fromkeys(outcome.policy for outcome in outcomes):
-        own = [outcome for outcome in outcomes if outcome.policy == policy]
+    for policy in dict.fromkeys(result.policy for result in results):
+        own = [result for result in results if result.policy == policy]
         lines.append(
             OverBudgets(
                 policy,
-                np.array([outcome.budget_per_s * UNIT_SECONDS[unit] for outcome in own]),
-                np.array([outcome.after.freshness for outcome in own]),
-                np.array([outcome.after.low for outcome in own]),
-                np.array([outcome.after.high for outcome in own]),
+                np.array([result.budget * UNIT_SECONDS[unit] for result in own]),
+                np.array([result.after.scores.freshness for result in own]),
+                np.array([result.after.scores.low for result in own]),
+                np.array([result.after.scores.high for result in own]),
             )
         )
     return lines

@@ -3,78 +3,59 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from afresh.cli.summary import number
 from afresh.values.units import UNIT_NAMES, UNIT_SECONDS, format_duration
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    from afresh.replay.compare import Part, Result
+
+Cell: TypeAlias = "Callable[[Result], str]"
+# Metrics that a table shows only where they are the objective, or known.
+_SPECIAL: Mapping[str, Cell] = {
+    "lag": lambda result: format_duration(result.after.scores.lag),
+    "harmonic": lambda result: number(result.after.scores.harmonic),
+    "error": lambda result: number(result.after.scores.error),
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """One policy's figures over a stretch of time: ``low`` and ``high`` hold its freshness with 90 %.
-
-    ``age_s`` mean age of the copies, ``missed`` mean number of changes that a copy lacks, ``captured`` the
-    share of the oracle's gain over uniform, by the objective (NaN where there is none to gain).
-    """
-
-    freshness: float
-    low: float
-    high: float
-    age_s: float
-    missed: float
-    visits: int
-    captured: float
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """One policy at one budget (cost units per second): figures of the whole window and after the warm-up."""
-
-    policy: str
-    budget_per_s: float
-    whole: Figures
-    after: Figures
-    visit_item: npt.NDArray[np.int64]
-    visit_time: npt.NDArray[np.float64]
-    visit_changed: npt.NDArray[np.bool_]
-
-
-def as_object(outcome: Outcome, unit: str) -> dict[str, Any]:
+def as_object(result: Result, unit: str) -> dict[str, Any]:
     """One policy for programs: the whole window at the top, the same keys again after the warm-up."""
     return {
-        "policy": outcome.policy,
-        "budget": outcome.budget_per_s * UNIT_SECONDS[unit],
-        **_figures(outcome.whole, unit),
-        "after_warm_up": _figures(outcome.after, unit),
+        "policy": result.policy,
+        "budget": result.budget * UNIT_SECONDS[unit],
+        **_figures(result.whole, unit),
+        "after_warm_up": _figures(result.after, unit),
     }
 
 
-def _figures(figures: Figures, unit: str) -> dict[str, Any]:
-    return {
-        "freshness": figures.freshness,
-        "freshness_low": figures.low,
-        "freshness_high": figures.high,
-        "age": figures.age_s / UNIT_SECONDS[unit],
-        "missed": figures.missed,
-        "visits": figures.visits,
-        "captured": figures.captured,
+def _figures(part: Part, unit: str) -> dict[str, Any]:
+    found = part.scores
+    figures = {
+        "freshness": found.freshness,
+        "freshness_low": found.low,
+        "freshness_high": found.high,
+        "age": found.age / UNIT_SECONDS[unit],
+        "missed": found.missed,
+        "lag": found.lag / UNIT_SECONDS[unit],
+        "harmonic": found.harmonic,
+        "visits": found.visits,
+        "captured": part.captured,
     }
+    return figures if math.isnan(found.error) else {**figures, "error": found.error}
 
 
-def print_tables(outcomes: Sequence[Outcome], unit: str, title: str) -> None:
+def print_tables(results: Sequence[Result], unit: str, title: str, objective: str = "freshness") -> None:
     """One table for each budget on stderr, the freshest policy after the warm-up first."""
     from rich.console import Console
     from rich.table import Table
 
     console = Console(stderr=True, highlight=False)
-    for budget, group in groupby(outcomes, key=lambda outcome: outcome.budget_per_s):
+    columns = _columns(results, objective)
+    for budget, group in groupby(results, key=lambda result: result.budget):
         per = f"{number(budget * UNIT_SECONDS[unit])} per {UNIT_NAMES[unit]}"
         table = Table(
             title=f"{title}, budget {per}",
@@ -87,54 +68,58 @@ def print_tables(outcomes: Sequence[Outcome], unit: str, title: str) -> None:
             padding=(0, 2, 0, 0),
             pad_edge=False,
         )
-        for name in (
-            "policy",
-            "freshness",
-            "interval",
-            "age",
-            "missed",
-            "visits",
-            "captured",
-            "whole",
-        ):
+        for name in columns:
             table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
-        for outcome in sorted(group, key=lambda one: -one.after.freshness):
-            table.add_row(*_row(outcome))
+        for result in sorted(group, key=lambda one: -one.after.scores.freshness):
+            table.add_row(*(cell(result) for cell in columns.values()))
         console.print(table)
 
 
-def _row(outcome: Outcome) -> Iterable[str]:
-    after = outcome.after
-    return (
-        outcome.policy,
-        f"{after.freshness:.2%}",
-        f"{after.low:.1%}–{after.high:.1%}".replace("%", ""),
-        format_duration(after.age_s),
-        number(after.missed),
-        f"{after.visits:,}",
-        "–" if math.isnan(after.captured) else f"{after.captured:.0%}",
-        f"{outcome.whole.freshness:.2%}",
-    )
+def _columns(results: Sequence[Result], objective: str) -> dict[str, Cell]:
+    """Name and cell of every column."""
+    shown = {objective}
+    if any(not math.isnan(result.after.scores.error) for result in results):
+        shown.add("error")
+    return {
+        "policy": lambda result: result.policy,
+        "freshness": lambda result: f"{result.after.scores.freshness:.2%}",
+        "interval": _interval,
+        "age": lambda result: format_duration(result.after.scores.age),
+        "missed": lambda result: number(result.after.scores.missed),
+        **{name: cell for name, cell in _SPECIAL.items() if name in shown},
+        "visits": lambda result: f"{result.after.scores.visits:,}",
+        "captured": lambda result: _share(result.after.captured),
+        "whole": lambda result: f"{result.whole.scores.freshness:.2%}",
+    }
 
 
-def write_visits(path: str, outcomes: Sequence[Outcome], names: Any) -> None:
+def _interval(result: Result) -> str:
+    found = result.after.scores
+    return f"{found.low:.1%}–{found.high:.1%}".replace("%", "")
+
+
+def _share(captured: float) -> str:
+    return "–" if math.isnan(captured) else f"{captured:.0%}"
+
+
+def write_visits(path: str, results: Sequence[Result], names: Any) -> None:
     """Every visit of every policy: policy, item, time, changed; with several budgets, budget_per_s too."""
     import pyarrow as pa
 
     from afresh.tables.writing import TableWriter
 
-    several = len({outcome.budget_per_s for outcome in outcomes}) > 1
+    several = len({result.budget for result in results}) > 1
     kinds: dict[str, Any] = {"policy": "text", "item": "text", "time": "time", "changed": "flag"}
     if several:
         kinds["budget_per_s"] = "number"
     with TableWriter(path, kinds) as writer:
-        for outcome in outcomes:
-            count = outcome.visit_item.size
+        for result in results:
+            visits = result.visits
             rows: Mapping[str, Any] = {
-                "policy": pa.repeat(pa.scalar(outcome.policy, pa.large_string()), count),
-                "item": names.take(pa.array(outcome.visit_item)),
-                "time": outcome.visit_time,
-                "changed": outcome.visit_changed,
+                "policy": pa.repeat(pa.scalar(result.policy, pa.large_string()), visits.item.size),
+                "item": names.take(pa.array(visits.item)),
+                "time": visits.time,
+                "changed": visits.changed,
             }
-            further = {"budget_per_s": pa.repeat(outcome.budget_per_s, count)} if several else {}
+            further = {"budget_per_s": pa.repeat(result.budget, visits.item.size)} if several else {}
             writer.write({**rows, **further})

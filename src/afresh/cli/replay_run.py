@@ -1,35 +1,33 @@
-"""The run behind ``replay`` and ``simulate``: every policy at every budget, scored, then reported."""
+"""The run behind ``replay`` and ``simulate``: every policy at every budget, then reported."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import typer
 
 from afresh.allocation.objectives import objective_for
+from afresh.cli.items import read_caps
 from afresh.cli.progress import Progress
 from afresh.cli.replay_options import Asked
-from afresh.cli.replay_report import Figures, Outcome, as_object, print_tables, write_visits
+from afresh.cli.replay_report import as_object, print_tables, write_visits
 from afresh.cli.settings_list import parse_settings, plain_number
 from afresh.cli.summary import print_json
 from afresh.policy.families import families_of, numbered
 from afresh.policy.opening import OpenTime
 from afresh.policy.policy import Start
-from afresh.policy.table import POLICIES, make_policy
+from afresh.policy.table import POLICIES
+from afresh.replay.compare import Result, replay
 from afresh.replay.hearsay import make_notices
-from afresh.replay.history import NEVER, History
+from afresh.replay.history import History
 from afresh.replay.recorded import Recorded, places_of, read_events
-from afresh.replay.run import Hints, Visits, run_policy
-from afresh.replay.scores import Scores, scores
+from afresh.replay.run import Hints
 from afresh.sources.windows import Windows
 from afresh.values.errors import UsageError, one_of
-
-YARDSTICKS = ("uniform", "oracle")
+from afresh.values.units import unit_seconds
 
 
 def replay_and_report(recorded: Recorded, asked: Asked) -> None:
@@ -37,52 +35,40 @@ def replay_and_report(recorded: Recorded, asked: Asked) -> None:
     _refuse_unknown_names(asked)
     for remark in recorded.remarks:
         typer.echo(f"afresh: {remark}", err=True)
-    history = History.of(
-        len(recorded.names),
-        recorded.item,
-        recorded.time,
-        recorded.start,
-        recorded.end,
-        weights=recorded.weight,
-        costs=recorded.cost,
-    )
-    outcomes = run_all(recorded, history, asked)
+    history = recorded.history()
+    results = run_all(recorded, history, asked)
     if asked.visits is not None:
-        write_visits(asked.visits, outcomes, recorded.names)
+        write_visits(asked.visits, results, recorded.names)
     if asked.plot is not None:
         from afresh.cli.replay_picture import draw_replay
 
-        draw_replay(asked.plot, outcomes, history, _warm_up_end(history, asked), asked.unit)
+        warm_up_end = history.start + asked.warm_up * history.length
+        draw_replay(asked.plot, results, history, warm_up_end, asked.unit)
     if asked.as_json:
-        print_json(_summary(recorded, outcomes, asked))
+        print_json(_summary(recorded, results, asked))
     else:
         title = f"{history.items:,} items, {recorded.time.size:,} changes, {asked.objective}"
-        print_tables(outcomes, asked.unit, title)
+        print_tables(results, asked.unit, title, asked.objective)
 
 
-def run_all(recorded: Recorded, history: History, asked: Asked) -> list[Outcome]:
-    """Every policy at every budget, least budget first; the yardsticks run even if nobody asks for them."""
+def run_all(recorded: Recorded, history: History, asked: Asked) -> list[Result]:
+    """Every policy at every budget, least budget first."""
     start = _start(recorded, history, asked)
     hints = _hints(recorded, asked)
     budgets = sorted({budget.total_per_second(history.items) for budget in asked.budgets})
-    names = [*asked.policies, *(name for name in YARDSTICKS if name not in asked.policies)]
-    outcomes: list[Outcome] = []
-    with Progress("replaying", float(len(names) * len(budgets))) as progress:
-        for budget in budgets:
-            visits = {}
-            for name in names:
-                policy = make_policy(name, replace(start, budget=budget))
-                step = partial(_reach, progress, math.floor(progress.done))
-                visits[name] = run_policy(
-                    history, policy, budget, opening=start.opening, hints=hints, progress=step
-                )
-                progress.reach(math.floor(progress.done) + 1)
-            outcomes += _scored(history, visits, budget, asked)
-    return outcomes
-
-
-def _reach(progress: Progress, before: int, share: float) -> None:
-    progress.reach(before + min(share, 0.999))  # the next whole number is for the end of the run
+    results: list[Result] = []
+    with Progress("replaying", float(len(budgets))) as progress:
+        for done, budget in enumerate(budgets):
+            results += replay(
+                history,
+                asked.policies,
+                replace(start, budget=budget),
+                warm_up=asked.warm_up,
+                hints=hints,
+                seed=asked.seed,
+                progress=lambda share, done=done: progress.reach(done + share),  # type: ignore[misc]
+            )
+    return results
 
 
 def _refuse_unknown_names(asked: Asked) -> None:
@@ -99,7 +85,7 @@ def _start(recorded: Recorded, history: History, asked: Asked) -> Start:
     if recorded.group is not None:
         given = numbered([group or None for group in recorded.group])
         families = np.concatenate([families, given[:, None]], axis=1)
-    return Start(
+    start = Start(
         budget=1.0,
         weight=history.weight,
         cost=history.cost,
@@ -107,8 +93,18 @@ def _start(recorded: Recorded, history: History, asked: Asked) -> Start:
         objective=asked.objective,
         families=families,
         opening=_opening(asked.windows, history.start, history.end),
-        rates=history.rates(NEVER),
     )
+    return start if asked.caps is None else _capped(start, recorded, asked.caps, asked.unit)
+
+
+def _capped(start: Start, recorded: Recorded, path: str, unit: str) -> Start:
+    """With the caps of a file, in the budget's cost units per unit of time."""
+    if recorded.group is None:
+        raise UsageError(f"--caps needs a column 'group' in {recorded.items_path}")
+    caps = read_caps(path, list(dict.fromkeys(recorded.group)), recorded.items_path)
+    place = {group: number for number, group in enumerate(caps)}
+    group = np.array([place.get(name, len(caps)) for name in recorded.group], dtype=np.int64)
+    return replace(start, cap_group=group, caps=np.array(list(caps.values())) / unit_seconds(unit))
 
 
 def _opening(texts: Sequence[str], start: float, end: float) -> OpenTime | None:
@@ -146,37 +142,7 @@ def _hints(recorded: Recorded, asked: Asked) -> Hints | None:
     return Hints(item[order], time[order])
 
 
-def _scored(history: History, visits: dict[str, Visits], budget: float, asked: Asked) -> list[Outcome]:
-    begins = (history.start, _warm_up_end(history, asked))
-    found: dict[str, list[Scores]] = {}
-    for name, run in visits.items():
-        # The same resampled items for all policies, so that their intervals can be compared.
-        found[name] = [
-            scores(history, run.item, run.time, begin, np.random.default_rng(asked.seed)) for begin in begins
-        ]
-    outcomes = []
-    for name in asked.policies:
-        uniform, oracle = (found[yard] for yard in YARDSTICKS)
-        whole, after = (
-            _figures(found[name][part], uniform[part], oracle[part], asked.objective) for part in (0, 1)
-        )
-        run = visits[name]
-        outcomes.append(Outcome(name, budget, whole, after, run.item, run.time, run.changed))
-    return outcomes
-
-
-def _figures(own: Scores, uniform: Scores, oracle: Scores, objective: str) -> Figures:
-    metric = objective if hasattr(own, objective) else "freshness"  # harmonic staleness is not measured
-    mine, least, most = (float(getattr(one, metric)) for one in (own, uniform, oracle))
-    captured = (mine - least) / (most - least) if most != least else math.nan
-    return Figures(own.freshness, own.low, own.high, own.age, own.missed, own.visits, captured)
-
-
-def _warm_up_end(history: History, asked: Asked) -> float:
-    return history.start + asked.warm_up * history.length
-
-
-def _summary(recorded: Recorded, outcomes: Sequence[Outcome], asked: Asked) -> dict[str, object]:
+def _summary(recorded: Recorded, results: Sequence[Result], asked: Asked) -> dict[str, object]:
     return {
         "items": len(recorded.names),
         "changes": int(recorded.time.size),
@@ -185,5 +151,5 @@ def _summary(recorded: Recorded, outcomes: Sequence[Outcome], asked: Asked) -> d
         "warm_up": asked.warm_up,
         "objective": asked.objective,
         "unit": asked.unit,
-        "policies": [as_object(outcome, asked.unit) for outcome in outcomes],
+        "policies": [as_object(result, asked.unit) for result in results],
     }

@@ -8,7 +8,7 @@ import typer
 
 from afresh.cli.history import output_names, replay_line, write_history
 from afresh.cli.moments import parse_moment
-from afresh.cli.options import Objective, Plot, Unit
+from afresh.cli.options import CapsFile, Objective, Plot, Unit
 from afresh.cli.replay_options import (
     A_THIRD,
     DEFAULT_POLICIES,
@@ -62,6 +62,7 @@ def simulate(
     objective: Objective = "freshness",
     warm_up: WarmUp = A_THIRD,
     windows: Windows = None,
+    caps: CapsFile = None,
     notices: Notices = None,
     visits: Visits = None,
     plot: Plot = None,
@@ -78,10 +79,11 @@ def simulate(
     asked = asked_for(
         budget,
         policy,
-        inputs=[rates, notices],
+        inputs=[rates, caps, notices],
         objective=objective,
         warm_up=warm_up,
         windows=windows,
+        caps=caps,
         notices=notices,
         visits=visits,
         plot=plot,
@@ -123,6 +125,7 @@ def _as_recorded(people: Inhabitants, world: World) -> Recorded:
         weight=people.columns.get("weight", np.ones(world.items)),
         cost=people.columns.get("cost", np.ones(world.items)),
         group=None if group is None else tuple(group),
+        items_path="the world",
     )
 
 

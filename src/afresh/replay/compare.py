@@ -8,7 +8,7 @@ runs together as the ratio of sums. Past 100 % is possible: the oracle knows no 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,8 +16,8 @@ import numpy as np
 from afresh.policy.policy import Start
 from afresh.policy.table import make_policy
 from afresh.replay.history import NEVER, History
-from afresh.replay.run import Hints, Visits, run_policy
-from afresh.replay.scores import METRICS, Scores, scores
+from afresh.replay.run import BATCHES_PER_ROUND, ORACLE_BATCHES, Hints, Visits, batch_for, run_policy
+from afresh.replay.scores import Scores, scores
 from afresh.values.errors import UsageError
 
 YARDSTICKS = ("uniform", "oracle")
@@ -33,9 +33,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One policy: what it did, what it achieved over the whole window and after the warm-up."""
+    """One policy under one budget: what it did and achieved, in the whole window and after the warm-up."""
 
     policy: str
+    budget: float
     visits: Visits
     whole: Part
     after: Part
@@ -50,8 +51,12 @@ def replay(
     hints: Hints | None = None,
     seed: int = 1,
     batch: int | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> list[Result]:
-    """Run these policies, and the yardsticks, from ``start`` (its rates are filled in from the history).
+    """Run these policies, and the yardsticks, from ``start``, within its windows and caps.
+
+    Its rates are filled in from the history, and its hour, unless None, is that of the history's unit.
+    ``progress`` is told which share of all runs is done.
 
     >>> rng = np.random.default_rng(1)
     >>> item, time = rng.integers(0, 20, 400) // 4, rng.uniform(0.0, 1000.0, 400)
@@ -62,26 +67,38 @@ def replay(
     """
     if not 0 <= warm_up < 1:
         raise UsageError(f"warm-up is {warm_up:g}: must be a share of the window, from 0 to below 1")
-    known = replace(start, rates=history.rates(NEVER))
+    known = replace(start, rates=history.rates(NEVER), hour=None if start.hour is None else history.hour)
     begins = (history.start, history.start + warm_up * history.length)
+    names = tuple(dict.fromkeys((*policies, *YARDSTICKS)))
     visits: dict[str, Visits] = {}
     found: dict[str, list[Scores]] = {}
-    for name in dict.fromkeys((*policies, *YARDSTICKS)):
+    for done, name in enumerate(names):
         run = run_policy(
             history,
             make_policy(name, known),
             start.budget,
             opening=start.opening,
             hints=hints,
-            batch=batch,
+            batch=batch or _batch(history, name),
+            progress=_part_of(progress, done, len(names)),
         )
         visits[name] = run
         # The same resampled items for all, so that their intervals can be compared.
         found[name] = [
             scores(history, run.item, run.time, begin, np.random.default_rng(seed)) for begin in begins
         ]
-    metric = start.objective if start.objective in METRICS else "freshness"
-    return [_result(name, visits[name], found, metric) for name in dict.fromkeys(policies)]
+    return [_result(name, visits[name], found, start) for name in dict.fromkeys(policies)]
+
+
+def _batch(history: History, name: str) -> int:
+    return batch_for(history.items, ORACLE_BATCHES if name == "oracle" else BATCHES_PER_ROUND)
+
+
+def _part_of(
+    progress: Callable[[float], None] | None, done: int, runs: int
+) -> Callable[[float], None] | None:
+    """Turns the share of one run that is done into that of all."""
+    return None if progress is None else lambda share: progress((done + share) / runs)
 
 
 def captured(cells: Iterable[tuple[float, float, float]]) -> float:
@@ -97,10 +114,9 @@ def captured(cells: Iterable[tuple[float, float, float]]) -> float:
     return round(gained / to_gain, 12) if to_gain else math.nan
 
 
-def _result(name: str, visits: Visits, found: dict[str, list[Scores]], metric: str) -> Result:
+def _result(name: str, visits: Visits, found: dict[str, list[Scores]], start: Start) -> Result:
     parts = []
     for place in (0, 1):
-        own, uniform, oracle = (found[one][place] for one in (name, *YARDSTICKS))
-        cell = (getattr(own, metric), getattr(uniform, metric), getattr(oracle, metric))
-        parts.append(Part(own, captured([cell])))
-    return Result(name, visits, *parts)
+        own, uniform, oracle = (getattr(found[one][place], start.objective) for one in (name, *YARDSTICKS))
+        parts.append(Part(found[name][place], captured([(own, uniform, oracle)])))
+    return Result(name, start.budget, visits, *parts)

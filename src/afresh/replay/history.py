@@ -9,6 +9,7 @@ import numpy as np
 from afresh.rates.observations import Bools, Float64s, Ints
 from afresh.values.arrays import ArrayLike, nonnegative
 from afresh.values.errors import InputError
+from afresh.values.units import unit_seconds
 
 NEVER = 0.2
 """Changes per window ascribed to an item that has none: what is not seen to change may still do so."""
@@ -16,7 +17,11 @@ NEVER = 0.2
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Item i changes at ``time[first[i]:first[i + 1]]``, sorted; the window is (``start``, ``end``]."""
+    """Item i changes at ``time[first[i]:first[i + 1]]``, sorted; the window is (``start``, ``end``].
+
+    ``value``, where known, is what each change changes an item to, and ``initial`` what it is at the start.
+    Times are in units of ``unit_s`` seconds.
+    """
 
     first: Ints
     time: Float64s
@@ -24,6 +29,9 @@ class History:
     end: float
     weight: Float64s
     cost: Float64s
+    value: Float64s | None = None
+    initial: Float64s | None = None
+    unit_s: float = 1.0
 
     @classmethod
     def of(
@@ -36,8 +44,11 @@ class History:
         *,
         weights: ArrayLike | None = None,
         costs: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        initial: ArrayLike | None = None,
+        unit: str = "s",
     ) -> History:
-        """From pairs of item (numbered from 0) and time, in any order.
+        """From pairs of item (numbered from 0) and time in any order; ``values`` go with the times.
 
         >>> history = History.of(2, [1, 0, 1], [5.0, 3.0, 2.0], 0.0, 10.0)
         >>> history.changes_of(1).tolist(), history.rates().tolist()
@@ -50,14 +61,14 @@ class History:
         _check(items, which, when, start, end)
         order = np.lexsort((when, which))
         first = np.searchsorted(which[order], np.arange(items + 1))
-        weight = nonnegative("weight", np.ones(items) if weights is None else weights)
-        cost = nonnegative("cost", np.ones(items) if costs is None else costs)
-        if weight.shape != (items,) or cost.shape != (items,):
-            raise InputError(f"weights and costs must have one entry for each of the {items} items")
-        if cost.size and cost.min() <= 0:
+        weight = _of_items("weight", weights, items)
+        cost = _of_items("cost", costs, items)
+        if cost.min() <= 0:
             raise InputError("a cost is 0: a poll must cost something")
+        value = None if values is None else np.asarray(values, dtype=np.float64)[order]
+        begins = None if initial is None else np.asarray(initial, dtype=np.float64)
         return cls(
-            first, when[order], float(start), float(end), weight.astype(np.float64), cost.astype(np.float64)
+            first, when[order], float(start), float(end), weight, cost, value, begins, unit_seconds(unit)
         )
 
     @property
@@ -69,6 +80,15 @@ class History:
     def length(self) -> float:
         """Of the window."""
         return self.end - self.start
+
+    @property
+    def hour(self) -> float:
+        """The length of an hour in the unit of the times.
+
+        >>> History.of(1, [], [], 0.0, 10.0, unit="d").hour == 1 / 24
+        True
+        """
+        return unit_seconds("h") / self.unit_s
 
     @property
     def change_item(self) -> Ints:
@@ -85,25 +105,41 @@ class History:
         return np.asarray(np.where(changes > 0, changes, never) / self.length)
 
 
-def advance(history: History, items: Ints, place: Ints, now: Float64s) -> tuple[Ints, Bools]:
-    """For items whose next unseen change is ``place``: that after ``now``, and whether one was passed.
+class Watch:
+    """What polls find: whether an item has changed since its poll before.
 
-    >>> history = History.of(1, [0, 0], [2.0, 5.0], 0.0, 10.0)
-    >>> place, changed = advance(history, np.array([0]), np.array([0]), np.array([4.0]))
-    >>> place.tolist(), changed.tolist()
-    ([1], [True])
+    The rank of a change among all changes by time, and that of a moment, are whole numbers: one sorted
+    column of item × ranks + rank answers every poll exactly, with two binary searches and no loop.
+
+    >>> watch = Watch(History.of(2, [0, 0, 1], [2.0, 5.0, 4.0], 0.0, 10.0))
+    >>> [watch.poll(np.array([0, 1]), np.array([now, now])).tolist() for now in (2.0, 4.5, 9.0)]
+    [[True, False], [False, True], [True, False]]
     """
-    low, high = place.copy(), history.first[items + 1]
-    last = max(history.time.size - 1, 0)
-    while True:  # binary search in each item's own stretch
-        open_ = low < high
-        if not open_.any():
-            break
-        middle = (low + high) // 2
-        passed = open_ & (history.time[np.minimum(middle, last)] <= now)
-        low = np.where(passed, middle + 1, low)
-        high = np.where(open_ & ~passed, middle, high)
-    return low, low > place
+
+    def __init__(self, history: History) -> None:
+        order = np.argsort(history.time, kind="stable")
+        rank = np.empty(order.size, dtype=np.int64)
+        rank[order] = np.arange(order.size)
+        self.times: Float64s = history.time[order]
+        self.ranks = order.size + 1
+        self.keys: Ints = history.change_item * self.ranks + rank
+        self.place: Ints = history.first[:-1].copy()
+
+    def poll(self, items: Ints, now: Float64s) -> Bools:
+        """Whether each of these distinct items has changed by ``now``; a change at that moment is seen."""
+        passed = np.searchsorted(self.times, now, side="right")
+        place = np.searchsorted(self.keys, items * self.ranks + passed)
+        changed = place > self.place[items]
+        self.place[items] = place
+        return np.asarray(changed)
+
+
+def _of_items(name: str, given: ArrayLike | None, items: int) -> Float64s:
+    """One entry per item, 1 where none is given."""
+    found = nonnegative(name, np.ones(items) if given is None else given).astype(np.float64)
+    if found.shape != (items,):
+        raise InputError(f"there are {found.size} {name}s: one is needed for each of the {items} items")
+    return found
 
 
 def _check(items: int, item: Ints, time: Float64s, start: float, end: float) -> None:

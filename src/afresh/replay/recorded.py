@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from afresh.rates.observations import Float64s
+from afresh.replay.history import History
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table
 from afresh.tables.table import Table
@@ -25,7 +26,9 @@ from afresh.values.errors import InputError, did_you_mean
 CHANGES = (
     Column("item", "text", required=True, what="what changed"),
     Column("time", "time", required=True, what="when"),
+    Column("value", "number", default=np.nan, what="what it changed to"),
 )
+EVENTS = CHANGES[:2]
 ITEMS = (
     Column("item", "text", required=True, what="the item's name"),
     Column("weight", "number", default=1.0, minimum=0, what="importance"),
@@ -39,8 +42,9 @@ _MOST_NAMES_COMPARED = 5000  # a near name is looked for only where that is quic
 class Recorded:
     """Change ``j`` is of item ``item[j]`` at ``time[j]`` (Unix seconds), sorted by time, in (start, end].
 
-    ``names``, ``weight``, ``cost`` (and ``group``, where the file has it) have one entry per item.
-    ``remarks`` say in words what was assumed.
+    ``names``, ``weight``, ``cost`` (and ``group``, where the file ``items_path`` has it) have one entry per
+    item. ``value`` is what an item changed to and ``initial`` what it was at the start (NaN: not known),
+    where the file of changes says it. ``remarks`` say in words what was assumed.
     """
 
     names: pa.LargeStringArray
@@ -51,7 +55,24 @@ class Recorded:
     weight: Float64s
     cost: Float64s
     group: tuple[str, ...] | None
+    items_path: str = ""
+    value: Float64s | None = None
+    initial: Float64s | None = None
     remarks: tuple[str, ...] = ()
+
+    def history(self) -> History:
+        """The same in arrays alone."""
+        return History.of(
+            len(self.names),
+            self.item,
+            self.time,
+            self.start,
+            self.end,
+            weights=self.weight,
+            costs=self.cost,
+            values=self.value,
+            initial=self.initial,
+        )
 
 
 def read_recorded(
@@ -67,7 +88,9 @@ def read_recorded(
     window, assumed = _window(table, start, end)
     _refuse_outside(table, time, *window)
     order = np.lexsort((item, time))
-    order = order[time[order] > window[0]]  # what changed at the start is in every copy already
+    at_start = time[order] <= window[0]  # what changed then is in every copy already
+    value, initial = _values(table, item[order[at_start]], order[at_start], known.rows)
+    order = order[~at_start]
     return Recorded(
         names=known.text("item"),
         item=item[order],
@@ -77,13 +100,31 @@ def read_recorded(
         weight=np.asarray(known.numbers("weight"), dtype=np.float64),
         cost=np.asarray(known.numbers("cost"), dtype=np.float64),
         group=tuple(known.text("group").to_pylist()) if "group" in known else None,
+        items_path=known.path,
+        value=None if value is None else value[order],
+        initial=initial,
         remarks=(*remarks, *assumed),
     )
 
 
+def _values(
+    table: Table, item: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], items: int
+) -> tuple[Float64s | None, Float64s | None]:
+    """The column of values, and from the ``rows`` at the start the value of each ``item`` then."""
+    if "value" not in table:
+        return None, None
+    value = np.asarray(table.numbers("value"), dtype=np.float64)
+    missing = np.isnan(value)
+    if missing.any():
+        raise table.fault(int(np.argmax(missing)), "value", "is missing: every change needs one, or none")
+    initial = np.full(items, np.nan)
+    initial[item] = value[rows]
+    return value, initial
+
+
 def read_events(path: str | Path, names: pa.LargeStringArray, start: float, end: float) -> Table:
     """Another file of ``item,time`` about the same items and window, such as notices, checked alike."""
-    table = read_table(path, CHANGES)
+    table = read_table(path, EVENTS)
     _refuse_unknown(table, names, "the history")
     _refuse_outside(table, table.times("time"), start, end)
     return table

@@ -10,10 +10,12 @@ import numpy as np
 from afresh.policy.opening import OpenTime
 from afresh.policy.policy import Policy
 from afresh.rates.observations import Bools, Float64s, Ints
-from afresh.replay.history import History, advance
+from afresh.replay.history import History, Watch
+from afresh.replay.pace import Pace
 
-BATCHES_PER_ROUND = 100  # decisions while every item is polled once; more gain nothing that shows
-MOST_AT_ONCE = 1000
+# Decisions while every item is polled once. The yardstick is to be the index rule one poll at a time.
+BATCHES_PER_ROUND, ORACLE_BATCHES = 300, 1000
+MOST_AT_ONCE = 333
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +58,10 @@ def run_policy(
     ([0, 1, 0, 1], [1.0, 2.0, 3.0, 4.0], [False, False, True, False])
     """
     window = OpenTime.always(history.start, history.end) if opening is None else opening
-    pace = window.total / (budget * history.length)  # open time per unit of cost
-    size = batch or int(np.clip(history.items // BATCHES_PER_ROUND, 1, MOST_AT_ONCE))
-    place, heard = history.first[:-1].copy(), 0
-    spent, out = 0.0, []
-    while True:
-        now = _moment(window, spent * pace)
-        if now is None:
-            break
+    pace, watch = Pace(window, budget, history.length), Watch(history)
+    size = batch or batch_for(history.items)
+    spent, heard, out = 0.0, 0, []
+    while (now := pace.now(spent)) is not None:
         if hints is not None:
             upto = int(np.searchsorted(hints.time, now, side="right"))
             policy.notice(hints.item[heard:upto], hints.time[heard:upto])
@@ -73,31 +71,25 @@ def run_policy(
             spent += float(history.cost.min())
             continue
         costs = spent + np.cumsum(history.cost[items])
-        when = _moments(window, costs * pace, history.end)
-        in_time = np.isfinite(when)
-        items, when = items[in_time], when[in_time]
-        place[items], changed = advance(history, items, place[items], when)
+        when = pace.moments(costs)
+        in_time = int(np.searchsorted(when, np.inf))
+        items, when = items[:in_time], when[:in_time]
+        changed = watch.poll(items, when)
         policy.observe(items, when, changed)
         out.append((items, when, changed))
-        if not in_time.all():
-            break
         spent = float(costs[-1])
         if progress is not None:
-            progress(min(spent * pace / window.total, 1.0))
+            progress(pace.share(spent))
     return _joined(out)
 
 
-def _moment(window: OpenTime, elapsed: float) -> float | None:
-    """When so much open time has passed; None when all has."""
-    now = float(window.moment(elapsed))
-    return now if np.isfinite(now) else None
+def batch_for(items: int, batches_per_round: int = BATCHES_PER_ROUND) -> int:
+    """How many items are decided on at a time: so few that it is as good as one by one.
 
-
-def _moments(window: OpenTime, elapsed: Float64s, end: float) -> Float64s:
-    """The same for many; the very end of the last window still counts."""
-    when = window.moment(elapsed)
-    at_end = (elapsed >= window.total) & (elapsed <= window.total * (1 + 1e-12))
-    return np.where(at_end, min(float(window.closes[-1]), end), when)
+    >>> batch_for(200), batch_for(3_000), batch_for(1_000_000)
+    (1, 10, 333)
+    """
+    return int(np.clip(items // batches_per_round, 1, MOST_AT_ONCE))
 
 
 def _joined(parts: list[tuple[Ints, Float64s, Bools]]) -> Visits:

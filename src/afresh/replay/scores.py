@@ -1,11 +1,13 @@
-"""What a run of visits achieved, exact: time averages of freshness, age, missed changes and lag.
+"""What a run of visits achieved, exact: time averages, each a mean over items by weight.
 
     freshness   share of the time in which a copy equals its original
     age         time since the first change that a copy lacks; 0 while fresh
     missed      changes that a copy lacks
     lag         Σ (t − tᵢ) over the changes that a copy lacks (Yang's content freshness)
+    harmonic    1 + 1/2 + … + 1/n of the n changes that a copy lacks (Kolobov et al. 2019)
+    error       |value − value of the copy|, for histories that know values; NaN for others
 
-Each is a mean over items by weight. Intervals come from resampling the items (Poisson bootstrap).
+Intervals come from resampling the items (Poisson bootstrap).
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ import numpy as np
 from afresh.rates.observations import Float64s, Ints
 from afresh.replay.course import stale_spans
 from afresh.replay.history import History
+from afresh.replay.value_error import value_error
 
 RESAMPLES = 400
-METRICS = ("freshness", "age", "missed", "lag")
+METRICS = ("freshness", "age", "missed", "lag", "harmonic", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,8 @@ class Scores:
     age: float
     missed: float
     lag: float
+    harmonic: float
+    error: float
     low: float
     high: float
     visits: int
@@ -41,17 +46,37 @@ def item_scores(history: History, item: Ints, time: Float64s, begin: float) -> d
     >>> history = History.of(1, [0, 0], [2.0, 3.0], 0.0, 10.0)
     >>> scores = item_scores(history, np.array([0]), np.array([4.0]), 0.0)
     >>> {name: float(value[0]) for name, value in scores.items()}
-    {'freshness': 0.8, 'age': 0.2, 'missed': 0.3, 'lag': 0.25}
+    {'freshness': 0.8, 'age': 0.2, 'missed': 0.3, 'lag': 0.25, 'harmonic': 0.25, 'error': nan}
     """
     span = history.end - begin
     stale = stale_spans(history.change_item, history.time, item, time, history.end)
     seen = seen_at(history, item, time)
     lost = np.bincount(stale.item, _overlap(stale.begin, stale.end, begin), minlength=history.items)
     aged = np.bincount(stale.item, _grown(stale.begin, stale.end, begin), minlength=history.items)
-    owner = history.change_item
-    missed = np.bincount(owner, _overlap(history.time, seen, begin), minlength=history.items)
+    owner, lacking = history.change_item, _overlap(history.time, seen, begin)
+    missed = np.bincount(owner, lacking, minlength=history.items)
     lag = np.bincount(owner, _grown(history.time, seen, begin), minlength=history.items)
-    return {"freshness": 1.0 - lost / span, "age": aged / span, "missed": missed / span, "lag": lag / span}
+    harmonic = np.bincount(owner, lacking / _rank(owner, seen), minlength=history.items)
+    return {
+        "freshness": 1.0 - lost / span,
+        "age": aged / span,
+        "missed": missed / span,
+        "lag": lag / span,
+        "harmonic": harmonic / span,
+        "error": value_error(history, item, time, begin),
+    }
+
+
+def _rank(owner: Ints, seen: Float64s) -> Ints:
+    """The how-manieth change each is since the visit before it: changes seen together follow each other.
+
+    >>> _rank(np.array([0, 0, 0, 1]), np.array([4.0, 4.0, 9.0, 9.0])).tolist()
+    [1, 2, 1, 1]
+    """
+    place = np.arange(owner.size)
+    first = np.ones(owner.size, dtype=bool)
+    first[1:] = (owner[1:] != owner[:-1]) | (seen[1:] != seen[:-1])
+    return np.asarray(place - np.maximum.accumulate(np.where(first, place, 0)) + 1)
 
 
 def seen_at(history: History, item: Ints, time: Float64s) -> Float64s:
