@@ -104,3 +104,21 @@ def test_figure_2_age_falls_to_nothing_at_a_refresh(cho: Report) -> None:
     after = np.searchsorted(time, old.series[2].x)
     assert age[after] == pytest.approx(0, abs=5e-3)
     assert age.max() > 0.5
+
+
+def test_example_3_windows_move_polls_and_not_the_average(values: Values) -> None:
+    found = values("cho", "Example 3")
+    assert found[:5] == [10, 10, 10, 10, 0.7]
+    assert found[5:] == pytest.approx([1, *[1 - np.exp(-1)] * 3], rel=1e-9)
+
+
+def test_figure_5_shows_what_each_schedule_does_to_the_day(cho: Report) -> None:
+    (figure,) = [figure for figure in cho.figures if figure.name == "Figure 5"]
+    polls, courses = figure.panels
+    assert [series.x.size for series in polls.series] == [10, 10, 10]
+    assert polls.series[2].x == pytest.approx(2.4 * np.arange(1, 11))
+    early, some, even = (series.y for series in courses.series)
+    swing = [float(course.max() - course.min()) for course in (early, some, even)]
+    assert swing[0] > swing[1] > swing[2]
+    assert early[-1] == pytest.approx(np.exp(-(24 - np.arange(1, 11) / 10) / 24).mean(), abs=1e-9)
+    assert even.max() - even.min() < 0.1

@@ -1,4 +1,4 @@
-"""Cho & Garcia-Molina 2000, Figures 2, 3, 6, 7, 9, 10 and 12, as values to draw."""
+"""Cho & Garcia-Molina 2000, Figures 2, 3, 5, 6, 7, 9, 10 and 12, as values to draw."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from afresh.papers.cho_allocation import (
     frequencies_at,
     web_plan,
 )
+from afresh.papers.cho_windows import figure_5
 from afresh.papers.figure import Figure
 from afresh.papers.web_pages import CLASSES, INTERVALS_DAYS, MONTH_DAYS, SHARES
 from afresh.plots.panels import Panel, Series
@@ -31,7 +32,16 @@ _POLICIES = ("optimal", "uniform", "proportional")
 
 def figures() -> tuple[Figure, ...]:
     """Every figure of the paper that needs no measured history."""
-    return (_figure_2(), _figure_3(), _figure_6(), _figure_7(), _figure_9(), _figure_10(), _figure_12())
+    return (
+        _figure_2(),
+        _figure_3(),
+        figure_5(),
+        _figure_6(),
+        _figure_7(),
+        _figure_9(),
+        _figure_10(),
+        _figure_12(),
+    )
 
 
 def _figure_2() -> Figure:
