@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from afresh.stores.memory.store import MemoryStore
+from afresh.stores.postgres.store import PostgresStore
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.store import Retention, Store
 from afresh.values.items import NewItem
@@ -17,23 +19,35 @@ from afresh.values.outcome import NewCopy, Observation, Outcome
 
 @dataclass(frozen=True)
 class Backend:
-    """A way to open a store in a folder; ``persistent`` ones can be opened again and backed up."""
+    """A way to open a store that belongs to a folder; ``persistent`` ones can be opened again and backed up.
+
+    ``server`` is the address of a database server, for those that need one.
+    """
 
     name: str
-    open: Callable[[Path, Retention], Store]
-    persistent: bool
+    make: Callable[[Path, Retention, str], Store]
+    persistent: bool = True
+    server: str = ""
+
+    def open(self, folder: Path, retention: Retention) -> Store:
+        """The folder's store."""
+        return self.make(folder, retention, self.server)
+
+
+def schema_url(server: str, folder: Path) -> str:
+    """A schema that belongs to a folder."""
+    name = f"test_{blake2b(str(folder).encode(), digest_size=10).hexdigest()}"
+    return f"{server}{'&' if '?' in server else '?'}schema={name}"
 
 
 BACKENDS = (
-    Backend("memory", lambda _, retention: MemoryStore(retention=retention), persistent=False),
+    Backend("memory", lambda _, retention, __: MemoryStore(retention=retention), persistent=False),
+    Backend("sqlite", lambda folder, retention, _: SqliteStore(folder / "store.db", retention=retention)),
     Backend(
-        "sqlite",
-        lambda folder, retention: SqliteStore(folder / "store.db", retention=retention),
-        persistent=True,
+        "postgres",
+        lambda folder, retention, server: PostgresStore(schema_url(server, folder), retention=retention),
     ),
 )
-
-PERSISTENT = tuple(backend for backend in BACKENDS if backend.persistent)
 
 
 def new_items(number: int, **given: Any) -> list[NewItem]:

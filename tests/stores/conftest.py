@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from afresh.stores.store import Retention, Store
 def backend(request: pytest.FixtureRequest) -> Backend:
     """Each backend in turn."""
     backend: Backend = request.param
+    if backend.name == "postgres":
+        return replace(backend, server=request.getfixturevalue("postgres_url"))
     return backend
 
 

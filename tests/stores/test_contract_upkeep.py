@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.stores.backends import PERSISTENT, Backend, copy_of, new_items, poll
+from tests.stores.backends import Backend, copy_of, new_items, poll
 
 from afresh.stores.opening import open_store
 from afresh.stores.store import Retention, Store
@@ -56,17 +56,20 @@ def test_a_backup_is_a_store(backend: Backend, store: Store, tmp_path: Path) -> 
         assert restored.upkeep.check() == []
     with pytest.raises(OutputError, match="cannot be written"):
         store.upkeep.backup(tmp_path / "nowhere" / "backup.db")
-    with pytest.raises(InputError, match="the store itself"):
-        store.upkeep.backup(tmp_path / "store.db")
+    if (tmp_path / "store.db").exists():
+        with pytest.raises(InputError, match="the store itself"):
+            store.upkeep.backup(tmp_path / "store.db")
 
 
-@pytest.mark.parametrize("backend", PERSISTENT, ids=lambda backend: backend.name)
 def test_what_was_written_is_there_when_opened_again(backend: Backend, tmp_path: Path) -> None:
     with backend.open(tmp_path, Retention()) as store:
         store.items.add(new_items(2), 0.0)
         poll(store, "k0", 1.0, new_copy=copy_of(b"a"), belief=b"b")
         (lease,) = store.leases.take([2], 1.0, 60.0)
     with backend.open(tmp_path, Retention()) as store:
+        if not backend.persistent:
+            assert store.items.counts() == []
+            return
         copy = store.copies.get(1)
         assert copy is not None
         assert copy.content == b"a"
@@ -118,6 +121,6 @@ def test_addresses_open_the_store_they_name(tmp_path: Path) -> None:
             assert store.items.counts() == []
     assert {path.name for path in tmp_path.glob("*.db")} == {"a.db", "b.db", "c.db"}
     for url in ("mysql://user:secret@host/db", "memory:x", "sqlite:"):
-        with pytest.raises(UsageError, match="sqlite:PATH or memory:") as caught:
+        with pytest.raises(UsageError, match="sqlite:PATH, postgresql") as caught:
             open_store(url)
         assert "secret" not in str(caught.value)

@@ -1,1 +1,1 @@
-"""Where copies and state live: one contract, in memory and in SQLite."""
+"""Where copies and state live: one contract, in memory, in SQLite and in PostgreSQL."""

@@ -19,6 +19,7 @@ from afresh.stores.sqlite.notices import SqliteNotices
 from afresh.stores.sqlite.observations import SqliteObservations
 from afresh.stores.sqlite.plan import SqlitePlan
 from afresh.stores.sqlite.state import SqliteState
+from afresh.stores.sqlite.tables import SqliteTables
 from afresh.stores.sqlite.upkeep import SqliteUpkeep
 from afresh.stores.store import Retention
 from afresh.values.outcome import Outcome, Refusal
@@ -58,6 +59,7 @@ class SqliteStore:
         self.ledger = SqliteLedger(database)
         self.state = SqliteState(database)
         self.fleet = SqliteFleet(database)
+        self.tables = SqliteTables(database)
         self.upkeep = SqliteUpkeep(database)
 
     def commit(

@@ -1,0 +1,71 @@
+-- name: lock
+SELECT item_id FROM state WHERE item_id = ANY (%(ids)s::bigint[]) ORDER BY item_id FOR NO KEY UPDATE;
+
+-- name: known
+-- A statement of its own after the locks: it sees the leases that were taken while we waited for them.
+SELECT state.item_id, lease.token, state.status, item.source_id, item.group_id, state.version, state.recent
+FROM state
+JOIN item ON item.id = state.item_id
+LEFT JOIN lease ON lease.item_id = state.item_id
+WHERE state.item_id = ANY (%(ids)s::bigint[]);
+
+-- name: hashes
+SELECT version.item_id, content.hash
+FROM unnest(%(ids)s::bigint[], %(numbers)s::integer[]) AS newest (item_id, number)
+JOIN version ON version.item_id = newest.item_id AND version.number = newest.number
+JOIN content ON content.id = version.content_id;
+
+-- name: same_copies
+UPDATE version SET normal_hash = new.normal_hash, media_type_id = new.media_type_id
+FROM unnest(%(ids)s::bigint[], %(numbers)s::integer[], %(media)s::integer[], %(hashes)s::bytea[])
+     AS new (item_id, number, media_type_id, normal_hash)
+WHERE version.item_id = new.item_id AND version.number = new.number;
+
+-- name: add_versions
+INSERT INTO version (item_id, number, content_id, time_s, media_type_id, normal_hash)
+SELECT * FROM unnest(%(ids)s::bigint[], %(numbers)s::integer[], %(contents)s::bigint[],
+                     %(times)s::double precision[], %(media)s::integer[], %(hashes)s::bytea[]);
+
+-- name: drop_versions
+DELETE FROM version
+USING unnest(%(ids)s::bigint[], %(numbers)s::integer[]) AS new (item_id, number)
+WHERE version.item_id = new.item_id AND version.number <= new.number - %(kept)s
+RETURNING version.content_id;
+
+-- name: keep_states
+UPDATE state SET
+    due_s = new.due_s,
+    status = new.status,
+    failures = new.failures,
+    problem = new.problem,
+    polls = state.polls + 1,
+    changes = state.changes + new.changed,
+    polled_s = coalesce(new.polled_s, state.polled_s),
+    changed_s = coalesce(new.changed_s, state.changed_s),
+    version = new.version,
+    belief = coalesce(new.belief, state.belief),
+    validators = coalesce(new.validators, state.validators),
+    recent = new.recent
+FROM unnest(%(ids)s::bigint[], %(due)s::double precision[], %(statuses)s::smallint[], %(failures)s::integer[],
+            %(problems)s::text[], %(changed)s::integer[], %(polled)s::double precision[],
+            %(changed_s)s::double precision[], %(versions)s::integer[], %(beliefs)s::bytea[],
+            %(validators)s::text[], %(recent)s::bytea[])
+     AS new (item_id, due_s, status, failures, problem, changed, polled_s, changed_s, version, belief,
+             validators, recent)
+WHERE state.item_id = new.item_id;
+
+-- name: queue_events
+INSERT INTO event (item_id, key, source_id, kind, version, time_s, due_s)
+SELECT item_id, key, source_id, kind, version, time_s, time_s
+FROM unnest(%(ids)s::bigint[], %(keys)s::text[], %(sources)s::integer[], %(kinds)s::text[], %(versions)s::integer[],
+            %(times)s::double precision[]) WITH ORDINALITY
+     AS new (item_id, key, source_id, kind, version, time_s, place)
+ORDER BY place;
+
+-- name: answer_notices
+DELETE FROM notice
+USING unnest(%(ids)s::bigint[], %(leased)s::double precision[]) AS lent (item_id, leased_s)
+WHERE notice.item_id = lent.item_id AND notice.time_s <= lent.leased_s;
+
+-- name: end_leases
+DELETE FROM lease WHERE item_id = ANY (%(ids)s::bigint[]);

@@ -1,0 +1,57 @@
+-- Rows that others have locked are about to be theirs: skipped. Who locks a row may still come just after another's
+-- lease was committed, so the insertion looks once more and leaves a lease that has not run out alone.
+
+-- name: wanted
+SELECT item_id FROM state
+WHERE item_id = ANY (%(ids)s::bigint[]) AND (%(any_status)s OR status = 0)
+ORDER BY item_id
+FOR NO KEY UPDATE SKIP LOCKED;
+
+-- name: due
+SELECT state.item_id FROM state
+WHERE state.status = 0 AND state.due_s <= %(now_s)s
+  AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.item_id = state.item_id AND lease.until_s > %(now_s)s)
+ORDER BY state.due_s, state.item_id
+LIMIT %(limit)s
+FOR NO KEY UPDATE SKIP LOCKED;
+
+-- name: due_of_source
+SELECT state.item_id FROM state
+WHERE state.status = 0 AND state.due_s <= %(now_s)s
+  AND EXISTS (
+      SELECT 1 FROM item JOIN name ON name.id = item.source_id
+      WHERE item.id = state.item_id AND name.text = %(source)s)
+  AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.item_id = state.item_id AND lease.until_s > %(now_s)s)
+ORDER BY state.due_s, state.item_id
+LIMIT %(limit)s
+FOR NO KEY UPDATE SKIP LOCKED;
+
+-- name: take
+INSERT INTO lease (item_id, token, leased_s, until_s)
+SELECT item_id, (SELECT nextval('lease_token')), %(now_s)s, %(until_s)s
+FROM unnest(%(ids)s::bigint[]) AS free (item_id)
+ON CONFLICT (item_id) DO UPDATE SET
+    token = excluded.token, leased_s = excluded.leased_s, until_s = excluded.until_s
+WHERE lease.until_s <= %(now_s)s
+RETURNING item_id;
+
+-- name: leased
+SELECT item.id, item.key, source.text, grouping.text, lease.token, lease.until_s, lease.leased_s,
+       state.validators, version.normal_hash, state.polled_s, state.status, state.failures, state.belief,
+       item.min_interval_s, item.max_interval_s, item.labels, item.selector
+FROM lease
+JOIN state ON state.item_id = lease.item_id
+JOIN item ON item.id = lease.item_id
+JOIN name AS source ON source.id = item.source_id
+JOIN name AS grouping ON grouping.id = item.group_id
+LEFT JOIN version ON version.item_id = state.item_id AND version.number = state.version
+WHERE lease.item_id = ANY (%(ids)s::bigint[])
+ORDER BY state.due_s, item.id;
+
+-- name: release
+DELETE FROM lease
+USING unnest(%(ids)s::bigint[], %(tokens)s::bigint[]) AS mine (item_id, token)
+WHERE lease.item_id = mine.item_id AND lease.token = mine.token;
+
+-- name: open
+SELECT item_id, leased_s FROM lease WHERE until_s > %(now_s)s ORDER BY leased_s, item_id;

@@ -1,0 +1,22 @@
+"""Short ids for texts that repeat: sources, groups, media types."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from afresh.stores.postgres.lines import Connection, rows
+from afresh.stores.postgres.queries import load_blocks
+
+_SQL = load_blocks("names.sql")
+
+
+def name_ids(connection: Connection, texts: Collection[str]) -> dict[str, int]:
+    """The ids of these texts, new ones made. Inside a writing transaction."""
+    if not texts:
+        return {}
+    given = {"texts": sorted(texts)}
+    known = dict(rows(connection, _SQL["name_ids"], given))
+    if len(known) < len(texts):
+        rows(connection, _SQL["add_names"], given)
+        known = dict(rows(connection, _SQL["name_ids"], given))
+    return known

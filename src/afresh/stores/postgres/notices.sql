@@ -1,0 +1,19 @@
+-- name: known
+-- In the order asked for; locked, so that none is removed before its notice is there.
+SELECT state.item_id
+FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS wanted (item_id, place)
+JOIN state ON state.item_id = wanted.item_id
+ORDER BY wanted.place
+FOR KEY SHARE OF state;
+
+-- name: add
+INSERT INTO notice (item_id, number, time_s, count)
+SELECT item_id, max(number), %(time_s)s, count(*)
+FROM unnest(%(ids)s::bigint[], %(numbers)s::bigint[]) AS new (item_id, number)
+GROUP BY item_id
+ON CONFLICT (item_id) DO UPDATE SET
+    number = excluded.number, time_s = greatest(notice.time_s, excluded.time_s),
+    count = notice.count + excluded.count;
+
+-- name: open
+SELECT number, item_id, time_s, count FROM notice WHERE number > %(after)s ORDER BY number;

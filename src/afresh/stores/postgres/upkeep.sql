@@ -1,0 +1,81 @@
+-- Every block of the first five finds contradictions and says them in words.
+
+-- name: tally
+SELECT 'items counted as source ' || source_id || ', group ' || group_id || ', status ' || status
+       || ' are ' || sum(counted) || ', there are ' || sum(there)
+FROM (
+    SELECT source_id, group_id, status, items AS counted, 0 AS there FROM tally
+    UNION ALL
+    SELECT item.source_id, item.group_id, state.status, 0, count(*)
+    FROM state JOIN item ON item.id = state.item_id
+    GROUP BY item.source_id, item.group_id, state.status
+) AS both_ways
+GROUP BY source_id, group_id, status
+HAVING sum(counted) <> sum(there);
+
+-- name: references
+SELECT 'content ' || content_id || ' is counted as used ' || sum(counted) || ' times, it is ' || sum(used)
+FROM (
+    SELECT id AS content_id, refs AS counted, 0 AS used FROM content
+    UNION ALL
+    SELECT content_id, 0, count(*) FROM version GROUP BY content_id
+) AS both_ways
+GROUP BY content_id
+HAVING sum(counted) <> sum(used);
+
+-- name: newest
+SELECT 'item ' || item.id || ' has no state' FROM item
+WHERE NOT EXISTS (SELECT 1 FROM state WHERE state.item_id = item.id)
+UNION ALL
+SELECT 'the newest copy of item ' || state.item_id || ' is not there' FROM state
+WHERE state.version > 0
+  AND NOT EXISTS (SELECT 1 FROM version WHERE version.item_id = state.item_id AND version.number = state.version)
+UNION ALL
+SELECT 'content ' || content.id || ' has no bytes' FROM content
+WHERE NOT EXISTS (SELECT 1 FROM payload WHERE payload.content_id = content.id);
+
+-- name: orphans
+SELECT orphan.kind || ' of item ' || orphan.item_id || ', which is not there'
+FROM (
+    SELECT 'a state' AS kind, item_id FROM state
+    UNION ALL SELECT 'a lease', item_id FROM lease
+    UNION ALL SELECT 'a notice', item_id FROM notice
+    UNION ALL SELECT DISTINCT 'a version', item_id FROM version
+    UNION ALL SELECT DISTINCT 'an observation', item_id FROM observation_run
+) AS orphan
+WHERE NOT EXISTS (SELECT 1 FROM item WHERE item.id = orphan.item_id);
+
+-- name: sizes
+SELECT 'sizes kept are ' || kept::text || ', there are ' || there::text
+FROM (
+    SELECT (SELECT (coalesce(sum(versions), 0)::bigint, coalesce(sum(contents), 0)::bigint,
+                    coalesce(sum(content_bytes), 0)::bigint, coalesce(sum(stored_bytes), 0)::bigint) FROM size) AS kept,
+           ((SELECT count(*) FROM version), (SELECT count(*) FROM content),
+            (SELECT coalesce(sum(content.size), 0)::bigint FROM content),
+            (SELECT coalesce(sum(octet_length(data)), 0)::bigint FROM payload)) AS there
+) AS compared
+WHERE kept <> there;
+
+-- name: contents
+SELECT content.id, content.size, content.hash, payload.data
+FROM content JOIN payload ON payload.content_id = content.id
+WHERE content.id > %(after)s AND content.id %% %(every)s = 0
+ORDER BY content.id
+LIMIT 100;
+
+-- name: stats
+SELECT (SELECT coalesce(sum(items), 0)::bigint FROM tally),
+       (SELECT count(*) FROM lease),
+       coalesce(sum(size.versions), 0)::bigint,
+       coalesce(sum(size.contents), 0)::bigint,
+       coalesce(sum(size.content_bytes), 0)::bigint,
+       coalesce(sum(size.stored_bytes), 0)::bigint,
+       (SELECT count(*) FROM event),
+       (SELECT count(*) FROM notice),
+       (SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_catalog.pg_class
+        WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r')
+FROM size;
+
+-- name: tables
+SELECT quote_ident(relname) FROM pg_catalog.pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname;
