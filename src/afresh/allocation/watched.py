@@ -1,0 +1,74 @@
+"""Items whose staleness is seen at once: which of them to refresh whenever they change.
+
+Nothing is spent on looking, so a refresh always meets a stale copy and buys 1/λ of fresh time on average. An
+item refreshed f ≤ λ times per time is fresh for f/λ of it, so the plan is a knapsack: maximise Σ w·f/λ with
+Σ c·f = B. It is filled in the order of w/(cλ): every change is met by a refresh down to a price μ, some at it,
+none below. This is the limit of notices that miss nothing and never err, and an upper bound for any
+plan that has to look first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.errors import InputError
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """How often to refresh each item, the share of time that it is fresh then, and the price of the budget.
+
+    ``worth`` is w/(cλ), what a refresh of a stale copy buys for each unit of cost; infinite where nothing
+    changes. Refresh at once what is worth more than ``price``, which is 0 where the budget suffices for
+    every change.
+    """
+
+    frequency: Array
+    freshness: Array
+    worth: Array
+    price: float
+    spend: float
+
+
+def allocate_watched(
+    rates: ArrayLike, budget: float, *, weights: ArrayLike = 1.0, costs: ArrayLike = 1.0
+) -> Watched:
+    """The best frequencies for items whose changes are seen.
+
+    >>> plan = allocate_watched([1.0, 2.0, 8.0], budget=5.0)
+    >>> plan.frequency.tolist(), plan.freshness.tolist(), plan.price
+    ([1.0, 2.0, 2.0], [1.0, 1.0, 0.25], 0.125)
+    """
+    if not 0 <= budget < np.inf:
+        raise InputError(f"budget is {budget}: must be 0 or more, and finite")
+    rate = np.asarray(nonnegative("rates", rates), dtype=np.float64).ravel()
+    weight, cost = (
+        np.broadcast_to(np.asarray(nonnegative(name, given), dtype=np.float64), rate.shape)
+        for name, given in (("weights", weights), ("costs", costs))
+    )
+    if not np.all(cost > 0):
+        raise InputError("a cost is 0: must be above 0")
+    changing = rate > 0
+    needed = cost * rate  # per time, to meet every change
+    with np.errstate(divide="ignore", over="ignore"):
+        worth = np.divide(weight, needed, out=np.full_like(rate, np.inf), where=needed > 0)
+    order = np.argsort(-worth, kind="stable")
+    before = np.cumsum(needed[order]) - needed[order]
+    left = np.clip(budget - before, 0.0, needed[order])
+    share = np.empty_like(rate)
+    share[order] = np.divide(left, needed[order], out=np.ones_like(left), where=needed[order] > 0)
+    share[weight == 0] = 0.0
+    short = changing & (share < 1) & (weight > 0)
+    return Watched(
+        frequency=share * rate,
+        freshness=np.where(changing, share, 1.0),
+        worth=worth,
+        price=float(worth[short].max(initial=0.0)),
+        spend=float(np.sum(share * needed)),
+    )

@@ -1,0 +1,160 @@
+"""The budget that earns the most, when requests, bytes and seconds have prices (Razniewski 2016, §5 and §8).
+
+One look at an item costs c = p_r·requests + p_b·bytes + p_s·seconds, and where it finds a change c_U more,
+for the bytes and seconds that only then are spent. With the benefit B per time of a right copy and the cost O per
+time of a wrong one each item has its own best interval, and together these are the budget: nothing is left to
+choose. The last unit of money then earns just itself (the plan of ``allocate`` with weights B+O, whose
+multiplier is 1). Within a limit below that it earns more, and ``price`` says how much.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.money.futile import Verdict, in_words
+from afresh.money.items import items_of
+from afresh.money.limited import spend_at, with_money
+from afresh.money.many import Incomes, solve_items
+from afresh.money.net_income import income_at
+from afresh.money.terms import Array
+from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What one look at an item takes, and what it takes more where it finds a change."""
+
+    requests: ArrayLike = 1.0
+    bytes: ArrayLike = 0.0
+    seconds: ArrayLike = 0.0
+    update_bytes: ArrayLike = 0.0
+    update_seconds: ArrayLike = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Money per request, byte and second; one for all items, or one for each (its source's)."""
+
+    request: ArrayLike = 0.0
+    byte: ArrayLike = 0.0
+    second: ArrayLike = 0.0
+
+    def of(self, use: Use) -> tuple[Array, Array]:
+        """The cost of a look, and what a found change costs on top.
+
+        >>> Prices(request=0.5, byte=0.01).of(Use(bytes=[0, 100], update_bytes=200))
+        (array([0.5, 1.5]), array([2., 2.]))
+        """
+        named = {
+            "price per request": self.request,
+            "price per byte": self.byte,
+            "price per second": self.second,
+            "requests": use.requests,
+            "bytes": use.bytes,
+            "seconds": use.seconds,
+            "update_bytes": use.update_bytes,
+            "update_seconds": use.update_seconds,
+        }
+        columns = [np.asarray(nonnegative(name, given), dtype=np.float64) for name, given in named.items()]
+        try:
+            request, byte, second, requests, size, time, more, longer = np.broadcast_arrays(*columns)
+        except ValueError:
+            said = ", ".join(f"{name} {a.size}" for name, a in zip(named, columns, strict=True) if a.ndim)
+            raise InputError(f"lengths differ: {said}") from None
+        return request * requests + byte * size + second * time, byte * more + second * longer
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenBudget:
+    """The plan of the highest net income, and what it takes per time.
+
+    ``futile`` items are worth no refresh at any budget, ``dropped`` ones none within the limit. ``price``
+    is the net income that one more unit of money would earn, 0 where the limit does not bind. ``best`` is
+    the plan without a limit, with the verdict on each item.
+    """
+
+    interval: Array
+    frequency: Array
+    net_income: Array
+    futile: npt.NDArray[np.bool_]
+    dropped: npt.NDArray[np.bool_]
+    money: float
+    requests: float
+    bytes: float
+    seconds: float
+    price: float
+    best: Incomes
+
+    def reason(self, item: int) -> str:
+        """Why an item is refreshed or left alone, in words."""
+        if self.dropped[item]:
+            return "pays, but others pay more and the limit leaves nothing for it"
+        verdict = Verdict(int(self.best.verdict.ravel()[item]))
+        break_even = float(self.best.break_even.ravel()[item])
+        return in_words(verdict, break_even, np.inf)
+
+
+def choose_budget(
+    rate: ArrayLike,
+    benefit: ArrayLike,
+    prices: Prices,
+    *,
+    use: Use | None = None,
+    stale_cost: ArrayLike = 0.0,
+    limit: float | None = None,
+) -> ChosenBudget:
+    """The budget that maximises net income, ``limit`` money per time at most.
+
+    Example 4 of the paper: addresses that change at these rates, a benefit of 1 and a request of 1. The
+    fourth changes too fast to be worth it.
+
+    >>> chosen = choose_budget([0.457, 0.163, 0.098, 2.0], 1.0, Prices(request=1.0))
+    >>> chosen.interval.round(2), round(chosen.requests, 3), chosen.futile.tolist()
+    (array([3.38, 4.42, 5.36,  inf]), 0.709, [False, False, False, True])
+    >>> chosen.reason(3)
+    'changes too fast for its cost: no interval earns what its refreshes cost; pays above a benefit of 2'
+    """
+    taken = use or Use()
+    check, update = prices.of(taken)
+    items = items_of(rate, benefit, check, update_cost=update, stale_cost=stale_cost)
+    free = (items.terms.check == 0) & (items.terms.gain > 0) & (items.rate > 0)
+    if free.any():
+        raise InputError(
+            "a look at some items costs nothing, so that no budget is best: give a price per request"
+        )
+    best = solve_items(items.with_terms(items.terms))
+    interval, price = np.asarray(best.interval, dtype=np.float64).ravel(), 0.0
+    if limit is not None:
+        limited = with_money(rate, benefit, check, limit, update_cost=update, stale_cost=stale_cost)
+        interval, price = np.asarray(limited.interval, dtype=np.float64).ravel(), limited.price
+    frequency = np.divide(1.0, interval, out=np.zeros_like(interval), where=interval > 0)
+    found = items.rate * _freshness(items.rate, interval)  # changes found per time
+    futile = best.futile.ravel()
+    return ChosenBudget(
+        interval=interval,
+        frequency=frequency,
+        net_income=income_at(items, interval),
+        futile=futile,
+        dropped=np.isinf(interval) & ~futile,
+        money=float(spend_at(items, interval).sum()),
+        requests=_total(taken.requests, frequency),
+        bytes=_total(taken.bytes, frequency) + _total(taken.update_bytes, found),
+        seconds=_total(taken.seconds, frequency) + _total(taken.update_seconds, found),
+        price=price,
+        best=best,
+    )
+
+
+def _freshness(rate: Array, interval: Array) -> Array:
+    """(1−e^{−λu})/(λu), 0 where an item is never refreshed: λ times it is how often a look finds a change."""
+    refreshed = interval < np.inf
+    r = np.where(refreshed, rate * np.where(refreshed, interval, 1.0), 1.0)
+    return np.where(refreshed, np.divide(-np.expm1(-r), r, out=np.ones_like(r), where=r > 0), 0.0)
+
+
+def _total(each: ArrayLike, frequency: Array) -> float:
+    return float(np.sum(np.asarray(each, dtype=np.float64).ravel() * frequency))

@@ -1,0 +1,107 @@
+"""The budget chosen by net income: each item at its best interval, nothing gained by more or less."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from afresh.allocation.allocate import allocate
+from afresh.money.best_interval import best_interval
+from afresh.money.chosen_budget import Prices, Use, choose_budget
+from afresh.money.net_income import net_income
+from afresh.money.total_refreshes import best_total_refreshes
+from afresh.values.errors import InputError
+
+positive = st.floats(1e-3, 1e3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(positive, positive, positive, positive), min_size=1, max_size=6), positive)
+def test_every_item_is_at_its_own_best_interval(
+    rows: list[tuple[float, float, float, float]], stale: float
+) -> None:
+    rate, benefit, requests, size = np.array(rows).T
+    use = Use(requests=requests, bytes=size, update_bytes=2 * size)
+    chosen = choose_budget(rate, benefit, Prices(request=0.5, byte=1e-3), use=use, stale_cost=stale)
+    for at in range(len(rows)):
+        cost, update = 0.5 * requests[at] + 1e-3 * size[at], 2e-3 * size[at]
+        one = best_interval(rate[at], benefit[at], cost, update_cost=update, stale_cost=stale)
+        assert chosen.interval[at] == pytest.approx(one.interval, rel=1e-9)
+        assert chosen.net_income[at] == pytest.approx(one.net_income, rel=1e-9, abs=1e-9)
+        assert chosen.futile[at] == one.futile
+        assert chosen.reason(at).startswith(one.reason.split(";")[0])
+
+
+def test_the_amounts_are_those_of_the_plan() -> None:
+    rate, benefit, size = np.array([0.2, 1.0, 3.0]), np.array([5.0, 4.0, 9.0]), np.array([10.0, 20.0, 5.0])
+    prices = Prices(request=0.1, byte=0.01, second=0.2)
+    use = Use(requests=2, bytes=1.0, seconds=0.5, update_bytes=size, update_seconds=0.25)
+    chosen = choose_budget(rate, benefit, prices, use=use)
+    f = chosen.frequency
+    found = f * -np.expm1(-rate / f)  # looks that find a change
+    assert chosen.requests == pytest.approx(2 * f.sum())
+    assert chosen.bytes == pytest.approx(f.sum() + (size * found).sum())
+    assert chosen.seconds == pytest.approx(0.5 * f.sum() + 0.25 * found.sum())
+    spent = 0.1 * chosen.requests + 0.01 * chosen.bytes + 0.2 * chosen.seconds
+    assert chosen.money == pytest.approx(spent, rel=1e-12)
+
+
+def test_it_is_the_plan_of_the_allocation_at_that_budget_with_multiplier_one() -> None:
+    rng = np.random.default_rng(1)
+    rate, benefit = rng.gamma(0.7, 1.0, 200), rng.gamma(2.0, 1.0, 200)
+    cost, update = rng.gamma(2.0, 0.3, 200), rng.gamma(2.0, 0.1, 200)
+    prices = Prices(request=cost, byte=update)
+    chosen = choose_budget(rate, benefit, prices, use=Use(update_bytes=1.0), stale_cost=0.5)
+    plan = allocate(rate, chosen.money, weights=benefit + 0.5, costs=cost, update_costs=update)
+    assert plan.multiplier == pytest.approx(1.0, rel=1e-6)
+    np.testing.assert_allclose(plan.frequency, chosen.frequency, rtol=1e-6, atol=1e-9)
+
+
+def test_no_other_budget_earns_more() -> None:
+    rate, benefit = np.array([0.1, 0.5, 2.0]), np.array([3.0, 3.0, 9.0])
+    chosen = choose_budget(rate, benefit, Prices(request=1.0))
+    for factor in (0.5, 0.9, 1.1, 2.0):
+        plan = allocate(rate, factor * chosen.money, weights=benefit)
+        earned = float(benefit @ (plan.frequency / rate * -np.expm1(-rate / plan.frequency))) - plan.spend
+        assert earned < chosen.net_income.sum()
+    assert chosen.requests == pytest.approx(best_total_refreshes(rate, benefit, 1.0))
+
+
+def test_a_limit_has_a_price_and_drops_items() -> None:
+    rate, benefit = np.array([0.1, 0.5, 2.0, 9.0]), np.array([3.0, 3.0, 3.0, 3.0])
+    free = choose_budget(rate, benefit, Prices(request=1.0))
+    assert free.price == 0
+    assert free.futile.tolist() == [False, False, False, True]
+    assert not free.dropped.any()
+    bound = choose_budget(rate, benefit, Prices(request=1.0), limit=free.money / 4)
+    assert bound.money == pytest.approx(free.money / 4)
+    assert bound.price > 0
+    assert bound.dropped.tolist() == [False, False, True, False]
+    assert bound.reason(2).startswith("pays, but others pay more")
+    more = choose_budget(rate, benefit, Prices(request=1.0), limit=free.money / 4 + 1e-6)
+    assert (more.net_income.sum() - bound.net_income.sum()) / 1e-6 == pytest.approx(bound.price, rel=1e-3)
+    slack = choose_budget(rate, benefit, Prices(request=1.0), limit=2 * free.money)
+    np.testing.assert_array_equal(slack.interval, free.interval)
+
+
+def test_futile_items_cost_and_earn_nothing_but_their_staleness() -> None:
+    chosen = choose_budget([5.0, 0.0], [1.0, 1.0], Prices(request=1.0), stale_cost=0.25)
+    assert chosen.futile.all()
+    assert (chosen.money, chosen.requests) == (0.0, 0.0)
+    assert chosen.net_income.tolist() == [-0.25, 1.0]
+    assert chosen.net_income[0] == pytest.approx(net_income(np.inf, 5.0, 1.0, 1.0, stale_cost=0.25))
+
+
+def test_what_costs_nothing_has_no_best_budget() -> None:
+    with pytest.raises(InputError, match="no budget is best: give a price per request"):
+        choose_budget([1.0], [1.0], Prices())
+    assert choose_budget([0.0], [1.0], Prices()).money == 0.0
+
+
+def test_wrong_numbers_are_refused() -> None:
+    with pytest.raises(InputError, match="price per byte"):
+        choose_budget([1.0], [1.0], Prices(byte=-1.0))
+    with pytest.raises(InputError, match="lengths differ: requests 2, bytes 3"):
+        choose_budget([1.0], [1.0], Prices(request=1.0), use=Use(requests=[1, 2], bytes=[1, 2, 3]))
