@@ -1,7 +1,8 @@
 """One store copied to another, whole, whatever databases they are.
 
-Rows go in batches; with each batch the target remembers how far it came. So a copy that was killed goes on where it
-was, and starts anew if the source has been at work meanwhile. Until it is finished nobody else opens the target.
+Rows go in batches; with each batch the target remembers how far it came. So a copy that was killed goes on
+where it was, and starts anew if the source has been at work meanwhile. Until it is finished nobody else opens
+the target.
 """
 
 from __future__ import annotations
@@ -96,14 +97,14 @@ def unfinished(data: bytes | None, name: str) -> InputError | None:
 
 def _start(source: Tables, target: Tables, snapshot: Snapshot, marks: Marks) -> _Progress:
     """Where to go on; the target is empty, or an unfinished copy of the same source."""
-    own = dict(_values(snapshot))
+    own: dict[str, bytes] = dict(_values(snapshot))
     problem = unfinished(own.get(PROGRESS), source.name)
     if problem is not None:
         raise problem
     seen = _fingerprint(snapshot, marks)
     beginning = _Progress(source.name, seen, next(iter(TABLES)), None, 0)
     with target.snapshot() as there:
-        values = dict(_values(there))
+        values: dict[str, bytes] = dict(_values(there))
         empty = not any(there.rows(table, None) for table in ("name", "item", "value"))
     if PROGRESS in values:
         progress = _Progress.unpack(values[PROGRESS])

@@ -1,13 +1,19 @@
-"""A store from its address: ``memory:``, ``sqlite:PATH``, or a path alone."""
+"""A store from its address: ``memory:``, ``sqlite:PATH`` or a path alone, ``postgresql://…``."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from afresh.stores.copying import PROGRESS, unfinished
 from afresh.stores.memory.store import MemoryStore
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.store import Retention, Store
 from afresh.values.errors import UsageError
+
+if TYPE_CHECKING:
+    from afresh.stores.postgres.store import PostgresStore
 
 
 def open_store(
@@ -26,18 +32,64 @@ def open_store(
     []
     >>> open_store("mysql://user:secret@example.org/store")
     Traceback (most recent call last):
-    afresh.values.errors.UsageError: unknown kind of store 'mysql': use sqlite:PATH or memory:
+    afresh.values.errors.UsageError: unknown kind of store 'mysql': use sqlite:PATH, postgresql://… or memory:
     """
+    store = _open(url, base, create, read_only, timeout_s, retention)
+    try:
+        problem = unfinished(store.state.get(PROGRESS), _without_secrets(url))
+        if problem is not None:
+            raise problem
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def open_tables(url: str, *, base: Path = Path(), create: bool = True) -> SqliteStore | PostgresStore:
+    """A store to copy from or to, finished or not."""
+    store = _open(url, base, create, False, 60.0, None)
+    if isinstance(store, MemoryStore):
+        raise UsageError("a store in memory cannot be copied: give a file or a database")
+    return store
+
+
+def _open(
+    url: str,
+    base: Path,
+    create: bool,
+    read_only: bool,
+    timeout_s: float,
+    retention: Retention | None,
+) -> MemoryStore | SqliteStore | PostgresStore:
     scheme, colon, rest = url.partition(":")
     if not colon:
         scheme, rest = "sqlite", url
     if scheme == "memory" and not rest:
         return MemoryStore(retention=retention)
+    if scheme in ("postgresql", "postgres"):
+        return _postgres()(url, create=create, read_only=read_only, timeout_s=timeout_s, retention=retention)
     # sqlite:///path is how others write an absolute path.
     path = rest.removeprefix("//")
     if scheme != "sqlite" or not path:
         # The rest may hold a password: say nothing of it.
-        raise UsageError(f"unknown kind of store {scheme!r}: use sqlite:PATH or memory:")
+        raise UsageError(f"unknown kind of store {scheme!r}: use sqlite:PATH, postgresql://… or memory:")
     return SqliteStore(
         base / path, create=create, read_only=read_only, timeout_s=timeout_s, retention=retention
     )
+
+
+def _postgres() -> type[PostgresStore]:
+    try:
+        from afresh.stores.postgres.store import PostgresStore
+    except ImportError as error:
+        raise UsageError(f"a store in PostgreSQL needs 'pip install afresh[postgres]' ({error})") from error
+    return PostgresStore
+
+
+def _without_secrets(url: str) -> str:
+    """The address without what stands between its colon and its at sign.
+
+    >>> _without_secrets("postgresql://me:secret@host/db"), _without_secrets("store.db")
+    ('postgresql://me@host/db', 'store.db')
+    """
+    return re.sub(r"(//[^/:@]*):[^@]*@", r"\1@", url)

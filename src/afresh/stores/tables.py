@@ -1,8 +1,8 @@
 """Everything a database keeps, as plain rows of tables: what one store is copied to another by.
 
-Contracts speak of items and polls; a copy must also carry ids, version numbers and half-delivered events. So both
-databases can be read and filled in this one form, whatever their own tables look like. Claims and workers are not
-in it: they belong to processes that run on the other store.
+The contract speaks of items and polls; a copy must also carry ids, version numbers and half-delivered events.
+So both databases can be read and filled in this one form, whatever their own tables look like. Claims and
+workers are not in it: they belong to processes that run on the other store.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NUMBERED = ("item", "lease", "edit", "notice", "event", "audit", "content", "nam
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The columns of one table; the first ``keys`` of them are its key and order. ``batch`` rows go at once."""
+    """The columns of one table; the first ``keys`` are its key and order. ``batch`` rows go at once."""
 
     columns: tuple[str, ...]
     keys: int = 1

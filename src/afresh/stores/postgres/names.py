@@ -15,7 +15,7 @@ def name_ids(connection: Connection, texts: Collection[str]) -> dict[str, int]:
     if not texts:
         return {}
     given = {"texts": sorted(texts)}
-    known = dict(rows(connection, _SQL["name_ids"], given))
+    known: dict[str, int] = dict(rows(connection, _SQL["name_ids"], given))
     if len(known) < len(texts):
         rows(connection, _SQL["add_names"], given)
         known = dict(rows(connection, _SQL["name_ids"], given))

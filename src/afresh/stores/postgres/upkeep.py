@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from afresh.stores.addresses import unpacked
 from afresh.stores.copying import backup_to_file

@@ -102,6 +102,6 @@ class SqliteTables:
     def clear(self) -> None:
         """Empty every table."""
         with self._database.write() as connection:
-            for table in reversed(TABLES):
-                for home in reversed(_HOMES.get(table, {table: ()})):
+            for table in reversed(list(TABLES)):
+                for home in reversed(list(_HOMES.get(table, {table: ()}))):
                     connection.execute(f"DELETE FROM {home}")
