@@ -41,7 +41,7 @@ def test_stormcrawler_halves_towards_the_least() -> None:
     policy = StormCrawler(Start.of(2, 1.0))
     for _ in range(30):
         policy.observe([0, 1], 1.0, [True, False])
-    np.testing.assert_allclose(policy.interval, [0.02, 200.0])
+    np.testing.assert_allclose(policy.interval, [2 / 24, 28.0])
 
 
 def test_proportional_polls_as_often_as_it_thinks_things_change() -> None:

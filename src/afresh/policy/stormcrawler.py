@@ -10,7 +10,7 @@ from afresh.rates.observations import Bools, Float64s, Ints
 from afresh.values.arrays import ArrayLike
 
 INCREASE = 1.5
-LEAST, MOST = 0.01, 100.0  # of the interval, in rounds of all items
+LEAST, MOST = 1 / 24, 14.0  # of the interval in rounds: an hour and two weeks to a first of a day
 
 
 class StormCrawler(Overdue):
@@ -18,7 +18,7 @@ class StormCrawler(Overdue):
 
     >>> policy = StormCrawler(Start.of(2, 1.0))
     >>> policy.observe([0, 1], 2.0, [True, False]); policy.interval.round(6).tolist()
-    [1.01, 3.0]
+    [1.041667, 3.0]
     """
 
     def __init__(self, start: Start) -> None:
