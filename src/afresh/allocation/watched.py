@@ -1,10 +1,10 @@
 """Items whose staleness is seen at once: which of them to refresh whenever they change.
 
-Nothing is spent on looking, so a refresh always meets a stale copy and buys 1/λ of fresh time on average. An
-item refreshed f ≤ λ times per time is fresh for f/λ of it, so the plan is a knapsack: maximise Σ w·f/λ with
-Σ c·f = B. It is filled in the order of w/(cλ): every change is met by a refresh down to a price μ, some at it,
-none below. This is the limit of notices that miss nothing and never err, and an upper bound for any
-plan that has to look first.
+Nothing is spent on looking, so a refresh always meets a stale copy and buys 1/λ of fresh time on average.
+An item refreshed f ≤ λ times per time is fresh for f/λ of it, so the plan is a knapsack: maximise Σ w·f/λ
+with Σ c·f = B. It is filled in the order of w/(cλ): every change is met by a refresh down to a price μ,
+some at it, none below. This is the limit of notices that miss nothing and never err, and an upper bound
+for any plan that has to look first.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The budget that earns the most, when requests, bytes and seconds have prices (Razniewski 2016, §5 and §8).
 
-One look at an item costs c = p_r·requests + p_b·bytes + p_s·seconds, and where it finds a change c_U more,
-for the bytes and seconds that only then are spent. With the benefit B per time of a right copy and the cost O per
-time of a wrong one each item has its own best interval, and together these are the budget: nothing is left to
-choose. The last unit of money then earns just itself (the plan of ``allocate`` with weights B+O, whose
-multiplier is 1). Within a limit below that it earns more, and ``price`` says how much.
+One look at an item costs c = p_r·requests + p_b·bytes + p_s·seconds, and where it finds a change c_U
+more, for the bytes and seconds that only then are spent. With the benefit B per time of a right copy and
+the cost O per time of a wrong one each item has its own best interval, and together these are the budget:
+nothing is left to choose. The last unit of money then earns just itself (the plan of ``allocate`` with
+weights B+O, whose multiplier is 1). Within a limit below that it earns more, and ``price`` says how much.
 """
 
 from __future__ import annotations
