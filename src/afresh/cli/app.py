@@ -19,6 +19,7 @@ from afresh.cli.estimate import estimate
 from afresh.cli.history import history
 from afresh.cli.money import money
 from afresh.cli.plan import plan
+from afresh.cli.probes import probes
 from afresh.cli.replay import replay
 from afresh.cli.reproduce import reproduce
 from afresh.cli.simulate import simulate
@@ -34,7 +35,7 @@ app = typer.Typer(
 )
 for name, keeper in ENGINE_COMMANDS.items():
     app.command(name, rich_help_panel="Keep copies fresh")(keeper)
-for planner in (plan, budget, money, estimate):
+for planner in (plan, budget, money, estimate, probes):
     app.command(rich_help_panel="Plan from files")(planner)
 for prover in (replay, simulate, reproduce):
     app.command(rich_help_panel="Prove it")(prover)

@@ -1,0 +1,188 @@
+"""The files of ``afresh probes``: the relation, the server's records and a proxy, as indexes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation
+from afresh.probes.splitters import KeywordAttribute, parse_keywords
+from afresh.probes.update_models import expected_lag
+from afresh.tables.columns import Column
+from afresh.tables.reading import read_table
+from afresh.tables.table import Table
+from afresh.values.errors import InputError, UsageError, did_you_mean
+
+_LONGEST = 1_000_000  # characters of one keyword field: more is a document, or a broken quote
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class World:
+    """The local relation and what its tuples are worth, the server's records, a proxy if there is one."""
+
+    keys: list[str]
+    relation: KeywordIndex
+    values: npt.NDArray[np.float64]
+    server_keys: list[str]
+    server: KeywordIndex
+    proxy: KeywordIndex | None
+
+    @property
+    def tuples(self) -> int:
+        """How many local records there are."""
+        return len(self.keys)
+
+
+def read_world(
+    relation: str,
+    server: str,
+    proxy: str | None,
+    *,
+    key: str,
+    keywords: Sequence[str],
+    scoped: bool,
+    columns: tuple[str | None, str | None, str | None],
+    on_read: Callable[[float], None] = lambda _: None,
+) -> World:
+    """Read and index everything; ``columns`` name weight, rate and elapsed time, where given."""
+    attributes = [parse_keywords(text) for text in keywords]
+    if len({attribute.name for attribute in attributes}) < len(attributes):
+        raise UsageError("--keywords: each column once")
+    numbers = [name for name in columns if name is not None]
+    table = _read(relation, key, attributes, numbers)
+    on_read(0.1)
+    own = index_relation(_texts(table, attributes), attributes, scoped=scoped)
+    if table.rows and not own.keywords:
+        names = ", ".join(attribute.name for attribute in attributes)
+        raise InputError(f"no record has a keyword in {names}: name a column with words", path=table.path)
+    remote = _read(server, key, attributes, [], unique=False)
+    on_read(0.4)
+    indexed = index_corpus(own, _texts(remote, attributes), attributes, scoped=scoped)
+    on_read(0.7)
+    sample = None
+    if proxy is not None:
+        like = _read(proxy, None, attributes, [], unique=False)
+        sample = index_corpus(own, _texts(like, attributes), attributes, scoped=scoped)
+    on_read(1.0)
+    values = _values(table, columns)
+    return World(table.text(key).to_pylist(), own, values, remote.text(key).to_pylist(), indexed, sample)
+
+
+def _read(
+    path: str,
+    key: str | None,
+    attributes: Sequence[KeywordAttribute],
+    numbers: Sequence[str],
+    unique: bool = True,
+) -> Table:
+    wanted = [] if key is None else [Column(key, "text", required=True, what="the record's key")]
+    taken = {key}
+    for attribute in attributes:
+        if attribute.name not in taken:
+            wanted.append(Column(attribute.name, "text", what="keywords"))
+            taken.add(attribute.name)
+    wanted += [Column(name, "number", required=True, minimum=0) for name in numbers if name not in taken]
+    table = (
+        _read_sqlite(path, wanted)
+        if "#" in path
+        else read_table(path, wanted, unique=key if unique else None)
+    )
+    for column in wanted:
+        if column.name not in table:
+            raise InputError(f"has no column {column.name}", path=table.path)
+    if "#" in path and key is not None and unique:
+        _refuse_repeats(table, key)
+    for attribute in attributes:
+        _refuse_long(table, attribute.name)
+    return table
+
+
+def _read_sqlite(place: str, wanted: Sequence[Column]) -> Table:
+    """The columns ``wanted`` of FILE#TABLE."""
+    path, _, name = place.partition("#")
+    if not Path(path).is_file():
+        raise InputError("does not exist", path=path)
+    try:
+        with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as database:
+            known = [row[1] for row in database.execute(f"PRAGMA table_info({_quoted(name)})")]
+            if not known:
+                tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master")]
+                raise InputError(f"has no table {name!r}{did_you_mean(name, tables)}", path=path)
+            for column in wanted:
+                if column.name not in known:
+                    hint = did_you_mean(column.name, known)
+                    raise InputError(f"has no column {column.name}{hint}", path=place)
+            names = ", ".join(_quoted(column.name) for column in wanted)
+            rows = database.execute(f"SELECT {names} FROM {_quoted(name)}").fetchall()
+    except sqlite3.Error as error:
+        raise InputError(f"cannot be read as SQLite: {error}", path=path) from None
+    return _as_table(place, wanted, rows)
+
+
+def _as_table(place: str, wanted: Sequence[Column], rows: list[tuple[object, ...]]) -> Table:
+    values: dict[str, object] = {}
+    for index, column in enumerate(wanted):
+        cells = [row[index] for row in rows]
+        for row, cell in enumerate(cells, 1):
+            if column.required and (cell is None or cell == ""):
+                raise InputError(
+                    f"is empty: must be {column.right}", path=place, row=row, line=0, column=column.name
+                )
+        if column.kind == "text":
+            texts = ["" if cell is None else str(cell) for cell in cells]
+            values[column.name] = pa.array(texts, pa.large_string())
+        else:
+            values[column.name] = _numbers(place, column, cells)
+    fillers = {column.name: column.filler for column in wanted}
+    return Table(place, 0, len(rows), frozenset(values), 1.0, values, fillers, lambda _: 0)
+
+
+def _numbers(place: str, column: Column, cells: Sequence[object]) -> npt.NDArray[np.float64]:
+    for row, cell in enumerate(cells, 1):
+        if not isinstance(cell, int | float) or not 0 <= cell < np.inf:
+            raise InputError(
+                f"is {cell!r}: must be {column.right}", path=place, row=row, line=0, column=column.name
+            )
+    return np.array(cells, dtype=np.float64)
+
+
+def _refuse_repeats(table: Table, key: str) -> None:
+    seen: dict[str, int] = {}
+    for row, value in enumerate(table.text(key).to_pylist()):
+        if value in seen:
+            problem = f"{value!r} stands twice, first in row {seen[value] + 1}: each must be its own"
+            raise table.fault(row, key, problem)
+        seen[value] = row
+
+
+def _refuse_long(table: Table, name: str) -> None:
+    lengths = pc.utf8_length(table.text(name)).to_numpy(zero_copy_only=False)
+    if lengths.size and lengths.max() > _LONGEST:
+        index = int(lengths.argmax())
+        problem = f"holds {lengths[index]:,} characters: a keyword field has at most {_LONGEST:,}"
+        raise table.fault(index, name, problem)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _texts(table: Table, attributes: Sequence[KeywordAttribute]) -> dict[str, list[str]]:
+    return {attribute.name: table.text(attribute.name).to_pylist() for attribute in attributes}
+
+
+def _values(table: Table, columns: tuple[str | None, str | None, str | None]) -> npt.NDArray[np.float64]:
+    """w·F: weight times expected lag; 1 where neither is given."""
+    weight, rate, elapsed = columns
+    values = np.ones(table.rows) if weight is None else np.asarray(table.numbers(weight), dtype=np.float64)
+    if rate is not None and elapsed is not None:
+        values = values * expected_lag(table.numbers(rate), table.numbers(elapsed))
+    return np.asarray(values, dtype=np.float64)

@@ -1,0 +1,132 @@
+"""The work of ``afresh probes``: plan, ask the server, and say what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from afresh.cli.probes_files import World
+from afresh.plots.panels import Panel, Series
+from afresh.probes.campaign import Campaign
+from afresh.probes.candidates import Totals, find_candidates
+from afresh.probes.greedy_probes import greedy_probes
+from afresh.probes.rounds import Step, run_campaign, run_probes
+from afresh.probes.server import IndexServer
+from afresh.probes.server_totals import ExactTotals, ProxyTotals
+
+_PRIOR = 1.0  # a proxy is taken to be as large as the server until the first total is reported
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """How the server answers, and what is asked of it."""
+
+    page_size: int
+    limit: int | None
+    method: str
+    pool: int
+    quota: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Every request made, as rows, and the summary."""
+
+    rows: dict[str, list[Any]]
+    summary: dict[str, Any]
+    covered: tuple[int, ...]  # after each request
+
+    def panel(self) -> Panel:
+        """Records covered against requests, beside looking them up one by one."""
+        requests = np.arange(len(self.covered) + 1.0)
+        grown = np.array([0, *self.covered], dtype=np.float64)
+        alone = np.minimum(requests, self.summary["tuples"])
+        series = (Series("probes", requests, grown), Series("one by one", requests, alone, "dashed"))
+        return Panel("Records refreshed", "requests", "records", series)
+
+
+def carry_out(world: World, question: Question, on_step: Callable[[float], None]) -> Outcome:
+    """Plan and ask; ``on_step`` hears how many records are covered."""
+    server = IndexServer(world.server, world.server_keys, question.page_size, question.limit)
+    proxy = None if world.proxy is None else ProxyTotals(world.proxy, world.relation, _PRIOR, _PRIOR)
+    totals: Totals = ExactTotals(world.server) if proxy is None else proxy
+    candidates = find_candidates(world.relation, totals, question.page_size)
+    # The paper's methods are given the same bound: what was possible.
+    quota = question.quota if question.method == "auto" else None
+    campaign = Campaign(
+        candidates, question.page_size, world.values, limit=question.limit, quota=quota, proxy=proxy
+    )
+    missing = 0
+    if question.method == "auto":
+        asked = run_campaign(
+            campaign, candidates, server, world.keys, lambda left: on_step(world.tuples - left)
+        )
+        missing = int(campaign.missing.sum())
+    else:
+        asked = _paper(world, question, totals, server)
+    return _outcome(world, question, asked, campaign, missing)
+
+
+def _paper(world: World, question: Question, totals: Totals, server: IndexServer) -> tuple[Step, ...]:
+    method = int(question.method)
+    chosen = greedy_probes(
+        world.relation,
+        totals,
+        question.page_size,
+        method=method,
+        pool=question.pool,
+        quota=question.quota,
+        values=world.values,
+    )
+    return run_probes(chosen, server, world.keys, pages=1 if method == 2 else None)
+
+
+def _outcome(
+    world: World, question: Question, steps: Sequence[Step], campaign: Campaign, missing: int
+) -> Outcome:
+    covered = np.cumsum([step.new for step in steps]).tolist()
+    done = covered[-1] if covered else 0
+    look_ups = sum(not step.keywords for step in steps)
+    summary = {
+        "requests": len(steps),
+        "covered": done,
+        "tuples": world.tuples,
+        "coverage_ratio": done / world.tuples if world.tuples else 1.0,
+        "speedup_ratio": done / len(steps) if steps else 0.0,
+        "bound": campaign.bound,
+        "planned": campaign.planned_requests,
+        "look_ups": look_ups,
+        "missing": missing,
+        "method": question.method,
+        "quota": question.quota,
+    }
+    return Outcome(_rows(world, steps), summary, tuple(covered))
+
+
+def _rows(world: World, steps: Sequence[Step]) -> dict[str, list[Any]]:
+    """One row for each run of pages of one query, or look-up."""
+    names = ("query", "kind", "page", "requests", "total", "expected", "new", "covered")
+    rows: dict[str, list[Any]] = {name: [] for name in names}
+    covered = 0
+    for (keywords, key), run in groupby(steps, lambda step: (step.keywords, step.key)):
+        pages = list(run)
+        new = sum(step.new for step in pages)
+        covered += new
+        text = " ".join(str(world.relation.keywords[word]) for word in keywords) if keywords else key
+        cells = (
+            text,
+            "query" if keywords else "look-up",
+            pages[0].page,
+            len(pages),
+            pages[-1].total,
+            sum(step.expected for step in pages),
+            new,
+            covered,
+        )
+        for name, cell in zip(names, cells, strict=True):
+            rows[name].append(cell)
+    return rows
