@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.engine import beliefs
 from afresh.engine.audits import audited, draw, wilson
-from afresh.engine.beliefs import Prior
 from afresh.engine.memory import Memory
 from afresh.engine.picker import Picker, Place
 from afresh.engine.policy import Policy
-from afresh.model.decay import Lomax
+from afresh.engine.ranking import Ranking
 from afresh.values.items import STATUSES
 from afresh.values.stored import ObservationColumns, PolicyColumns
 
@@ -45,27 +43,19 @@ def columns(count: int, first_id: int = 1, **given: object) -> PolicyColumns:
 def policy(count: int, name: str = "adaptive", **given: object) -> Policy:
     memory = Memory()
     memory.load([columns(count, 1, **given)])
-    return Policy(memory, Prior(0.5, 100.0), name, "freshness")  # type: ignore[arg-type]
+    return Policy(memory, Ranking(memory, 0.1, "freshness", NOW), name)  # type: ignore[arg-type]
 
 
 def always(_place: Place, now_s: float) -> float:
     return now_s
 
 
-@settings(deadline=None, max_examples=150)
-@given(st.floats(1e-3, 1e3), st.floats(1e-3, 1e9), st.floats(1e-6, 1e9))
-def test_the_index_is_the_models(shape: float, rate: float, tau: float) -> None:
-    ours = float(beliefs.gain(np.array([shape]), np.array([rate]), np.array([tau]))[0])
-    exact = float(Lomax(shape, rate).gain(tau))
-    assert ours == pytest.approx(exact, rel=1e-6, abs=1e-12 * rate)
-
-
-@settings(deadline=None, max_examples=100)
-@given(st.floats(0.05, 50.0), st.floats(1e-1, 1e7), st.floats(1e-3, 1e6))
-def test_an_item_is_due_when_its_index_reaches_the_level(shape: float, rate: float, tau: float) -> None:
-    level = float(Lomax(shape, rate).gain(tau))
-    found = beliefs.due_after_s(shape, rate, level)
-    assert math.isinf(found) or float(Lomax(shape, rate).gain(found)) == pytest.approx(level, rel=3e-3)
+def test_an_item_is_due_when_its_worth_reaches_the_price() -> None:
+    chosen = policy(3, polled_s=np.full(3, NOW))
+    chosen.picked(float(chosen.worth(NOW + 700.0)[0]))
+    due_s = chosen.due_times(np.arange(3), NOW)
+    assert due_s - NOW == pytest.approx(700.0, rel=0.05)
+    assert chosen.due_s(0, NOW) == due_s[0]
 
 
 def test_never_fetched_comes_first_then_overdue_then_worth() -> None:
@@ -83,12 +73,12 @@ def test_what_may_not_be_polled_is_worth_nothing() -> None:
     assert np.isfinite(chosen.worth(NOW)).tolist() == [True, False, False, False, False]
 
 
-def test_a_notice_is_worth_a_sure_change() -> None:
-    chosen = policy(2)
-    chosen.memory.noticed[1] = True
-    worth = chosen.worth(NOW)
-    assert worth[1] > worth[0]
-    assert worth[1] == pytest.approx(100.0 / 0.5)  # w/(cλ)
+def test_what_a_person_asked_for_goes_before_all_but_what_is_new() -> None:
+    chosen = policy(
+        3, polled_s=np.array([900.0, np.nan, 900.0]), max_interval_s=np.array([50.0, np.inf, np.inf])
+    )
+    chosen.memory.asked[2] = True
+    assert np.argsort(-chosen.worth(NOW)).tolist() == [1, 2, 0]
 
 
 def test_uniform_takes_the_longest_ago() -> None:
@@ -98,22 +88,20 @@ def test_uniform_takes_the_longest_ago() -> None:
 
 def test_polls_teach_rates() -> None:
     chosen = policy(2)
-    for step in range(30):
-        chosen.observe(0, NOW + 10 * step, 10.0, step % 2 == 0)
-        chosen.observe(1, NOW + 10 * step, 10.0, False)
-    shape, rate = chosen.posterior()
-    assert shape[0] / rate[0] == pytest.approx(math.log(2) / 10, rel=0.5)
-    assert shape[1] / rate[1] < 0.005
+    for step in range(1, 31):
+        changed = np.array([step % 2 == 0, False])
+        chosen.ranking.learn(np.arange(2), np.full(2, NOW + 10 * step), np.full(2, 10.0), changed)
+    rates = chosen.ranking.rates()
+    assert rates[0] == pytest.approx(math.log(2) / 10, rel=0.5)
+    assert rates[1] < 0.01
 
 
-def test_beliefs_survive_the_store() -> None:
+def test_holds_survive_the_store() -> None:
     chosen = policy(1)
-    chosen.observe(0, NOW, 50.0, True)
     chosen.memory.hold_s[0] = 1234.0
-    kept = chosen.memory.evidence(0)
+    (kept,) = chosen.ranking.pack(np.array([0]))
     memory = Memory()
     memory.load([columns(1, belief_size=np.array([len(kept)]), beliefs=kept, due_s=np.array([2000.0]))])
-    assert memory.more.tolist() == chosen.memory.more.tolist()
     assert memory.hold_s.tolist() == [1234.0]
 
 
@@ -167,7 +155,7 @@ def test_edits_are_followed() -> None:
     memory.edit((1, 2, 3), now)
     assert memory.active.tolist() == [False, True, True]
     assert memory.weight.tolist() == [1.0, 7.0, 1.0]
-    assert memory.noticed.tolist() == [False, True, False]  # made due by hand
+    assert memory.asked.tolist() == [False, True, False]  # made due by hand
     assert memory.hold_s[1] == -np.inf
     paused = np.full(1, STATUSES.index("paused"), dtype=np.int8)
     memory.edit((3,), columns(1, first_id=3, status=paused))

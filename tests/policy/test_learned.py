@@ -121,7 +121,7 @@ def test_what_does_not_fit_is_refused_in_words() -> None:
         Adaptive(a_start()).restore({**shared, "belief.prior": np.ones(3)})
     with pytest.raises(InputError, match=r"season\.profile is missing"):
         Adaptive(a_start()).restore({name: one for name, one in shared.items() if name != "season.profile"})
-    with pytest.raises(InputError, match=r"evidence has the shape \(48, 18\), not \(3, 18\)"):
+    with pytest.raises(InputError, match=r"evidence has the shape \(48, 18\), not \(3, any\)"):
         Adaptive(a_start()).restore(None, [0, 1, 2], rows)
     with pytest.raises(InputError, match="no item 48"):
         Adaptive(a_start()).restore(None, [48], rows)

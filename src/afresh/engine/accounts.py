@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,14 +35,13 @@ class Accounts:
         if self.only_due_s is not None:
             memory.hold_s[(memory.due_s > self.only_due_s) & ~np.isnan(memory.polled_s)] = np.inf
 
-    def outcome(self, lease: Lease, row: int, fetched: Fetched, now_s: float, *, audit: bool) -> Outcome:
-        """What the poll of ``lease`` leaves behind, in memory at once and in the store when committed."""
+    def outcome(self, lease: Lease, fetched: Fetched, now_s: float, *, audit: bool) -> Outcome:
+        """What the poll of ``lease`` leaves behind, but for what ``complete`` adds."""
         decision = decide(lease, fetched, self._patient(lease.source), now_s, audit=audit)
         self._count(lease, fetched, decision, audit=audit)
         budget = self.settings.budget
         return self.settle(
             lease,
-            row,
             decision,
             now_s,
             validators=None if decision.keeps_validators else fetched.validators,
@@ -50,39 +51,54 @@ class Accounts:
     def settle(
         self,
         lease: Lease,
-        row: int,
         decision: Decision,
         now_s: float,
         *,
         validators: Mapping[str, str] | None = None,
         spent: Spent = NOTHING_SPENT,
     ) -> Outcome:
-        """What a decision changes: memory at once, the store when the outcome is committed."""
-        seen, memory = decision.observation, self._memory
-        if seen is not None:
-            self._policy.observe(row, now_s, seen.elapsed_s, seen.changed)
-        elif decision.retry_s is not None:
-            memory.hold_s[row] = decision.retry_s
-        memory.active[row] = memory.active[row] and decision.status == "active"
-        memory.due_s[row] = due_s = self._policy.due_s(row, now_s)
-        belief = memory.evidence(row)
-        if self.only_due_s is not None:
-            memory.hold_s[row] = np.inf
+        """What a decision changes; until ``complete`` its due time is the earliest that may be."""
         table = self.settings.source(lease.source)
         return Outcome(
             lease=lease,
             time_s=now_s,
-            due_s=due_s,
-            observation=seen,
+            due_s=-math.inf if decision.retry_s is None else decision.retry_s,
+            observation=decision.observation,
             new_copy=decision.new_copy,
             validators=validators,
-            belief=belief,
             status=decision.status,
             failures=decision.failures,
             problem=decision.problem,
             spent=spent,
             event=decision.event if table is not None and table.on_change else None,
         )
+
+    def complete(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
+        """Learn from a group of polls; their outcomes with beliefs and due times, ready to be committed."""
+        memory, policy = self._memory, self._policy
+        rows = memory.rows([outcome.lease.item_id for outcome in outcomes])
+        times_s = np.array([outcome.time_s for outcome in outcomes])
+        told = np.array([outcome.observation is not None for outcome in outcomes], dtype=bool)
+        seen = [outcome.observation for outcome in outcomes if outcome.observation is not None]
+        policy.ranking.learn(
+            rows[told],
+            times_s[told],
+            np.array([each.elapsed_s for each in seen]),
+            np.array([each.changed for each in seen], dtype=bool),
+        )
+        memory.polled_s[rows[told]], memory.asked[rows[told]] = times_s[told], False
+        memory.hold_s[rows] = [outcome.due_s for outcome in outcomes]
+        active = memory.active[rows]
+        memory.active[rows] &= [outcome.status == "active" for outcome in outcomes]
+        policy.ranking.reweighed(rows[active != memory.active[rows]])
+        memory.due_s[rows] = due_s = policy.due_times(rows, times_s)
+        packed = policy.ranking.pack(rows)
+        if self.only_due_s is not None:
+            memory.hold_s[rows] = np.inf
+        return [
+            replace(outcome, due_s=when_s, belief=belief)
+            for outcome, when_s, belief in zip(outcomes, due_s.tolist(), packed, strict=True)
+        ]
 
     def _patient(self, source: str) -> Patient:
         run, table = self.settings.run, self.settings.source(source)

@@ -157,7 +157,7 @@ class Loop:
     async def _start(self, only: Sequence[int] | None = None) -> None:
         """Take in what the store remembers, of all items or some."""
         store, clock, settings = self.store, self._clock, self.settings
-        self._writer = Writer(store, self._committed, self._engine_state)
+        self._writer = Writer(store, self._committed, self._engine_state, self._complete)
         news = await self._writer.surely(lambda: StoreNews(store))
         if only is None:
             self.memory.load(await self._writer.surely(lambda: news.added(0)))
@@ -165,11 +165,12 @@ class Loop:
             self.memory.load([await self._writer.surely(lambda: store.plan.columns_of(only))])
         reserve = await self._writer.surely(lambda: Reserve.unpack(store.state.get(BUDGET)))
         self._gate = Gate(clock, limits_of(settings.budget), reserve, self._keep_reserve)
-        self.policy = await self._writer.surely(lambda: recalled(store, settings, self.memory))
+        now_s = clock.now_s()
+        self.policy = await self._writer.surely(lambda: recalled(store, settings, self.memory, now_s))
         self.picker = Picker(self.memory, self.policy)
         self._accounts = Accounts(settings, self.memory, self.policy)
         self._watch = Watch(store, self._writer, news, self.picker, self._accounts, clock, self._stirred)
-        await self._watch.begin(rank=only is None)
+        await self._watch.begin()
         self.sources = dict(self._make_sources(self._gate))
         self._lister = Lister(store, self._writer, clock, self.sources, settings)
         hooks = {table.settings.name: table.on_change for table in settings.sources if table.on_change}
@@ -298,10 +299,9 @@ class Loop:
         polled_s = lease.polled_s
         if polled_s is None or polled_s > now_s:  # never, or by a clock that was set back since
             return False
-        if not self.memory.catch_up(row, polled_s, lease.belief):
+        if not self.memory.catch_up(row, polled_s):
             return False
-        if self.policy.ranking is not None:
-            self.policy.ranking.polled(row, polled_s, elapsed_s=0.0, changed=False)
+        self.memory.hold_s[row] = self.policy.ranking.take_over(row, polled_s, lease.belief)
         return True
 
     def _is_early(self, row: int, now_s: float) -> bool:
@@ -325,7 +325,7 @@ class Loop:
         place = self.picker.place(row)
         try:
             fetched = await self._fetch(lease, conditional=not audit)
-            outcome = self._accounts.outcome(lease, row, fetched, self._clock.now_s(), audit=audit)
+            outcome = self._accounts.outcome(lease, fetched, self._clock.now_s(), audit=audit)
             self._gate.paid(outcome.spent)
             self._writer.put(outcome)
         finally:
@@ -348,6 +348,9 @@ class Loop:
         self.picker.freed(place)
         self._stirred.set()
 
+    def _complete(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
+        return self._accounts.complete(outcomes)
+
     def _committed(self, outcomes: Sequence[Outcome], refusals: Sequence[Refusal]) -> None:
         for refusal in refusals:
             say(logging.WARNING, "an outcome was not kept", problem=str(refusal))
@@ -359,9 +362,9 @@ class Loop:
         """Other settings from now on; sources stay as they are until the next start."""
         self.settings = self._accounts.settings = settings
         self._gate.limit(limits_of(settings.budget))
-        self.policy.name, self.policy.objective = settings.plan.policy, settings.plan.objective
-        if self.policy.ranking is not None:
-            self.policy.ranking.set_budget(settings.budget.requests)
+        self.policy.name = settings.plan.policy
+        self.policy.ranking.set_objective(settings.plan.objective)
+        self.policy.ranking.set_budget(settings.budget.requests)
         self.picker.stale()
         self._stirred.set()
 
@@ -389,6 +392,7 @@ class Loop:
         while await self._hooks.deliver():
             pass
         await self._keep_reserve(self._gate.reserve())
+        await self._watch.keep_learned()
 
 
 def limits_of(budget: BudgetTable) -> Limits:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.engine import beliefs
+from afresh.engine.beliefs import Kept
 from afresh.values.items import STATUSES
 from afresh.values.stored import PolicyColumns
 
@@ -21,8 +22,9 @@ _FLOATS = ("weight", "cost", "min_interval_s", "max_interval_s", "prior_rate_per
 
 
 class Memory:
-    """Columns over all items. ``more`` is the evidence of ``beliefs``, ``hold_s`` when to try again at the
-    earliest, ``busy`` marks polls under way, ``noticed`` hints not yet answered."""
+    """Columns over all items. ``hold_s`` is when to try again at the earliest, ``busy`` marks polls under
+    way, ``asked`` items to be polled before others. Beliefs lie in ``kept``, with the row of their first item
+    each, until whoever ranks the items takes them."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -31,7 +33,7 @@ class Memory:
         self.group = np.empty(0, dtype=np.int64)
         self.active = np.empty(0, dtype=np.bool_)
         self.busy = np.empty(0, dtype=np.bool_)
-        self.noticed = np.empty(0, dtype=np.bool_)
+        self.asked = np.empty(0, dtype=np.bool_)
         self.weight = np.empty(0)
         self.cost = np.empty(0)
         self.min_interval_s = np.empty(0)
@@ -40,7 +42,7 @@ class Memory:
         self.polled_s = np.empty(0)
         self.due_s = np.empty(0)
         self.hold_s = np.empty(0)
-        self.more = np.empty((0, 2))
+        self.kept: list[tuple[int, Kept]] = []
 
     def load(self, batches: Iterable[PolicyColumns]) -> int:
         """Take in items with ids above all known; how many."""
@@ -51,11 +53,15 @@ class Memory:
         for name in ("source", "group", *_FLOATS):
             self._extend(name, [getattr(part, name) for part in parts])
         self._extend("active", [part.status == _ACTIVE for part in parts])
-        found = np.concatenate([beliefs.unpack(part.beliefs, part.belief_size) for part in parts])
-        self._extend("more", [found[:, :2]])
-        self._extend("hold_s", [np.minimum(found[:, 2], self.due_s[self.size :])])
+        first, holds = self.size, []
+        for part in parts:
+            found = beliefs.unpack(part.beliefs, part.belief_size)
+            self.kept.append((first, found))
+            holds.append(np.minimum(found.hold_s, part.due_s))
+            first += part.id.size
+        self._extend("hold_s", holds)
         added = self.ids.size - self.size
-        for name in ("busy", "noticed"):
+        for name in ("busy", "asked"):
             self._extend(name, [np.zeros(added, dtype=np.bool_)])
         self.size = int(self.ids.size)
         return added
@@ -81,24 +87,18 @@ class Memory:
         self.active[rows] = False
         rows = self.rows(now.id.tolist())
         part = np.isin(now.id, self.ids[rows])
-        # Only a person moves a due time here: the item waits no longer, and is as if noticed.
+        # Only a person moves a due time here: the item waits no longer.
         asked = now.due_s[part] < self.due_s[rows]
-        self.noticed[rows[asked]] = True
+        self.asked[rows[asked]] = True
         self.hold_s[rows[asked]] = -np.inf
         for name in _FLOATS:
             if name != "polled_s":
                 getattr(self, name)[rows] = getattr(now, name)[part]
         self.active[rows] = now.status[part] == _ACTIVE
 
-    def catch_up(self, row: int, polled_s: float, belief: bytes) -> bool:
-        """Take over what another engine has learned of an item since; False if there was nothing new."""
+    def catch_up(self, row: int, polled_s: float) -> bool:
+        """Whether another engine has polled an item since; then its clock counts."""
         if polled_s <= self.polled_s[row] + _ROUNDED_S:
             return False
         self.polled_s[row] = polled_s
-        found = beliefs.unpack(belief, np.array([len(belief)]))[0]
-        self.more[row], self.hold_s[row] = found[:2], found[2]
         return True
-
-    def evidence(self, row: int) -> bytes:
-        """One item's belief as the store keeps it."""
-        return beliefs.pack(float(self.more[row, 0]), float(self.more[row, 1]), float(self.hold_s[row]))

@@ -14,7 +14,7 @@ import numpy as np
 
 from afresh.engine.accounts import Accounts
 from afresh.engine.decide import Decision
-from afresh.engine.policy import Policy
+from afresh.engine.ranking import Ranking
 from afresh.engine.settings import Settings
 from afresh.engine.snapshot import loaded, recalled, replan
 from afresh.sources.judgement import judge
@@ -62,8 +62,9 @@ def take_back(store: Store, settings: Settings, reported: Iterable[Reported], no
     past = [row for row in rows if row.content is None and row.lease is None]
     live = [row for row in rows if row.content is not None or row.lease is not None]
     _teach(store, past, ids)
-    replan(store, settings)
-    relearn(store, settings, sorted({ids[row.item] for row in past}))
+    relearn(store, settings, sorted({ids[row.item] for row in past}), now_s)
+    replan(store, settings, now_s)
+    redue(store, settings, sorted({ids[row.item] for row in past}), now_s)
     refused: list[str] = []
     for row in live:
         refused += _commit(store, settings, row, ids[row.item], now_s)
@@ -92,26 +93,42 @@ def _teach(store: Store, rows: list[Reported], ids: dict[str, int]) -> None:
     )
 
 
-def relearn(store: Store, settings: Settings, ids: list[int]) -> None:
-    """Beliefs and due times of these items from their observations alone."""
+def relearn(store: Store, settings: Settings, ids: list[int], now_s: float) -> None:
+    """Beliefs of these items from their observations alone, at the pace that these were made."""
     for begin in range(0, len(ids), _BATCH):
         part = ids[begin : begin + _BATCH]
-        policy = recalled(store, settings, loaded([store.plan.columns_of(part)]))
-        policy.memory.more[:] = 0.0
-        for batch in store.observations.read(part):
-            _fold(policy, batch)
+        memory = loaded([store.plan.columns_of(part)])
+        memory.kept = []
+        batches = list(store.observations.read(part))
+        gaps_s = np.concatenate([batch.elapsed_s[batch.elapsed_s > 0] for batch in batches] or [np.empty(0)])
+        if gaps_s.size:
+            pace = float(memory.cost.sum() / gaps_s.mean())
+            ranking = Ranking(memory, pace, settings.plan.objective, now_s)
+            for batch in batches:
+                _fold(ranking, batch)
+            store.plan.save(memory.ids, memory.due_s, ranking.pack(np.arange(memory.size)))
+
+
+def redue(store: Store, settings: Settings, ids: list[int], now_s: float) -> None:
+    """Due times of these items by what is believed of them and the price of a poll."""
+    for begin in range(0, len(ids), _BATCH):
+        policy = recalled(
+            store, settings, loaded([store.plan.columns_of(ids[begin : begin + _BATCH])]), now_s
+        )
         memory = policy.memory
-        due_s = np.array([policy.due_s(row, float(memory.polled_s[row])) for row in range(memory.size)])
-        due_s = np.where(np.isnan(due_s), memory.due_s, due_s)
-        store.plan.save(memory.ids, due_s, [memory.evidence(row) for row in range(memory.size)])
+        due_s = policy.due_times(np.arange(memory.size), memory.polled_s)
+        store.plan.save(memory.ids, np.where(np.isnan(due_s), memory.due_s, due_s))
 
 
-def _fold(policy: Policy, seen: ObservationColumns) -> None:
-    rows = np.searchsorted(policy.memory.ids, seen.item_id)
-    for row, time_s, elapsed_s, changed in zip(
-        rows.tolist(), seen.time_s.tolist(), seen.elapsed_s.tolist(), seen.changed.tolist(), strict=True
-    ):
-        policy.observe(row, time_s, elapsed_s, changed)
+def _fold(ranking: Ranking, seen: ObservationColumns) -> None:
+    """Learn the first observations of all items, then their second, and so on."""
+    rows = np.searchsorted(ranking.memory.ids, seen.item_id)
+    first = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]][: rows.size])
+    rank = np.arange(rows.size) - np.repeat(first, np.diff(np.r_[first, rows.size]))
+    order = np.argsort(rank, kind="stable")
+    for part in np.split(order, np.cumsum(np.bincount(rank))[:-1]) if rank.size else ():
+        began_s = seen.time_s[part] - seen.elapsed_s[part]
+        ranking.learn_past(rows[part], began_s, seen.time_s[part], seen.changed[part])
 
 
 def _commit(store: Store, settings: Settings, row: Reported, item_id: int, now_s: float) -> list[str]:
@@ -119,14 +136,14 @@ def _commit(store: Store, settings: Settings, row: Reported, item_id: int, now_s
     lease = _lease(store, item, row, now_s, settings.run.lease)
     if lease is None:
         return [f"{row.item}: another engine is polling it"]
-    policy = recalled(store, settings, loaded([store.plan.columns_of([item_id])]))
+    policy = recalled(store, settings, loaded([store.plan.columns_of([item_id])]), now_s)
     accounts = Accounts(settings, policy.memory, policy)
     if row.content is None:
-        outcome = accounts.settle(lease, 0, Decision(_bit(row, lease)), row.time_s)
+        outcome = accounts.settle(lease, Decision(_bit(row, lease)), row.time_s)
     else:
         fetched = _fetched(settings, row.content, row.media_type, lease)
-        outcome = accounts.outcome(lease, 0, fetched, row.time_s, audit=False)
-    return [f"{row.item}: {refusal}" for refusal in store.commit([outcome])]
+        outcome = accounts.outcome(lease, fetched, row.time_s, audit=False)
+    return [f"{row.item}: {refusal}" for refusal in store.commit(accounts.complete([outcome]))]
 
 
 def _lease(store: Store, item: Item, row: Reported, now_s: float, lease_s: float) -> Lease | None:

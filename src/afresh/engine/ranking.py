@@ -1,33 +1,40 @@
-"""The adaptive policy over the rows of a memory: what it values, and what it has learned.
+"""The adaptive policy over the rows of a memory: what it values, what it has learned, what it keeps.
 
-``policy.adaptive`` learns more than a belief per item: what changes together, seasons, where its model errs.
-It lives in memory. What the store keeps of an item is the Gamma summary of ``beliefs``, and a new process
-starts from those. Its values and the summaries' own index are in one unit, and stand in for each other.
-
-Polls are learned in batches, when values are next asked for.
+Rows of the memory are the policy's items. What the store keeps of each item (``beliefs``) and of all together
+(``learned``) is given to it at the start, so a new process goes on where the last one stopped. So it is for
+whoever asks from outside while another process runs: ``status`` and ``why`` speak from what the engine
+decides by. A policy over some items only is scaled as if the others were there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from afresh.engine.beliefs import Floats
+from afresh.engine import beliefs
+from afresh.engine.beliefs import Kept
 from afresh.engine.memory import Memory
 from afresh.policy.adaptive import Adaptive
+from afresh.policy.belief import DECADES_ABOVE
 from afresh.policy.families import families_of
+from afresh.policy.learned import Arrays
 from afresh.policy.policy import Start
+from afresh.rates.observations import Bools, Float64s, Ints
 from afresh.values.stored import Ids
 
 ALL_ROWS = 5_000
 """Up to so many items all are valued; of more those that the policy itself finds the most urgent."""
 
 POOL_SHARE, FEWEST = 150, 1024
+FAR = 4.0  # a ladder of rates whose middle is off by so much is made anew
+SLOWEST_PER_S = 1e-8  # a change in three years
+GUESS_SHAPE = 0.5  # of what a listing says of an item's rate: half a change's worth of evidence
+_BLOCK = 65_536
 
 
 class Ranking:
-    """Values rows by ``Adaptive``; rows of the memory are the policy's items."""
+    """Values the rows of a memory and learns from their polls."""
 
     def __init__(
         self,
@@ -35,60 +42,246 @@ class Ranking:
         budget_per_s: float,
         objective: str,
         now_s: float,
+        *,
         names: Sequence[str] | None = None,
+        shared: Arrays | None = None,
+        prior: tuple[float, float] | None = None,
+        of_items: int | None = None,
     ) -> None:
-        """``names`` of all items tell who may change together; None where they are too many to look at."""
-        families = families_of(names) if names is not None and len(names) == memory.size else None
-        start = Start(budget_per_s, memory.weight, memory.cost, now_s, objective, families)
-        self._memory, self._now_s, self._shift_s = memory, now_s, 0.0
-        self._policy = Adaptive(start)
-        self._polls: dict[int, tuple[float, bool]] = {}
+        """``names`` of all items tell who may change together; without them what was kept does.
 
-    def recall(self, shape: Floats, rate: Floats) -> None:
-        """Start from the Gamma summaries of items that have been polled before."""
-        known = np.flatnonzero(~np.isnan(self._memory.polled_s))
-        if known.size == 0:
+        ``shared`` is what was learned before, ``prior`` the Gamma prior of stores of before; the budget is
+        for ``of_items`` items, of which the memory may hold only some.
+        """
+        self.memory, self._now_s, self._shift_s = memory, now_s, 0.0
+        self.whole = of_items is None or memory.size >= of_items
+        self._share = 1.0 if self.whole else max(memory.size, 1) / max(of_items or 1, 1)
+        self._prior, self.objective = prior, objective
+        self.families = self._families(names)
+        kept, memory.kept = memory.kept, []
+        self.policy = self._made(budget_per_s)
+        if shared is not None:
+            self.policy.restore(self._fitting(shared))
+        for first, found in kept:
+            self._put(first, found)
+        self._begin(np.arange(memory.size))
+        if shared is None and self.policy.belief.polled.any():
+            self.policy.refit(now_s)
+        self.policy.rekey(now_s)
+
+    # Learning.
+
+    def learn(self, rows: Ints, times_s: Float64s, elapsed_s: Float64s, changed: Bools) -> None:
+        """Polls of distinct rows; the first look at an item only starts its clock."""
+        self.grow()
+        if rows.size == 0:
             return
-        policy = self._policy
-        a, b = shape[known, None], rate[known, None]
-        # The Gamma's density per step of the ladder, which is even in ln λ: λ^a·e^{−bλ}.
-        log = a * np.log(policy.belief.rates) - b * policy.belief.rates
-        rows = np.exp(log - log.max(axis=1, keepdims=True))
-        policy.belief.rows[known] = rows / rows.sum(axis=1, keepdims=True)
-        policy.belief.polled[known] = True
-        policy.items.last[known] = np.minimum(self._memory.polled_s[known], self._now_s)
-        policy.rekey(self._now_s)
+        self._time(float(times_s.max()))
+        when = np.minimum(times_s + self._shift_s, self._now_s)
+        told = elapsed_s > 0
+        self.policy.copied(rows[~told], when[~told])
+        self.policy.observe(rows[told], when[told], changed[told])
 
-    def polled(self, row: int, now_s: float, elapsed_s: float, changed: bool) -> None:
-        """A poll told something; the first look at an item only starts its clock."""
-        self._grow()
-        if elapsed_s <= 0:
-            self._policy.items.last[row] = now_s + self._shift_s
-            return
-        if row in self._polls:
-            self._learn()
-        self._polls[row] = (self._time(now_s), changed)
+    def learn_past(self, rows: Ints, began_s: Float64s, times_s: Float64s, changed: Bools) -> None:
+        """Polls of long ago, of distinct rows, each with the time of the poll before it."""
+        self.policy.copied(rows, np.minimum(began_s, self._now_s))
+        told = times_s > began_s
+        self.policy.observe(rows[told], np.minimum(times_s, self._now_s)[told], changed[told])
 
-    def values(self, now_s: float, floor: Floats) -> Floats:
-        """What polling each row now gives per cost; ``floor`` for rows that are not looked at closely."""
-        self._time(now_s)
-        self._grow()
-        self._learn()
-        size = self._memory.size
-        urgent = self._policy.next(self._now_s, min(size, max(FEWEST, size // POOL_SHARE)))
-        rows = np.arange(size) if size <= ALL_ROWS else urgent
-        value = floor.copy()
-        value[rows] = self._policy.values(rows, self._now_s)
-        return value
+    def take_over(self, row: int, polled_s: float, belief: bytes) -> float:
+        """What another engine has learned of an item since; when it may be tried again."""
+        self.grow()
+        found = beliefs.unpack(belief, np.array([len(belief)]))
+        self._put(row, found)
+        self.policy.copied(np.array([row]), np.array([min(polled_s + self._shift_s, self._now_s)]))
+        return float(found.hold_s[0])
+
+    def notice(self, rows: Ids, now_s: float, source: str) -> None:
+        """Hints that these items changed, from one source of hints."""
+        self.grow()
+        self.policy.notice(rows, self._time(now_s), source)
 
     def reweighed(self, rows: Ids) -> None:
-        """Another weight or cost of these rows."""
-        rows = rows[rows < self._policy.items.size]
-        self._policy.reweigh(rows, self._memory.weight[rows], self._memory.cost[rows])
+        """Another weight, cost or status of these rows; what is not polled is worth nothing."""
+        rows = rows[rows < self.policy.items.size]
+        weight = np.where(self.memory.active[rows], self.memory.weight[rows], 0.0)
+        self.policy.reweigh(rows, weight, self.memory.cost[rows])
+
+    def notices_heard(self, source: str) -> float:
+        """How many notices of this source have been followed by a poll."""
+        notices = self.policy.notices
+        return float(notices.heard[notices.sources.index(source)]) if source in notices.sources else 0.0
+
+    def set_objective(self, objective: str) -> None:
+        """Another objective from now on; what was learned of each item stays."""
+        if objective != self.objective:
+            self.objective = objective
+            self.remade(self.policy.items.budget / self._share, None)
 
     def set_budget(self, budget_per_s: float) -> None:
         """Another budget from now on."""
-        self._policy.set_budget(budget_per_s, self._now_s)
+        if budget_per_s * self._share != self.policy.items.budget:
+            self.policy.set_budget(budget_per_s * self._share, self._now_s)
+
+    def grow(self) -> None:
+        """Take in items that came since; with many more of them the ladder of rates is made anew."""
+        known, memory = self.policy.items.size, self.memory
+        if known == memory.size:
+            return
+        more = slice(known, memory.size)
+        weight = np.where(memory.active[more], memory.weight[more], 0.0)
+        self.families = np.pad(self.families, ((0, memory.size - known), (0, 0)), constant_values=-1)
+        self.policy.add(weight, memory.cost[more], self._now_s)
+        kept, memory.kept = memory.kept, []
+        for first, found in kept:
+            self._put(first, found)
+        self._begin(np.arange(known, memory.size))
+
+    # Asking.
+
+    def values(self, now_s: float) -> Float64s:
+        """What polling each row now gives per cost; of very many rows only the urgent are valued exactly."""
+        now_s = self._time(now_s)
+        self.grow()
+        size = self.memory.size
+        urgent = self.policy.next(now_s, min(size, max(FEWEST, size // POOL_SHARE)))
+        if size <= ALL_ROWS:
+            return self.policy.values(np.arange(size), now_s)
+        exact = self.policy.values(urgent, now_s)
+        value: Float64s = np.minimum(self._rough(now_s), exact.min(initial=np.inf))
+        value[urgent] = exact
+        return value
+
+    def _rough(self, now_s: float) -> Float64s:
+        """About what each row is worth: its bound when its moment has come, ∝ τ^{p+1} before."""
+        policy = self.policy
+        last = policy.clock.read(policy.items.last)
+        wait = np.maximum(policy.look - last, 1e-9)
+        part = np.maximum(policy.clock.read(np.array(now_s)) - last, 0.0) / wait
+        return np.asarray(policy.bound * np.minimum(part, 1.0) ** (policy.worth.objective.power + 1))
+
+    def fresh(self, now_s: float) -> Float64s:
+        """The probability that the copy of each row is right."""
+        return self._blockwise(lambda rows: self.policy.fresh(rows, now_s + self._shift_s))
+
+    def ages(self, now_s: float) -> Float64s:
+        """The expected age of the copy of each row."""
+        return self._blockwise(lambda rows: self.policy.ages(rows, now_s + self._shift_s))
+
+    def rates(self) -> Float64s:
+        """The mean rate of each row, per second."""
+        self.grow()
+        return self.policy.rates()
+
+    def rate_range(self, rows: Ids, level: float) -> tuple[Float64s, Float64s, Float64s]:
+        """Median of what is believed of each row's rate, and the interval that holds it at ``level``.
+
+        Quantiles on the ladder, even in ln λ between its rates; what its families add comes on top.
+        """
+        self.grow()
+        belief = self.policy.belief
+        mass = belief.of(rows)
+        mass = np.cumsum(mass / mass.sum(axis=1, keepdims=True), axis=1)
+        octave = np.log(belief.rates[1] / belief.rates[0])
+        edges = np.log(belief.rates[0]) + octave * (np.arange(belief.rates.size + 1) - 0.5)
+        ends = (0.5, 0.5 - 0.5 * level, 0.5 + 0.5 * level)
+        found = np.exp([np.interp(ends, np.r_[0.0, each], edges) for each in mass]).reshape(-1, 3)
+        found += (self.policy.rates()[rows] - belief.mean(rows))[:, None]
+        return found[:, 0], found[:, 1], found[:, 2]
+
+    def due_after_s(self, rows: Ids, level: Float64s | float) -> Float64s:
+        """How long after a poll each row's worth reaches ``level``."""
+        self.grow()
+        return self.policy.due(rows, level)
+
+    # Keeping.
+
+    def shared(self) -> Arrays:
+        """What was learned of all items together."""
+        return self.policy.shared() | {"objective": np.array(self.objective)}
+
+    def pack(self, rows: Ids) -> list[bytes]:
+        """These rows' beliefs as the store keeps them."""
+        self.grow()
+        return beliefs.pack(self.policy.rows(rows), self.memory.hold_s[rows], self.families[rows])
+
+    def remade(self, budget_per_s: float, names: Sequence[str] | None) -> None:
+        """Begin with another ladder and other families, and go on with what was learned of each item."""
+        self.grow()
+        before = self.policy
+        rows = before.rows(np.arange(before.items.size))
+        if names is not None and len(names) == self.memory.size:
+            self.families = families_of(names)
+        self.policy = self._made(budget_per_s)
+        shared = _but_for_notices(self.policy.shared(), before.shared())
+        self.policy.restore(shared, np.arange(before.items.size), rows)
+        self.policy.refit(self._now_s)
+
+    def is_far(self) -> bool:
+        """Whether items or budget are so many more that another ladder would fit better."""
+        return self._is_off(self.policy.belief.rates)
+
+    def _is_off(self, rates: Float64s) -> bool:
+        highest = self.policy.items.mean_frequency * 10.0**DECADES_ABOVE
+        return not 1.0 / FAR <= highest / float(rates[-1]) <= FAR
+
+    # Parts.
+
+    def _made(self, budget_per_s: float) -> Adaptive:
+        memory = self.memory
+        weight = np.where(memory.active, memory.weight, 0.0)
+        families = self.families if self.families.shape[1] else None
+        budget = budget_per_s * self._share
+        return Adaptive(
+            Start(budget, weight, memory.cost, self._now_s, self.objective, families, slowest=SLOWEST_PER_S)
+        )
+
+    def _families(self, names: Sequence[str] | None) -> Ints:
+        memory = self.memory
+        if names is not None and len(names) == memory.size and memory.size:
+            return families_of(names)
+        kinds = max((found.families.shape[1] for _, found in memory.kept if found.known.size), default=0)
+        families = np.full((memory.size, kinds), -1, dtype=np.int64)
+        for first, found in memory.kept:
+            if found.families.shape[1] == kinds:
+                families[first + found.known] = found.families
+        return families
+
+    def _put(self, first: int, found: Kept) -> None:
+        """Beliefs from the store, whose first belongs to row ``first``."""
+        rows = first + found.known
+        if rows.size:
+            more = {
+                "last": np.zeros(rows.size),
+                "look": np.zeros(rows.size),
+                "notices": np.zeros((rows.size, 0)),
+            }
+            self.policy.restore(None, rows, found.rows | more)
+        old = first + found.gamma
+        if old.size and self._prior is not None:
+            a, b = self._prior
+            shape = a + np.maximum(found.more[:, 0], 0.0)
+            rate = b + np.maximum(found.more[:, 1], -0.5 * b)
+            self.policy.recall(old, shape, rate, self._now_s)
+
+    def _begin(self, rows: Ints) -> None:
+        """When each row was copied, and what a listing guessed of the rates of those never polled."""
+        memory = self.memory
+        polled = rows[~np.isnan(memory.polled_s[rows])]
+        self.policy.copied(polled, np.minimum(memory.polled_s[polled] + self._shift_s, self._now_s))
+        guess = memory.prior_rate_per_s[rows]
+        told = rows[(guess > 0) & ~self.policy.belief.polled[rows]]
+        if told.size:
+            last = self.policy.items.last[told]
+            self.policy.recall(told, GUESS_SHAPE, GUESS_SHAPE / memory.prior_rate_per_s[told], last)
+
+    def _fitting(self, shared: Arrays) -> Arrays:
+        """What was learned before, as far as it fits the items, the budget and the objective of today."""
+        fresh = self.policy.shared()
+        if self.whole and self._is_off(shared["belief.rates"]):
+            return _but_for_notices(fresh, shared)
+        same = str(shared.get("objective", "")) == self.objective
+        return shared if same else shared | {"bound": fresh["bound"]}
 
     def _time(self, now_s: float) -> float:
         """The policy's own time, which stands still where the clock is set back, and then goes on."""
@@ -96,16 +289,14 @@ class Ranking:
         self._now_s = now_s + self._shift_s
         return self._now_s
 
-    def _grow(self) -> None:
-        known = self._policy.items.size
-        if known < self._memory.size:
-            self._policy.add(self._memory.weight[known:], self._memory.cost[known:], self._now_s)
+    def _blockwise(self, work: Callable[[Ints], Float64s]) -> Float64s:
+        self.grow()
+        size = self.memory.size
+        parts = [work(np.arange(begin, min(begin + _BLOCK, size))) for begin in range(0, size, _BLOCK)]
+        return np.concatenate(parts) if parts else np.empty(0)
 
-    def _learn(self) -> None:
-        if not self._polls:
-            return
-        rows = np.fromiter(self._polls, dtype=np.int64)
-        times = np.array([time_s for time_s, _ in self._polls.values()])
-        found = np.array([changed for _, changed in self._polls.values()])
-        self._policy.observe(rows, times, found)
-        self._polls.clear()
+
+def _but_for_notices(fresh: Arrays, before: Arrays) -> Arrays:
+    """What a policy starts with, and what the notices of each source were worth before."""
+    notices = {name: value for name, value in before.items() if name.startswith("notices.")}
+    return fresh | notices | {"notices.frequency": fresh["notices.frequency"]}

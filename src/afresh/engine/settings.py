@@ -65,7 +65,7 @@ class PlanTable(_Table):
     """How the budget is spent."""
 
     policy: Literal["adaptive", "uniform"] = "adaptive"
-    objective: Literal["freshness", "age"] = "freshness"
+    objective: Literal["freshness", "age", "harmonic", "missed", "lag"] = "freshness"
     audit_share: float = Field(default=0.02, ge=0, lt=1)
     target: float | None = Field(default=None, gt=0, lt=1)
 
@@ -87,6 +87,7 @@ class WebTable(_Table):
     host: str = "127.0.0.1"
     port: int = Field(default=8321, ge=0, le=65535)
     token: str = Field(default="", repr=False)
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +312,7 @@ requests = "1/s"            # everything counts: robots.txt, redirects, retries,
 
 [plan]
 # policy = "adaptive"       # or uniform
-# objective = "freshness"   # or age
+# objective = "freshness"   # or age, harmonic, missed, lag
 # audit_share = 0.02        # share of polls at random, to measure freshness without bias
 # target = 0.9              # warn when audited freshness falls below
 

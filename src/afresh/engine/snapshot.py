@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from itertools import islice
 
-from afresh.allocation.allocate import allocate
-from afresh.engine.beliefs import Prior, first_prior
+import numpy as np
+
+from afresh.engine.learned import old_prior, recalled_shared
 from afresh.engine.memory import Memory
 from afresh.engine.policy import Policy
+from afresh.engine.ranking import Ranking
 from afresh.engine.settings import Settings
-from afresh.engine.state_names import PRIOR, THRESHOLD
+from afresh.engine.state_names import BEGAN, THRESHOLD
 from afresh.stores.store import Store
 from afresh.values.items import ItemQuery
 from afresh.values.stored import PolicyColumns
 
 SAMPLE, BLOCKS = 200_000, 50
 NAMES_LOOKED_AT = 50_000
+PLANNED = 5_000  # items that settle a price
 _PAGE = 1000
+_HOUR_S, _WEEK_S = 3600.0, 7 * 86400.0
+_LEAST_PACE = 1e-6
 
 
 def loaded(columns: Iterable[PolicyColumns]) -> Memory:
@@ -27,18 +33,49 @@ def loaded(columns: Iterable[PolicyColumns]) -> Memory:
     return memory
 
 
-def recalled(store: Store, settings: Settings, memory: Memory) -> Policy:
-    """The policy over these items, with the prior and the threshold that were last kept, or first ones."""
-    prior = store.state.get(PRIOR)
-    items = sum(count.items for count in store.items.counts() if count.status == "active")
-    start = Prior.unpack(prior) if prior else first_prior(items, settings.budget.requests)
-    policy = Policy(memory, start, settings.plan.policy, settings.plan.objective)
+def recalled(store: Store, settings: Settings, memory: Memory, now_s: float) -> Policy:
+    """The policy over these items, with what was last kept of them, of all together, and of the price."""
+    items = sum(count.items for count in store.items.counts())
+    whole = memory.size >= items
+    names = (
+        names_of(store) if whole and 0 < items <= NAMES_LOOKED_AT and not _knows_families(memory) else None
+    )
+    ranking = Ranking(
+        memory,
+        paced(store, settings.budget.requests, now_s),
+        settings.plan.objective,
+        now_s,
+        names=names,
+        shared=recalled_shared(store),
+        prior=old_prior(store),
+        of_items=max(items, 1),
+    )
+    policy = Policy(memory, ranking, settings.plan.policy)
     kept = store.state.get(THRESHOLD)
     if kept is not None and float(kept) > 0:
         policy.picked(float(kept))
-    elif memory.size >= items:
+    elif whole:
         policy.picked(planned_threshold(policy, settings.budget.requests))
     return policy
+
+
+def paced(store: Store, requests_per_s: float, now_s: float) -> float:
+    """The requests per second that are made in fact: hosts rest, engines run now and then, windows close.
+
+    It is what the last week shows, once it shows an hour at least; never more than the budget.
+    """
+    kept = store.state.get(BEGAN)
+    span_s = min(now_s - float(kept), _WEEK_S) if kept else 0.0
+    if span_s < _HOUR_S:
+        return requests_per_s
+    spent = store.ledger.total(now_s - span_s, math.inf).requests
+    return min(max(spent / span_s, requests_per_s * _LEAST_PACE), requests_per_s)
+
+
+def _knows_families(memory: Memory) -> bool:
+    """Whether the store said which items belong together, of all of them."""
+    known = sum(found.known.size for _, found in memory.kept if found.families.shape[1])
+    return known == memory.size
 
 
 def names_of(store: Store) -> list[str]:
@@ -67,29 +104,33 @@ def sampled(store: Store, items: int) -> list[PolicyColumns]:
 
 
 def planned_threshold(policy: Policy, budget_per_s: float) -> float:
-    """The worth at which items are polled when the budget is spent by plan; 0 where nothing is worth a poll.
+    """The worth at which items are polled when the budget is spent; 0 where nothing is worth a poll.
 
-    It is the multiplier of the best plan for the rates believed: an item's worth at its planned interval.
+    It is the level μ with Σ c/τ(μ) = budget, τ the time in which an item's own worth reaches it.
     """
     memory = policy.memory
-    active = memory.active & (memory.weight > 0)
-    if not active.any():
+    rows = np.flatnonzero(memory.active & (memory.weight > 0))
+    if rows.size == 0:
         return 0.0
+    total = float(memory.cost[rows].sum())
     if policy.name == "uniform":
-        return float(memory.cost[active].sum()) / budget_per_s
-    shape, rate = policy.posterior()
-    plan = allocate(
-        (shape / rate)[active],
-        budget_per_s,
-        weights=memory.weight[active],
-        costs=memory.cost[active],
-        objective=policy.objective,
-    )
-    return float(plan.multiplier)
+        return total / budget_per_s
+    rows = rows[:: -(-rows.size // PLANNED)]
+    cost = memory.cost[rows]
+    share = budget_per_s * float(cost.sum()) / total
+    low, high = policy.ranking.policy.bound * 1e-9, policy.ranking.policy.bound * 1e9
+    while high / low > 1.0 + 1e-6:
+        middle = math.sqrt(low * high)
+        after_s = np.clip(
+            policy.ranking.due_after_s(rows, middle), memory.min_interval_s[rows], memory.max_interval_s[rows]
+        )
+        spent = float(np.sum(cost / np.maximum(after_s, 1e-9)))
+        low, high = (middle, high) if spent > share else (low, middle)
+    return math.sqrt(low * high)
 
 
-def replan(store: Store, settings: Settings) -> None:
+def replan(store: Store, settings: Settings, now_s: float) -> None:
     """Keep the planned threshold: where no engine runs, none finds it by polling."""
-    policy = recalled(store, settings, loaded(store.plan.columns()))
+    policy = recalled(store, settings, loaded(store.plan.columns()), now_s)
     threshold = planned_threshold(policy, settings.budget.requests)
     store.state.set({THRESHOLD: repr(threshold).encode()})

@@ -12,7 +12,6 @@ from afresh.engine.audits import Share, audited
 from afresh.engine.policy import Policy
 from afresh.engine.settings import Settings
 from afresh.engine.snapshot import loaded, recalled, sampled
-from afresh.model.decay import Lomax
 from afresh.stores.store import Store
 from afresh.values.items import ItemCount
 from afresh.values.outcome import Spent
@@ -72,7 +71,7 @@ def status(store: Store, settings: Settings, now_s: float) -> Status:
     """The status of a store now; ``now_s`` in Unix seconds."""
     counts = store.items.counts()
     items = sum(count.items for count in counts)
-    policy = recalled(store, settings, loaded(sampled(store, items)))
+    policy = recalled(store, settings, loaded(sampled(store, items)), now_s)
     memory, stats = policy.memory, store.upkeep.stats()
     scale = items / max(memory.size, 1)
     by_status: Counter[str] = Counter()
@@ -111,15 +110,13 @@ def modelled(policy: Policy, now_s: float) -> Share:
 
 
 def mean_age_s(policy: Policy, now_s: float) -> float:
-    """Weighted mean over the copies of E[age] = τ − ∫₀^τ survival; 0 where there are none."""
+    """Weighted mean over the copies of their expected ages; 0 where there are none."""
     memory = policy.memory
     held = memory.active & ~np.isnan(memory.polled_s)
     weight = memory.weight[held]
     if weight.sum() <= 0:
         return 0.0
-    shape, rate = policy.posterior()
-    tau = np.maximum(now_s - memory.polled_s[held], 0.0)
-    return float(weight @ Lomax(shape[held], rate[held]).loss(tau) / weight.sum())
+    return float(weight @ policy.ranking.ages(now_s)[held] / weight.sum())
 
 
 def dropped(policy: Policy) -> int:
@@ -127,8 +124,7 @@ def dropped(policy: Policy) -> int:
     memory = policy.memory
     if policy.name == "uniform" or policy.objective != "freshness":
         return 0
-    shape, rate = policy.posterior()
-    most = memory.weight * rate / (shape * memory.cost)
+    most = memory.weight / (policy.ranking.rates() * memory.cost)
     return int(np.count_nonzero(memory.active & (most < policy.threshold)))
 
 

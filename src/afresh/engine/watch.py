@@ -1,4 +1,4 @@
-"""Beside polling: items added, changed and noticed by others, the prior learned anew, the clock watched."""
+"""Beside polling: items added, changed and noticed by others, what was learned kept, the clock watched."""
 
 from __future__ import annotations
 
@@ -9,23 +9,20 @@ import numpy as np
 
 from afresh.engine.accounts import Accounts
 from afresh.engine.audits import audited
-from afresh.engine.beliefs import Prior
+from afresh.engine.learned import pack_shared
 from afresh.engine.logs import say
 from afresh.engine.memory import Memory
 from afresh.engine.picker import Picker
-from afresh.engine.ranking import Ranking
 from afresh.engine.snapshot import NAMES_LOOKED_AT, names_of
-from afresh.engine.state_names import PRIOR
+from afresh.engine.state_names import BEGAN, LEARNED
 from afresh.engine.writer import Writer
-from afresh.rates.observations import Polls
-from afresh.rates.prior import fit_gamma, refit_due
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
-from afresh.values.stored import ObservationColumns, PolicyColumns
+from afresh.values.stored import PolicyColumns
 
-SAMPLE = 5_000  # items that settle a prior
-FEWEST_POLLS = 30
 TICK_S = 0.5
+KEEP_EVERY_S = 10.0
+FOLLOWED_UP = 10.0  # notices of a source
 TARGET_EVERY_S = 60.0
 _STEP_S = 1.0
 
@@ -78,40 +75,6 @@ class ClockWatch:
         return back_s
 
 
-class Learner:
-    """Fits the prior of rates again whenever the evidence has grown by a quarter."""
-
-    def __init__(self) -> None:
-        self.polls = self._fitted_at = 0
-
-    @property
-    def due(self) -> bool:
-        """Whether a fit would tell something new."""
-        return self.polls >= FEWEST_POLLS and refit_due(self._fitted_at, self.polls)
-
-    def fit(self, store: Store, memory: Memory) -> Prior | None:
-        """The prior of the items polled so far (a sample, evenly spread); None if they tell too little."""
-        self._fitted_at = self.polls
-        known = np.flatnonzero(~np.isnan(memory.polled_s))
-        chosen = known[:: max(1, known.size // SAMPLE)]
-        polls = _polls(list(store.observations.read(memory.ids[chosen].tolist())))
-        if polls is None or polls.size < FEWEST_POLLS:
-            return None
-        prior = fit_gamma(polls, max_shape=1.0)
-        return Prior(float(prior.shape[0]), float(prior.rate[0]))
-
-
-def _polls(batches: list[ObservationColumns]) -> Polls | None:
-    if not batches:
-        return None
-    item = np.concatenate([batch.item_id for batch in batches])
-    elapsed = np.concatenate([batch.elapsed_s for batch in batches])
-    changed = np.concatenate([batch.changed for batch in batches])
-    told = elapsed > 0
-    names, rows = np.unique(item[told], return_inverse=True)
-    return Polls(rows.astype(np.int64), elapsed[told], changed[told], int(names.size)) if names.size else None
-
-
 class Watch:
     """Looks around twice a second and lets memory follow; ``stirred`` wakes the feed."""
 
@@ -127,28 +90,29 @@ class Watch:
     ) -> None:
         self._store, self._writer, self._news, self._stirred = store, writer, news, stirred
         self._picker, self._memory, self._accounts = picker, picker.memory, accounts
-        self._clock_watch, self._learner = ClockWatch(clock), Learner()
+        self._clock_watch, self._ranking = ClockWatch(clock), picker.policy.ranking
         self._clock, self._target_s, self._missed = clock, clock.elapsed_s(), False
         self.names: dict[int, str] = {}
-        self._ranked = 0
+        self._ranked, self._kept_polls = self._memory.size, 0
+        self._keep_at_s, self._gap = clock.elapsed_s() + KEEP_EVERY_S, self._ranking.policy.refit_gap
 
-    async def begin(self, *, rank: bool) -> None:
-        """What must be known before the first poll; ``rank``: let the adaptive policy value the items."""
+    async def begin(self) -> None:
+        """What must be known before the first poll."""
         self.names = await self._writer.surely(self._store.plan.names)
+        if await self._writer.surely(lambda: self._store.state.get(BEGAN)) is None:
+            now = repr(self._clock.now_s()).encode()
+            await self._writer.surely(lambda: self._store.state.set({BEGAN: now}))
         await self._notices()
-        if rank:
-            await self._rank()
 
-    async def _rank(self) -> None:
-        """Start the adaptive policy from what is known of each item; again when there are twice as many."""
-        policy, memory, settings = self._picker.policy, self._memory, self._accounts.settings
-        if policy.name != "adaptive" or memory.size < max(1, 2 * self._ranked):
+    async def _regrown(self) -> None:
+        """With twice as many items, who belongs together and the ladder of rates are made anew."""
+        self._ranking.grow()
+        if self._memory.size < 2 * max(self._ranked, 1) and not self._ranking.is_far():
             return
-        few = memory.size <= NAMES_LOOKED_AT
+        few = self._memory.size <= NAMES_LOOKED_AT
         names = await self._writer.surely(lambda: names_of(self._store)) if few else None
-        ranking = Ranking(memory, settings.budget.requests, policy.objective, self._clock.now_s(), names)
-        ranking.recall(*policy.posterior())
-        policy.ranking, self._ranked = ranking, memory.size
+        self._ranking.remade(self._accounts.settings.budget.requests, names)
+        self._ranked = self._memory.size
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -158,9 +122,8 @@ class Watch:
             await self._new_items()
             await self._edits()
             await self._notices()
-            self._learner.polls = self._accounts.counts["told"]
-            if self._learner.due and self._picker.policy.name == "adaptive":
-                await self._learn()
+            if self._keep_is_due():
+                await self.keep_learned()
             await self._check_target()
             self._stirred.set()
 
@@ -170,7 +133,7 @@ class Watch:
         if added and self._memory.load(added):
             self.names = await self._writer.surely(self._store.plan.names)
             self._accounts.restrict()
-            await self._rank()
+            await self._regrown()
             self._picker.stale()
 
     async def _edits(self) -> None:
@@ -180,24 +143,36 @@ class Watch:
             now = await self._writer.surely(lambda: self._store.plan.columns_of(ids))
         if now is not None:
             self._memory.edit(ids, now)
-            if self._picker.policy.ranking is not None:
-                self._picker.policy.ranking.reweighed(self._memory.rows(now.id.tolist()))
+            self._ranking.reweighed(self._memory.rows(ids))
             self._picker.stale()
 
     async def _notices(self) -> None:
+        """Hints are heard for each source; its first ones are followed up, to learn what they are worth."""
         noticed = await self._writer.surely(self._news.noticed)
-        if noticed:
-            self._memory.noticed[self._memory.rows(noticed)] = True
+        rows = self._memory.rows(noticed)
+        for code in np.unique(self._memory.source[rows]).tolist():
+            theirs = rows[self._memory.source[rows] == code]
+            source = self.names.get(code, "")
+            if self._ranking.notices_heard(source) < FOLLOWED_UP:
+                self._memory.asked[theirs] = True
+            self._ranking.notice(theirs, self._clock.now_s(), source)
             self._picker.stale()
 
-    async def _learn(self) -> None:
-        prior = await self._writer.surely(lambda: self._learner.fit(self._store, self._memory))
-        if prior is not None:
-            self._picker.policy.prior = prior
-            await self._writer.surely(lambda: self._store.state.set({PRIOR: prior.pack()}))
-            self._picker.stale()
-            per_day = prior.shape / prior.rate * 86400.0
-            say(logging.DEBUG, "prior learned", shape=prior.shape, changes_per_day=per_day)
+    def _keep_is_due(self) -> bool:
+        """At every refit, and now and then between."""
+        refit = self._gap != self._ranking.policy.refit_gap
+        return refit or self._clock.elapsed_s() >= self._keep_at_s
+
+    async def keep_learned(self) -> None:
+        """Let the store remember what was learned of all items together; a hundredth of the time at most."""
+        polls, begun_s = self._accounts.counts["told"], self._clock.elapsed_s()
+        self._gap, self._keep_at_s = self._ranking.policy.refit_gap, begun_s + KEEP_EVERY_S
+        if polls == self._kept_polls or not self._ranking.whole:
+            return
+        packed = pack_shared(self._ranking.shared())
+        await self._writer.surely(lambda: self._store.state.set({LEARNED: packed}))
+        took_s = self._clock.elapsed_s() - begun_s
+        self._kept_polls, self._keep_at_s = polls, begun_s + max(KEEP_EVERY_S, 100.0 * took_s)
 
     async def _check_target(self) -> None:
         """Say once when audits show, beyond chance, that the target is missed; and when it is met again."""

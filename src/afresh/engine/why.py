@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.engine import beliefs
 from afresh.engine.policy import Policy
 from afresh.engine.settings import Settings
 from afresh.engine.snapshot import loaded, recalled
-from afresh.rates.gamma_prior import gamma_interval
 from afresh.stores.store import Store
 from afresh.values.errors import UsageError
 from afresh.values.items import Item
@@ -35,7 +33,7 @@ class PastPoll:
 class Why:
     """Everything ``afresh why`` shows. Rates per second, times in seconds.
 
-    ``rate_per_s`` with its 90 % interval; ``interval_s`` from poll to poll as things are; ``marginal`` the
+    ``rate_per_s`` is the median of what is believed, with its 90 % interval; ``interval_s`` from poll to poll as things are; ``marginal`` the
     worth of a poll now and ``threshold`` the worth at which items are polled; ``reasons`` in words.
     """
 
@@ -57,23 +55,21 @@ def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
     item = store.items.get(key)
     if item is None:
         raise UsageError(f"there is no item {key!r}: 'afresh add' makes one")
-    policy = recalled(store, settings, loaded([store.plan.columns_of([item.id])]))
-    shape, rate = (float(value[0]) for value in policy.posterior())
-    low, high = gamma_interval(np.array([shape]), np.array([rate]), LEVEL)
-    tau_s = 0.0 if item.polled_s is None else max(now_s - item.polled_s, 0.0)
+    policy = recalled(store, settings, loaded([store.plan.columns_of([item.id])]), now_s)
+    rate, low, high = (float(each[0]) for each in policy.ranking.rate_range(np.array([0]), LEVEL))
     interval_s = policy.due_s(0, now_s) - now_s
     return Why(
         item=item,
-        rate_per_s=shape / rate,
-        rate_low=float(low[0]),
-        rate_high=float(high[0]),
+        rate_per_s=rate,
+        rate_low=low,
+        rate_high=high,
         interval_s=interval_s,
-        fresh_now=0.0 if item.polled_s is None else (1.0 + tau_s / rate) ** -shape,
+        fresh_now=float(policy.fresh(now_s)[0]),
         marginal=float(policy.worth(now_s)[0]),
         threshold=policy.threshold,
         next_s=item.due_s,
         polls=_polls(store, item.id),
-        reasons=tuple(_reasons(item, policy, shape, rate, now_s)),
+        reasons=tuple(_reasons(item, policy, rate, now_s)),
     )
 
 
@@ -92,24 +88,23 @@ def _polls(store: Store, item_id: int) -> tuple[PastPoll, ...]:
     return tuple(rows[-_POLLS_SHOWN:])
 
 
-def _reasons(item: Item, policy: Policy, shape: float, rate: float, now_s: float) -> list[str]:
+def _reasons(item: Item, policy: Policy, rate: float, now_s: float) -> list[str]:
     """What holds the item where it is, and what would move it."""
     found = _holding(item, now_s)
     if policy.name == "uniform":
         return [*found, "the policy is uniform: every item is polled equally often"]
-    level, most = policy.threshold * item.cost, item.weight * rate / shape
+    level = policy.threshold * item.cost
     if item.weight == 0:
         found.append("its weight is 0: it is polled only when nothing else needs it")
     elif level <= 0:
         found.append("nothing has been polled yet, so there is no price of a poll to compare with")
-    elif most < level:
-        weight = level * shape / rate
+    elif policy.objective == "freshness" and item.weight < level * rate:
         found.append(
             "dropped: it changes so often that a poll is worth little; "
-            f"a weight of {weight:.3g} or a larger budget would bring it back"
+            f"a weight of {level * rate:.3g} or a larger budget would bring it back"
         )
     else:
-        heavier_s = beliefs.due_after_s(shape, rate, level / (2 * item.weight))
+        heavier_s = float(policy.ranking.due_after_s(np.array([0]), policy.threshold / 2)[0])
         found.append(f"with twice the weight it would be polled every {format_duration(heavier_s)}")
     return found
 

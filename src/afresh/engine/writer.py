@@ -24,6 +24,7 @@ _MOST_BYTES = 64_000_000
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 5.0
 T = TypeVar("T")
 
+Complete = Callable[[Sequence[Outcome]], list[Outcome]]
 Committed = Callable[[Sequence[Outcome], Sequence[Refusal]], None]
 
 
@@ -35,9 +36,11 @@ class Writer:
         store: Store,
         committed: Committed,
         state: Callable[[], Mapping[str, bytes | None]],
+        complete: Complete = list,
     ) -> None:
-        """``committed`` is told of every group; ``state`` is what else belongs into its transaction."""
-        self._store, self._committed, self._state = store, committed, state
+        """``complete`` finishes a group before its commit, ``committed`` is told of it after; ``state`` is
+        what else belongs into its transaction."""
+        self._store, self._complete, self._committed, self._state = store, complete, committed, state
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="afresh-store")
         self._waiting: list[Outcome] = []
         self._bytes = 0
@@ -69,6 +72,7 @@ class Writer:
                 self._news.set()
             self._bytes = sum(map(_size, self._waiting))
             if group:
+                group = self._complete(group)
                 refusals = await self.surely(lambda group=group: self._commit(group))  # type: ignore[misc]
                 self._committed(group, refusals)
             if not self._waiting:

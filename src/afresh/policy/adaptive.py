@@ -48,9 +48,11 @@ from afresh.values.errors import InputError
 SHARED = ("bound", "since_rekey", "since_refit", "refit_gap")
 MARGIN = 0.93  # of the level at which a look is deserved
 TOO_MANY = 4  # candidates for each item polled: the level has risen
-AGAIN_AFTER = 0.05  # of the time since its last poll an item waits at most to be looked at again
+AT_ONCE = 8192  # items keyed at a time, so that their rows stay in the cache
+AGAIN_AFTER = 0.01, 0.3  # of the time since its last poll an item waits to be looked at again: least, most
 NEAR = 3.0  # batches before it can reach the level an item that was looked at in vain is looked at again
 LONGEST = 10.0  # mean intervals until an item is looked at, whatever is believed of it
+SAMPLED = 32  # of the items to be looked at next that tell where the others are
 REKEY_POLLS = 0.05  # of all items must be polled between two re-keyings
 REFIT_AFTER, REFIT_GROWTH = 1.0, 1.3  # rounds of all items until the first refit, and the growth of the gap
 
@@ -69,7 +71,7 @@ class Adaptive:
     def __init__(self, start: Start) -> None:
         frequency = start.mean_frequency
         self.items = Roster(start)
-        self.belief = Belief(start.items, frequency)
+        self.belief = Belief(start.items, frequency, start.slowest)
         self.calibration = Calibration(start.items, frequency)
         self.notices = Notices(start.items, frequency)
         self.clock = SeasonClock(start.hour)
@@ -152,11 +154,14 @@ class Adaptive:
             self.shocks.refit()
         self.since_refit, self.refit_gap = 0, self.refit_gap * REFIT_GROWTH
         self.rekey(now)
+        self.since_rekey = self.items.size  # beliefs have moved, and the level with them
 
     def rekey(self, now: float) -> None:
         """When each item deserves a look, for all items at once."""
         del now
-        self._key(np.arange(self.items.size), self.items.last)
+        for begin in range(0, self.items.size, AT_ONCE):
+            some = np.arange(begin, min(begin + AT_ONCE, self.items.size))
+            self._key(some, self.items.last[some])
         self.look[~self.items.alive] = np.inf
         self.since_rekey = 0
 
@@ -191,12 +196,14 @@ class Adaptive:
         """
         worth_of_one = self.items.weight[items] / self.items.cost[items]
         factor = self.calibration.of(items)
-        rate = self.belief.rows[items] @ self.belief.rates.astype(np.float32)
-        factor = factor + self._shock_rate(items) / np.maximum(rate, 1e-300)
+        rows = self.belief.rows[items]
+        if self.shocks is not None:
+            rate = rows @ self.belief.rates.astype(np.float32)
+            factor = factor + self.shocks.rate(items) / np.maximum(rate, 1e-300)
         # E = s·λτ has the index of λ at s·τ, divided by s^p.
         power = self.worth.objective.power
         goal = np.asarray(level) * factor**power / np.maximum(worth_of_one, 1e-300)
-        return self.worth.due(self.belief.rows[items], goal) / factor
+        return self.worth.due(rows, goal) / factor
 
     def _outlook(self, items: Ints, now: float) -> tuple[Rows, Float64s, Float64s]:
         """Each item's posterior, the changes expected since its last poll at each rate, and their rates."""
@@ -251,7 +258,9 @@ class Adaptive:
             check_version(shared)
             same = which.size == self.items.size == int(field(shared, "items", ()))
             put_fields(self, SHARED, shared, "")
-            put_fields(self.belief, ("rates", "horizon", "prior"), shared, "belief.")
+            rates = field(shared, "belief.rates", (None,))
+            self.belief.relay(rates, field(shared, "belief.prior", rates.shape))
+            put_fields(self.belief, ("horizon",), shared, "belief.")
             put_fields(self.calibration, ("frequency", "found", "expected", "ratio"), shared, "calibration.")
             put_fields(self.notices, ("frequency",), shared, "notices.")
             put_notices(self.notices, shared, "notices.")
@@ -259,7 +268,6 @@ class Adaptive:
             if self.shocks is not None:
                 put_shocks(self.shocks, shared, "shocks.")
             self.worth = Worth(self.worth.name, self.belief.rates)
-            self.belief.rows[:] = self.belief.prior
             self.bound *= (float(field(shared, "budget", ())) / self.items.budget) ** 2
             self._key(np.arange(self.items.size), self.items.last)
         if rows is not None:
@@ -293,7 +301,7 @@ class Adaptive:
         put_evidence(
             self.belief,
             items,
-            field(rows, "evidence", (n, self.belief.rates.size)),
+            field(rows, "evidence", (n, None)),
             field(rows, "lowest", (n,)),
         )
         self.belief.polled[items] = field(rows, "polled", (n,))
@@ -314,9 +322,7 @@ class Adaptive:
         come = np.flatnonzero(self.look <= self.clock.read(np.array(now)))
         short = come.size < n
         if short:
-            most = min(TOO_MANY * n, self.items.size)
-            come = np.sort(np.argpartition(self.look, most - 1)[:most])
-            come = come[self.items.alive[come]]
+            come = self._soonest(TOO_MANY * n)
         if come.size < n:
             come = np.flatnonzero(self.items.alive)
         value = self.values(come, now)
@@ -326,6 +332,13 @@ class Adaptive:
         self._settle(level, short, come.size > TOO_MANY * n + 64, now)
         return come[chosen]
 
+    def _soonest(self, wanted: int) -> Ints:
+        """About so many items, those to be looked at next: up to a moment that a sample of them tells."""
+        sample = self.look[:: max(wanted // SAMPLED, 1)]
+        among = min(-(-wanted * sample.size // self.items.size), sample.size) - 1
+        moment = np.partition(sample, among)[among]
+        return np.flatnonzero(self.look <= min(moment, np.finfo(float).max))
+
     def _put_back(self, come: Ints, value: Float64s, now: float, level: float) -> None:
         """When what was looked at deserves another look, should it not be polled: near ``level``."""
         read = self.clock.read(np.array(now))
@@ -333,7 +346,7 @@ class Adaptive:
         # Worth grows no faster than τ^{p+1} but for shocks, which is why nobody waits long.
         power = 1.0 / (self.worth.objective.power + 1)
         reach = np.maximum(level / np.maximum(value, 1e-300), 1.0) ** power
-        self.look[come] = read + elapsed * np.minimum(reach - 1.0, AGAIN_AFTER)
+        self.look[come] = read + elapsed * np.clip(reach - 1.0, *AGAIN_AFTER)
 
     def _settle(self, level: float, short: bool, many: bool, now: float) -> None:
         """Re-key all items where the level that the budget pays has moved far."""

@@ -33,10 +33,12 @@ class Belief:
     (True, True)
     """
 
-    def __init__(self, items: int, frequency: float) -> None:
+    def __init__(self, items: int, frequency: float, slowest: float | None = None) -> None:
         octaves = (DECADES_BELOW + DECADES_ABOVE) * np.log2(10.0)
-        exponents = np.arange(int(np.ceil(octaves * PER_OCTAVE)) + 1) / PER_OCTAVE
-        self.rates: Float64s = frequency * 10.0**-DECADES_BELOW * np.exp2(exponents)
+        lowest = frequency * 10.0**-DECADES_BELOW
+        more = 0.0 if slowest is None else max(np.ceil(np.log2(lowest / slowest)), 0.0)
+        steps = np.arange(int(np.ceil(octaves * PER_OCTAVE)) + 1 + int(more * PER_OCTAVE))
+        self.rates: Float64s = lowest * np.exp2(steps / PER_OCTAVE - more)
         self.horizon = REDRAWN / frequency
         self.prior: Float64s = np.full(self.rates.size, 1.0 / self.rates.size)
         self.rows: Rows = np.tile(self.prior.astype(np.float32), (items, 1))
@@ -100,6 +102,11 @@ class Belief:
         self.rows *= (prior / self.prior).astype(np.float32)
         self.rows /= np.maximum(self.rows.sum(axis=1, keepdims=True), np.float32(LEAST))
         self.prior = prior
+
+    def relay(self, rates: Float64s, prior: Float64s) -> None:
+        """Another ladder; of every item only this prior is known."""
+        self.rates, self.prior = rates.copy(), prior.copy()
+        self.rows = np.tile(prior.astype(np.float32), (len(self.rows), 1))
 
     def grow(self, items: int) -> None:
         """New items, of whom only the prior is known."""

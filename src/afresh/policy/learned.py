@@ -84,15 +84,16 @@ def put_evidence(belief: Belief, items: Ints, evidence: Float64s, lowest: Float6
     """Beliefs from evidence on a ladder that began at ``lowest``, which may not be the one of today."""
     octave = np.log2(belief.rates[1] / belief.rates[0])
     steps = np.log2(belief.rates[0] / lowest) / octave
-    moved = np.flatnonzero(np.abs(steps) > 1e-9)
+    before = evidence.shape[1]
+    moved = np.flatnonzero((np.abs(steps) > 1e-9) | (before != belief.rates.size))
     if moved.size:
         place = np.arange(belief.rates.size) + steps[moved, None]
-        inside = np.clip(place, 0.0, belief.rates.size - 1.0)
-        left = np.minimum(inside.astype(np.int64), belief.rates.size - 2)
-        rows = moved[:, None]
-        part = inside - left
-        evidence = evidence.copy()
-        evidence[moved] = (1.0 - part) * evidence[rows, left] + part * evidence[rows, left + 1]
+        inside = np.clip(place, 0.0, before - 1.0)
+        left = np.minimum(inside.astype(np.int64), before - 2)
+        rows, part = moved[:, None], inside - left
+        shifted = np.resize(evidence, (len(evidence), belief.rates.size))
+        shifted[moved] = (1.0 - part) * evidence[rows, left] + part * evidence[rows, left + 1]
+        evidence = shifted
     posterior = evidence * belief.prior
     total = posterior.sum(axis=1, keepdims=True)
     # Under the prior that they were saved with they sum to 1 but for rounding, and stay as they were.

@@ -57,6 +57,7 @@ class Start:
     family (−1: none): what is likely to change together. ``caps[h]`` limits the cost per time of the items
     with ``cap_group`` h (past the end: free). ``rates`` are the true ones, for policies that know them.
     ``hour`` is the length of an hour in the unit of the times, for seasons; None: they are not looked for.
+    ``slowest`` is a rate that must still be told from none; None: a thousandth of the mean frequency will do.
     """
 
     budget: float
@@ -70,6 +71,7 @@ class Start:
     caps: Float64s = field(default_factory=lambda: np.zeros(0))
     rates: Float64s | None = None
     hour: float | None = 3600.0
+    slowest: float | None = None
 
     @classmethod
     def of(
@@ -99,7 +101,7 @@ class Start:
     @property
     def mean_frequency(self) -> float:
         """Polls of an item per time, were all polled alike."""
-        return self.budget / max(float(self.cost.sum()), np.finfo(float).tiny)
+        return self.budget / (float(self.cost.sum()) or 1.0)
 
 
 Maker = Callable[[Start], Policy]

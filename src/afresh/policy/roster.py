@@ -43,7 +43,7 @@ class Roster:
     @property
     def mean_frequency(self) -> float:
         """Polls of an item per time, were all polled alike."""
-        return self.budget / max(self.cost_of_all, np.finfo(float).tiny)
+        return self.budget / (self.cost_of_all or 1.0)
 
     def _count(self) -> None:
         self.number = int(self.alive.sum())

@@ -43,8 +43,7 @@ def believed(store: Store, settings: Settings, items: Sequence[Item], now_s: flo
         return []
     policy = policy_of(store, settings, [item.id for item in items], now_s)
     memory = policy.memory
-    rates = policy.ranking.rates()
-    low, high = policy.ranking.rate_bounds(np.arange(memory.size), LEVEL)
+    rates, low, high = policy.ranking.rate_range(np.arange(memory.size), LEVEL)
     fresh, worth = policy.fresh(now_s), policy.worth(now_s)
     rows = {int(item_id): row for row, item_id in enumerate(memory.ids)}
     nothing = Belief(*(math.nan,) * 6, plan="removed")

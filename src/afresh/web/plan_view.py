@@ -221,7 +221,7 @@ def _rates(policy: Policy, rows: npt.NDArray[np.intp], interval_s: float) -> Flo
     if not rows.size:
         return np.empty(0)
     mean = policy.ranking.rates()[rows]
-    low, _ = policy.ranking.rate_bounds(rows, _LEVEL)
+    _, low, _ = policy.ranking.rate_range(rows, _LEVEL)
     return planning_rate(mean, low, interval_s, _LEVEL)
 
 
