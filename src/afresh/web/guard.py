@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
@@ -19,7 +20,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from afresh.web.problems import problem
 
+LOGGER = logging.getLogger("afresh.web")
 MOST_BYTES = 1 << 20
+_TOO_LARGE = 413, f"the body is larger than {MOST_BYTES} bytes", "send fewer at once"
 _READS = ("GET", "HEAD", "OPTIONS")
 _RULES = (
     "default-src 'none'",
@@ -64,14 +67,20 @@ class Guard:
         if refused is not None:
             await problem(*refused)(scope, receive, _with_headers(send))
             return
-        bounded, answered = _Bounded(receive), _Started(_with_headers(send))
+        bounded = _Bounded(receive, _with_headers(send))
         try:
-            await self._app(scope, bounded, answered)
+            await self._app(scope, bounded.receive, bounded.send)
         except TooLargeError:
-            if not answered.started:
-                await problem(413, f"the body is larger than {MOST_BYTES} bytes", "send fewer at once")(
-                    scope, receive, _with_headers(send)
-                )
+            bounded.exceeded = True
+        except Exception as error:
+            LOGGER.exception("a request failed: %s %s", scope["method"], scope["path"], exc_info=error)
+            if bounded.started:
+                raise
+            await problem(500, "a defect of afresh itself: its log says more")(
+                scope, receive, _with_headers(send)
+            )
+        if bounded.exceeded and not bounded.started:
+            await problem(*_TOO_LARGE)(scope, receive, _with_headers(send))
 
     def _refusal(self, method: str, headers: Headers) -> tuple[int, str, str] | None:
         host = headers.get("host", "")
@@ -85,7 +94,7 @@ class Guard:
                 return 403, "a page of another site may change nothing here", "use the API with the token"
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MOST_BYTES:
-            return 413, f"the body is larger than {MOST_BYTES} bytes", "send fewer at once"
+            return _TOO_LARGE
         return None
 
 
@@ -112,29 +121,27 @@ def is_ours(host: str, names: frozenset[str]) -> bool:
 
 
 class _Bounded:
-    """Receives at most ``MOST_BYTES``."""
+    """Receives at most ``MOST_BYTES``; after that, whatever would be answered is held back."""
 
-    def __init__(self, receive: Receive) -> None:
-        self._receive, self._left = receive, MOST_BYTES
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send, self._left = receive, send, MOST_BYTES
+        self.started = self.exceeded = False
 
-    async def __call__(self) -> Message:
+    async def receive(self) -> Message:
+        """The next part of the body."""
         message = await self._receive()
         if message["type"] == "http.request":
             self._left -= len(message.get("body", b""))
             if self._left < 0:
+                self.exceeded = True
                 raise TooLargeError
         return message
 
-
-class _Started:
-    """Remembers whether an answer has begun."""
-
-    def __init__(self, send: Send) -> None:
-        self._send, self.started = send, False
-
-    async def __call__(self, message: Message) -> None:
-        self.started = True
-        await self._send(message)
+    async def send(self, message: Message) -> None:
+        """The next part of the answer."""
+        if self.started or not self.exceeded:
+            self.started = True
+            await self._send(message)
 
 
 def _with_headers(send: Send) -> Send:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from http import HTTPStatus
 
 from fastapi import FastAPI, Request
@@ -12,8 +11,6 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from afresh.values.errors import AfreshError, InputError, StoreError, StoreReadOnlyError, UsageError
-
-LOGGER = logging.getLogger("afresh.web")
 
 
 class ErrorBody(BaseModel):
@@ -64,11 +61,9 @@ def status_of(error: AfreshError) -> int:
     >>> status_of(UsageError("")), status_of(StoreError(""))
     (400, 503)
     """
-    if isinstance(error, StoreReadOnlyError):
-        return HTTPStatus.CONFLICT
-    if isinstance(error, StoreError):
-        return HTTPStatus.SERVICE_UNAVAILABLE
-    return HTTPStatus.BAD_REQUEST if isinstance(error, UsageError | InputError) else HTTPStatus.CONFLICT
+    if isinstance(error, StoreError) and not isinstance(error, StoreReadOnlyError):
+        return 503
+    return 400 if isinstance(error, UsageError | InputError) else 409
 
 
 def say_problems(app: FastAPI) -> None:
@@ -93,8 +88,3 @@ def say_problems(app: FastAPI) -> None:
         answer = problem(error.status_code, str(error.detail))
         answer.headers.update(error.headers or {})
         return answer
-
-    @app.exception_handler(Exception)
-    def defect(request: Request, error: Exception) -> Response:
-        LOGGER.error("a request failed: %s %s", request.method, request.url.path, exc_info=error)
-        return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "a defect of afresh itself: its log says more")

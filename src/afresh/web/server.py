@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import socket
 import threading
@@ -11,7 +12,7 @@ from typing import Self
 import uvicorn
 from fastapi import FastAPI
 
-from afresh.values.errors import UsageError
+from afresh.values.errors import StoreError, UsageError
 
 _GRACE_S = 3
 _READY_S = 30.0
@@ -49,6 +50,7 @@ def is_loopback(host: str) -> bool:
 
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 takes any that is free."""
+    listening = None
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listening = socket.socket(found[0], found[1])
@@ -56,7 +58,9 @@ def listen(host: str, port: int) -> socket.socket:
         listening.bind(found[4])
         listening.listen(128)
     except OSError as error:
-        hint = ": is another one running? See [web] port" if "in use" in str(error) else ""
+        if listening is not None:
+            listening.close()
+        hint = ": is another one running? See [web] port" if error.errno == errno.EADDRINUSE else ""
         raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}{hint}") from None
     return listening
 
@@ -107,6 +111,9 @@ class Server:
         self._thread.start()
         while not self._server.started and self._thread.is_alive():
             self._thread.join(0.01)
+        if not self._server.started:
+            self._listening.close()
+            raise StoreError("the dashboard could not be started: the log says why")
         return self
 
     def __exit__(

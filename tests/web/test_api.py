@@ -1,0 +1,191 @@
+"""The API answers what the engine knows, pages through it, and changes it with the token alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from tests.web.serving import HOSTILE, PLAIN, TOKEN, Client, dashboard, engine_of
+
+from afresh.engine.pulse import Pulse
+from afresh.engine.state_names import PULSE
+from afresh.values.clock import SystemClock
+
+
+def item_path(key: str, path: str = "/api/v1/item") -> str:
+    return f"{path}?{urlencode({'key': key})}"
+
+
+def test_status_says_what_the_engine_says(web: Client) -> None:
+    found, status = web.get("/api/v1/status").json(), web.engine.status()
+    assert found["items"] == status.items == 123
+    assert found["state"] == "none"
+    assert found["freshness"]["value"] == pytest.approx(status.freshness.value, abs=0.02)
+    assert found["audited"] == {"value": None, "low": 0.0, "high": 1.0, "n": 0} or found["audited"]["n"] == 0
+    assert found["absorbed_per_s"] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("sort", ["id", "key", "weight", "due", "polled", "changed", "failures"])
+@pytest.mark.parametrize("descending", ["false", "true"])
+def test_paging_meets_every_item_once(web: Client, sort: str, descending: str) -> None:
+    seen: list[str] = []
+    cursor = None
+    while True:
+        asked = {"sort": sort, "descending": descending, "limit": "50"} | (
+            {"cursor": cursor} if cursor else {}
+        )
+        page = web.get(f"/api/v1/items?{urlencode(asked)}").json()
+        seen += [item["key"] for item in page["items"]]
+        cursor = page["cursor"]
+        if cursor is None:
+            break
+    assert len(seen) == len(set(seen)) == 123
+
+
+def test_search_finds_by_any_part(web: Client) -> None:
+    found = web.get("/api/v1/items?text=other.ex").json()["items"]
+    assert [item["key"] for item in found] == ["https://other.example/never"]
+    assert found[0]["plan"] == "new"
+    assert found[0]["polled_s"] is None
+
+
+def test_one_item_is_explained(web: Client) -> None:
+    found = web.get(item_path(PLAIN)).json()
+    assert [version["number"] for version in found["versions"]] == [2, 1]
+    assert [poll["changed"] for poll in found["polls"]][-1] is True
+    fresh, worth = found["curves"]["fresh"], found["curves"]["worth"]
+    assert fresh[0] == pytest.approx(1.0)
+    assert fresh == sorted(fresh, reverse=True)
+    assert worth == sorted(worth)
+    low, rate, high = (found["item"][name] for name in ("rate_low_per_s", "rate_per_s", "rate_high_per_s"))
+    assert 0 < low < high
+    assert rate > low
+    assert found["reasons"]
+
+
+def test_a_copy_is_a_download_and_never_a_page(web: Client) -> None:
+    answer = web.get(item_path(HOSTILE, "/api/v1/copy"))
+    assert answer.body == b"first\n<img src=x onerror=alert(1)>"
+    assert answer.headers["content-type"] == "application/octet-stream"
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert web.get(item_path(HOSTILE, "/api/v1/copy") + "&version=1").body == b"first\nline"
+    assert web.get(item_path(HOSTILE, "/api/v1/copy") + "&version=99").status == 404
+
+
+def test_the_plan_rises_with_the_budget(web: Client) -> None:
+    found = web.get("/api/v1/plan").json()
+    freshness = [point["freshness"] for point in found["budgets"]]
+    assert freshness == sorted(freshness)
+    assert found["now"]["requests_per_s"] == 2.0
+    assert found["now"]["money_per_day"] == pytest.approx(172.8)
+    assert min(freshness) < found["now"]["freshness"] < max(freshness)
+    dropped = [point["dropped"] for point in found["budgets"]]
+    assert dropped == sorted(dropped, reverse=True)
+
+
+@pytest.mark.parametrize("objective", ["freshness", "age", "harmonic", "missed", "lag"])
+def test_every_objective_has_a_plan(web: Client, objective: str) -> None:
+    found = web.get(f"/api/v1/plan?objective={objective}").json()
+    assert found["objective"] == objective
+    assert len(found["dot_rate"]) == len(found["dot_key"]) == 123
+    assert max(found["curve_frequency"]) > 0
+
+
+def test_another_budget_drops_and_brings_back(web: Client) -> None:
+    less = web.get("/api/v1/plan/at?budget=0.01/s").json()
+    more = web.get("/api/v1/plan/at?budget=500/s").json()
+    assert less["gone"] > 0
+    assert less["back"] == 0
+    assert less["then"]["freshness"] < less["now"]["freshness"] < more["then"]["freshness"]
+    assert more["gone"] == 0
+    assert 0 < len(less["gone_named"]) <= 8
+
+
+def test_sources_are_listed_without_secrets(tmp_path: Path) -> None:
+    more = 'headers = {Authorization = "Bearer hush-hush"}\n'
+    with engine_of(tmp_path, more) as engine, dashboard(engine) as web:
+        for path in ("/api/v1/sources", "/sources"):
+            answer = web.get(path)
+            assert answer.status == 200
+            assert "hush" not in answer.text
+        assert [source["name"] for source in web.get("/api/v1/sources").json()["sources"]] == ["web"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/v1/item?key=nothing", 404),
+        ("/api/v1/items?sort=colour", 422),
+        ("/api/v1/items?limit=0", 422),
+        ("/api/v1/items?cursor=rubbish", 400),
+        ("/api/v1/plan?objective=speed", 400),
+        ("/api/v1/plan/at?budget=2", 400),
+        ("/api/v1/plan/at?budget=0/s", 400),
+        ("/api/v1/nothing", 404),
+        ("/nothing", 404),
+    ],
+)
+def test_errors_have_one_shape(web: Client, path: str, status: int) -> None:
+    answer = web.get(path)
+    assert answer.status == status
+    assert answer.problem()
+
+
+def test_actions_change_the_store(tmp_path: Path) -> None:
+    with engine_of(tmp_path) as engine, dashboard(engine) as web:
+        added = web.ask("POST", "/api/v1/items", {"keys": ["https://a.example/"], "weight": 2}, token=TOKEN)
+        assert added.json() == {"new": 1}
+        path = item_path("https://a.example/")
+        assert web.ask("PATCH", path, {"weight": 5}, token=TOKEN).json()["weight"] == 5
+        assert web.ask("PATCH", path, {"status": "paused"}, token=TOKEN).json()["status"] == "paused"
+        polled = web.ask("POST", item_path("https://a.example/", "/api/v1/item/poll"), token=TOKEN)
+        assert polled.json()["status"] == "active"
+        assert polled.json()["due_s"] == pytest.approx(SystemClock().now_s(), abs=60)
+        asked = web.ask("PUT", "/api/v1/budget", {"requests": "7/s"}, token=TOKEN)
+        assert asked.json() == {"requests_per_s": 7.0}
+        assert engine.current().budget.requests == 7.0
+        keys = ["https://a.example/", "https://b.example/", "https://a.example/"]
+        noticed = web.ask("POST", "/api/v1/notices", {"keys": keys}, token=TOKEN)
+        assert noticed.json() == {"noticed": 1, "unknown": ["https://b.example/"]}
+        assert [notice.count for notice in engine.store.notices.open()] == [1]
+        assert web.get("/api/v1/status").json()["budget_per_s"] == 7.0
+
+
+def test_the_engine_shows_as_running_stopped_or_lost(tmp_path: Path) -> None:
+    now_s = SystemClock().now_s()
+    with engine_of(tmp_path) as engine:
+        for pulse, state in (
+            (Pulse(now_s, now_s - 60), "running"),
+            (Pulse(now_s, now_s - 60, stopped=True), "stopped"),
+            (Pulse(now_s - 600, now_s - 900), "lost"),
+        ):
+            engine.store.state.set({PULSE: pulse.pack()})
+            with dashboard(engine) as web:
+                assert web.get("/readyz").json() == {"ok": True, "engine": state}
+                assert web.get("/api/v1/status").json()["state"] == state
+
+
+def test_metrics_are_prometheus_text(web: Client) -> None:
+    from prometheus_client.parser import text_string_to_metric_families
+
+    found = {family.name: family for family in text_string_to_metric_families(web.get("/metrics").text)}
+    wanted = (
+        "freshness_ratio age_seconds audited_freshness_ratio lag_seconds budget_requests_per_second "
+        "store_latency_seconds items engine_state"
+    )
+    assert {f"afresh_{name}" for name in wanted.split()} <= set(found)
+    assert sum(sample.value for sample in found["afresh_items"].samples) == 123
+
+
+def test_healthy_without_a_store_but_not_ready(tmp_path: Path) -> None:
+    engine = engine_of(tmp_path)
+    with dashboard(engine) as web:
+        engine.close()
+        assert web.get("/healthz").status == 200
+        ready = web.get("/readyz")
+        assert ready.status == 503
+        assert "closed" in ready.problem()
+        assert web.get("/api/v1/items").status == 503
+        assert "closed" in web.get("/items").text
+        assert "store_latency_seconds NaN" in web.get("/metrics").text

@@ -1,0 +1,201 @@
+"""What must not pass: other names, other sites, no token, too much at once, odd paths, HTML in names."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from tests.web.serving import HOSTILE, PLAIN, TOKEN, Client, dashboard, engine_of
+
+from afresh.values.errors import UsageError
+from afresh.web.guard import MOST_BYTES
+from afresh.web.server import check_reach, listen
+from afresh.web.token import TOKEN_FILE, find_token, make_token_file
+
+WRITES: list[tuple[str, str, object]] = [
+    ("POST", "/api/v1/items", {"keys": ["https://x.example/"]}),
+    ("PATCH", f"/api/v1/item?{urlencode({'key': PLAIN})}", {"weight": 9}),
+    ("POST", f"/api/v1/item/poll?{urlencode({'key': PLAIN})}", None),
+    ("POST", "/api/v1/notices", {"keys": [PLAIN]}),
+    ("PUT", "/api/v1/budget", {"requests": "9/s"}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), WRITES)
+@pytest.mark.parametrize("given", [None, "", "wrong", TOKEN + "x", TOKEN[:-1], "ä" * 20])
+def test_nothing_is_written_without_the_token(
+    web: Client, method: str, path: str, body: object, given: str | None
+) -> None:
+    before = web.engine.store.items.edits(0).number
+    headers = {} if given is None else {"Authorization": f"Bearer {given}".encode().decode("latin-1")}
+    answer = web.ask(method, path, body, headers=headers)
+    assert answer.status == 401
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert answer.problem()
+    assert web.engine.store.items.edits(0).number == before
+    assert web.engine.current().budget.requests == 2.0
+
+
+@pytest.mark.parametrize(("method", "path", "body"), WRITES)
+def test_a_project_without_a_token_is_read_only(tmp_path: Path, method: str, path: str, body: object) -> None:
+    with engine_of(tmp_path) as engine, dashboard(engine, token=None) as web:
+        assert web.ask(method, path, body, token="anything-at-all-here").status == 403
+        assert "Read only" in web.get("/").text
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8321", "", "a b", "127.0.0.1@evil.example", "x/y"]
+)
+def test_another_name_is_refused(web: Client, host: str) -> None:
+    for path in ("/", "/api/v1/status", "/live", "/metrics"):
+        answer = web.get(path, Host=host)
+        assert answer.status in (400, 421)
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:9", "[::1]:8321"])
+def test_our_own_names_are_answered(web: Client, host: str) -> None:
+    assert web.get("/healthz", Host=host).status == 200
+
+
+def test_a_request_without_host_is_refused(web: Client) -> None:
+    name, port = web.host.split(":")
+    with socket.create_connection((name, int(port)), timeout=10) as connection:
+        connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 421")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_another_site_can_change_nothing_even_with_the_token(web: Client, headers: dict[str, str]) -> None:
+    for method, path, body in WRITES:
+        assert web.ask(method, path, body, headers=headers, token=TOKEN).status == 403
+
+
+def test_a_form_of_another_site_is_refused(web: Client) -> None:
+    kinds = ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x")
+    for kind in kinds:
+        sent = {"Content-Type": kind, "Origin": "https://evil.example"}
+        assert web.ask("POST", "/api/v1/items", headers=sent, raw=b"keys=x").status == 403
+        # And without an Origin, as an old browser would send it: it brings no token.
+        assert web.ask("POST", "/api/v1/items", headers={"Content-Type": kind}, raw=b"keys=x").status == 401
+        assert (
+            web.ask("POST", "/api/v1/items", headers={"Content-Type": kind}, raw=b"x", token=TOKEN).status
+            == 422
+        )
+
+
+def test_a_body_beyond_the_bound_is_refused(web: Client) -> None:
+    large = b'{"keys": ["' + b"x" * MOST_BYTES + b'"]}'
+    sent = {"Content-Type": "application/json"}
+    assert web.ask("POST", "/api/v1/notices", headers=sent, raw=large, token=TOKEN).status == 413
+
+
+def test_a_body_of_unsaid_length_is_read_up_to_the_bound(web: Client) -> None:
+    name, port = web.host.split(":")
+    head = f"POST /api/v1/notices HTTP/1.1\r\nHost: {web.host}\r\nAuthorization: Bearer {TOKEN}\r\n"
+    head += "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+    with socket.create_connection((name, int(port)), timeout=10) as connection:
+        connection.sendall(head.encode())
+        for _ in range(MOST_BYTES // 0x10000 + 1):
+            connection.sendall(chunk)
+        assert connection.recv(100).startswith(b"HTTP/1.1 413")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../afresh.toml",
+        "/static/..%2f..%2fweb.token",
+        "/static/%2e%2e/%2e%2e/web.token",
+        "/static//etc/passwd",
+        "/static/web.token",
+        "/web.token",
+        "/afresh.db",
+        "//etc/passwd",
+        "/static/afresh.css%00.js",
+    ],
+)
+def test_only_our_own_files_are_served(web: Client, path: str) -> None:
+    answer = web.get(path)
+    assert answer.status == 404
+    assert b"root:" not in answer.body
+
+
+def test_every_answer_carries_the_guards(web: Client) -> None:
+    for path in (
+        "/",
+        "/items",
+        "/plan",
+        "/sources",
+        "/api/v1/status",
+        "/static/afresh.css",
+        "/nothing",
+        "/healthz",
+    ):
+        headers = web.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "script-src 'self';" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert "server" not in headers
+
+
+def test_names_and_copies_with_html_are_harmless(web: Client) -> None:
+    item = web.get(f"/item?{urlencode({'key': HOSTILE})}")
+    assert item.status == 200
+    pages = [item.text, web.get("/items?text=script").text, web.get("/plan").text]
+    pages.append(web.get(f"/items?{urlencode({'text': HOSTILE})}").text)
+    pages.append(web.get(f"/item?{urlencode({'key': '<script>alert(2)</script>'})}").text)
+    for page in pages:
+        assert "<script>alert" not in page
+        assert "<img src=x" not in page
+    assert "&lt;img src=x onerror=alert(1)&gt;" in item.text
+    assert "&lt;script&gt;alert" in item.text
+
+
+def nothing(_: str) -> str | None:
+    """An environment without anything."""
+    return None
+
+
+def test_listening_beyond_this_machine_needs_a_token() -> None:
+    for host in ("0.0.0.0", "::", "192.0.2.1", "example.org"):
+        check_reach(host, TOKEN)
+        with pytest.raises(UsageError, match="needs a token"):
+            check_reach(host, None)
+    for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost"):
+        check_reach(host, None)
+
+
+def test_a_port_in_use_is_said_in_words(web: Client) -> None:
+    with pytest.raises(UsageError, match="another one running"):
+        listen("127.0.0.1", int(web.host.split(":")[1]))
+
+
+def test_the_token_is_made_once_and_is_the_owners_alone(tmp_path: Path) -> None:
+    path = make_token_file(tmp_path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    token = find_token("", tmp_path, nothing)
+    assert token is not None
+    assert len(token) >= 40
+    make_token_file(tmp_path)
+    assert find_token("", tmp_path, nothing) == token
+    assert find_token("env:WORD", tmp_path, lambda name: TOKEN if name == "WORD" else None) == TOKEN
+    assert find_token("", tmp_path / "elsewhere", nothing) is None
+    for short in ("short", "with a space in the middle", "ü" * 30):
+        (tmp_path / TOKEN_FILE).write_text(short)
+        with pytest.raises(UsageError, match="the token"):
+            find_token("", tmp_path, nothing)
