@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from afresh.papers.registry import PAPERS
+from afresh.papers.registry import ON_HISTORIES, ON_RECORDS, PAPERS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from afresh.papers.check import Check
     from afresh.papers.cho_history import History
     from afresh.papers.report import Report, Section
+    from afresh.papers.yang_records import Records
 
 _COLOURS = {"agrees": "green", "differs": "yellow", "unexplained": "bold red"}
 
@@ -33,7 +34,10 @@ def reproduce(
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Histories, NAME.changes.csv, for the figures that need one."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Histories, NAME.changes.csv, and records, papers*.csv, movies*.csv, for figures.",
+        ),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one object on stdout instead of tables.")
@@ -49,7 +53,7 @@ def reproduce(
 
     if html is not None:
         check_writable(html)
-    reports = recompute(papers or (), _histories(data))
+    reports = recompute(papers or (), _histories(data, papers or PAPERS), _records(data, papers or PAPERS))
     if html is not None:
         _write_page(html, reports)
     if as_json:
@@ -60,12 +64,20 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _histories(folder: Path | None) -> Sequence[History]:
-    if folder is None:
+def _histories(folder: Path | None, papers: Iterable[str]) -> Sequence[History]:
+    if folder is None or not set(papers) & set(ON_HISTORIES):
         return ()
     from afresh.cli.histories import read_histories
 
     return read_histories(folder)
+
+
+def _records(folder: Path | None, papers: Iterable[str]) -> Sequence[Records]:
+    if folder is None or not set(papers) & set(ON_RECORDS):
+        return ()
+    from afresh.cli.record_files import read_records
+
+    return read_records(folder)
 
 
 def _write_page(path: Path, reports: Sequence[Report]) -> None:

@@ -11,29 +11,37 @@ from afresh.values.errors import one_of
 if TYPE_CHECKING:
     from afresh.papers.cho_history import History
     from afresh.papers.report import Report
+    from afresh.papers.yang_records import Records
 
 # name → the module whose ``report()`` reproduces the paper; imported when asked for: names alone are light
 PAPERS: Mapping[str, str] = {
     "cho": "afresh.papers.cho",
     "razniewski": "afresh.papers.razniewski",
+    "yang": "afresh.papers.yang",
     "zhang": "afresh.papers.zhang",
 }
-_ON_HISTORIES = ("cho",)  # papers with a figure that needs real changes
+ON_HISTORIES = ("cho",)  # papers with a figure that needs real changes
+ON_RECORDS = ("yang",)  # papers with a figure that needs real records to search
 
 
-def reproduce(names: Sequence[str] = (), histories: Sequence[History] = ()) -> tuple[Report, ...]:
+def reproduce(
+    names: Sequence[str] = (), histories: Sequence[History] = (), records: Sequence[Records] = ()
+) -> tuple[Report, ...]:
     """The reports of the papers named, in that order, each once; of all known papers if none is named.
 
-    Figures that need real changes are made of each of the ``histories``.
+    Figures that need real changes are made of each of the ``histories``, those that need records to search
+    of each of the ``records``.
 
     >>> reproduce(["choo"])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     afresh.values.errors.UsageError: unknown paper 'choo': did you mean 'cho'? One of cho, razniewski...
     """
     wanted = dict.fromkeys(one_of("paper", name, PAPERS) for name in names or PAPERS)
-    return tuple(_report(name, histories) for name in wanted)
+    return tuple(_report(name, histories, records) for name in wanted)
 
 
-def _report(name: str, histories: Sequence[History]) -> Report:
+def _report(name: str, histories: Sequence[History], records: Sequence[Records]) -> Report:
     build = cast("Callable[..., Report]", import_module(PAPERS[name]).report)
-    return build(histories) if name in _ON_HISTORIES else build()
+    if name in ON_RECORDS:
+        return build(records)
+    return build(histories) if name in ON_HISTORIES else build()
