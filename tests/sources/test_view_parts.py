@@ -123,6 +123,7 @@ def test_where_every_look_sees_a_change_rows_say_more() -> None:
         tally = tally.added(5.0, int(writes))
     found = table_rates({"t": tally})
     assert float(found.rate[0]) == pytest.approx(40.0, rel=0.5)
+    assert found.low[0] < 40.0 < found.high[0]
     assert found.low[0] < found.rate[0] <= found.high[0]
 
 

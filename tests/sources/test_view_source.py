@@ -301,6 +301,20 @@ def test_each_look_is_one_observation_and_marks_give_notices(house: Warehouse) -
     house.use(work)
 
 
+def test_looks_close_to_each_other_make_one_observation(house: Warehouse) -> None:
+    async def work() -> None:
+        await house.look()
+        for turn in range(20):
+            house.run(f"INSERT INTO a VALUES ({turn}, 1)")
+            await house.look(1.0)
+            assert house.source.evidence()[OF_A].changed
+        tally = house.source._memory.tallies["public.a"]
+        assert (tally.looks, tally.changed, tally.rows) == pytest.approx((4, 4, 20), rel=1e-3)
+        assert tally.seconds == pytest.approx(20, rel=1e-3)
+
+    house.use(work)
+
+
 def test_rates_and_costs_are_told(house: Warehouse) -> None:
     async def work() -> None:
         await house.begin()
@@ -309,11 +323,11 @@ def test_rates_and_costs_are_told(house: Warehouse) -> None:
                 house.run(f"INSERT INTO a SELECT {turn}, {turn}")
             if turn % 8 == 0:
                 house.run(f"INSERT INTO b SELECT {turn * 100} + n, 0 FROM generate_series(1, 50) AS n")
-            await house.look(2.0)
+            await house.look(5.0)
         told = house.source.evidence()
-        # half of the looks, two seconds apart, saw a change of a: a rate of ln 2 / 2 s
-        assert told[OF_A].rate_per_s == pytest.approx(0.347, rel=0.05)
-        assert told[OF_B].rate_per_s == pytest.approx(-1 / 2 * math.log(35.5 / 40.5), rel=0.05)
+        # half of the looks, five seconds apart, saw a change of a: a rate of ln 2 / 5 s
+        assert told[OF_A].rate_per_s == pytest.approx(0.139, rel=0.05)
+        assert told[OF_B].rate_per_s == pytest.approx(-1 / 5 * math.log(35.5 / 40.5), rel=0.05)
         both = told[OF_BOTH]
         assert both.rate_per_s == pytest.approx((told[OF_A].rate_per_s or 0) + (told[OF_B].rate_per_s or 0))
         assert both.low_per_s is not None

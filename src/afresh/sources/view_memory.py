@@ -13,6 +13,10 @@ from afresh.sources.view_rates import Tally, view_rates
 from afresh.sources.view_staleness import State, is_known, is_stale, rows_moved, state_after
 from afresh.values.results import RateEstimate
 
+WINDOW_S = 5.0
+"""Looks closer than this make one observation: sessions report what they wrote once a second at most."""
+
+_EARLY_S = 0.5  # a look a little early still ends a window
 _FORMAT = 1
 
 
@@ -23,6 +27,8 @@ class ViewMemory:
         self._seen: Catalogue | None = None
         self._stamps: dict[str, Stamp] = {}
         self._reset, self._time_s = "", float("-inf")
+        self._window: dict[str, Stamp] = {}
+        self._window_s = float("-inf")
         self._elapsed_s = 0.0
         self._moved: frozenset[str] = frozenset()
         self._rates: dict[str, RateEstimate] | None = None
@@ -76,6 +82,8 @@ class ViewMemory:
             "time_s": self._time_s if stamps else None,
             "reset": self._reset,
             "stamps": stamps,
+            "window_s": self._window_s if self._window else None,
+            "window": {name: [one.changes, one.version] for name, one in self._window.items()},
             "states": states,
             "versions": self._versions,
             "stale_since": self._stale_since,
@@ -102,25 +110,33 @@ class ViewMemory:
                 view: MeasuredCost(float(mean), int(count)) for view, (mean, count) in found["costs"].items()
             }
             memory.tallies = {name: Tally(*map(float, parts)) for name, parts in found["tallies"].items()}
+            if found["window_s"] is not None:
+                memory._window, memory._window_s = _stamps(found["window"]), float(found["window_s"])
             memory._reset, memory._time_s = str(found["reset"]), float(found["time_s"])
         except (ValueError, KeyError, TypeError, AttributeError):
             return cls()
         return memory
 
     def _compare(self, seen: Catalogue) -> None:
-        """What moved since the look before; one observation for each table, unless counters were reset."""
+        """What moved since the look before; once in a while one observation for each table."""
         elapsed_s = seen.time_s - self._time_s
         comparable = self._reset == seen.reset and 0 < elapsed_s < float("inf")
-        moved: set[str] = set()
-        for name in frozenset().union(*(seen.parts(view) for view in seen.views)):
-            before, now = self._stamps.get(name), seen.relations[name].stamp
-            if before is None or before != now:
-                moved.add(name)
-            rows = None if before is None else rows_moved(before, now)
-            if comparable and rows is not None and seen.relations[name].watched:
-                self.tallies[name] = self.tallies.get(name, Tally()).added(elapsed_s, rows)
+        now = {name: seen.relations[name].stamp for view in seen.views for name in seen.parts(view)}
         self._elapsed_s = elapsed_s if comparable else 0.0
-        self._moved = frozenset(moved)
+        self._moved = frozenset(name for name, stamp in now.items() if self._stamps.get(name) != stamp)
+        window_s = seen.time_s - self._window_s
+        if comparable and window_s < WINDOW_S - _EARLY_S:
+            return
+        if comparable and window_s < float("inf"):
+            self._observe(seen, now, window_s)
+        self._window, self._window_s = now, seen.time_s
+
+    def _observe(self, seen: Catalogue, now: Mapping[str, Stamp], window_s: float) -> None:
+        for name, stamp in now.items():
+            before = self._window.get(name)
+            rows = None if before is None else rows_moved(before, stamp)
+            if rows is not None and seen.relations[name].watched:  # None: its counter was set back
+                self.tallies[name] = self.tallies.get(name, Tally()).added(window_s, rows)
 
     def _notice_others(self, view: str, seen: Catalogue) -> None:
         """A view with another file than we left it was refreshed by somebody since the look before."""

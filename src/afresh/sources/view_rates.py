@@ -5,7 +5,8 @@ Each difference of two looks is therefore one bit (something was written, or not
 transactions that write, −ln((n−X+½)/(n+½))/t (Cho & Garcia-Molina's estimator; Zhang et al. 2007, a = 0.5),
 with Jeffreys' interval for 1−e^{−λt}. The dispersion of the rows, variance over mean, is 1 for single rows
 and about the size of a batch otherwise. Where every look found a change the bits only say "at least"; rows
-over dispersion then give a rate, which is still no overestimate.
+over dispersion then give a rate, which is still no overestimate, and rows alone its upper end: no
+transaction writes less than one.
 """
 
 from __future__ import annotations
@@ -77,10 +78,15 @@ def table_rates(tallies: Mapping[str, Tally], level: float = LEVEL) -> RateEstim
         -np.log1p(-betaincinv(changed + 0.5, looks - changed + 0.5, tail)) / each_s
         for tail in ((1 - level) / 2, (1 + level) / 2)
     ]
-    by_rows = np.divide(rows / dispersion, seconds, out=np.zeros_like(rows), where=seconds > 0)
-    rate = np.where((changed > looks - 0.5) & (looks >= _ENOUGH), np.maximum(bits, by_rows), bits)
+    each = np.divide(rows, seconds, out=np.zeros_like(rows), where=seconds > 0)
+    full = (changed > looks - 0.5) & (looks >= _ENOUGH)
     return RateEstimates(
-        rate, ends[0], np.maximum(ends[1], rate), looks.astype(np.int64), changed.astype(np.int64), "bits"
+        rate=np.where(full, np.maximum(bits, each / dispersion), bits),
+        low=ends[0],
+        high=np.where(full, np.maximum(ends[1], each), ends[1]),
+        polls=looks.astype(np.int64),
+        changes=changed.astype(np.int64),
+        method="bits",
     )
 
 

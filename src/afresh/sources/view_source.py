@@ -90,7 +90,8 @@ class ViewSource:
                 seen = await self._catalogue(self._refreshes)
                 if lease.key not in seen.views:
                     return _missing(clock.elapsed_s() - start_s)
-                for view in self._chain(lease.key, seen, conditional=conditional):
+                chain = self._chain(lease.key, seen, conditional=conditional)
+                for view in chain:
                     await self._refresh(view, seen)
             except SqlError as trouble:
                 return Fetched(
@@ -100,7 +101,7 @@ class ViewSource:
                     seconds=clock.elapsed_s() - start_s,
                     retry_after_s=self._rest_s() if trouble.lost else None,
                 )
-            return self._fetched(lease, seen, clock.elapsed_s() - start_s)
+            return self._fetched(lease, seen, chain, clock.elapsed_s() - start_s)
 
     async def listings(self) -> AsyncIterator[Listing]:
         """One look: the views there are, each marked by the state of what it stands on."""
@@ -152,13 +153,14 @@ class ViewSource:
         version = await self._refreshes.run(lambda session: session.refresh(relation), timeout_s, again=False)
         self._memory.refreshed(view, seen, version, clock.elapsed_s() - start_s)
 
-    def _fetched(self, lease: Lease, seen: Catalogue, seconds: float) -> Fetched:
+    def _fetched(self, lease: Lease, seen: Catalogue, refreshed: list[str], seconds: float) -> Fetched:
         state = self._memory.states[lease.key]
         cost = self._memory.costs.get(lease.key)
         note = {
             "view": lease.key,
             "bases": seen.bases(lease.key),
             "rows_written": {name: state[name].changes for name in seen.bases(lease.key) if name in state},
+            "refreshed": refreshed,
             "refresh_seconds": round(cost.mean, 6) if cost else None,
         }
         content = json.dumps(note, indent=1).encode()
