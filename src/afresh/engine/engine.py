@@ -9,6 +9,7 @@ with afresh.open_engine("mirror") as engine:
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import signal
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -22,6 +23,7 @@ import numpy as np
 from afresh.engine.asked import ask, with_asked
 from afresh.engine.gate import Gate
 from afresh.engine.listing import LISTING_FIELDS, extended, keep_listings, kept_listings
+from afresh.engine.logs import say
 from afresh.engine.loop import Loop, Progress
 from afresh.engine.outside import Reported, TakenBack, take_back
 from afresh.engine.pulse import Beat
@@ -157,7 +159,9 @@ class Engine:
         finally:
             for task in beside:
                 task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+            for ended in await asyncio.gather(*beside, return_exceptions=True):
+                if isinstance(ended, Exception):  # a defect of ours: the polls went on without it
+                    say(logging.ERROR, "the pulse or the report broke", error=repr(ended))
 
     def _loop(self) -> Loop:
         settings = self._with_listings()
