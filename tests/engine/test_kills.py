@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -33,10 +33,15 @@ allow_private = true
 """
 
 
-def killed_after(folder: Path, seconds: float) -> None:
-    """Run an engine in a process of its own and kill it."""
-    process = subprocess.Popen([sys.executable, "-c", RUN, str(folder)])
+def killed_after(site: LivingSite, folder: Path, seconds: float) -> None:
+    """Run an engine in a process of its own and kill it so long after its first request."""
+    process, before = subprocess.Popen([sys.executable, "-c", RUN, str(folder)]), len(site.requests)
     try:
+        for _ in range(300):
+            if len(site.requests) > before or process.poll() is not None:
+                break
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=0.1)
         process.wait(timeout=seconds)
     except subprocess.TimeoutExpired:
         process.kill()
@@ -66,22 +71,20 @@ def kill_many(folder: Path, kills: int, pages: int) -> None:
         with engine_for(folder) as engine:
             engine.add(site.urls())
         for _ in range(kills):
-            killed_after(folder, 1.5 + 1.5 * float(rng.random()))
+            killed_after(site, folder, 0.7 + 1.5 * float(rng.random()))
             check(site, folder, pages)
         polled = {path for _, path in site.requests}
         # What was served more than a commit's time before a kill is there.
         assert len(polled) == pages
-        running = threading.Thread(target=killed_after, args=(folder, 6.0))
-        running.start()
-        begin_s = CLOCK.now_s()
-        running.join()
+        before = len(site.requests)
+        killed_after(site, folder, 6.0)
+        begin_s, end_s = site.requests[before][0], CLOCK.now_s()
         check(site, folder, pages)
         with engine_for(folder) as engine:
             copies = [engine.get(url) for url in site.urls()]
             assert all(copies)
         assert site.twice == []
         assert site.most_over_budget(BUDGET, jitter_s=0.1) <= 0
-        end_s = CLOCK.now_s()
         assert site.freshness(begin_s + 3.0, end_s) > 0.8
 
 

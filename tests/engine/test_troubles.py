@@ -209,7 +209,7 @@ def test_what_another_engine_polled_a_moment_ago_is_not_polled_again(tmp_path: P
     with (
         LivingSite([0.0] * 4) as site,
         engine_for(tmp_path, budget="1/s") as first,
-        engine_for(tmp_path, budget="1/s") as second,
+        engine_for(tmp_path, budget="0.1/s") as second,
     ):
         first.add(site.urls())
         assert asyncio.run(work(first, second)) == 1

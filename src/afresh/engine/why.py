@@ -33,8 +33,9 @@ class PastPoll:
 class Why:
     """Everything ``afresh why`` shows. Rates per second, times in seconds.
 
-    ``rate_per_s`` is the median of what is believed, with its 90 % interval; ``interval_s`` from poll to poll as things are; ``marginal`` the
-    worth of a poll now and ``threshold`` the worth at which items are polled; ``reasons`` in words.
+    ``rate_per_s`` is the median of what is believed, with its 90 % interval; ``interval_s`` from poll to poll
+    as things are; ``marginal`` the worth of a poll now and ``threshold`` the worth at which items are polled;
+    ``reasons`` in words.
     """
 
     item: Item
