@@ -17,6 +17,7 @@ from afresh.rates.grid_posterior import GridPosterior, GridState
 from afresh.rates.likelihood import rate_grid
 from afresh.rates.observations import Float64s, Ints, Polls, polls_from_times, whole_numbers
 from afresh.rates.prior import fit_gamma, fit_gamma_groups, fit_gamma_table, settling_items
+from afresh.rates.static_share import fit_static_share, log_odds
 from afresh.values.arrays import ArrayLike
 from afresh.values.errors import InputError, UsageError, one_of
 from afresh.values.results import RateEstimate, RateEstimates
@@ -162,13 +163,15 @@ def _learned(estimator: GridPosterior, polls: Polls, groups: Ints | None) -> tup
     part = polls if sample is None else polls.of_items(sample)
     blank = estimator.start(GammaPrior.of(1.0, 1.0), part.items)
     state = estimator.update(blank, part)
-    weak = weak_prior(polls)
+    table, rates, weak = state.log_likelihood, state.rates, weak_prior(polls)
+    share = fit_static_share(table, state.quiet, rates, weak)
+    static = log_odds(state.quiet, share)
     if groups is None:
-        fitted = fit_gamma_table(state.log_likelihood, state.rates, weak)
-        return estimator.learned(state, fitted), np.zeros(polls.items, dtype=np.int64)
+        fitted = fit_gamma_table(table, rates, weak, static=static)
+        return estimator.learned(state, fitted, share), np.zeros(polls.items, dtype=np.int64)
     of_part = groups if sample is None else groups[sample]
-    by_group = fit_gamma_groups(state.log_likelihood, state.rates, of_part, weak)
-    learned = estimator.learned(state, GammaPrior(by_group.shape[of_part], by_group.rate[of_part]))
+    by_group = fit_gamma_groups(table, rates, of_part, weak, static=static)
+    learned = estimator.learned(state, GammaPrior(by_group.shape[of_part], by_group.rate[of_part]), share)
     of_group = np.zeros(by_group.shape.size, dtype=np.int64)
     of_group[of_part] = learned.kind
     return learned, of_group[groups]

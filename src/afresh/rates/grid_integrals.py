@@ -35,14 +35,15 @@ class Nodes:
     """Nodes in ln λ of some posteriors, each row its own or one row for all, and the densities there.
 
     ``density`` is under the cautious prior; ``ratio`` turns it into that under the learned one. ``spacing``
-    is that of the nodes in ln λ, ``below`` the mass below the first node in units of it, at a mean rate of
-    ``mean_below``, and ``tail`` the power there.
+    is that of the nodes in ln λ; in units of it ``static`` is the mass at a rate of 0, ``below`` that below
+    the first node, at a mean rate of ``mean_below``; ``tail`` is the power there.
     """
 
     log_rate: Float64s
     density: Float64s
     ratio: Float64s
     spacing: Float64s
+    static: Float64s
     below: Float64s
     mean_below: Float64s
     tail: Float64s
@@ -51,10 +52,11 @@ class Nodes:
         """E[f(λ)] under the learned prior."""
         inner = of(np.exp(self.log_rate))
         under = self.below * self.ratio[..., 0]
-        return np.asarray((self._sum(inner) + under * of(self.mean_below)) / self._total())
+        none = self.static * of(np.zeros(1))
+        return np.asarray((self._sum(inner) + under * of(self.mean_below) + none) / self._total())
 
     def _total(self) -> Float64s:
-        return self._sum(np.ones(1)) + self.below * self.ratio[..., 0]
+        return self._sum(np.ones(1)) + self.below * self.ratio[..., 0] + self.static
 
     def _sum(self, values: Float64s) -> Float64s:
         """Σ of values × density, the end nodes counting half."""
@@ -81,35 +83,43 @@ class Nodes:
         log_below += gammaln(a + 1.0) - a * np.log(x)
         top = np.maximum(inside.max(axis=1, initial=-np.inf), log_below)
         kept = np.exp(inside - top[:, None]).sum(axis=1) + np.exp(log_below - top)
-        return np.asarray(np.where(changed < 0.5, few, top + np.log(kept / self._total())))
+        with np.errstate(divide="ignore"):
+            log_kept = np.logaddexp(top + np.log(kept), np.log(self.static))
+        return np.asarray(np.where(changed < 0.5, few, log_kept - np.log(self._total())))
 
-    def quantiles(self, probabilities: tuple[float, ...]) -> list[Float64s]:
-        """The rates below which each row has the probabilities, under the cautious prior."""
-        density, last = self.density, self.density.shape[1] - 1
-        rows = np.arange(len(density))
+    def interval(self, below: float) -> list[Float64s]:
+        """The ends that leave ``below`` on either side, under the cautious prior.
+
+        Where the item may be static with that probability the lower end is 0; the upper one is that of an
+        item which does change, for no number of polls proves that none ever will.
+        """
+        density = self.density
         # The trapezoid rule up to node k: the sum up to it less half of both its ends.
         mass = np.cumsum(density, axis=1)
         mass -= 0.5 * density
-        offset = self.below - 0.5 * density[:, 0]
-        total = offset + mass[:, -1]
+        mass += (self.below - 0.5 * density[:, 0])[:, None]
+        total = mass[:, -1]
+        wanted = below * (total + self.static) - self.static
+        low = self._rate_at(mass, np.maximum(wanted, 0.0))
+        return [np.where(wanted > 0.0, low, 0.0), self._rate_at(mass, (1.0 - below) * total)]
+
+    def _rate_at(self, mass: Float64s, wanted: Float64s) -> Float64s:
+        """The rate below which, the mass at 0 aside, the mass ``wanted`` lies."""
+        density, last, rows = self.density, mass.shape[1] - 1, np.arange(len(mass))
         log_rate = np.broadcast_to(self.log_rate, density.shape)
 
         def up_to(k: Ints) -> Float64s:
             slope = density[rows, np.minimum(k + 1, last)] - density[rows, np.maximum(k - 1, 0)]
             inner = (k > 0) & (k < last)
-            return np.asarray(offset + mass[rows, k] - np.where(inner, slope / 24.0, 0.0))
+            return np.asarray(mass[rows, k] - np.where(inner, slope / 24.0, 0.0))
 
-        out = []
-        for probability in probabilities:
-            wanted = probability * total
-            k = np.clip(np.count_nonzero(mass < (wanted - offset)[:, None], axis=1), 1, last)
-            start, end = up_to(k - 1), up_to(k)
-            share = _share_of_cell(density[rows, k - 1], density[rows, k], wanted - start, end - start)
-            spot = log_rate[rows, k - 1] + share * self.spacing
-            lower = wanted < self.below
-            power = np.log(np.where(lower, wanted, 1.0) / np.where(lower, self.below, 1.0)) / self.tail
-            out.append(np.asarray(np.exp(np.where(lower, log_rate[:, 0] + power, spot))))
-        return out
+        k = np.clip(np.count_nonzero(mass < wanted[:, None], axis=1), 1, last)
+        start, end = up_to(k - 1), up_to(k)
+        share = _share_of_cell(density[rows, k - 1], density[rows, k], wanted - start, end - start)
+        spot = log_rate[rows, k - 1] + share * self.spacing
+        lower = (wanted < self.below) & (wanted > 0.0)
+        power = np.log(np.where(lower, wanted, 1.0) / np.where(lower, self.below, 1.0)) / self.tail
+        return np.asarray(np.exp(np.where(lower, log_rate[:, 0] + power, spot)))
 
 
 def _share_of_cell(left: Float64s, right: Float64s, rest: Float64s, whole: Float64s) -> Float64s:
@@ -132,6 +142,7 @@ class Rows:
     log_prior: Float64s
     log_cautious: Float64s
     tail: Float64s
+    log_static: Float64s
 
     @property
     def step(self) -> float:
@@ -142,7 +153,8 @@ class Rows:
         """All rows on common nodes, and which of them are wide enough for these."""
         height = self.log_likelihood + self.log_cautious[self.kind]
         height, rates = finer(height, self.rates, FINER)
-        height -= height.max(axis=1, keepdims=True)
+        top = height.max(axis=1)
+        height -= top[:, None]
         enough = np.count_nonzero(height > -DEPTH, axis=1) >= WIDE
         density = np.exp(height, out=height)
         log_ratio, _ = finer(self.log_prior - self.log_cautious, self.rates, FINER)
@@ -154,6 +166,7 @@ class Rows:
             density,
             ratio if len(ratio) == 1 else ratio[self.kind],
             np.full(len(density), spacing),
+            np.exp(self.log_static - top) * (self.step / spacing),
             density[:, 0] / (own * spacing),
             self.rates[0] * own / (own + 1.0),
             own,
@@ -163,18 +176,20 @@ class Rows:
         """The rows ``which`` on nodes of their own."""
         kind = self.kind[which]
         axis, height = _narrowed(self.log_likelihood[which] + self.log_cautious[kind])
-        return self.on_nodes(kind, axis, height)
+        return self.on_nodes(kind, axis, height, self.log_static[which])
 
-    def on_nodes(self, kind: Ints, axis: Float64s, height: Float64s) -> Nodes:
+    def on_nodes(self, kind: Ints, axis: Float64s, height: Float64s, log_static: Float64s) -> Nodes:
         """Nodes at ``axis`` on the grid's index axis, with the log posterior ``height`` there."""
         own = self.tail[kind]
-        density = np.exp(height - height.max(axis=1, keepdims=True, initial=-np.inf))
+        top = height.max(axis=1, initial=-np.inf)
+        density = np.exp(height - top[:, None])
         spacing = self.step * (axis[:, 1] - axis[:, 0])
         return Nodes(
             np.log(self.rates[0]) + self.step * axis,
             density,
             np.exp(cubic((self.log_prior - self.log_cautious)[kind], axis)),
             spacing,
+            np.exp(log_static - top) * (self.step / spacing),
             np.where(axis[:, 0] == 0.0, density[:, 0] / (own * spacing), 0.0),
             self.rates[0] * own / (own + 1.0),
             own,

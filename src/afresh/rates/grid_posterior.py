@@ -23,6 +23,7 @@ from afresh.rates.grid_prior import fit_grid, fit_grid_groups, flat_share
 from afresh.rates.likelihood import log_likelihood
 from afresh.rates.observations import Bools, Float64s, Ints, Polls
 from afresh.rates.sharp import POINTS, Sharp, sharp_items
+from afresh.rates.static_share import Mixture
 
 OCTAVES_BELOW, OCTAVES_ABOVE, PER_OCTAVE = 9, 6, 2  # the grid around a prior's mean when none is given
 LEARNED_SHARE = 0.15  # of the learned prior in that of the intervals
@@ -34,6 +35,7 @@ class GridState:
 
     ``log_likelihood`` has a row per item; the priors have one for each kind of item, ``kind`` says which.
     ``log_prior`` serves the rate, ``log_cautious`` the interval; below the grid λ is taken as λ^{tail−1}.
+    ``quiet`` are the items never seen to change, which may be static: odds e^``log_odds`` for their kind.
     ``sharp`` are items whose log-likelihood is known at closer points of their own.
     """
 
@@ -42,12 +44,20 @@ class GridState:
     log_prior: Float64s
     log_cautious: Float64s
     tail: Float64s
+    log_odds: Float64s
     log_likelihood: Float64s
+    quiet: Bools
     sharp: Sharp | None = None
 
     def of_items(self, kind: Ints) -> GridState:
         """The same priors for other items, of these kinds, without evidence yet."""
-        return replace(self, kind=kind, log_likelihood=np.zeros((kind.size, self.rates.size)), sharp=None)
+        return replace(
+            self,
+            kind=kind,
+            log_likelihood=np.zeros((kind.size, self.rates.size)),
+            quiet=np.ones(kind.size, dtype=bool),
+            sharp=None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,40 +85,52 @@ class GridPosterior:
         kinds, kind = prior.for_items(items).distinct() if prior.shape.size > 1 else (prior, None)
         weights = _log_density(kinds, rates)
         row = np.zeros(items, dtype=np.int64) if kind is None else kind
-        return GridState(rates, row, weights, weights, kinds.shape, np.zeros((items, rates.size)))
+        never = np.full(len(weights), -np.inf)
+        blank, quiet = np.zeros((items, rates.size)), np.ones(items, dtype=bool)
+        return GridState(rates, row, weights, weights, kinds.shape, never, blank, quiet)
 
     def update(self, state: GridState, polls: Polls) -> GridState:
         """Add the log-likelihood of the polls: bits, counts and credible stamps."""
         table = log_likelihood(polls, state.rates)
         table += state.log_likelihood
-        return replace(state, log_likelihood=table, sharp=None)
+        quiet = state.quiet & (polls.changes_per_item() == 0)
+        return replace(state, log_likelihood=table, quiet=quiet, sharp=None)
 
     def sharpened(self, state: GridState, polls: Polls) -> GridState:
         """The same belief with points of their own for items known closely; ``polls`` are all so far."""
         return replace(state, sharp=sharp_items(polls, state.log_likelihood, state.rates))
 
-    def learned(self, state: GridState, fitted: GammaPrior) -> GridState:
+    def learned(self, state: GridState, fitted: GammaPrior, static: float = 0.0) -> GridState:
         """The same evidence under priors learned from all items, for each kind of ``fitted`` rows.
 
-        ``fitted`` is the Gamma prior of all items or of each item's group (``prior.fit_gamma``).
+        ``fitted`` is the Gamma prior of all items or of each item's group (``prior.fit_gamma``), ``static``
+        the share of items that never change (``static_share``).
         """
         begun = replace(self, rates=state.rates).start(fitted, len(state.log_likelihood))
-        gamma = cell_masses(fitted.distinct()[0], state.rates)
+        kinds = fitted.distinct()[0]
+        gamma, table = cell_masses(kinds, state.rates), state.log_likelihood
+        mixture = Mixture.of(table, state.quiet, gamma[begun.kind])
+        shares = mixture.shares(begun.kind, len(gamma), static)
+        changing = 1.0 - mixture.responsible(shares[begun.kind])
         share = np.bincount(begun.kind, minlength=len(gamma)) / max(begun.kind.size, 1)
-        flat = flat_share(state.log_likelihood, share @ gamma)
+        flat = flat_share(table, share @ gamma, changing)
         floor = flat / state.rates.size
         floored = (1.0 - flat) * gamma + floor
         if len(gamma) == 1:
-            weights = fit_grid(state.log_likelihood, floored[0])[None]
+            weights = fit_grid(table, floored[0], changing)[None]
         else:
-            weights = fit_grid_groups(state.log_likelihood, begun.kind, len(gamma), share @ floored)
+            weights = fit_grid_groups(table, begun.kind, len(gamma), share @ floored, changing)
         cautious = LEARNED_SHARE * weights + (1.0 - LEARNED_SHARE) * floored
         density = np.logaddexp(np.log1p(-flat) + begun.log_prior, np.log(floor))
+        with np.errstate(divide="ignore"):
+            log_odds = np.log(shares) - np.log1p(-shares)
         return replace(
             begun,
             log_prior=density + np.log(weights / floored),
             log_cautious=density + np.log(cautious / floored),
-            log_likelihood=state.log_likelihood,
+            log_odds=log_odds,
+            log_likelihood=table,
+            quiet=state.quiet,
         )
 
     def rate(self, state: GridState) -> Float64s:
@@ -121,19 +143,19 @@ class GridPosterior:
 
     def interval(self, state: GridState, level: float) -> tuple[Float64s, Float64s]:
         """Equal-tailed credible interval."""
-        ends = _tails(level)
-        low, high = _each(state, lambda nodes: nodes.quantiles(ends))
+        below = _below(level)
+        low, high = _each(state, lambda nodes: nodes.interval(below))
         return low, high
 
     def answers(
         self, state: GridState, level: float, time: float | None = None
     ) -> tuple[Float64s, Float64s, Float64s]:
         """Rate (effective over ``time``, if given) and interval, in one pass over the posteriors."""
-        ends = _tails(level)
+        below = _below(level)
 
         def of(nodes: Nodes) -> list[Float64s]:
             rate = _mean(nodes) if time is None else -nodes.log_survival(time) / time
-            return [rate, *nodes.quantiles(ends)]
+            return [rate, *nodes.interval(below)]
 
         rate, low, high = _each(state, of)
         return rate, low, high
@@ -143,9 +165,8 @@ def _mean(nodes: Nodes) -> Float64s:
     return nodes.mean(lambda rate: rate)
 
 
-def _tails(level: float) -> tuple[float, float]:
-    below = (1.0 - check_level(level)) / 2.0
-    return below, 1.0 - below
+def _below(level: float) -> float:
+    return (1.0 - check_level(level)) / 2.0
 
 
 def _log_density(prior: GammaPrior, rates: Float64s) -> Float64s:
@@ -170,6 +191,7 @@ def _each(state: GridState, of: Callable[[Nodes], list[Float64s]]) -> list[Float
             state.log_prior,
             state.log_cautious,
             state.tail,
+            np.where(state.quiet[part], state.log_odds[state.kind[part]], -np.inf),
         )
         nodes, enough = rows.wide()
         found = of(nodes)
@@ -195,4 +217,5 @@ def _sharp_nodes(rows: Rows, sharp: Sharp, kind: Ints) -> Nodes:
     own, height = even_nodes(sharp.log_likelihood, none, none + (POINTS - 1.0))
     start = (sharp.low - np.log(rows.rates[0])) / rows.step
     axis = start[:, None] + own * (sharp.step / rows.step)[:, None]
-    return rows.on_nodes(kind, axis, height + cubic(rows.log_cautious[kind], axis))
+    never = np.full(kind.size, -np.inf)  # what is known so closely was seen to change
+    return rows.on_nodes(kind, axis, height + cubic(rows.log_cautious[kind], axis), never)

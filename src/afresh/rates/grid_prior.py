@@ -24,30 +24,33 @@ FLOOR_STEPS = 10
 FLAT, FLAT_WORTH = 0.002, 20.0  # the share of the flat prior, as sure as so many items make it
 
 
-def flat_share(table: Float64s, gamma: Float64s) -> float:
+def flat_share(table: Float64s, gamma: Float64s, counts: Float64s | None = None) -> float:
     """The share s of a flat prior in the mixture (1−s)·Gamma + s·flat that the rows of the table call for.
 
     By EM over the rows, held near ``FLAT`` while they are few: small where the Gamma fits, about a tenth
-    where it misses a tenth of the items. ``gamma`` holds its weights.
+    where it misses a tenth of the items. ``gamma`` holds its weights, ``counts`` how much each row counts.
 
     >>> table = np.log([[1.0, 1e-3, 1e-9]] * 900 + [[1e-9, 1e-3, 1.0]] * 100)
     >>> round(flat_share(table, np.array([0.9, 0.1, 1e-77])), 2), round(flat_share(table, np.ones(3) / 3), 2)
     (0.15, 0.0)
     """
-    likelihood = scaled(table[:: max(1, -(-len(table) // ITEMS_ENOUGH))])
+    every = max(1, -(-len(table) // ITEMS_ENOUGH))
+    likelihood = scaled(table[::every])
+    rows = np.ones(len(likelihood)) if counts is None else counts[::every]
     flat, fitted = likelihood.mean(axis=1), likelihood @ gamma
     share = FLAT
     for _ in range(FLOOR_STEPS):
         blamed = share * flat
         total = np.maximum(blamed + (1.0 - share) * fitted, np.finfo(float).tiny)
-        share = (float(np.sum(blamed / total)) + FLAT * FLAT_WORTH) / (len(flat) + FLAT_WORTH)
+        share = (float(rows @ (blamed / total)) + FLAT * FLAT_WORTH) / (float(rows.sum()) + FLAT_WORTH)
     return share
 
 
-def fit_grid(table: Float64s, start: Float64s) -> Float64s:
+def fit_grid(table: Float64s, start: Float64s, counts: Float64s | None = None) -> Float64s:
     """Weights of the grid's rates learned from all rows of a table of log-likelihoods.
 
-    ``start`` holds the weights to start from: those of a fitted Gamma, with a floor.
+    ``start`` holds the weights to start from: those of a fitted Gamma, with a floor. ``counts`` say how much
+    each row counts, all of it where not given.
 
     >>> table = np.log([[0.9, 0.1, 1e-9], [0.8, 0.2, 1e-9], [0.9, 0.1, 1e-9]])
     >>> weights = fit_grid(table, np.array([0.3, 0.4, 0.3]))
@@ -56,12 +59,16 @@ def fit_grid(table: Float64s, start: Float64s) -> Float64s:
     """
     if len(table) == 0:
         return start
-    likelihood = scaled(table[:: -(-len(table) // ITEMS_ENOUGH)])
-    weights = _ems(likelihood, np.zeros(1, dtype=np.int64), start[None], BORROWED_BY_ALL)
+    every = -(-len(table) // ITEMS_ENOUGH)
+    rows = np.ones(len(table)) if counts is None else counts
+    first = np.zeros(1, dtype=np.int64)
+    weights = _ems(scaled(table[::every]), first, start[None], BORROWED_BY_ALL, rows[::every])
     return np.asarray(weights[0])
 
 
-def fit_grid_groups(table: Float64s, groups: Ints, number: int, start: Float64s) -> Float64s:
+def fit_grid_groups(
+    table: Float64s, groups: Ints, number: int, start: Float64s, counts: Float64s | None = None
+) -> Float64s:
     """The same for each of ``number`` groups, a row of weights each; small groups lean on the whole.
 
     >>> table = np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])
@@ -69,25 +76,27 @@ def fit_grid_groups(table: Float64s, groups: Ints, number: int, start: Float64s)
     >>> bool(weights[0, 0] > weights[2, 0] > weights[1, 0])        # group 2 has no items: it is the whole
     True
     """
-    everyone = fit_grid(table, start)[None]
+    everyone = fit_grid(table, start, counts)[None]
+    each = np.ones(len(table)) if counts is None else counts
     weights = np.repeat(everyone, number, axis=0)
     order = np.argsort(groups, kind="stable")
     present, starts = np.unique(groups[order], return_index=True)
     for begin, end in whole_groups(starts, groups.size):
         rows = order[starts[begin] : starts[end] if end < starts.size else groups.size]
         local = starts[begin:end] - starts[begin]
-        weights[present[begin:end]] = _ems(scaled(table[rows]), local, everyone, BORROWED)
+        weights[present[begin:end]] = _ems(scaled(table[rows]), local, everyone, BORROWED, each[rows])
     return weights
 
 
-def _ems(likelihood: Float64s, starts: Ints, parent: Float64s, borrowed: float) -> Float64s:
+def _ems(likelihood: Float64s, starts: Ints, parent: Float64s, borrowed: float, counts: Float64s) -> Float64s:
     """EMS for the weights of each run of rows (from ``starts``), with ``borrowed`` rows of the parent."""
     lengths = np.diff(np.append(starts, len(likelihood)))
     weights = np.repeat(parent, starts.size, axis=0)
     for _ in range(STEPS):
         # w_g·Σ_i L_ig / Σ_h L_ih w_h: the posterior, summed over the items of the run.
         total = np.einsum("ig,ig->i", likelihood, np.repeat(weights, lengths, axis=0))
-        pull = np.add.reduceat(likelihood / np.maximum(total, np.finfo(float).tiny)[:, None], starts, axis=0)
+        per_row = counts / np.maximum(total, np.finfo(float).tiny)
+        pull = np.add.reduceat(likelihood * per_row[:, None], starts, axis=0)
         mass = weights * pull + borrowed * parent
         weights = _smooth(mass / mass.sum(axis=1, keepdims=True), parent)
     return weights

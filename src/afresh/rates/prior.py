@@ -70,24 +70,40 @@ def fit_gamma(polls: Polls, groups: Ints | None = None, *, max_shape: float = np
 
 
 def fit_gamma_groups(
-    table: Float64s, rates: Float64s, groups: Ints, parent: GammaPrior, *, max_shape: float = np.inf
+    table: Float64s,
+    rates: Float64s,
+    groups: Ints,
+    parent: GammaPrior,
+    *,
+    max_shape: float = np.inf,
+    static: Float64s | None = None,
 ) -> GammaPrior:
     """A Gamma prior for each group of the rows, near that of all of them, loosely near ``parent``."""
-    everyone = fit_gamma_table(table, rates, parent, max_shape=max_shape)
-    return _fit_groups(table, rates, groups, int(groups.max(initial=0)) + 1, everyone, max_shape)
+    everyone = fit_gamma_table(table, rates, parent, max_shape=max_shape, static=static)
+    return _fit_groups(table, rates, groups, int(groups.max(initial=0)) + 1, everyone, max_shape, static)
 
 
 def fit_gamma_table(
-    table: Float64s, rates: Float64s, parent: GammaPrior, *, max_shape: float = np.inf
+    table: Float64s,
+    rates: Float64s,
+    parent: GammaPrior,
+    *,
+    max_shape: float = np.inf,
+    static: Float64s | None = None,
 ) -> GammaPrior:
-    """One Gamma prior for all rows of a table of log-likelihoods, loosely near ``parent``."""
+    """One Gamma prior for all rows of a table of log-likelihoods, loosely near ``parent``.
+
+    ``static`` is, for each row, the log of (odds of a rate of 0 × likelihood there); None: no such items.
+    """
     lattice = _Lattice.of(rates, max_shape)
     polled = max(1.0, float(np.count_nonzero(np.any(table, axis=1))))
     loosely = (min(WHOLE[0], FEW[0] * polled**0.5), min(WHOLE[1], FEW[1] * polled**0.5))
-    some = table[:: -(-max(1, len(table)) // ENOUGH_TO_START)]
-    scores = lattice.scores(some).sum(0) * (len(table) / max(1, len(some)))
+    every = -(-max(1, len(table)) // ENOUGH_TO_START)
+    some = table[::every]
+    scores = lattice.scores(some, None if static is None else static[::every]).sum(0)
+    scores *= len(table) / max(1, len(some))
     start = lattice.best((scores + lattice.near(parent, loosely))[None])
-    return _climbed(table, rates, start, parent, loosely, max_shape)
+    return _climbed(table, rates, start, parent, loosely, max_shape, static)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +121,9 @@ class _Lattice:
         a, m = (grid.ravel() for grid in np.meshgrid(shapes, rates, indexing="ij"))
         return cls(shapes, rates, rates, cell_masses(GammaPrior(a, a / m), rates))
 
-    def scores(self, table: Float64s) -> Float64s:
+    def scores(self, table: Float64s, static: Float64s | None = None) -> Float64s:
         """ln ∫ Gamma·L of every row under every candidate."""
-        return np.log(np.maximum(scaled(table) @ self.masses.T, np.finfo(float).tiny))
+        return _log_mixed(table, self.masses, static)
 
     def near(self, parent: GammaPrior, deviations: tuple[float, float]) -> Float64s:
         """ln of how likely each candidate is around ``parent``, by normal ln a and ln(a/b)."""
@@ -126,6 +142,16 @@ class _Lattice:
         return GammaPrior(shape, shape / mean)
 
 
+def _log_mixed(
+    table: Float64s, masses: Float64s, static: Float64s | None, likelihood: Float64s | None = None
+) -> Float64s:
+    """ln Σ mass × likelihood, less the row's maximum, of every row under every candidate."""
+    mixed = (scaled(table) if likelihood is None else likelihood) @ masses.T
+    if static is not None:
+        mixed += np.exp(static - table.max(axis=1))[:, None]
+    return np.log(np.maximum(mixed, np.finfo(float).tiny))
+
+
 def _near(candidates: GammaPrior, parent: GammaPrior, deviations: tuple[float, float]) -> Float64s:
     shape = np.log(candidates.shape / parent.shape[0]) / deviations[0]
     mean = np.log(candidates.mean() / parent.mean()[0]) / deviations[1]
@@ -139,6 +165,7 @@ def _climbed(
     parent: GammaPrior,
     deviations: tuple[float, float],
     max_shape: float,
+    static: Float64s | None,
 ) -> GammaPrior:
     """From ``start`` uphill to the best of eight neighbours, in steps halved where none is better."""
     finer_table, grid = finer(table, rates, FINE)
@@ -149,8 +176,8 @@ def _climbed(
     for _ in range(CLIMB):
         shape, mean = np.exp(np.clip(at + step * around, *bounds)).T
         candidates = GammaPrior(shape, shape / mean)
-        mixed = np.maximum(likelihood @ cell_masses(candidates, grid).T, np.finfo(float).tiny)
-        best = int(np.argmax(np.log(mixed).sum(axis=0) + _near(candidates, parent, deviations)))
+        scores = _log_mixed(finer_table, cell_masses(candidates, grid), static, likelihood).sum(axis=0)
+        best = int(np.argmax(scores + _near(candidates, parent, deviations)))
         at = np.log([shape[best], mean[best]])
         if best == 0:
             step /= 2.0
@@ -170,7 +197,13 @@ def _peak(lines: Float64s, at: Ints) -> Float64s:
 
 
 def _fit_groups(
-    table: Float64s, rates: Float64s, groups: Ints, number: int, parent: GammaPrior, max_shape: float
+    table: Float64s,
+    rates: Float64s,
+    groups: Ints,
+    number: int,
+    parent: GammaPrior,
+    max_shape: float,
+    static: Float64s | None,
 ) -> GammaPrior:
     lattice = _Lattice.of(rates, max_shape)
     near = lattice.near(parent, GROUPS)
@@ -179,14 +212,18 @@ def _fit_groups(
     present, starts = np.unique(groups[order], return_index=True)
     for begin, end in whole_groups(starts, groups.size):
         rows = order[starts[begin] : starts[end] if end < starts.size else groups.size]
-        scores = np.add.reduceat(lattice.scores(table[rows]), starts[begin:end] - starts[begin], axis=0)
+        of_rows = None if static is None else static[rows]
+        scores = np.add.reduceat(
+            lattice.scores(table[rows], of_rows), starts[begin:end] - starts[begin], axis=0
+        )
         fitted = lattice.best(scores + near)
         shape[present[begin:end]], rate[present[begin:end]] = fitted.shape, fitted.rate
     sizes = np.diff(np.append(starts, groups.size))
     for k in np.flatnonzero(sizes >= MANY):
         group, rows = present[k], order[starts[k] : starts[k] + sizes[k]]
         begun = GammaPrior.of(shape[group], rate[group])
-        fitted = _climbed(table[rows], rates, begun, parent, GROUPS, max_shape)
+        of_rows = None if static is None else static[rows]
+        fitted = _climbed(table[rows], rates, begun, parent, GROUPS, max_shape, of_rows)
         shape[group], rate[group] = fitted.shape[0], fitted.rate[0]
     return GammaPrior(shape, rate)
 
