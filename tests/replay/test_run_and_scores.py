@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from afresh.allocation.allocate import allocate
 from afresh.model.freshness import freshness
-from afresh.policy.policy import Start
+from afresh.policy.policy import Policy, Start
+from afresh.policy.table import make_policy
 from afresh.policy.uniform import Uniform
 from afresh.replay.compare import captured, replay
 from afresh.replay.history import NEVER, History, Watch
-from afresh.replay.run import Hints, run_policy
+from afresh.replay.run import ORACLE_BATCHES, Hints, batch_for, run_policy
 from afresh.replay.scores import item_scores, seen_at
 from afresh.values.errors import InputError
 
@@ -105,6 +106,57 @@ def test_uniform_and_oracle_reach_what_theory_says() -> None:
     assert proportional.after.captured < 0.0
     low, high = uniform.after.scores.low, uniform.after.scores.high
     assert low < uniform.after.scores.freshness < high < low + 0.1
+
+
+@pytest.mark.parametrize("objective", ["freshness", "age"])
+def test_the_yardstick_is_the_index_rule_one_poll_at_a_time(objective: str) -> None:
+    rng = np.random.default_rng(9)
+    rates = rng.gamma(0.5, 0.4, 80)
+    count = rng.poisson(rates * 200.0)
+    time = rng.uniform(0.0, 200.0, count.sum())
+    history = History.of(80, np.repeat(np.arange(80), count), time, 0.0, 200.0)
+    (oracle,) = replay(history, ["oracle"], replace(Start.of(80, 20.0), objective=objective))
+    known, last, chosen = history.rates(NEVER), np.zeros(80), []
+    for poll in range(4000):
+        expected = known * (poll / 20.0 - last)
+        if objective == "freshness":
+            index = (1 - (1 + expected) * np.exp(-expected)) / known
+        else:
+            index = (expected**2 / 2 - 1 + (1 + expected) * np.exp(-expected)) / known**2
+        chosen.append(int(index.argmax()))
+        last[chosen[-1]] = (poll + 1) / 20.0
+    # The very first decision, all copies being new, is a tie; rounding may swap a few others.
+    assert np.mean(oracle.visits.item == np.array(chosen)) > 0.99
+
+
+def test_few_items_are_decided_on_one_by_one_and_many_in_small_parts() -> None:
+    assert [batch_for(items, ORACLE_BATCHES) for items in (1, 1999, 4087, 10**6)] == [1, 1, 4, 333]
+    assert [batch_for(items) for items in (1, 599, 4087, 10**6)] == [1, 1, 13, 333]
+
+
+def test_an_hour_is_that_of_the_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[float | None] = []
+
+    def note(name: str, start: Start) -> Policy:
+        seen.append(start.hour)
+        return make_policy(name, start)
+
+    monkeypatch.setattr("afresh.replay.compare.make_policy", note)
+    for unit in ("s", "h", "d"):
+        history = History.of(3, [0, 1], [1.0, 2.0], 0.0, 5.0, unit=unit)
+        replay(history, ["uniform"], Start.of(3, 1.0))
+    assert seen[::2] == [3600.0, 1.0, 1 / 24]
+    replay(history, ["uniform"], replace(Start.of(3, 1.0), hour=None))
+    assert seen[-1] is None
+
+
+def test_progress_rises_to_the_end_over_all_runs() -> None:
+    history = History.of(10, [0], [1.0], 0.0, 10.0)
+    told: list[float] = []
+    replay(history, ["nutch", "uniform"], Start.of(10, 2.0), progress=told.append)
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+    assert sum(share <= 1 / 3 for share in told) == pytest.approx(len(told) / 3, abs=2)
 
 
 def test_notices_are_worth_more_than_knowing_the_rates() -> None:
