@@ -25,6 +25,7 @@ WIDTH = 0.06  # of a bin, in mean intervals between polls of an item
 FIRST_MEAN = 1e-2  # h₀ before anything is known
 SHRINK = 50.0  # bins' worth of all families in the h₀ of each
 DOUBT = (0.02, 0.3)  # families' worth of doubt in the share that has shocks: of their number, and flat
+STEPS = 30  # of EM for that share
 RAISED = 0.02  # a rise of the intensity that makes a family's members worth a look
 DEEPEST = 20.0  # evidence (ln) beyond which no more is counted, so that a family can change its ways
 
@@ -136,7 +137,10 @@ class Shocks:
         number = np.bincount(self.kind, minlength=kinds)
         doubt = DOUBT[0] * number + DOUBT[1]
         weight = self.weight[:-1]
-        self.share = (np.bincount(self.kind, weight, kinds) + doubt) / (number + 2.0 * doubt)
+        # To the end, not a step at each refit: families of which little is known only repeat the share.
+        for _ in range(STEPS):
+            self.share = (np.bincount(self.kind, weight, kinds) + doubt) / (number + 2.0 * doubt)
+            weight = self._believed(np.arange(self.kind.size))
         found = np.bincount(self.kind, weight * self.all_found[:-1], kinds)
         seen = np.bincount(self.kind, weight * self.all_seen[:-1], kinds)
         self.pool = (found + SHRINK * FIRST_MEAN) / (seen + SHRINK)
@@ -200,9 +204,14 @@ class Shocks:
     def _update(self, rows: Ints) -> None:
         kind = self.kind[rows]
         self.mean[rows] = (SHRINK * self.pool[kind] + self.all_found[rows]) / (SHRINK + self.all_seen[rows])
-        odds = np.log(self.share[kind] / (1.0 - self.share[kind])) + self.evidence[rows]
-        self.weight[rows] = 1.0 / (1.0 + np.exp(-odds))
+        self.weight[rows] = self._believed(rows)
         self._sum(rows)
+
+    def _believed(self, rows: Ints) -> Float64s:
+        """The probability that these families have shocks."""
+        share = self.share[self.kind[rows]]
+        odds = np.log(share / (1.0 - share)) + self.evidence[rows]
+        return np.asarray(1.0 / (1.0 + np.exp(-odds)))
 
     def _sum(self, rows: Ints) -> None:
         felt = (self.mean[rows, None] + self.found[rows]) * np.log1p(1.0 / (1.0 + self.seen[rows]))
