@@ -27,6 +27,7 @@ fsync = off
 full_page_writes = off
 shared_buffers = 32MB
 max_connections = 60
+deadlock_timeout = 50ms
 log_min_messages = fatal
 """
 

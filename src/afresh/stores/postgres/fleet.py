@@ -50,14 +50,14 @@ class PostgresFleet:
         check_storable("a claim's name", [*names, worker])
         wanted = list(dict.fromkeys(names))
         given = {"names": wanted, "worker": worker, "until_s": now_s + duration_s, "now_s": now_s}
-        taken = self._database.write(lambda connection: rows(connection, _SQL["take"], given), durable=False)
+        taken = self._database.write(lambda connection: rows(connection, _SQL["take"], given))
         held = {name for (name,) in taken}
         return tuple(name for name in wanted if name in held)
 
     def renew(self, worker: str, now_s: float, duration_s: float) -> tuple[str, ...]:
         """Hold on."""
         given = {"worker": worker, "until_s": now_s + duration_s}
-        held = self._database.write(lambda connection: rows(connection, _SQL["renew"], given), durable=False)
+        held = self._database.write(lambda connection: rows(connection, _SQL["renew"], given))
         return tuple(sorted(name for (name,) in held))
 
     def release(self, names: Sequence[str], worker: str) -> None:

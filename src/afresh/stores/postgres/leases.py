@@ -57,4 +57,6 @@ class PostgresLeases:
             taken = [item_id for (item_id,) in rows(connection, _SQL["take"], times | {"ids": free})]
             return [lease_from_row(row) for row in rows(connection, _SQL["leased"], {"ids": taken})]
 
-        return self._database.write(work, durable=False)
+        # Safe from power loss, unlike SQLite's: here the server may be killed alone and the workers live on,
+        # and a lease that it forgot would be given to a second one.
+        return self._database.write(work)

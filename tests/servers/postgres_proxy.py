@@ -1,0 +1,108 @@
+"""What stands between a client and a PostgreSQL: it loses answers, or hangs up, when a test asks for it."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+from pathlib import Path
+from threading import Thread
+from typing import Literal
+from urllib.parse import quote
+
+_SOCKET = ".s.PGSQL.5432"
+Cut = Literal["before", "after"]
+
+
+class PostgresProxy:
+    """Passes everything on, until ``cut`` is set: then the next COMMIT is lost on its way, or its answer is.
+
+    ``away``: nobody is let in, as if the server were down.
+    """
+
+    def __init__(self, upstream: Path) -> None:
+        """Listen on a socket in a folder of its own."""
+        self.cut: Cut | None = None
+        self.away = False
+        self.away_after_cut = False
+        self._upstream = upstream / _SOCKET
+        self._folder = tempfile.TemporaryDirectory(prefix="afresh-proxy-")
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(f"{self._folder.name}/{_SOCKET}")
+        self._listener.listen()
+        self._open: list[socket.socket] = []
+        Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """Where to connect."""
+        return f"postgresql://postgres@/postgres?host={quote(self._folder.name, safe='')}"
+
+    def hang_up(self) -> None:
+        """All connections are lost."""
+        for end in self._open:
+            _shut(end)
+        self._open.clear()
+
+    def close(self) -> None:
+        """Stop."""
+        _shut(self._listener)
+        self.hang_up()
+        self._folder.cleanup()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            if self.away:
+                _shut(client)
+                continue
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(str(self._upstream))
+            self._open += [client, server]
+            Thread(target=self._ask, args=(client, server), daemon=True).start()
+            Thread(target=self._pass, args=(server, client), daemon=True).start()
+
+    def _ask(self, client: socket.socket, server: socket.socket) -> None:
+        """From client to server."""
+        while data := _receive(client):
+            if self.cut is not None and b"COMMIT" in data and b"READ COMMITTED" not in data:
+                cut, self.cut = self.cut, None
+                self.away = self.away_after_cut
+                _shut(client)
+                if cut == "after":
+                    # The server hears it, ends the transaction, and then hears that nobody is there.
+                    server.sendall(data)
+                    server.shutdown(socket.SHUT_WR)
+                else:
+                    _shut(server)
+                return
+            server.sendall(data)
+        _shut(server)
+
+    def _pass(self, server: socket.socket, client: socket.socket) -> None:
+        """From server to client."""
+        while data := _receive(server):
+            try:
+                client.sendall(data)
+            except OSError:
+                continue  # nobody is there any more; hear the server out
+        _shut(server)
+        _shut(client)
+
+
+def _receive(end: socket.socket) -> bytes:
+    try:
+        return end.recv(1 << 16)
+    except OSError:
+        return b""
+
+
+def _shut(end: socket.socket) -> None:
+    try:
+        end.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass  # never connected, or shut by the other side
+    finally:
+        end.close()
