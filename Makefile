@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help test check bench slow format clean
+.PHONY: help test check bench slow format clean chromium
 
 help:
 	@echo "make test    set up .venv if need be and run every test"
@@ -17,7 +17,15 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,fast,postgres]'
 	@touch $(READY)
 
-test: $(READY)
+# The pages are tested in Debian's chromium; where it cannot be installed, the tests say so.
+chromium:
+	@test -x /usr/bin/chromium || { \
+	  echo "installing chromium for the tests of the pages"; \
+	  SUDO=$$(test "$$(id -u)" = 0 || echo sudo -n); \
+	  $$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	} || echo "chromium could not be installed: the tests of the pages will fail until apt-get install chromium"
+
+test: $(READY) chromium
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 check: $(READY)

@@ -98,7 +98,9 @@ class Watcher:
 
     def _taken(self, begun_s: float, number: int) -> Look:
         store, now_s = self._engine.store, self._clock.now_s()
-        failing = store.items.page(ItemQuery(sort="failures", descending=True), _TROUBLED).items
+        failing = store.items.page(
+            ItemQuery(status="active", sort="failures", descending=True), _TROUBLED
+        ).items
         due = store.items.by_id(store.items.due(now_s, 1))
         found = Look(
             number=number,

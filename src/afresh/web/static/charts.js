@@ -22,7 +22,7 @@ const Charts = (() => {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", margin: { l: 52, r: 14, t: 8, b: 40 },
       font: { family: "system-ui, -apple-system, Segoe UI, Roboto, DejaVu Sans, sans-serif", size: 12, color: colours.ink },
       hoverlabel: { bgcolor: colours.card, bordercolor: colours.line, font: { color: colours.ink } },
-      legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { color: colours.soft } },
+      legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { color: colours.soft, size: 11 }, entrywidthmode: "pixels" },
       hovermode: "closest", uirevision: "keep", ...rest, xaxis: axis(xaxis), yaxis: axis(yaxis),
     };
   };

@@ -39,7 +39,7 @@
       traces: [
         dots("changed", (place) => polls.changed[place], colours.orange, "circle"),
         dots("unchanged", (place) => !polls.changed[place] && !polls.audit[place], colours.blue, "circle-open"),
-        dots("audit, unchanged", (place) => !polls.changed[place] && polls.audit[place], colours.green, "diamond-open"),
+        dots("audit", (place) => !polls.changed[place] && polls.audit[place], colours.green, "diamond-open"),
       ],
       yaxis: { visible: false, range: [-1, 1] }, xaxis: { type: "date", title: "UTC", range: Charts.when(padded()) },
     };

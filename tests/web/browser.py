@@ -1,0 +1,60 @@
+"""Debian's chromium, headless, and an ear for everything that a page asks for or complains about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+PHONE = {"width": 390, "height": 844}
+DESK = {"width": 1240, "height": 900}
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser; ``make chromium`` installs it."""
+    assert CHROMIUM.exists(), "there is no chromium: 'make chromium' installs Debian's"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Ear:
+    """What a page asked for, and its complaints."""
+
+    def __init__(self, page: Page) -> None:
+        self.asked: set[str] = set()
+        self.complaints: list[str] = []
+        page.on("request", lambda request: self.asked.add(urlsplit(request.url).netloc or request.url[:20]))
+        page.on("console", self._hear)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _hear(self, said: ConsoleMessage) -> None:
+        if said.type in ("error", "warning"):
+            self.complaints.append(said.text)
+
+
+@contextmanager
+def page_of(browser: Browser, **options: Any) -> Iterator[tuple[Page, Ear]]:
+    """A new window, and its ear."""
+    context = browser.new_context(**({"viewport": DESK} | options))
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    try:
+        yield page, Ear(page)
+    finally:
+        context.close()

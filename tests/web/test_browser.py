@@ -1,0 +1,276 @@
+"""The pages in a real browser, over an engine that runs against a living site on loopback."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser, Page, expect
+from tests.engine.living import LivingSite, engine_for
+from tests.web.browser import PHONE, chromium, page_of
+from tests.web.serving import TOKEN, dashboard
+
+from afresh.engine.engine import Engine
+from afresh.engine.loop import Loop
+
+expect.set_options(timeout=20_000)  # the machine may be busy
+PAGES = ("/", "/items", "/plan", "/sources", "/api/docs")
+DRAWN = {"/": ("freshness", "rates", "budget"), "/plan": ("budget", "cho")}
+
+
+class Running:
+    """An engine that runs in a thread until stopped."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._loops: list[Loop] = []
+        self._engine, self._make = engine, engine._loop
+        engine._loop = self._kept  # type: ignore[method-assign]
+        self._thread = threading.Thread(target=engine.run)
+        self._thread.start()
+
+    def _kept(self) -> Loop:
+        self._loops.append(self._make())
+        return self._loops[-1]
+
+    def stop(self) -> None:
+        """End in order."""
+        for loop in self._loops:
+            loop.stop()
+        self._thread.join(30)
+        self._engine._loop = self._make  # type: ignore[method-assign]
+        assert not self._thread.is_alive()
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A dashboard, its engine and its site."""
+
+    address: str
+    engine: Engine
+    site: LivingSite
+
+    def url(self, path: str) -> str:
+        """A page."""
+        return self.address.rstrip("/") + path
+
+    def item(self, page: int) -> str:
+        """The page of an item."""
+        return self.url(f"/item?{urlencode({'key': self.site.url(page)})}")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
+    rates = [0.02 * (1 + number % 7) for number in range(60)] + [5.0]
+    folder = tmp_path_factory.mktemp("mirror")
+    more = "price_per_request = 0.001\n[plan]\naudit_share = 0.2"
+    with LivingSite(rates, lasts_s=1200.0) as site, engine_for(folder, budget="40/s", more=more) as engine:
+        engine.add(site.urls())
+        running = Running(engine)
+        with dashboard(engine) as client:
+            try:
+                yield Mirror(client.address, engine, site)
+            finally:
+                running.stop()
+
+
+def drawn(page: Page, name: str) -> None:
+    """Wait until a chart is there."""
+    page.locator(f"#{name}-chart .main-svg").first.wait_for()
+
+
+def open_page(page: Page, mirror: Mirror, path: str) -> None:
+    page.goto(mirror.url(path))
+    for name in DRAWN.get(path, ()):
+        drawn(page, name)
+
+
+def serious(page: Page) -> list[str]:
+    """What axe-core holds against a page, from serious on."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{one['id']}: {one['nodes'][0]['html'][:200]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+def test_every_page_is_whole_calm_and_usable_by_all(browser: Browser, mirror: Mirror, look: str) -> None:
+    options = {"viewport": PHONE} if look == "phone" else {"color_scheme": look}
+    with page_of(browser, **options) as (page, ear):
+        for path in (*PAGES, f"/item?{urlencode({'key': mirror.site.url(3)})}"):
+            if path == "/api/docs" and look != "light":
+                continue
+            open_page(page, mirror, path)
+            expect(page.locator("#state")).to_have_attribute("data-state", "running")
+            wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert wide <= 0, f"{path} is {wide} pixels too wide"
+            if path != "/api/docs":  # Swagger UI's own marks are not ours
+                assert serious(page) == []
+        assert ear.complaints == []
+        # Background of the theme that was asked for, and nothing from anywhere else.
+        assert page.locator("html").get_attribute("data-theme") == ("dark" if look == "dark" else "light")
+        assert {host.split(":")[0] for host in ear.asked if not host.startswith(("data:", "blob:"))} == {
+            "127.0.0.1"
+        }
+
+
+def test_numbers_move_without_a_reload(browser: Browser, mirror: Mirror) -> None:
+    with page_of(browser) as (page, ear):
+        open_page(page, mirror, "/")
+        page.evaluate("window.mark = 1")
+        as_of = page.locator("[data-field=as-of]")
+        before = as_of.inner_text()
+        expect(as_of).not_to_have_text(before)
+        points = "document.getElementById('freshness-chart').data[2].x.length"
+        had = page.evaluate(points)
+        page.wait_for_function(f"(had) => {points} > had", arg=had, timeout=40_000)
+        assert page.evaluate("window.mark") == 1
+        assert ear.complaints == []
+
+
+def test_the_slider_says_what_another_budget_would_give(browser: Browser, mirror: Mirror) -> None:
+    with page_of(browser) as (page, _):
+        open_page(page, mirror, "/plan")
+        then = page.locator("#then-freshness")
+        before = float(then.inner_text().removesuffix("%"))
+        page.locator("#slider").focus()
+        for _ in range(20):
+            page.keyboard.press("ArrowLeft")
+        expect(page.locator("#moves")).to_contain_text("would be dropped")
+        assert float(then.inner_text().removesuffix("%")) < before
+        expect(page.locator("#slider-budget")).to_have_text("37.5/m")
+        page.keyboard.press("End")
+        assert float(then.inner_text().removesuffix("%")) > before
+        page.locator("#objective").select_option("age")
+        page.wait_for_url("**/plan?objective=age")
+        drawn(page, "cho")
+
+
+def test_an_action_asks_for_the_token_and_works_with_it(browser: Browser, mirror: Mirror) -> None:
+    key = mirror.site.url(5)
+    with page_of(browser) as (page, _):
+        page.goto(mirror.item(5))
+        page.locator("#weight").fill("3")
+        page.get_by_role("button", name="Set", exact=True).click()
+        dialog = page.locator("#token-dialog")
+        dialog.locator("input").fill("not-the-token-at-all")
+        page.keyboard.press("Enter")
+        expect(dialog.locator("#token-problem")).to_contain_text("not the token")
+        item = mirror.engine.store.items.get(key)
+        assert item is not None
+        assert item.weight == 1.0
+        dialog.locator("input").fill(TOKEN)
+        page.keyboard.press("Enter")
+        expect(page.locator("#toast")).to_have_text("The weight is now 3")
+        page.get_by_role("button", name="Pause").click()  # the token is known by now
+        expect(page.locator("#toast")).to_have_text("Paused")
+        page.get_by_role("button", name="Resume").click()
+        expect(page.locator("#toast")).to_have_text("Active again")
+        page.get_by_role("button", name="Poll now").click()
+        expect(page.locator("#toast")).to_contain_text("polled as soon as")
+    item = mirror.engine.store.items.get(key)
+    assert item is not None
+    assert (item.weight, item.status) == (3.0, "active")
+
+
+def test_the_token_can_be_refused(browser: Browser, mirror: Mirror) -> None:
+    with page_of(browser) as (page, _):
+        page.goto(mirror.url("/items"))
+        page.get_by_role("button", name="Add items").click()
+        page.locator("#add-keys").fill("http://127.0.0.1:9/new")
+        page.get_by_role("button", name="Add", exact=True).click()
+        page.locator("#token-cancel").click()
+        expect(page.locator("#token-dialog")).to_be_hidden()
+        assert mirror.engine.store.items.get("http://127.0.0.1:9/new") is None
+
+
+def test_items_are_searched_and_paged(browser: Browser, mirror: Mirror) -> None:
+    with page_of(browser) as (page, _):
+        page.goto(mirror.url("/items"))
+        expect(page.locator("tbody tr")).to_have_count(50)
+        page.get_by_role("link", name="Next page").click()
+        expect(page.locator("tbody tr")).to_have_count(11)
+        page.locator("#text").fill("/p/7")
+        page.keyboard.press("Enter")
+        expect(page.locator("tbody tr")).to_have_count(1)
+        page.locator("#text").fill("nowhere")
+        page.keyboard.press("Enter")
+        expect(page.locator("main")).to_contain_text("No item matches")
+
+
+def test_the_colours_can_be_switched_and_stay(browser: Browser, mirror: Mirror) -> None:
+    with page_of(browser) as (page, _):
+        open_page(page, mirror, "/")
+        light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        page.locator("#theme").click()
+        page.locator("#theme").click()
+        assert page.locator("html").get_attribute("data-theme") == "dark"
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+        page.reload()
+        assert page.locator("html").get_attribute("data-theme") == "dark"
+
+
+def test_an_engine_that_stops_shows_and_so_does_its_return(browser: Browser, tmp_path: Path) -> None:
+    with LivingSite([0.1] * 5) as site, engine_for(tmp_path, budget="5/s") as engine:
+        engine.add(site.urls())
+        with dashboard(engine) as client, page_of(browser) as (page, _):
+            page.goto(client.address)
+            state, banner = page.locator("#state"), page.locator("#banner")
+            expect(state).to_have_attribute("data-state", "none")
+            expect(banner).to_contain_text("afresh run")
+            for _ in range(2):  # once, and once again after a restart
+                running = Running(engine)
+                expect(state).to_have_attribute("data-state", "running")
+                expect(banner).to_be_hidden()
+                running.stop()
+                expect(state).to_have_attribute("data-state", "stopped")
+                expect(banner).to_be_visible()
+
+
+def test_a_store_out_of_reach_shows_and_so_does_its_return(browser: Browser, tmp_path: Path) -> None:
+    from afresh.values.errors import StoreLockedError
+
+    with engine_for(tmp_path) as engine, dashboard(engine) as client, page_of(browser) as (page, ear):
+        engine.add(["http://127.0.0.1:9/"])
+        page.goto(client.address)
+        state, counts = page.locator("#state"), engine.store.items.counts
+        expect(state).to_have_attribute("data-state", "none")
+
+        def locked() -> object:
+            raise StoreLockedError("the disk has gone")
+
+        engine.store.items.counts = locked  # type: ignore[method-assign,assignment]
+        expect(state).to_have_attribute("data-state", "no store")
+        expect(page.locator("#banner")).to_contain_text("the disk has gone")
+        engine.store.items.counts = counts  # type: ignore[method-assign]
+        expect(state).to_have_attribute("data-state", "none")
+        assert ear.complaints == []
+
+
+def test_a_dashboard_that_goes_and_comes_back_is_found_again(browser: Browser, tmp_path: Path) -> None:
+    from afresh.web.app import make_app
+    from afresh.web.server import Server, listen
+
+    with engine_for(tmp_path) as engine, page_of(browser) as (page, _):
+        with Server(make_app(engine, TOKEN), listen("127.0.0.1", 0)) as server:
+            address = server.address
+            page.goto(address)
+            state = page.locator("#state")
+            expect(state).to_have_attribute("data-state", "none")
+        expect(state).to_have_attribute("data-state", "offline")
+        expect(page.locator("#banner")).to_contain_text("comes back by itself")
+        port = int(address.rstrip("/").rpartition(":")[2])
+        with Server(make_app(engine, TOKEN), listen("127.0.0.1", port)):
+            expect(state).to_have_attribute("data-state", "none")
