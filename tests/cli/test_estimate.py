@@ -133,6 +133,14 @@ def test_methods_that_cannot_forget_say_so_when_asked(afresh: Afresh, tmp_path: 
     assert "does not forget" in refused.err
 
 
+def test_without_an_interval_the_prior_is_the_same_in_every_unit(afresh: Afresh, tmp_path: Path) -> None:
+    log = write_polls(tmp_path / "polls.csv", [("a", 0, 0), ("b", 1, 0)])
+    found = {unit: rows(afresh("estimate", log, "--unit", unit).out)[0] for unit in ("s", "d", "w")}
+    for unit, per_day in (("s", 86400.0), ("w", 1 / 7)):
+        for name in ("rate", "low", "high"):
+            assert float(found[unit][name]) * per_day == pytest.approx(float(found["d"][name]), rel=1e-6)
+
+
 def test_a_higher_level_gives_a_wider_interval(afresh: Afresh, polls: Path) -> None:
     narrow = rows(afresh("estimate", polls, "--level", "0.5").out)[0]
     wide = rows(afresh("estimate", polls, "--level", "0.99").out)[0]

@@ -13,6 +13,7 @@ from afresh.cli.progress import Progress
 from afresh.cli.summary import number, print_json, print_summary
 from afresh.rates.estimate import DEFAULT_METHOD, estimate_polls
 from afresh.rates.estimator import ESTIMATORS, FORGETFUL, Estimator
+from afresh.rates.gamma_prior import WEAK_SHAPE, GammaPrior
 from afresh.rates.observations import Float64s, Polls, polls_from_times
 from afresh.rates.poisson_check import changes_to_judge, check_items
 from afresh.rates.regime import Regime, find_regime
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from afresh.cli.estimate import Answer, Question
 
 _HOUR_S = 3600.0
+_DAY_S = 86400.0  # where no interval is known yet an item may change once a day, in whatever unit
 _WEEK_S = HOURS * _HOUR_S
 _DAYS = ("Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed")  # as Unix weeks go
 
@@ -48,6 +50,7 @@ def estimate_log(path: str, asked: Question, answer: Answer) -> None:
         regime.season.applied(polls) if regime.season.supported else polls,
         method=estimator,
         level=asked.level,
+        prior=None if polls.size else GammaPrior.of(WEAK_SHAPE, WEAK_SHAPE * _DAY_S / unit_s),
         groups=groups,
         interval=None if asked.every_s is None else asked.every_s / unit_s,
         horizon=regime.horizon,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from afresh.papers.check import Check
     from afresh.papers.cho_history import History
+    from afresh.papers.figure import Figure
     from afresh.papers.report import Report, Section
     from afresh.papers.yang_records import Records
 
@@ -120,6 +121,8 @@ def _print_tables(reports: Sequence[Report]) -> None:
         console.rule(f"[bold]{report.citation}", style="dim")
         for section in report.sections:
             _print_section(console, section)
+        for figure in report.figures:
+            _print_figure(console, figure)
     for report in reports:
         _print_count(console, report)
 
@@ -133,6 +136,15 @@ def _print_section(console: Console, section: Section) -> None:
     if section.note:
         console.print(Padding(Text(section.note, style="dim"), (0, 0, 0, 2)))
     console.print(_table(section.checks))
+
+
+def _print_figure(console: Console, figure: Figure) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console.print()
+    console.print(Text(f"{figure.name}: {figure.title}", style="bold"))
+    console.print(Padding(Text(figure.ours_shows), (0, 0, 0, 2)))
 
 
 def _table(checks: Sequence[Check]) -> Table:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from afresh.model.decay import Decay, Empirical, Exponential, Lomax, decay_from
 from afresh.model.decays.empirical import kaplan_meier
+from afresh.rates.falling_root import falling_root
 from afresh.values.arrays import ArrayLike
 from afresh.values.errors import InputError
 
@@ -163,7 +164,7 @@ def _linear(data: _Lifetimes) -> _Found:
         left = 1 - rate * going
         return -math.inf if np.any(left <= 0) else data.ends / rate - float(np.sum(going / left))
 
-    rate = most if slope(most) >= 0 else _root_of_falling(slope, 1e-12 * most, most)
+    rate = most if slope(most) >= 0 else falling_root(slope, 1e-12 * most, most)
     return _Found(rate, data.ends * math.log(rate) + float(np.sum(np.log1p(-rate * going))))
 
 
@@ -178,7 +179,7 @@ def _weibull(data: _Lifetimes) -> _Found:
         powers = np.exp(shape * logs)
         return 1 / shape + mean_log - float(powers @ logs / powers.sum())
 
-    shape = math.exp(_root_of_falling(excess, math.log(0.02), math.log(100.0)))
+    shape = math.exp(falling_root(excess, math.log(0.02), math.log(100.0)))
     shape = min(max(shape, 0.02), 100.0)  # what the class takes, whatever exp and log round to
     power_sum = float(np.exp(shape * logs).sum())
     rate = (data.ends / power_sum) ** (1 / shape) / longest
@@ -261,21 +262,6 @@ def _since_refresh(lifetime: Decay) -> Decay:
     knots = far * np.linspace(0, 1, _KNOTS) ** 2  # denser where z bends most
     values = np.clip(1 - lifetime.integral(knots) / mean, 0.0, 1.0)
     return Empirical(knots, np.minimum.accumulate(values), linear=True)
-
-
-def _root_of_falling(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a falling function crosses zero in [low, high], or the end nearest to it."""
-    if function(low) <= 0:
-        return low
-    if function(high) >= 0:
-        return high
-    for _ in range(80):
-        middle = (low + high) / 2
-        if function(middle) > 0:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
 
 
 def _highest(function: Callable[[float], float], low: float, high: float) -> float:

@@ -139,7 +139,7 @@ def _by_grid(
     The prior is settled by a sample of the items; then these go through in parts, on two threads, so that
     no more than a part's log-likelihoods are ever in memory.
     """
-    estimator = GridPosterior(rate_grid(polls))
+    estimator = GridPosterior(rate_grid(polls) if polls.size else None)
     if prior is None:
         belief, kind = _learned(estimator, polls, groups)
     else:

@@ -8,13 +8,13 @@ Zhang, Tang, Yang & Li 2007, §2.2 and §3; Cho & Garcia-Molina 2003 for a = 0.5
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from afresh.rates.falling_root import falling_root
 from afresh.values.arrays import ArrayLike, Floats, as_floats, like_inputs
 from afresh.values.errors import InfeasibleError, InputError
 
@@ -187,9 +187,13 @@ def suitable_a(
     def width(a: float) -> float:
         return float(np.max(spread(ratios, polls, a)))
 
-    lowest = max(_falling_root(lambda a: largest(a) - tolerance), _falling_root(lambda a: width(a) - widest))
-    highest = _falling_root(lambda a: least(a) + tolerance)
-    best = _falling_root(lambda a: largest(a) + least(a))
+    least_a, most_a = 1e-9, 1.0
+    lowest = max(
+        falling_root(lambda a: largest(a) - tolerance, least_a, most_a),
+        falling_root(lambda a: width(a) - widest, least_a, most_a),
+    )
+    highest = falling_root(lambda a: least(a) + tolerance, least_a, most_a)
+    best = falling_root(lambda a: largest(a) + least(a), least_a, most_a)
     if lowest <= highest:
         best = min(max(best, lowest), highest)
     return SuitableA(best, lowest, highest, float(np.max(np.abs(bias(ratios, polls, best)))), width(best))
@@ -230,22 +234,6 @@ def _range(low: float, high: float) -> Array:
             f"r from {low} to {high} is no range: give two numbers of 0 or more, the smaller first"
         )
     return np.linspace(low, high, 401)
-
-
-def _falling_root(function: Callable[[float], float]) -> float:
-    """Where a falling function of a in (0, 1] crosses zero, or the end that comes nearest."""
-    low, high = 1e-9, 1.0
-    if function(high) >= 0:
-        return high
-    if function(low) <= 0:
-        return low
-    for _ in range(50):
-        middle = (low + high) / 2
-        if function(middle) > 0:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
 
 
 def _check_polls(polls: int) -> None:

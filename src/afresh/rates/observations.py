@@ -146,7 +146,7 @@ def polls_of(
     time = np.atleast_1d(np.asarray(as_floats("elapsed", elapsed), dtype=np.float64))
     rows = np.arange(time.size) if item is None else np.atleast_1d(np.asarray(item, dtype=np.int64))
     total = items if items is not None else int(rows.max(initial=-1)) + 1
-    bits = np.atleast_1d(np.asarray(changed, dtype=bool))
+    bits = np.atleast_1d(flags("changed", changed))
     return Polls(rows, time, bits, total, _optional("since", since), _optional("count", count))
 
 
@@ -173,7 +173,7 @@ def polls_from_times(
     if items is not None:
         _refuse_if("item", columns.item, columns.item >= items, f"below the number of items, {items}")
     if reached is not None:
-        columns = columns.take(np.asarray(reached, dtype=bool))
+        columns = columns.take(_same_length("reached", flags("reached", reached), columns.item))
     columns = columns.ordered().merged()
     total = items if items is not None else int(columns.item.max(initial=-1)) + 1
     later = np.zeros(columns.item.size, dtype=bool)
@@ -234,14 +234,14 @@ class _Looks:
         looks = cls(
             rows,
             time,
-            np.asarray(changed, dtype=bool),
+            flags("changed", changed),
             _optional("modified", modified),
             _optional("count", count),
         )
         for name in ("time", "changed", "modified", "count"):
             column = getattr(looks, name)
-            if column is not None and column.shape != rows.shape:
-                raise InputError(f"{name} has {column.size} values for {rows.size} polls")
+            if column is not None:
+                _same_length(name, column, rows)
         if not np.all(np.isfinite(time)):
             _refuse("times", time, ~np.isfinite(time), "a finite time")
         if now is not None and np.any(time > now):
@@ -320,6 +320,33 @@ def whole_numbers(name: str, given: ArrayLike) -> Ints:
         _refuse_if(name, numbers, numbers != np.floor(numbers), "a whole number of 0 or more")
     _refuse_if(name, numbers, ~(numbers >= 0), "a whole number of 0 or more")
     return numbers.astype(np.int64, copy=False)
+
+
+def flags(name: str, given: ArrayLike) -> Bools:
+    """``given`` as true and false; numbers must be 0 or 1, for anything else might mean anything.
+
+    >>> flags("changed", [1, 0]).tolist()
+    [True, False]
+    """
+    array = np.asarray(given)
+    if array.dtype == bool:
+        return array
+    if array.dtype.kind not in "iuf":
+        wrong = [each for each in array.ravel().tolist() if not isinstance(each, bool)]
+        if wrong:
+            raise InputError(f"{name} holds {wrong[0]!r}: must be true or false, or 1 or 0")
+        return array.astype(bool)
+    numbers = as_floats(name, array)
+    if array.size and not np.all((numbers == 0) | (numbers == 1)):
+        row = int(np.argmax(((numbers != 0) & (numbers != 1)).ravel()))
+        raise InputError(f"{name}[{row}] is {array.ravel()[row]}: must be true or false, or 1 or 0")
+    return np.asarray(numbers == 1)
+
+
+def _same_length(name: str, column: npt.NDArray[Any], rows: Ints) -> npt.NDArray[Any]:
+    if column.shape != rows.shape:
+        raise InputError(f"{name} has {column.size} values for {rows.size} polls")
+    return column
 
 
 def _check_since(polls: Polls) -> None:
