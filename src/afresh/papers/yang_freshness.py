@@ -3,8 +3,8 @@
 1000 papers, citations of density 2/x³ from 1 up, λ a quarter of them; 200 groups of at most 10 papers, a
 query refreshes a group. Naive 1 looks papers up in turn, Naive 2 only those with λ < 1, Greedy sends the ten
 queries whose groups have the largest expected lag Σ ½λτ², ours those of the largest index Σ λτ³/3
-(τ·½λτ² − ∫½λτ²: what a refresh now is worth beside a steady one). A look-up never beats the query of its group
-here, so none is made.
+(τ·½λτ² − ∫½λτ²: what a refresh now is worth beside a steady one). A look-up never beats the query of its
+group here, so none is made.
 
 The order of the curves is the result. Its levels (over 2000, and 350) do not follow from the parameters stated.
 """

@@ -61,14 +61,13 @@ def greedy_probes(
         raise UsageError(f"method {method}: 1 reads all result pages, 2 the first")
     worth = np.ones(relation.tuples) if values is None else np.asarray(values, dtype=np.float64)
     uncovered: Bools = relation.by_tuple.sizes > 0
-    known: dict[tuple[int, ...], float] = {}
+    known = _Known(totals, len(relation.keywords))
     probes: list[Probe] = []
     while uncovered.any() and (quota is None or len(probes) < quota):
         words = _frequent(relation, uncovered, pool)
-        keywords = _most_efficient(relation, words, worth * uncovered, uncovered, totals, known)
+        keywords, total = _most_efficient(relation, words, worth, uncovered, known)
         members = _holding(relation, keywords)
         new = members[uncovered[members]]
-        total = known[keywords]
         requests = 1.0 if method == 2 else float(requests_of(np.array([total]), page_size)[0])
         share = 1.0 if method == 1 or total <= page_size else page_size / total
         probes.append(Probe(keywords, members, new, total, requests, share * len(members)))
@@ -85,39 +84,44 @@ def _frequent(relation: KeywordIndex, uncovered: Bools, pool: int) -> Integers:
 
 
 def _most_efficient(
-    relation: KeywordIndex,
-    words: Integers,
-    worth: npt.NDArray[np.float64],
-    uncovered: Bools,
-    totals: Totals,
-    known: dict[tuple[int, ...], float],
-) -> tuple[int, ...]:
+    relation: KeywordIndex, words: Integers, worth: npt.NDArray[np.float64], uncovered: Bools, known: _Known
+) -> tuple[tuple[int, ...], float]:
+    """The single keyword or pair of largest efficiency, and its total."""
     holds = np.zeros((len(words), relation.tuples))
     for place, word in enumerate(words.tolist()):
         holds[place, relation.by_keyword.row(word)] = 1.0
     holds = holds[:, uncovered]
     gains = (holds * worth[uncovered]) @ holds.T
-    shared = holds @ holds.T
-    # Singles on the diagonal, pairs above it; the order of the sets settles ties.
-    first, second = np.nonzero(np.triu(shared > 0))
-    single = first == second
-    order = np.lexsort((second, first, ~single))
+    # Singles are on the diagonal and come first, then pairs: the order settles ties.
+    first, second = np.nonzero(np.triu(holds @ holds.T > 0))
+    order = np.lexsort((second, first, first != second))
     first, second = first[order], second[order]
-    sets = [_ordered(words[one], words[other]) for one, other in zip(first, second, strict=True)]
-    _learn_totals(sets, totals, known)
-    efficiency = gains[first, second] / np.maximum([known[keywords] for keywords in sets], 1.0)
-    return sets[int(np.argmax(efficiency))]
+    totals = known(words[first], words[second])
+    best = int(np.argmax(gains[first, second] / np.maximum(totals, 1.0)))
+    one, other = int(words[first[best]]), int(words[second[best]])
+    keywords = (one,) if one == other else (min(one, other), max(one, other))
+    return keywords, float(totals[best])
 
 
-def _ordered(one: np.int64, other: np.int64) -> tuple[int, ...]:
-    return (int(one),) if one == other else (int(min(one, other)), int(max(one, other)))
+class _Known:
+    """Totals of singles and pairs, each asked for once."""
 
+    def __init__(self, totals: Totals, width: int) -> None:
+        self._ask, self._width = totals, width
+        self._codes, self._totals = np.empty(0, np.int64), np.empty(0)
 
-def _learn_totals(sets: list[tuple[int, ...]], totals: Totals, known: dict[tuple[int, ...], float]) -> None:
-    unknown = [keywords for keywords in dict.fromkeys(sets) if keywords not in known]
-    if unknown:
-        padded = np.array([(*keywords, -1)[:2] for keywords in unknown], dtype=np.int64)
-        known.update(zip(unknown, totals(padded).tolist(), strict=True))
+    def __call__(self, one: Integers, other: Integers) -> npt.NDArray[np.float64]:
+        low, high = np.minimum(one, other), np.maximum(one, other)
+        codes = low * self._width + high
+        new = np.setdiff1d(codes, self._codes)
+        if new.size:
+            sets = np.stack(np.divmod(new, self._width), axis=1)
+            sets[sets[:, 0] == sets[:, 1], 1] = -1
+            every = np.concatenate((self._codes, new))
+            order = np.argsort(every, kind="stable")
+            self._codes = every[order]
+            self._totals = np.concatenate((self._totals, self._ask(sets)))[order]
+        return self._totals[np.searchsorted(self._codes, codes)]
 
 
 def _holding(relation: KeywordIndex, keywords: tuple[int, ...]) -> Integers:

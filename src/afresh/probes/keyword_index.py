@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -34,7 +35,7 @@ class Keyword:
         return f"{self.attribute}={text}" if self.attribute else text
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # no slots: the table of pairs is made once, when first needed
 class KeywordIndex:
     """The keywords of tuples, both ways round: tuple → keywords, and keyword → tuples."""
 
@@ -46,6 +47,10 @@ class KeywordIndex:
     def tuples(self) -> int:
         """How many tuples are indexed."""
         return self.by_tuple.height
+
+    @cached_property
+    def _holds(self) -> Members:
+        return Members(_codes(self.by_tuple.row_ids(), self.by_tuple.members, self.by_tuple.width))
 
     def counts(self, sets: Integers) -> Integers:
         """How many tuples hold all keywords of each set: |R(q)| of each row of ``sets``, −1 is no keyword.
@@ -64,7 +69,6 @@ class KeywordIndex:
         """(set, tuple) of every tuple that holds all keywords of a set, sets ascending."""
         sizes = np.where(sets >= 0, self.by_keyword.sizes[sets], np.iinfo(np.int64).max)
         shortest = np.take_along_axis(sets, sizes.argmin(axis=1)[:, None], axis=1)[:, 0]
-        holds = Members(_codes(self.by_tuple.row_ids(), self.by_tuple.members, self.by_tuple.width))
         found_sets, found_tuples = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for part in _parts(self.by_keyword.sizes[shortest]):
             lists = self.by_keyword.take(shortest[part])
@@ -73,7 +77,7 @@ class KeywordIndex:
                 other = sets[owner, column]
                 good = (other < 0) | (other == shortest[owner])
                 rest = np.flatnonzero(~good)
-                good[rest] = holds(_codes(tuples[rest], other[rest], self.by_tuple.width))
+                good[rest] = self._holds(_codes(tuples[rest], other[rest], self.by_tuple.width))
                 owner, tuples = owner[good], tuples[good]
             found_sets.append(owner)
             found_tuples.append(tuples)
