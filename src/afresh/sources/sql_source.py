@@ -8,8 +8,9 @@ rarely, or a table of their own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import blake2b
 
 from afresh.sources.bulk import shared
@@ -52,7 +53,7 @@ class SqlSource:
         self._timeout_s = settings.timeout + (0.0 if path is not None else _GRACE_S)
         self._polls: Lane[Session] = Lane(settings.name, opened, around.clock)
         self._lists: Lane[Session] = Lane(settings.name, opened, around.clock)
-        self._hours = OpenHours(settings.open_windows)
+        self._recipe, self._hours = settings.recipe, OpenHours(settings.open_windows)
         self._read = Watermarks()
         self._full_s = float("-inf")
 
@@ -177,16 +178,16 @@ class SqlSource:
         if len(content) > settings.max_size:
             words = f"the row has {len(content)} bytes, more than {settings.max_size}"
             return Fetched("failed", problem=words, bytes=len(content))
-        counted = [column for column in columns if column[0] not in settings.ignore_columns]
+        counted = tuple(column for column in columns if column[0] not in settings.ignore_columns)
         found = judge(
             row_json(counted) if settings.ignore_columns else content,
             _MEDIA_TYPE,
-            settings.recipe,
+            self._recipe,
             held_hash=lease.content_hash,
             held_notes=lease.validators,
             near_duplicate=settings.near_duplicate,
         )
-        shape = _fingerprint(name for name, _ in counted)
+        shape = _fingerprint(tuple(name for name, _ in counted))
         same_shape = lease.content_hash is None or lease.validators.get("columns") == shape
         return Fetched(
             "content" if found.changed else "unchanged",
@@ -207,6 +208,7 @@ class SqlSource:
         return ""
 
 
-def _fingerprint(names: Iterable[str]) -> str:
+@lru_cache(maxsize=64)
+def _fingerprint(names: tuple[str, ...]) -> str:
     """A short name of a set of columns: rows of other columns cannot be compared."""
     return blake2b(repr(sorted(names)).encode(), digest_size=6).hexdigest()

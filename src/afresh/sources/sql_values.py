@@ -7,11 +7,11 @@ zone in which an instant is shown (PostgreSQL sessions speak UTC). Columns are i
 
 from __future__ import annotations
 
-import json
 import math
 from base64 import b64encode
 from collections.abc import Iterable
 from decimal import Decimal
+from json.encoder import encode_basestring
 
 _LONGEST_ZEROS = 20
 _WHOLE = 2.0**63
@@ -33,6 +33,8 @@ def value_json(value: object) -> str:
     >>> [value_json(x) for x in (1.0, -0.0, float("nan"), Decimal("12e3"), [True, "é"], 1e300)]
     ['1', '0', '{"number":"NaN"}', '12000', '[true,"é"]', '1e300']
     """
+    if isinstance(value, str):
+        return encode_basestring(value)
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -45,11 +47,11 @@ def value_json(value: object) -> str:
         return f"[{','.join(value_json(part) for part in value)}]"
     if isinstance(value, dict):
         return _object(value.items())
-    return json.dumps(str(value), ensure_ascii=False)
+    return encode_basestring(str(value))
 
 
 def _object(pairs: Iterable[tuple[str, object]]) -> str:
-    parts = (f"{json.dumps(name, ensure_ascii=False)}:{value_json(value)}" for name, value in sorted(pairs))
+    parts = (f"{encode_basestring(name)}:{value_json(value)}" for name, value in sorted(pairs))
     return f"{{{','.join(parts)}}}"
 
 

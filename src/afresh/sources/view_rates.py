@@ -2,11 +2,11 @@
 
 Rows are not changes: a transaction writes many, so their number varies more than a Poisson number would.
 Each difference of two looks is therefore one bit (something was written, or nothing), the rate that of
-transactions that write, −ln((n−X+½)/(n+½))/t (Cho & Garcia-Molina's estimator; Zhang et al. 2007, a = 0.5),
-with Jeffreys' interval for 1−e^{−λt}. The dispersion of the rows, variance over mean, is 1 for single rows
-and about the size of a batch otherwise. Where every look found a change the bits only say "at least"; rows
-over dispersion then give a rate, which is still no overestimate, and rows alone its upper end: no
-transaction writes less than one.
+transactions that write, −ln((n−X+½)/(n+½))/t (Cho & Garcia-Molina's estimator; Zhang et al. 2007, a =
+0.5), with Jeffreys' interval for 1−e^{−λt}. The dispersion D of the rows, variance over mean, is 1 for
+single rows and grows with the batches. Where every look found a change the bits only say "at least"; then
+the rows count, as batches of geometric size, whose mean is (D+1)/2 (batches all of one size would make
+that twice the rate at most). Rows alone are then the upper end: no transaction writes less than one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.view_estimates import with_views
 from afresh.values.results import RateEstimate, RateEstimates
 
 LEVEL = 0.9
@@ -81,7 +80,7 @@ def table_rates(tallies: Mapping[str, Tally], level: float = LEVEL) -> RateEstim
     each = np.divide(rows, seconds, out=np.zeros_like(rows), where=seconds > 0)
     full = (changed > looks - 0.5) & (looks >= _ENOUGH)
     return RateEstimates(
-        rate=np.where(full, np.maximum(bits, each / dispersion), bits),
+        rate=np.where(full, np.maximum(bits, each / ((dispersion + 1) / 2)), bits),
         low=ends[0],
         high=np.where(full, np.maximum(ends[1], each), ends[1]),
         polls=looks.astype(np.int64),
@@ -93,26 +92,30 @@ def table_rates(tallies: Mapping[str, Tally], level: float = LEVEL) -> RateEstim
 def view_rates(
     pairs: Sequence[tuple[str, str]], tallies: Mapping[str, Tally], level: float = LEVEL
 ) -> dict[str, RateEstimate]:
-    """The rates of views from pairs (view, base): of distinct bases together, what is unknown added up.
+    """The rates of views from pairs (view, base): those of distinct bases together.
+
+    The distances of the ends from the rates add up like standard deviations (Zou & Donner 2008), so that a
+    view over one table has that table's interval.
 
     >>> sales, stock = Tally(100, 40, 500, 400, 9000), Tally(100, 20, 500, 20, 20)
     >>> found = view_rates([("v", "sales"), ("v", "stock")], {"sales": sales, "stock": stock})["v"]
     >>> round(found.low, 3), round(found.rate, 3), round(found.high, 3)
-    (0.116, 0.146, 0.179)
+    (0.118, 0.146, 0.181)
     """
     known = {base: tallies.get(base, Tally()) for _, base in pairs}
     if not known:
         return {}
-    views, bases = zip(*pairs, strict=True)
-    names, found = with_views(list(known), table_rates(known, level), views, bases, level)
-    return {
-        name: RateEstimate(
-            rate=float(found.rate[at]),
-            low=float(found.low[at]),
-            high=float(found.high[at]),
-            polls=int(found.polls[at]),
-            changes=int(found.changes[at]),
-            method=found.method,
+    found = table_rates(known, level)
+    row = {base: at for at, base in enumerate(known)}
+    below: dict[str, list[int]] = {}
+    for view, base in dict.fromkeys(pairs):
+        below.setdefault(view, []).append(row[base])
+    estimates = {}
+    for view, rows in below.items():
+        rate = float(found.rate[rows].sum())
+        down, up = (
+            float(np.sqrt(np.sum((end[rows] - found.rate[rows]) ** 2))) for end in (found.low, found.high)
         )
-        for at, name in enumerate(names, len(known))
-    }
+        polls, changes = int(found.polls[rows].sum()), int(found.changes[rows].sum())
+        estimates[view] = RateEstimate(rate, max(rate - down, 0.0), rate + up, polls, changes, found.method)
+    return estimates

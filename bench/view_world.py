@@ -1,0 +1,145 @@
+"""Five tables and four views, written to at random: one view over another, one with a dear join.
+
+What is true of the views is worked out afterwards from when transactions committed and when refreshes
+began, not from anything that the policies see.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+
+Array = npt.NDArray[np.float64]
+
+TABLES = ("calm", "slow", "usual", "quick", "hectic")
+RATES = (0.03, 0.08, 0.2, 0.5, 2.0)  # transactions a second at pace 1
+VIEWS: Mapping[str, tuple[str, ...]] = {
+    "public.one": ("calm",),
+    "public.over": ("calm", "slow"),
+    "public.busy": ("hectic",),
+    "public.dear": ("usual", "quick"),
+}
+UPSTREAM = {"public.over": ("public.one",)}
+_MAKE = """
+    CREATE MATERIALIZED VIEW one AS SELECT bucket, count(*) AS n FROM calm GROUP BY bucket;
+    CREATE UNIQUE INDEX ON one (bucket);
+    CREATE MATERIALIZED VIEW over AS
+        SELECT one.bucket, one.n, count(*) AS m FROM one JOIN slow USING (bucket) GROUP BY 1, 2;
+    CREATE MATERIALIZED VIEW busy AS SELECT bucket, count(*) AS n FROM hectic GROUP BY bucket;
+    CREATE MATERIALIZED VIEW dear AS
+        SELECT a.bucket, count(*) AS n FROM usual a JOIN quick b ON a.bucket = b.bucket GROUP BY a.bucket;
+"""
+
+
+def make(connection: psycopg.Connection[tuple[object, ...]], rows: int) -> None:
+    """Empty the database and make the tables, with so many rows each, and the views."""
+    connection.execute("SET client_min_messages = warning")
+    connection.execute("DROP SCHEMA public CASCADE")
+    connection.execute("CREATE SCHEMA public")
+    for table in TABLES:
+        connection.execute(f"CREATE TABLE {table} (id bigserial PRIMARY KEY, bucket int)".encode())
+        text = f"INSERT INTO {table} (bucket) SELECT n % 20 FROM generate_series(1, {rows}) AS n"
+        connection.execute(text.encode())
+    connection.execute(_MAKE.encode())
+    connection.execute("ANALYZE")
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One transaction of the load: when, into which table, how many rows."""
+
+    time_s: float
+    table: str
+    rows: int
+
+
+def load(seconds: float, pace: float, seed: int) -> list[Write]:
+    """The same writes for every policy: Poisson times, batches of geometric size."""
+    rng = np.random.default_rng(seed)
+    found: list[Write] = []
+    for table, rate in zip(TABLES, RATES, strict=True):
+        times = rng.uniform(0.0, seconds, rng.poisson(rate * pace * seconds))
+        found += [Write(float(at), table, int(rng.geometric(0.1))) for at in times]
+    return sorted(found, key=lambda write: write.time_s)
+
+
+@dataclass
+class Writer:
+    """Writes the load from a thread of its own, and notes when each transaction had committed."""
+
+    url: str
+    writes: Sequence[Write]
+    prompt: bool  # report counters at once, rather than when PostgreSQL would
+    committed: dict[str, list[float]] = field(default_factory=lambda: {table: [] for table in TABLES})
+    start_s: float = 0.0
+
+    def begin(self) -> threading.Thread:
+        """Start; times count from now."""
+        self.start_s = time.perf_counter()
+        thread = threading.Thread(target=self._run, daemon=True)
+        thread.start()
+        return thread
+
+    def now_s(self) -> float:
+        """Since the start."""
+        return time.perf_counter() - self.start_s
+
+    def _run(self) -> None:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            for write in self.writes:
+                time.sleep(max(0.0, write.time_s - self.now_s()))
+                text = (
+                    f"INSERT INTO {write.table} (bucket) SELECT n FROM generate_series(1, {write.rows}) AS n"
+                )
+                connection.execute(text.encode())
+                self.committed[write.table].append(self.now_s())
+                if self.prompt:
+                    connection.execute("SELECT pg_stat_force_next_flush()")
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """A view was refreshed from ``start_s`` to ``end_s``."""
+
+    view: str
+    start_s: float
+    end_s: float
+
+
+def staleness(
+    refreshes: Sequence[Refresh], committed: Mapping[str, Sequence[float]], seconds: float
+) -> dict[str, float]:
+    """The share of time for which each view lacked a committed transaction, all being fresh at the start.
+
+    What a view shows is as old as the beginning of its last refresh or, of tables that it reads through
+    another view, of that one's last refresh before.
+    """
+    moments = np.arange(0.0, seconds, 0.005)
+    found: dict[str, float] = {}
+    for view, tables in VIEWS.items():
+        stale = np.zeros(moments.size, dtype=np.bool_)
+        for table in tables:
+            times = np.asarray(committed[table])
+            shown = _shown(view, table, refreshes, moments)
+            # is there a commit after what is shown, up to now?
+            stale |= np.searchsorted(times, moments, "right") > np.searchsorted(times, shown, "right")
+        found[view] = float(stale.mean())
+    return found
+
+
+def _shown(view: str, table: str, refreshes: Sequence[Refresh], moments: Array) -> Array:
+    """Up to when the view's content holds a table's transactions, at each moment."""
+    own = [one for one in refreshes if one.view == view]
+    begun = np.array([one.start_s for one in own])
+    for below in UPSTREAM.get(view, ()):
+        if table in VIEWS[below]:
+            begun = _shown(below, table, refreshes, begun) if begun.size else begun
+    ended = np.array([one.end_s for one in own])
+    last = np.searchsorted(ended, moments, "right") - 1
+    return np.where(last >= 0, np.append(begun, 0.0)[last], 0.0)
