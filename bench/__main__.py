@@ -21,10 +21,13 @@ BENCHES = (
     "rates_speed",
     "estimate_file",
     "store",
+    "store_postgres",
     "polling",
     "crawl",
     "replay",
+    "probes",
     "replay_robust",
+    "web",
 )
 
 

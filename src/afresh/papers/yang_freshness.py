@@ -6,7 +6,7 @@ queries whose groups have the largest expected lag Σ ½λτ², ours those of th
 (τ·½λτ² − ∫½λτ²: what a refresh now is worth beside a steady one). A look-up never beats the query of its
 group here, so none is made.
 
-The order of the curves is the result. Its levels (over 2000, and 350) do not follow from the parameters stated.
+The order of the curves is the result. Its levels (over 2000, and 350) do not follow from the parameters.
 """
 
 from __future__ import annotations

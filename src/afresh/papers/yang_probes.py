@@ -2,7 +2,7 @@
 
 Run on records at hand instead of Google Scholar and Amazon: papers of seven topics, by words of their titles;
 papers of one circle of authors; films of a few hundred directors. The server is all records (for films a
-random 0.58 of them), the proxy a random 1/4.6 of the server (for films all of them), as the paper's scales say.
+random 0.58 of them), the proxy a random 1/4.6 of the server (for films all of them): the paper's scales.
 """
 
 from __future__ import annotations
