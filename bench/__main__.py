@@ -22,6 +22,8 @@ BENCHES = (
     "estimate_file",
     "store",
     "store_postgres",
+    "sql_bulk",
+    "views",
     "polling",
     "crawl",
     "replay",
