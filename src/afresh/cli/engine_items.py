@@ -23,6 +23,11 @@ MaxInterval = Annotated[
     str | None, typer.Option("--max-interval", metavar="7d", help="Poll at least this often.")
 ]
 
+Selector = Annotated[
+    str | None,
+    typer.Option("--selector", metavar="CSS", help="Only this part of the page counts, for these items."),
+]
+
 
 def add(
     keys: Keys = None,
@@ -48,6 +53,7 @@ def add(
     cost: Annotated[float, typer.Option("--cost", metavar="C", help="Cost of one poll.")] = 1.0,
     min_interval: MinInterval = None,
     max_interval: MaxInterval = None,
+    selector: Selector = None,
     allow_private: AllowPrivate = False,
     sets: Sets = None,
     as_json: ListJson = False,
@@ -66,6 +72,7 @@ def add(
             cost=cost,
             min_interval_s=parse_duration(min_interval) if min_interval else 0.0,
             max_interval_s=parse_duration(max_interval) if max_interval else float("inf"),
+            selector=selector or "",
         )
         if listings:
             new += engine.add_listings(source=source, **listings)
@@ -102,15 +109,19 @@ def set_items(
     cost: Annotated[float | None, typer.Option("--cost", metavar="C", help="Cost of one poll.")] = None,
     min_interval: MinInterval = None,
     max_interval: MaxInterval = None,
+    selector: Selector = None,
     pause: Annotated[bool, typer.Option("--pause", help="Poll no more until resumed.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Poll what was paused, gone or refused.")] = False,
     poll_now: Annotated[bool, typer.Option("--poll-now", help="Poll as soon as may be.")] = False,
 ) -> None:
     """Change how items are treated; a running engine follows within a second."""
+    from afresh.sources.content import Recipe
     from afresh.values.clock import SystemClock
     from afresh.values.items import ItemChange
 
     wanted = list(_all_keys(keys, file))
+    if selector:
+        Recipe().for_item(selector)  # refuses what is no selector
     if pause and (resume or poll_now):
         raise UsageError("--pause goes with neither --resume nor --poll-now")
     change = ItemChange(
@@ -118,6 +129,7 @@ def set_items(
         cost=cost,
         min_interval_s=parse_duration(min_interval) if min_interval else None,
         max_interval_s=parse_duration(max_interval) if max_interval else None,
+        selector=selector,
         status="paused" if pause else "active" if resume else None,
         due_s=SystemClock().now_s() if poll_now or resume else None,
     )

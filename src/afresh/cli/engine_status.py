@@ -59,7 +59,8 @@ def _status_rows(found: Status) -> list[tuple[str, str]]:
         ("store", f"{found.file_bytes / 1e6:,.1f} MB; {found.leases} leases, {found.events} events waiting"),
     ]
     for group in found.groups:
-        rows.append((f"  {group.group}", f"{group.items:,} items"))  # noqa: PERF401
+        rests = f"; rests until {_moment(group.rests_until_s)}: {group.why}" if group.why else ""
+        rows.append((f"  {group.group}", f"{group.items:,} items{rests}"))
     if found.below_target:
         rows.append(("target", f"missed: audits say less than {found.target}"))
     return rows
@@ -84,6 +85,7 @@ def _why_rows(found: Why) -> list[tuple[str, str]]:
         ("fresh now", f"{found.fresh_now:.3f}"),
         ("worth of a poll now", f"{number(found.marginal)}; items are polled at {number(found.threshold)}"),
         ("weight, cost", f"{number(item.weight)}, {number(item.cost)}"),
+        *([("counts only", item.selector)] if item.selector else []),
         ("next poll", _moment(found.next_s)),
         (
             "polls",

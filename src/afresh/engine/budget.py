@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from afresh.values.outcome import Spent
 
@@ -80,27 +81,30 @@ class Pacer:
 class Reserve:
     """What the store knows of the budget, in Unix seconds.
 
-    ``reserved_s``: no request started later; ``debt_s``: when the debts will be paid.
+    ``reserved_s``: no request started later; ``debt_s``: when the debts will be paid; ``groups``: when a
+    request to each group with a cap of its own started last.
     """
 
     reserved_s: float = -math.inf
     debt_s: float = -math.inf
+    groups: Mapping[str, float] = field(default_factory=dict)
 
     def pack(self) -> bytes:
         """As the store keeps it."""
-        return json.dumps([_plain(self.reserved_s), _plain(self.debt_s)]).encode()
+        return json.dumps([_plain(self.reserved_s), _plain(self.debt_s), dict(self.groups)]).encode()
 
     @classmethod
     def unpack(cls, packed: bytes | None) -> Reserve:
         """What was kept; nothing where nothing was.
 
         >>> Reserve.unpack(Reserve(5.0).pack()) == Reserve(5.0), Reserve.unpack(None)
-        (True, Reserve(reserved_s=-inf, debt_s=-inf))
+        (True, Reserve(reserved_s=-inf, debt_s=-inf, groups={}))
         """
         if packed is None:
             return cls()
-        reserved, debt = json.loads(packed)
-        return cls(*(-math.inf if value is None else float(value) for value in (reserved, debt)))
+        reserved, debt, *more = json.loads(packed)
+        reserved_s, debt_s = (-math.inf if value is None else float(value) for value in (reserved, debt))
+        return cls(reserved_s, debt_s, more[0] if more else {})
 
 
 def resumed(limits: Limits, reserve: Reserve, now_s: float, elapsed_s: float) -> Pacer:

@@ -28,10 +28,11 @@ from afresh.engine.loop import Loop, Progress
 from afresh.engine.outside import Reported, TakenBack, take_back
 from afresh.engine.pulse import Beat
 from afresh.engine.settings import Settings
+from afresh.engine.source_set import Build
 from afresh.engine.status import Status, status
 from afresh.engine.why import Why, why
+from afresh.sources.content import Recipe
 from afresh.sources.secret import Resolver
-from afresh.sources.source import Source
 from afresh.sources.surroundings import Surroundings
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
@@ -79,8 +80,13 @@ class Engine:
         max_interval_s: float = math.inf,
         prior_rate_per_s: float | None = None,
         labels: Mapping[str, str] | None = None,
+        selector: str = "",
     ) -> int:
-        """Register items (addresses, or what their source knows them by); how many were new."""
+        """Register items (addresses, or what their source knows them by); how many were new.
+
+        ``selector`` (CSS) says which part of their content counts, instead of the source's own.
+        """
+        Recipe().for_item(selector)  # refuses what is no selector
         name = self._source_name(source)
         group = self._grouping(name)
         new = (
@@ -94,6 +100,7 @@ class Engine:
                 max_interval_s=max_interval_s,
                 prior_rate_per_s=prior_rate_per_s,
                 labels=labels or {},
+                selector=selector,
             )
             for key in keys
         )
@@ -165,8 +172,7 @@ class Engine:
 
     def _loop(self) -> Loop:
         settings = self._with_listings()
-        make_sources = partial(self._make_sources, settings)
-        return Loop(self.store, settings, self._clock, self._rng, make_sources)
+        return Loop(self.store, settings, self._clock, self._rng, self._build_for)
 
     def _obey(self, loop: Loop, reload: Callable[[], Settings] | None) -> None:
         from afresh.engine.reload import reloader
@@ -175,11 +181,15 @@ class Engine:
         for number in (signal.SIGTERM, signal.SIGINT):
             running.add_signal_handler(number, loop.stop)
         if reload is not None:
-            running.add_signal_handler(signal.SIGHUP, reloader(loop, reload))
+            running.add_signal_handler(signal.SIGHUP, reloader(loop, lambda: self._again(reload)))
 
-    def _make_sources(self, settings: Settings, gate: Gate) -> dict[str, Source]:
+    def _again(self, reload: Callable[[], Settings]) -> Settings:
+        self.settings = reload()
+        return self._with_listings()
+
+    def _build_for(self, gate: Gate) -> Build:
         around = Surroundings(clock=self._clock, admit=gate.admit, resolver=self._secrets)
-        return {table.settings.name: table.kind.build(table.settings, around) for table in settings.sources}
+        return lambda table: table.kind.build(table.settings, around)
 
     def _with_listings(self) -> Settings:
         """The settings with the documents that were added by command and the budget that was asked for."""
@@ -202,8 +212,12 @@ class Engine:
     # Questions.
 
     def current(self) -> Settings:
-        """The settings, with the budget that was asked for instead of theirs."""
-        return with_asked(self.store, self.settings)
+        """The settings, with the budget for the items there are, or that was asked for instead of theirs."""
+        settings = self.settings
+        if settings.budget.each_item:
+            items = sum(count.items for count in self.store.items.counts() if count.status == "active")
+            settings = replace(settings, budget=settings.budget.of_items(items))
+        return with_asked(self.store, settings)
 
     def status(self) -> Status:
         """How the mirror does."""

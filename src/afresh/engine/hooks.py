@@ -69,6 +69,10 @@ def find_call(name: str) -> Call:
     return found  # type: ignore[no-any-return]
 
 
+def _call_of(hook: Hook) -> Call | tuple[str, ...]:
+    return find_call(hook) if isinstance(hook, str) else tuple(hook)
+
+
 class Hooks:
     """Delivers the events of a store to the hooks of their sources."""
 
@@ -76,10 +80,13 @@ class Hooks:
         self, store: Store, writer: Writer, clock: Clock, hooks: Mapping[str, Hook], *, timeout_s: float
     ) -> None:
         self._store, self._writer, self._clock, self._timeout_s = store, writer, clock, timeout_s
-        self._hooks = {
-            name: find_call(hook) if isinstance(hook, str) else tuple(hook) for name, hook in hooks.items()
-        }
+        self._hooks = {name: _call_of(hook) for name, hook in hooks.items()}
         self._behind: dict[int, tuple[int, float]] | None = None
+
+    def exchange(self, hooks: Mapping[str, Hook], *, timeout_s: float) -> None:
+        """Other hooks from now on; what waits is told to them."""
+        self._timeout_s = timeout_s
+        self._hooks = {name: _call_of(hook) for name, hook in hooks.items()}
 
     async def deliver(self) -> int:
         """Deliver what is due; how many were delivered."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 
 from afresh.engine.accounts import spent_of
 from afresh.engine.listing import lists_items, take_in
 from afresh.engine.settings import Settings
+from afresh.engine.source_set import SourceSet
 from afresh.engine.state_names import LISTED_AT
 from afresh.engine.writer import Writer
 from afresh.sources.source import Source
@@ -21,28 +21,23 @@ class Lister:
     """Every source with sitemaps, feeds or start pages is read when its time has come."""
 
     def __init__(
-        self, store: Store, writer: Writer, clock: Clock, sources: Mapping[str, Source], settings: Settings
+        self, store: Store, writer: Writer, clock: Clock, sources: SourceSet, settings: Settings
     ) -> None:
         self._store, self._writer, self._clock = store, writer, clock
-        self._sources, self._settings = sources, settings
+        self._sources, self.settings = sources, settings
         self.busy = True
 
     async def run(self, *, once: bool = False) -> None:
         """Read what is due, again and again; ``once``: one round."""
-        names = [
-            table.settings.name
-            for table in self._settings.sources
-            if lists_items(table.settings) and table.settings.name in self._sources
-        ]
-        while names:
-            for name in names:
-                if await self._is_due(name):
+        while True:
+            for table in self.settings.sources:
+                name = table.settings.name
+                if lists_items(table.settings) and self._sources.get(name) and await self._is_due(name):
                     await self.read(name)
-            if once:
-                break
             self.busy = False
+            if once:
+                return
             await asyncio.sleep(_LOOK_S)
-        self.busy = False
 
     async def _is_due(self, name: str) -> bool:
         kept = await self._writer.surely(lambda: self._store.state.get(LISTED_AT + name))
@@ -50,11 +45,14 @@ class Lister:
 
     async def read(self, name: str) -> int:
         """Read all documents of one source now; how many items were born."""
-        source, born = self._sources[name], 0
-        wait_s = self._settings.run.listings_every
+        async with self._sources.using(name) as source:
+            return await self._read(name, source) if source is not None else 0
+
+    async def _read(self, name: str, source: Source) -> int:
+        born, wait_s = 0, self.settings.run.listings_every
         async for listing in source.listings():
             now_s = self._clock.now_s()
-            spent = spent_of(self._settings.budget, listing.requests, listing.bytes, listing.seconds)
+            spent = spent_of(self.settings.budget, listing.requests, listing.bytes, listing.seconds)
             await self._writer.surely(lambda: self._store.ledger.add(name, now_s, spent))  # noqa: B023
             found = await self._writer.surely(
                 lambda: take_in(self._store, name, source.group, listing, now_s)  # noqa: B023

@@ -18,7 +18,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,20 +26,19 @@ from afresh.engine import audits
 from afresh.engine.accounts import Accounts
 from afresh.engine.budget import Limits, Reserve
 from afresh.engine.gate import Gate
-from afresh.engine.hooks import Hooks
+from afresh.engine.hooks import Hook, Hooks
 from afresh.engine.lister import Lister
 from afresh.engine.logs import say
 from afresh.engine.memory import Memory
 from afresh.engine.picker import Picker, Place
 from afresh.engine.settings import BudgetTable, Settings
 from afresh.engine.snapshot import recalled
+from afresh.engine.source_set import Build, SourceSet
 from afresh.engine.state_names import BUDGET, THRESHOLD
 from afresh.engine.watch import StoreNews, Watch
 from afresh.engine.writer import Writer
-from afresh.sources.source import Source
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
-from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 from afresh.values.outcome import Outcome, Refusal
 
@@ -48,6 +47,15 @@ _AHEAD_S = 0.05  # polls are leased so far ahead of their requests
 _MOST_AT_ONCE = 64
 _TAKEN_ELSEWHERE_S = 5.0
 _PENDING_AUDITS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """Rows of one place that are polled together, most often a single one."""
+
+    place: Place
+    rows: tuple[int, ...]
+    audit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,8 @@ class Progress:
     trouble: str = ""
 
 
-MakeSources = Callable[[Gate], Mapping[str, Source]]
+BuildFor = Callable[[Gate], Build]
+"""What builds the sources whose requests pass a gate."""
 
 
 class Loop:
@@ -76,10 +85,10 @@ class Loop:
         settings: Settings,
         clock: Clock,
         rng: np.random.Generator,
-        make_sources: MakeSources,
+        build_for: BuildFor,
     ) -> None:
         self.store, self.settings, self._clock, self._rng = store, settings, clock, rng
-        self._make_sources = make_sources
+        self._build_for = build_for
         self.memory = Memory()
         self._in_flight: set[asyncio.Task[None]] = set()
         self._at_place: Counter[Place] = Counter()
@@ -120,6 +129,7 @@ class Loop:
             asyncio.create_task(self._watch.run()),
             asyncio.create_task(self._lister.run(once=once)),
             asyncio.create_task(self._tell_hooks()),
+            asyncio.create_task(self._keep_up()),
         }
         try:
             await self._feed(until_s, {committing, *helpers})
@@ -139,8 +149,9 @@ class Loop:
             )
             if row is None or not leases:
                 return False
-            self._at_place[self.picker.place(row)] += 1
-            await self._poll(leases[0], row, audit=False)
+            place = self.picker.place(row)
+            self._at_place[place] += 1
+            await self._poll(Bulk(place, (row,)), leases)
             return True
         finally:
             await self._finish(committing)
@@ -164,17 +175,20 @@ class Loop:
         else:
             self.memory.load([await self._writer.surely(lambda: store.plan.columns_of(only))])
         reserve = await self._writer.surely(lambda: Reserve.unpack(store.state.get(BUDGET)))
-        self._gate = Gate(clock, limits_of(settings.budget), reserve, self._keep_reserve)
+        self._gate = Gate(clock, limits_of(settings.budget), reserve, self._keep_reserve, settings.plan.caps)
         now_s = clock.now_s()
         self.policy = await self._writer.surely(lambda: recalled(store, settings, self.memory, now_s))
         self.picker = Picker(self.memory, self.policy)
+        self._counted = max(int(self.memory.active.sum()), 1)
         self._accounts = Accounts(settings, self.memory, self.policy)
         self._watch = Watch(store, self._writer, news, self.picker, self._accounts, clock, self._stirred)
         await self._watch.begin()
-        self.sources = dict(self._make_sources(self._gate))
+        self.sources = SourceSet(store, self._writer, clock, self._build_for(self._gate))
+        await self.sources.open(settings)
         self._lister = Lister(store, self._writer, clock, self.sources, settings)
-        hooks = {table.settings.name: table.on_change for table in settings.sources if table.on_change}
-        self._hooks = Hooks(store, self._writer, clock, hooks, timeout_s=settings.run.hook_timeout)
+        self._hooks = Hooks(
+            store, self._writer, clock, hooks_of(settings), timeout_s=settings.run.hook_timeout
+        )
 
     async def _keep_reserve(self, reserve: Reserve) -> None:
         packed = reserve.pack()
@@ -187,6 +201,17 @@ class Loop:
         while True:
             delivered = await self._hooks.deliver()
             await asyncio.sleep(0 if delivered else TICK_S)
+
+    async def _keep_up(self) -> None:
+        """Keep the sources' manners, and a budget for each item in step with how many there are."""
+        while True:
+            await asyncio.sleep(TICK_S)
+            await self.sources.keep()
+            items, budget = max(int(self.memory.active.sum()), 1), self.settings.budget
+            if budget.each_item and items != self._counted:
+                more = budget.model_copy(update={"requests": budget.requests * items / self._counted})
+                self._counted = items
+                self.reload(replace(self.settings, budget=more))
 
     # The feed: pick, lease, launch.
 
@@ -206,9 +231,9 @@ class Loop:
             if self._writer.crowded or room <= 0 or self._gate.waiting >= ahead or wait_s > _AHEAD_S:
                 await self._pause(min(left_s, wait_s if wait_s > _AHEAD_S else TICK_S))
                 continue
-            rows = self._choose(min(ahead, room))
-            if rows:
-                await self._launch(rows)
+            bulks = self._choose(min(ahead, room))
+            if bulks:
+                await self._launch(bulks)
             elif self._is_done():
                 return
             else:
@@ -229,9 +254,9 @@ class Loop:
             return False
         return not bool(np.any(self.policy.worth(self._clock.now_s()) > -np.inf))
 
-    def _choose(self, most: int) -> list[tuple[int, bool]]:
-        """Rows to poll now, marked busy, and whether each is an audit."""
-        chosen: list[tuple[int, bool]] = []
+    def _choose(self, most: int) -> list[Bulk]:
+        """Bulks of rows to poll now, marked busy: of one row each but where a source can do more at once."""
+        chosen: list[Bulk] = []
         for _ in range(most):
             row = self._audit()
             audit = row is not None
@@ -240,9 +265,14 @@ class Loop:
                 if row is None:
                     break
                 self._draw_audit()
-            self._at_place[self.picker.place(row)] += 1
-            chosen.append((row, audit))
+            place = self.picker.place(row)
+            self._at_place[place] += 1
+            more = 0 if audit else self.sources.bulk_limit(*self._named(place)) - 1
+            chosen.append(Bulk(place, (row, *self.picker.further(place, more)), audit))
         return chosen
+
+    def _named(self, place: Place) -> tuple[str, str]:
+        return self._watch.names.get(place[0], ""), self._watch.names.get(place[1], "")
 
     def _draw_audit(self) -> None:
         """After a poll that was chosen, perhaps one that is drawn: a set share of all."""
@@ -265,34 +295,43 @@ class Loop:
         return None
 
     def _ready_s(self, place: Place, now_s: float) -> float:
-        name, group = self._watch.names.get(place[0], ""), self._watch.names.get(place[1], "")
-        source, table = self.sources.get(name), self.settings.source(name)
-        if source is None or table is None or self._at_place[place] >= table.concurrency:
+        name, group = self._named(place)
+        table = self.settings.source(name)
+        if table is None or self._at_place[place] >= table.concurrency:
             return math.inf
-        return source.ready_s(group, now_s)
+        return max(self.sources.ready_s(name, group, now_s), self._gate.ready_s(group))
 
-    async def _launch(self, rows: Sequence[tuple[int, bool]]) -> None:
+    async def _launch(self, bulks: Sequence[Bulk]) -> None:
         memory, now_s, lease_s = self.memory, self._clock.now_s(), self.settings.run.lease
-        ids = [int(memory.ids[row]) for row, _ in rows]
+        ids = [int(memory.ids[row]) for bulk in bulks for row in bulk.rows]
         leases = await self._writer.surely(lambda: self.store.leases.take(ids, now_s, lease_s))
         taken = {lease.item_id: lease for lease in leases}
-        unused = []
-        for row, audit in rows:
-            lease = taken.get(int(memory.ids[row]))
-            if lease is None:
-                # Another engine has it, or it was paused a moment ago.
-                memory.hold_s[row] = now_s + _TAKEN_ELSEWHERE_S
-                self._pass_over(row)
+        unused: list[Lease] = []
+        for bulk in bulks:
+            wanted = [lease for row in bulk.rows if (lease := self._wanted(bulk, row, taken, now_s, unused))]
+            if not wanted:
+                self._leave(bulk.place)
                 continue
-            if self._catch_up(lease, row, now_s) and not audit and self._is_early(row, now_s):
-                unused.append(lease)
-                self._pass_over(row)
-                continue
-            task = asyncio.create_task(self._poll(lease, row, audit))
+            task = asyncio.create_task(self._poll(bulk, wanted))
             self._in_flight.add(task)
             task.add_done_callback(self._ended)
         if unused:
             await self._writer.surely(lambda: self.store.leases.release(unused))
+
+    def _wanted(
+        self, bulk: Bulk, row: int, taken: Mapping[int, Lease], now_s: float, unused: list[Lease]
+    ) -> Lease | None:
+        """The lease of a row that is to be polled now; None where others have it, or had it just before."""
+        lease = taken.get(int(self.memory.ids[row]))
+        if lease is None:
+            # Another engine has it, or it was paused a moment ago.
+            self.memory.hold_s[row] = now_s + _TAKEN_ELSEWHERE_S
+        elif self._catch_up(lease, row, now_s) and not bulk.audit and self._is_early(row, now_s):
+            unused.append(lease)
+        else:
+            return lease
+        self.memory.busy[row] = False
+        return None
 
     def _catch_up(self, lease: Lease, row: int, now_s: float) -> bool:
         """Whether another engine has polled the item since we did; then what it learned counts here too."""
@@ -308,10 +347,6 @@ class Loop:
         """Whether another engine polled the item so lately that it is not worth a poll now."""
         return self.policy.due_s(row, float(self.memory.polled_s[row])) > now_s
 
-    def _pass_over(self, row: int) -> None:
-        self.memory.busy[row] = False
-        self._leave(self.picker.place(row))
-
     def _ended(self, task: asyncio.Task[None]) -> None:
         """A poll is over; a defect of ours in it ends the run rather than hide."""
         self._in_flight.discard(task)
@@ -321,25 +356,15 @@ class Loop:
 
     # One poll.
 
-    async def _poll(self, lease: Lease, row: int, audit: bool) -> None:
-        place = self.picker.place(row)
+    async def _poll(self, bulk: Bulk, leases: Sequence[Lease]) -> None:
         try:
-            fetched = await self._fetch(lease, conditional=not audit)
-            outcome = self._accounts.outcome(lease, fetched, self._clock.now_s(), audit=audit)
-            self._gate.paid(outcome.spent)
-            self._writer.put(outcome)
+            found = await self.sources.poll(leases, conditional=not bulk.audit)
+            for lease, fetched in zip(leases, found, strict=True):
+                outcome = self._accounts.outcome(lease, fetched, self._clock.now_s(), audit=bulk.audit)
+                self._gate.paid(outcome.spent)
+                self._writer.put(outcome)
         finally:
-            self._leave(place)
-
-    async def _fetch(self, lease: Lease, *, conditional: bool) -> Fetched:
-        source = self.sources.get(lease.source)
-        if source is None:
-            return Fetched("refused", problem=f"its source {lease.source!r} is not in the settings")
-        try:
-            return await source.poll(lease, conditional=conditional)
-        except Exception as error:  # noqa: BLE001  # a source's own defect must not end the others' polls
-            say(logging.ERROR, "a source broke", source=lease.source, item=lease.key, error=repr(error))
-            return Fetched("failed", problem=f"the source itself broke: {type(error).__name__}")
+            self._leave(bulk.place)
 
     def _leave(self, place: Place) -> None:
         self._at_place[place] -= 1
@@ -358,15 +383,18 @@ class Loop:
         self.memory.busy[rows] = False
         self._stirred.set()
 
-    def reload(self, settings: Settings) -> None:
-        """Other settings from now on; sources stay as they are until the next start."""
-        self.settings = self._accounts.settings = settings
-        self._gate.limit(limits_of(settings.budget))
+    def reload(self, settings: Settings) -> list[str]:
+        """Other settings from now on; which sources are others, in words. Refused whole if any is wrong."""
+        words = self.sources.exchange(settings.sources)
+        self._hooks.exchange(hooks_of(settings), timeout_s=settings.run.hook_timeout)
+        self.settings = self._accounts.settings = self._lister.settings = settings
+        self._gate.limit(limits_of(settings.budget), settings.plan.caps)
         self.policy.name = settings.plan.policy
         self.policy.ranking.set_objective(settings.plan.objective)
         self.policy.ranking.set_budget(settings.budget.requests)
         self.picker.stale()
         self._stirred.set()
+        return words
 
     async def _finish(self, committing: asyncio.Task[None], *others: asyncio.Task[None]) -> None:
         """Drain: polls under way end, what they brought is committed, sources and thread are let go."""
@@ -381,8 +409,7 @@ class Loop:
         for task in ended:
             task.cancel()
         await asyncio.gather(*ended, return_exceptions=True)
-        for source in self.sources.values():
-            await source.close()
+        await self.sources.close()
         self._writer.close()
 
     async def _drain(self) -> None:
@@ -393,6 +420,12 @@ class Loop:
             pass
         await self._keep_reserve(self._gate.reserve())
         await self._watch.keep_learned()
+        await self.sources.keep(notes=True)
+
+
+def hooks_of(settings: Settings) -> dict[str, Hook]:
+    """Who is told of the changes of each source."""
+    return {table.settings.name: table.on_change for table in settings.sources if table.on_change}
 
 
 def limits_of(budget: BudgetTable) -> Limits:

@@ -167,6 +167,7 @@ def _lease(store: Store, item: Item, row: Reported, now_s: float, lease_s: float
         min_interval_s=item.min_interval_s,
         max_interval_s=item.max_interval_s,
         labels=item.labels,
+        selector=item.selector,
     )
 
 
@@ -184,7 +185,7 @@ def _fetched(settings: Settings, content: bytes, media_type: str, lease: Lease) 
     verdict = judge(
         content,
         media_type,
-        table.settings.recipe,
+        table.settings.recipe.for_item(lease.selector),
         held_hash=lease.content_hash,
         held_notes=lease.validators,
         near_duplicate=table.settings.near_duplicate,

@@ -75,6 +75,16 @@ class Picker:
         self._blocked = len(self._resting) + len(self._full) > 0 and len(self._lines) < self._places
         return None
 
+    def further(self, place: Place, most: int) -> list[int]:
+        """Up to so many more rows of a place, the best of them first, marked busy."""
+        line = self._lines.get(place, [])
+        rows: list[int] = []
+        while line and len(rows) < most:
+            worth, row = line.pop()
+            if not self._unfit(row):
+                rows.append(self.take(row, worth))
+        return rows
+
     def take(self, row: int, worth: float) -> int:
         """This row is polled now, whoever chose it."""
         self.memory.busy[row] = True

@@ -21,7 +21,11 @@ def reloader(loop: Loop, reload: Callable[[], Settings]) -> Callable[[], None]:
             say(logging.WARNING, "settings not reloaded", problem=str(error))
             return
         found = changes(loop.settings, settings)
-        loop.reload(settings)
+        try:
+            found += loop.reload(settings)
+        except AfreshError as error:
+            say(logging.WARNING, "settings not reloaded", problem=str(error))
+            return
         for words in found or ["nothing changed"]:
             say(logging.INFO, "settings reloaded", change=words)
 

@@ -51,14 +51,26 @@ class StoreTable(_Table):
 
 
 class BudgetTable(_Table):
-    """What all sources together may be asked for. Only requests are limited unless the others are given."""
+    """What all sources together may be asked for. Only requests are limited unless the others are given.
+
+    ``each_item``: the requests are for each item; ``0.05/item/d`` says it in one word.
+    """
 
     requests: Rate = 1.0
+    each_item: bool = False
     bytes: SizeRate | None = None
     seconds: Share | None = None
     money: Rate | None = None
     price_per_request: float = Field(default=0.0, ge=0)
     price_per_gb: float = Field(default=0.0, ge=0)
+
+    def of_items(self, items: int) -> BudgetTable:
+        """The budget for so many items.
+
+        >>> read("[budget]\\nrequests = '0.5/item/s'").budget.of_items(10).requests
+        5.0
+        """
+        return self.model_copy(update={"requests": self.requests * max(items, 1)}) if self.each_item else self
 
 
 class PlanTable(_Table):
@@ -68,6 +80,7 @@ class PlanTable(_Table):
     objective: Literal["freshness", "age", "harmonic", "missed", "lag"] = "freshness"
     audit_share: float = Field(default=0.02, ge=0, lt=1)
     target: float | None = Field(default=None, gt=0, lt=1)
+    caps: Mapping[str, Rate] = Field(default_factory=dict)
 
 
 class RunTable(_Table):
@@ -160,6 +173,7 @@ def read(
             raise UsageError(f"{_place(name, text, table, '')}unknown table {table!r}{near}")
     for path, value in (overrides or {}).items():
         _override(raw, path, value)
+    _split_per_item(raw)
     tables = {key: _checked(model, raw.get(key, {}), key, name, text) for key, model in _TABLES.items()}
     return Settings(**tables, sources=_sources(raw, name, kinds))  # type: ignore[arg-type]
 
@@ -183,7 +197,7 @@ def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def changes(before: Settings, after: Settings) -> list[str]:
-    """What a reload changed, in words; nothing secret.
+    """What a reload changed but for the sources, in words; nothing secret.
 
     >>> changes(read(""), read("[budget]\\nrequests = '2/s'"))
     ['budget.requests is now 2.0 (was 1.0)']
@@ -197,8 +211,6 @@ def changes(before: Settings, after: Settings) -> list[str]:
                     f" is now {getattr(new, key)} (was {getattr(old, key)})" if field.repr else " is another"
                 )
                 found.append(f"{name}.{key}{shown}")
-    if before.sources != after.sources:
-        found.append("the sources are others: they count from the next start")
     return found
 
 
@@ -242,6 +254,16 @@ def _sources(
     for twice in {each for each in names if names.count(each) > 1}:
         raise UsageError(f"{name}: two sources are named {twice!r}: give each its own name")
     return tuple(found)
+
+
+def _split_per_item(raw: dict[str, Any]) -> None:
+    """``requests = "0.05/item/d"`` means ``requests = "0.05/d"`` and ``each_item = true``."""
+    budget = raw.get("budget")
+    if not isinstance(budget, dict):
+        return
+    said = budget.get("requests")
+    if isinstance(said, str) and re.search(r"/\s*item\s*/", said):
+        raw["budget"] = {**budget, "requests": re.sub(r"/\s*item\s*/", "/", said), "each_item": True}
 
 
 def _is_hook(hook: object) -> bool:
@@ -306,7 +328,7 @@ TEMPLATE = """\
 # versions = 5              # copies kept of each item
 
 [budget]
-requests = "1/s"            # everything counts: robots.txt, redirects, retries, audits
+requests = "1/s"            # or "0.05/item/d"; robots.txt, redirects, retries, audits count
 # bytes = "10GB/d"
 # seconds = "20m/h"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from afresh.engine.audits import Share, audited
 from afresh.engine.policy import Policy
 from afresh.engine.settings import Settings
 from afresh.engine.snapshot import loaded, recalled, sampled
+from afresh.engine.source_set import read_rests
+from afresh.engine.state_names import RESTS
 from afresh.stores.store import Store
 from afresh.values.items import ItemCount
 from afresh.values.outcome import Spent
@@ -23,12 +25,17 @@ _GROUPS_SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """One politeness group: its items, and the most requests per second that its delay lets through."""
+    """One politeness group: its items, and the most requests per second that its delay lets through.
+
+    ``rests_until_s`` and ``why`` (in words) where it is left alone; −∞ and nothing where it is not.
+    """
 
     source: str
     group: str
     items: int
     most_per_s: float
+    rests_until_s: float = -math.inf
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +85,7 @@ def status(store: Store, settings: Settings, now_s: float) -> Status:
     for count in counts:
         by_status[count.status] += count.items
     held = memory.active & ~np.isnan(memory.polled_s)
-    groups = group_statuses(counts, settings)
+    groups = _with_rests(group_statuses(counts, settings), store, settings, now_s)
     return Status(
         items=items,
         looked_at=memory.size,
@@ -97,7 +104,7 @@ def status(store: Store, settings: Settings, now_s: float) -> Status:
         events=stats.events,
         notices=stats.notices,
         file_bytes=stats.file_bytes,
-        groups=tuple(sorted(groups, key=lambda group: -group.items)[:_GROUPS_SHOWN]),
+        groups=tuple(sorted(groups, key=lambda group: (not group.why, -group.items))[:_GROUPS_SHOWN]),
         target=settings.plan.target,
     )
 
@@ -135,14 +142,33 @@ def group_statuses(counts: list[ItemCount], settings: Settings) -> list[GroupSta
         if count.status == "active":
             found[count.source, count.group] += count.items
     return [
-        GroupStatus(source, group, items, _most_per_s(settings, source))
+        GroupStatus(source, group, items, _most_per_s(settings, source, group))
         for (source, group), items in found.items()
     ]
 
 
-def _most_per_s(settings: Settings, source: str) -> float:
+def _with_rests(
+    groups: list[GroupStatus], store: Store, settings: Settings, now_s: float
+) -> list[GroupStatus]:
+    """The groups that are left alone, and why, as the engine last kept it."""
+    rests = {
+        (table.settings.name, rest.group): rest
+        for table in settings.sources
+        for rest in read_rests(store.state.get(RESTS + table.settings.name))
+        if rest.until_s > now_s
+    }
+    return [
+        replace(group, rests_until_s=rest.until_s, why=rest.why or "asked to be left alone")
+        if (rest := rests.get((group.source, group.group)))
+        else group
+        for group in groups
+    ]
+
+
+def _most_per_s(settings: Settings, source: str, group: str) -> float:
     table = settings.source(source)
     if table is None:
         return 0.0
     delay_s = float(getattr(table.settings, "delay", 0.0))
-    return 1.0 / delay_s if delay_s > 0 else math.inf
+    cap = settings.plan.caps.get(group, math.inf)
+    return min(1.0 / delay_s if delay_s > 0 else math.inf, cap)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -51,6 +51,14 @@ class Recipe:
             _check_selector(selector)
         if self.json_path:
             _path(self.json_path)
+
+    def for_item(self, selector: str) -> Recipe:
+        """The recipe of an item with a selector of its own, which stands instead of the source's.
+
+        >>> Recipe(selectors=("main",), text_only=True).for_item("#price").selectors
+        ('#price',)
+        """
+        return replace(self, json_path="", selectors=(selector,)) if selector else self
 
     @property
     def fingerprint(self) -> str:

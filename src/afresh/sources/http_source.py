@@ -44,7 +44,7 @@ class HttpSource:
     def __init__(self, settings: HttpSettings, around: Surroundings, fetcher: Fetcher) -> None:
         self._settings, self._clock = settings, around.clock
         self._courier = Courier(settings, around, fetcher)
-        self._recipe, self._fingerprint = settings.recipe, settings.recipe.fingerprint
+        self._recipe = settings.recipe
         self._headers = secret_headers(settings, around.resolver)
         self._hide = redactor(all_secrets(settings, around.resolver))
         self._patterns = settings.error_patterns
@@ -170,7 +170,7 @@ class HttpSource:
     def _conditions(self, lease: Lease, url: str, *, conditional: bool) -> dict[str, str]:
         """The conditional headers to send; none where the host is due to be checked."""
         honesty = self.honesty(host_group(url))
-        conditions = conditional_headers(lease, url, self._fingerprint, honesty)
+        conditions = conditional_headers(lease, url, self._recipe_of(lease).fingerprint, honesty)
         if conditions and (not conditional or honesty.check_due):
             self._remember(url, check_sent(honesty))
             return {}
@@ -230,17 +230,19 @@ class HttpSource:
         )
 
     async def _compare(self, lease: Lease, reply: Reply, media_type: str) -> Judgement:
+        recipe = self._recipe_of(lease)
+
         def compare() -> Judgement:
             return judge(
                 reply.body,
                 media_type,
-                self._recipe,
+                recipe,
                 held_hash=lease.content_hash,
                 held_notes=lease.validators,
                 near_duplicate=self._settings.near_duplicate,
             )
 
-        plain = self._recipe == Recipe() and self._settings.near_duplicate is None
+        plain = recipe == Recipe() and self._settings.near_duplicate is None
         if plain or len(reply.body) < _IN_THREAD_BYTES:
             return compare()
         return await asyncio.to_thread(compare)
@@ -254,7 +256,8 @@ class HttpSource:
         if copied:
             same_place = lease.validators.get("url", lease.key) == validators.get("url", lease.key)
             before = lease.validators if same_place else {}
-            sendable = conditional_headers(lease, arrival.url, self._fingerprint, honesty)
+            fingerprint = self._recipe_of(lease).fingerprint
+            sendable = conditional_headers(lease, arrival.url, fingerprint, honesty)
             checked = bool(sendable) and not is_conditional(arrival.headers)
             honesty = saw_content(honesty, before, validators, changed=found.differs, checked=checked)
         modified_s = http_date_s(validators.get("last-modified"))
@@ -264,6 +267,9 @@ class HttpSource:
             honesty = saw_date(honesty, modified_s, now_s, copied_s=copied_s, changed=found.differs)
         self._remember(arrival.url, honesty)
         return honesty
+
+    def _recipe_of(self, lease: Lease) -> Recipe:
+        return self._recipe.for_item(lease.selector)
 
     def _remember(self, url: str, honesty: Honesty) -> None:
         self._honesty[host_group(url)] = honesty

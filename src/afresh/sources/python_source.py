@@ -128,7 +128,7 @@ class PythonSource:
         return judge(
             content,
             media_type,
-            self._recipe,
+            self._recipe.for_item(lease.selector),
             held_hash=lease.content_hash,
             held_notes=lease.validators,
             near_duplicate=self._settings.near_duplicate,
