@@ -133,7 +133,7 @@ async def _refresh(source: ViewSource, view: str) -> list[str]:
 
 def rows(*, quick: bool) -> list[Row]:
     """Mean staleness of each policy; how many of the true rates lie in their 90 % intervals."""
-    seconds, pace, size = (1.5, 6.0, 400) if quick else (120.0, 1.0, 4000)
+    seconds, pace, size = (1.5, 6.0, 400) if quick else (60.0, 1.0, 4000)
     found: list[Row] = []
     results: dict[str, Result] = {}
     with running_postgres() as server:

@@ -478,6 +478,27 @@ def test_a_lost_connection_is_made_anew(house: Warehouse) -> None:
     house.use(work)
 
 
+def test_a_server_that_counts_nothing_is_refused(house: Warehouse) -> None:
+    async def work() -> None:
+        house.run(f"ALTER DATABASE {house.database} SET track_counts = off")
+        try:
+            listing = await house.look()
+            assert (listing.complete, listing.problem.split(",")[0]) == (False, "the server counts no rows")
+            resting = [one async for one in house.source.listings()]
+            assert resting == []
+            house.clock.time_s += 2
+            assert (await house.look()).problem == listing.problem
+        finally:
+            house.run(f"ALTER DATABASE {house.database} RESET track_counts")
+        house.clock.time_s += 10
+        await house.look()  # by the connection as it was made
+        await house.source.close()
+        house.source = house.make()
+        assert (await house.look()).complete
+
+    house.use(work)
+
+
 def test_a_standby_is_refused() -> None:
     with running_postgres() as server:
         server.stop()

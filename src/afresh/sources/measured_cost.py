@@ -1,8 +1,8 @@
 """What polls of an item were measured to cost: a mean in which the recent ones count more.
 
-For a source whose settings say ``costs_by`` seconds, whoever ranks the items takes this mean of
-``Fetched.seconds`` for an item's cost, times the cost that its owner gave it (1 by default), so that an
-owner can still weigh.
+For a source whose settings say ``costs_by`` seconds, whoever ranks the items takes the mean of what polls
+took for an item's cost, times the cost that its owner gave it (1 by default), so that an owner can still
+weigh. A ``WitnessSource`` tells it itself (``Evidence.cost_s``), without polls that had nothing to refresh.
 """
 
 from __future__ import annotations

@@ -102,8 +102,10 @@ class SqlSource:
         return shared(found, requests=1, seconds=self._around.clock.elapsed_s() - start_s)
 
     async def listings(self) -> AsyncIterator[Listing]:
-        """All keys of the query or, with a cursor, mostly those whose cursor has moved."""
+        """All keys of the query or, with a cursor, those whose cursor has moved; none while it rests."""
         settings, now_s = self._settings, self._around.clock.now_s()
+        if self._lists.ready_s(now_s) > now_s:
+            return
         full = now_s >= self._full_s or not settings.cursor
         since = None if full else self._read.since
 

@@ -9,7 +9,7 @@ from afresh.sources.view_catalogue import Catalogue, Relation, Stamp
 from afresh.sources.view_settings import ViewSettings
 
 _ABOUT = """
-    SELECT pg_is_in_recovery(), coalesce(stats_reset::text, '')
+    SELECT pg_is_in_recovery(), current_setting('track_counts') = 'on', coalesce(stats_reset::text, '')
     FROM pg_stat_database WHERE datname = current_database()
 """
 # A unique index on plain columns over all rows is what REFRESH … CONCURRENTLY asks for.
@@ -36,6 +36,8 @@ _BELOW = """
     JOIN pg_class c ON c.oid = r.ev_class AND c.relkind IN ('v', 'm')
     UNION SELECT inhparent::bigint, inhrelid::bigint FROM pg_inherits
 """
+_STANDBY = "the server is a standby, which lags behind and refreshes nothing: give the primary's address"
+_UNCOUNTED = "the server counts no rows, so that no change is seen: set track_counts to on"
 _VERSION = "SELECT relfilenode::bigint FROM pg_class WHERE oid = %s::regclass"
 
 
@@ -50,12 +52,9 @@ class ViewSession:
 
     def catalogue(self, time_s: float) -> Catalogue:
         """All tables and views as they are now; refuses a standby, where nothing can be refreshed."""
-        standby, reset = self._connection.rows(_ABOUT)[0]
-        if standby:
-            words = (
-                "the server is a standby, which lags behind and refreshes nothing: give the primary's address"
-            )
-            raise SqlError(words, lost=True)
+        standby, counts, reset = self._connection.rows(_ABOUT)[0]
+        if standby or not counts:
+            raise SqlError(_STANDBY if standby else _UNCOUNTED, lost=True)
         # The edges first: what is made in between is then a relation that nothing stands on yet.
         edges = self._connection.rows(_BELOW)
         names: dict[int, str] = {}

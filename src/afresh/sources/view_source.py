@@ -104,7 +104,10 @@ class ViewSource:
             return self._fetched(lease, seen, chain, clock.elapsed_s() - start_s)
 
     async def listings(self) -> AsyncIterator[Listing]:
-        """One look: the views there are, each marked by the state of what it stands on."""
+        """One look: the views there are, each marked by the state of its tables; none while it rests."""
+        now_s = self._around.clock.now_s()
+        if self._looks.ready_s(now_s) > now_s:
+            return
         async with self._looks.turn:
             await self._around.admit(self._settings.name)
             start_s = self._around.clock.elapsed_s()
