@@ -132,6 +132,11 @@ WORLDS: dict[str, Maker] = {
     "mass edits": _world(_EDITS, _gamma(0.01, 2.0), 0.05),
     "mass edits, names shuffled": _world(_EDITS, _gamma(0.01, 2.0), 0.05, shuffled=True),
     "births and deaths": _world(Nature(births=0.3, deaths=0.3), _USUAL, 0.05),
+    "few rounds": _world(Nature(), _USUAL, 0.05, days=80.0),
+    "few rounds, mass edits": _world(_EDITS, _gamma(0.01, 2.0), 0.05, days=80.0),
+    "few rounds, births and mass edits": _world(
+        replace(_EDITS, births=0.8), _gamma(0.02, 1.0), 0.05, days=80.0
+    ),
     "working hours": _world(Nature(season=working_hours(1.0, 0.8)), _OFTEN, 1.0, days=120.0, items=800),
     "daily": _world(Nature(season=_daily()), _OFTEN, 1.0, days=120.0, items=800),
     "daily, season not looked for": _world(

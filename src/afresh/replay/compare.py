@@ -111,7 +111,7 @@ def captured(cells: Iterable[tuple[float, float, float]]) -> float:
     for own, uniform, oracle in cells:
         gained += own - uniform
         to_gain += oracle - uniform
-    return round(gained / to_gain, 12) if to_gain else math.nan
+    return round(gained / to_gain, 12) + 0.0 if to_gain else math.nan  # −0 is 0
 
 
 def _result(name: str, visits: Visits, found: dict[str, list[Scores]], start: Start) -> Result:
