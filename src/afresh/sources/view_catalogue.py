@@ -8,7 +8,7 @@ below it; one that is not among them is somebody else's to refresh, and counts l
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from afresh.values.errors import InputError
@@ -97,6 +97,13 @@ class Catalogue:
     def pairs(self) -> list[tuple[str, str]]:
         """The views and their bases, for rates."""
         return [(view, base) for view in self.views for base in self.bases(view)]
+
+    def with_stamps(self, stamps: Mapping[str, Stamp]) -> Catalogue:
+        """The same relations as an earlier look saw them; what is newer than it looks like no known state."""
+        then = {
+            name: replace(one, stamp=stamps.get(name, Stamp(-1, -1))) for name, one in self.relations.items()
+        }
+        return Catalogue(then, self.below, self.selects, self.reset, self.time_s)
 
     def _is_item(self, relation: Relation) -> bool:
         return relation.kind == MATERIALISED and self.selects(relation.name)

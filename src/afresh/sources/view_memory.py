@@ -34,6 +34,7 @@ class ViewMemory:
         self._rates: dict[str, RateEstimate] | None = None
         self.states: dict[str, State] = {}
         self._versions: dict[str, int] = {}
+        self._refreshed_s: dict[str, float] = {}
         self._stale_since: dict[str, float] = {}
         self.costs: dict[str, MeasuredCost] = {}
         self.tallies: dict[str, Tally] = {}
@@ -42,12 +43,14 @@ class ViewMemory:
         """Take in a look: what moved since the last one, and which views are stale now."""
         self._compare(seen)
         for view in seen.views:
+            if seen.time_s < self._refreshed_s.get(view, float("-inf")):
+                continue  # the look began before the refresh, and tells nothing about it
             self._notice_others(view, seen)
             if not is_stale(view, seen, self.states.get(view)):
                 self._stale_since.pop(view, None)
             elif view in self.states:
                 self._stale_since.setdefault(view, seen.time_s)
-        for by_view in (self.states, self._versions, self._stale_since, self.costs):
+        for by_view in (self.states, self._versions, self._refreshed_s, self._stale_since, self.costs):
             _keep_only(by_view, seen.relations)
         _keep_only(self.tallies, seen.relations)
         self._seen, self._rates = seen, None
@@ -57,7 +60,7 @@ class ViewMemory:
     def refreshed(self, view: str, seen: Catalogue, version: int, seconds: float) -> None:
         """A view was refreshed just after ``seen``, and took ``seconds``."""
         self.states[view] = state_after(view, seen, self.states)
-        self._versions[view] = version
+        self._versions[view], self._refreshed_s[view] = version, seen.time_s
         self._stale_since.pop(view, None)
         self.costs[view] = self.costs.get(view, MeasuredCost()).added(seconds)
 
@@ -72,19 +75,14 @@ class ViewMemory:
 
     def pack(self) -> bytes:
         """Everything as bytes."""
-        stamps = {name: [one.changes, one.version] for name, one in self._stamps.items()}
-        states = {
-            view: {name: [one.changes, one.version] for name, one in state.items()}
-            for view, state in self.states.items()
-        }
         packed = {
             "format": _FORMAT,
-            "time_s": self._time_s if stamps else None,
+            "time_s": self._time_s if self._stamps else None,
             "reset": self._reset,
-            "stamps": stamps,
+            "stamps": _packed(self._stamps),
             "window_s": self._window_s if self._window else None,
-            "window": {name: [one.changes, one.version] for name, one in self._window.items()},
-            "states": states,
+            "window": _packed(self._window),
+            "states": {view: _packed(state) for view, state in self.states.items()},
             "versions": self._versions,
             "stale_since": self._stale_since,
             "costs": {view: [cost.mean, cost.count] for view, cost in self.costs.items()},
@@ -141,9 +139,8 @@ class ViewMemory:
     def _notice_others(self, view: str, seen: Catalogue) -> None:
         """A view with another file than we left it was refreshed by somebody since the look before."""
         version = seen.relations[view].stamp.version
-        if self._versions.get(view, version) != version and self._stamps:
-            parts = seen.parts(view)
-            self.states[view] = {name: self._stamps[name] for name in parts if name in self._stamps}
+        if self._versions.get(view, version) != version:
+            self.states[view] = state_after(view, seen.with_stamps(self._stamps), self.states)
             self._versions[view] = version
             self._stale_since.pop(view, None)
 
@@ -160,6 +157,10 @@ class ViewMemory:
             high_per_s=told.high if told else None,
             cost_s=cost.mean if cost else None,
         )
+
+
+def _packed(stamps: Mapping[str, Stamp]) -> dict[str, list[int]]:
+    return {name: [one.changes, one.version] for name, one in stamps.items()}
 
 
 def _stamps(found: Mapping[str, Any]) -> dict[str, Stamp]:

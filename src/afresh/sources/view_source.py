@@ -28,13 +28,13 @@ from afresh.sources.view_memory import ViewMemory
 from afresh.sources.view_session import ViewSession
 from afresh.sources.view_settings import ViewSettings
 from afresh.sources.view_staleness import State, is_known, is_stale
-from afresh.values.fetched import Fetched, FetchedKind
+from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 from afresh.values.listing import Listed, Listing
 
 _GRACE_S = 5.0  # beyond the server's own time-out
 _LOOK_S = 60.0
-_NO_RIGHTS, _NO_SUCH = "42501", "42P01"
+_NO_RIGHTS = "42501"
 
 
 class ViewSource:
@@ -95,7 +95,7 @@ class ViewSource:
                     await self._refresh(view, seen)
             except SqlError as trouble:
                 return Fetched(
-                    _kind_of(trouble),
+                    "refused" if trouble.state == _NO_RIGHTS else "failed",
                     problem=str(trouble),
                     requests=1,
                     seconds=clock.elapsed_s() - start_s,
@@ -201,12 +201,6 @@ class ViewSource:
 def _missing(seconds: float) -> Fetched:
     words = "there is no such materialised view among those selected: names are schema.view"
     return Fetched("gone", problem=words, requests=1, seconds=seconds)
-
-
-def _kind_of(trouble: SqlError) -> FetchedKind:
-    if trouble.state == _NO_RIGHTS:
-        return "refused"
-    return "gone" if trouble.state == _NO_SUCH else "failed"
 
 
 def _mark(view: str, seen: Catalogue) -> str:
