@@ -33,9 +33,10 @@ def ask(store: Store, settings: Settings, requests: float) -> None:
     """Ask for so many requests per second; ``settings`` as their file says."""
     if not 0 < requests < float("inf"):
         raise UsageError(f"a budget of {requests:g} requests per second: must be more than 0, and finite")
-    said = settings.budget.requests
-    value = None if requests == said else json.dumps({"requests": requests, "instead_of": said}).encode()
-    store.state.set({ASKED: value})
+    budget = settings.budget
+    value = {"requests": requests, "instead_of": budget.requests}
+    as_said = requests == budget.requests and not budget.each_item
+    store.state.set({ASKED: None if as_said else json.dumps(value).encode()})
 
 
 def with_asked(store: Store, settings: Settings) -> Settings:
@@ -43,20 +44,5 @@ def with_asked(store: Store, settings: Settings) -> Settings:
     found = asked(store)
     if found is None or found.instead_of != settings.budget.requests:
         return settings
-    return replace(settings, budget=settings.budget.model_copy(update={"requests": found.requests}))
-
-
-def followed(before: Asked | None, found: Asked | None, requests: float) -> float | None:
-    """The budget that a running engine at ``requests`` per second takes over, None to stay as it is.
-
-    ``before`` is what it followed last. Settings read again meanwhile say neither the old nor the new:
-
-    >>> followed(None, Asked(2.0, 1.0), 1.0), followed(Asked(2.0, 1.0), None, 2.0)
-    (2.0, 1.0)
-    >>> followed(None, Asked(2.0, 1.0), 5.0) is None
-    True
-    """
-    if found is None:
-        return before.instead_of if before is not None and requests == before.requests else None
-    mine = (found.instead_of,) if before is None else (found.instead_of, before.requests)
-    return found.requests if requests in mine and requests != found.requests else None
+    budget = settings.budget.model_copy(update={"requests": found.requests, "each_item": False})
+    return replace(settings, budget=budget)

@@ -158,7 +158,7 @@ class Engine:
         loop = self._loop()
         if signals:
             self._obey(loop, reload)
-        beside = [asyncio.create_task(Beat(loop, self.store, self._clock).run())]
+        beside = [asyncio.create_task(Beat(loop, self.store, self._clock, self.current).run())]
         if report:
             beside.append(asyncio.create_task(_report(loop, report)))
         try:
@@ -213,11 +213,11 @@ class Engine:
 
     def current(self) -> Settings:
         """The settings, with the budget for the items there are, or that was asked for instead of theirs."""
-        settings = self.settings
+        settings = with_asked(self.store, self.settings)
         if settings.budget.each_item:
             items = sum(count.items for count in self.store.items.counts() if count.status == "active")
             settings = replace(settings, budget=settings.budget.of_items(items))
-        return with_asked(self.store, settings)
+        return settings
 
     def status(self) -> Status:
         """How the mirror does."""

@@ -16,9 +16,10 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from afresh.engine.asked import Asked, asked, followed
+from afresh.engine.asked import Asked, asked
 from afresh.engine.logs import say
 from afresh.engine.loop import Loop
+from afresh.engine.settings import Settings
 from afresh.engine.state_names import COURSE, PULSE
 from afresh.engine.status import mean_age_s, modelled
 from afresh.stores.store import Store
@@ -86,14 +87,16 @@ def thinned(course: Course, now_s: float) -> Course:
     age_s = now_s - course[:, 0]
     minute = np.floor(course[:, 0] / _COARSE_S)
     first = np.r_[True, minute[1:] != minute[:-1]][: minute.size]
-    return course[(age_s <= _KEPT_S) & (first | (age_s <= _FINE_S))]
+    return np.asarray(course[(age_s <= _KEPT_S) & (first | (age_s <= _FINE_S))], dtype=np.float64)
 
 
 class Beat:
-    """Tells of one loop until cancelled, and lets it follow the budget that was asked for."""
+    """Tells of one loop until cancelled, and lets it follow the budget that is asked for; ``current`` says
+    the settings that count."""
 
-    def __init__(self, loop: Loop, store: Store, clock: Clock) -> None:
-        self._loop, self._store, self._clock = loop, store, clock
+    def __init__(self, loop: Loop, store: Store, clock: Clock, current: Callable[[], Settings]) -> None:
+        self._loop, self._store, self._clock, self._current = loop, store, clock, current
+        self._beats = 0
         self._started_s = clock.now_s()
         self._point_s, self._every_s = -math.inf, POINT_S
         self._asked: Asked | None = None
@@ -122,13 +125,13 @@ class Beat:
         await self._keep(values)
 
     async def _follow(self) -> None:
-        found, settings = await asyncio.to_thread(asked, self._store), self._loop.settings
-        requests = followed(self._asked, found, settings.budget.requests)
-        self._asked = found
-        if requests is not None:
-            budget = settings.budget.model_copy(update={"requests": requests})
-            self._loop.reload(replace(settings, budget=budget))
-            say(logging.INFO, "budget asked for", requests_per_s=requests)
+        """Another budget was asked for since, or none any more."""
+        before, self._asked = self._asked, await asyncio.to_thread(asked, self._store)
+        if self._beats and self._asked != before:
+            budget = (await asyncio.to_thread(self._current)).budget
+            self._loop.reload(replace(self._loop.settings, budget=budget))
+            say(logging.INFO, "budget asked for", requests_per_s=budget.requests)
+        self._beats += 1
 
     async def _keep(self, values: Mapping[str, bytes]) -> None:
         await asyncio.to_thread(self._store.state.set, values)

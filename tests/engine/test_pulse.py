@@ -1,0 +1,87 @@
+"""What a running engine tells through the store, and the budget that it follows."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.engine.living import CLOCK, LivingSite, engine_for
+
+from afresh.engine.app import make_engine
+from afresh.engine.pulse import FIELDS, Pulse, read_course, read_pulse, thinned
+from afresh.engine.settings import read
+from afresh.values.errors import UsageError
+
+
+def test_a_run_leaves_its_pulse_and_its_course(tmp_path: Path) -> None:
+    with LivingSite([0.5] * 5) as site, engine_for(tmp_path, budget="20/s") as engine:
+        assert read_pulse(engine.store) is None
+        engine.add(site.urls())
+        progress = engine.run(for_s=2.5)
+        pulse, course = read_pulse(engine.store), read_course(engine.store)
+    assert pulse is not None
+    assert pulse.state(CLOCK.now_s()) == "stopped"
+    assert pulse.polls == progress.polls
+    assert course.shape[1] == len(FIELDS)
+    assert 1 <= course.shape[0] <= 2
+    freshness, low, high = course[0, 1:4]
+    assert 0 <= low <= freshness <= high <= 1
+
+
+def test_silence_shows() -> None:
+    assert Pulse(1000.0, 0.0).state(1005.0) == "running"
+    assert Pulse(1000.0, 0.0).state(1020.0) == "lost"
+    assert Pulse(1000.0, 0.0, stopped=True).state(9999.0) == "stopped"
+
+
+def test_a_day_of_points_stays_small() -> None:
+    now_s = 1e9
+    course = np.zeros((100_000, len(FIELDS)))
+    course[:, 0] = now_s - 10.0 * np.arange(100_000)[::-1]
+    kept = thinned(course, now_s)
+    assert kept.shape[0] < 1600
+    assert now_s - kept[0, 0] <= 86400.0
+    assert np.max(np.diff(kept[:, 0])) <= 70.0
+    assert thinned(kept, now_s).shape == kept.shape
+
+
+def test_a_running_engine_follows_the_budget_asked_for(tmp_path: Path) -> None:
+    with LivingSite([1.0] * 20) as site, engine_for(tmp_path, budget="4/s") as engine:
+        engine.add(site.urls())
+        asking = threading.Timer(3.0, lambda: engine.ask_budget(60.0))
+        asking.start()
+        engine.run(for_s=8.0)
+        asking.join()
+        assert engine.current().budget.requests == 60.0
+    assert len(site.requests) > 60  # some 33 at the old budget
+
+
+def test_the_file_counts_again_when_it_says_something_new(tmp_path: Path) -> None:
+    for requests, counts in (("2/s", 9.0), ("3/s", 3.0)):
+        with make_engine(read(f"[budget]\nrequests = '{requests}'"), tmp_path) as engine:
+            if requests == "2/s":
+                engine.ask_budget(9.0)
+            assert engine.current().budget.requests == counts
+            assert engine.status().budget_per_s == counts
+
+
+def test_a_budget_for_each_item_can_be_asked_away_and_back(tmp_path: Path) -> None:
+    with make_engine(read("[budget]\nrequests = '0.5/item/s'"), tmp_path) as engine:
+        engine.add([f"https://a.example/{number}" for number in range(4)])
+        assert engine.current().budget.requests == 2.0
+        engine.ask_budget(0.5)
+        assert engine.current().budget.requests == 0.5
+    other = tmp_path / "other"
+    other.mkdir()
+    with make_engine(read("[budget]\nrequests = '2/s'"), other) as engine:
+        engine.ask_budget(5.0)
+        engine.ask_budget(2.0)
+        assert engine.current().budget.requests == 2.0
+
+
+@pytest.mark.parametrize("requests", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_budget_that_is_none_is_refused(tmp_path: Path, requests: float) -> None:
+    with make_engine(read(""), tmp_path) as engine, pytest.raises(UsageError, match="a budget of"):
+        engine.ask_budget(requests)
