@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Literal
@@ -59,7 +60,11 @@ class PostgresProxy:
                 _shut(client)
                 continue
             server = socket.socket(socket.AF_UNIX)
-            server.connect(str(self._upstream))
+            try:
+                server.connect(str(self._upstream))
+            except OSError:
+                _shut(client)
+                continue
             self._open += [client, server]
             Thread(target=self._ask, args=(client, server), daemon=True).start()
             Thread(target=self._pass, args=(server, client), daemon=True).start()
@@ -73,21 +78,18 @@ class PostgresProxy:
                 _shut(client)
                 if cut == "after":
                     # The server hears it, ends the transaction, and then hears that nobody is there.
-                    server.sendall(data)
+                    _send(server, data)
                     server.shutdown(socket.SHUT_WR)
                 else:
                     _shut(server)
                 return
-            server.sendall(data)
+            _send(server, data)
         _shut(server)
 
     def _pass(self, server: socket.socket, client: socket.socket) -> None:
         """From server to client."""
         while data := _receive(server):
-            try:
-                client.sendall(data)
-            except OSError:
-                continue  # nobody is there any more; hear the server out
+            _send(client, data)  # though nobody may be there any more: hear the server out
         _shut(server)
         _shut(client)
 
@@ -99,10 +101,12 @@ def _receive(end: socket.socket) -> bytes:
         return b""
 
 
+def _send(end: socket.socket, data: bytes) -> None:
+    with suppress(OSError):
+        end.sendall(data)
+
+
 def _shut(end: socket.socket) -> None:
-    try:
+    with suppress(OSError):  # never connected, or shut by the other side
         end.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass  # never connected, or shut by the other side
-    finally:
-        end.close()
+    end.close()

@@ -31,9 +31,7 @@ def store(
     one_of("action", action, tuple(_NEEDS))
     given = [text for text in (first, second) if text is not None]
     if len(given) != _NEEDS[action]:
-        raise UsageError(
-            "'afresh store backup FILE' needs a file, 'copy FROM TO' two stores, the others nothing"
-        )
+        raise UsageError("'store backup FILE' needs a file, 'store copy FROM TO' two stores, others nothing")
     if action == "copy":
         _copy(*given, as_json=as_json)
     else:

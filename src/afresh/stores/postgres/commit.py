@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from afresh.stores.polls import Known, Packed, Poll, moves, pack, sort_out, spends
-from afresh.stores.postgres.arrays import arrays
+from afresh.stores.postgres.arrays import array, arrays
 from afresh.stores.postgres.contents import Growth, drop_contents, keep_contents, keep_growth
 from afresh.stores.postgres.database import Database
-from afresh.stores.postgres.ledger import add_to_ledger
-from afresh.stores.postgres.lines import Connection, rows
+from afresh.stores.postgres.ledger import add_ledger_rows, ledger_rows
+from afresh.stores.postgres.lines import Connection, rows, together
 from afresh.stores.postgres.names import name_ids
 from afresh.stores.postgres.observations import add_audits, append_recent
 from afresh.stores.postgres.queries import load_blocks
@@ -52,18 +52,22 @@ def commit(
 
     def work(connection: Connection) -> list[Refusal]:
         polls, refused = sort_out(outcomes, copies, _known(connection, outcomes))
-        if polls:
-            _keep(connection, polls, retention)
-        set_values(connection, values)
-        add_to_ledger(connection, spends(outcomes))
+        growth = Growth()
+        _keep_copies(connection, polls, retention, growth)
+        spent = ledger_rows(connection, spends(outcomes))
+        # Nothing more has to be heard from the server: what is left goes there at once.
+        with connection.pipeline():
+            if polls:
+                _keep(connection, polls, retention)
+            keep_growth(connection, growth)
+            set_values(connection, values)
+            add_ledger_rows(connection, spent)
         return refused
 
     return database.write(work)
 
 
 def _keep(connection: Connection, polls: Sequence[Poll], retention: Retention) -> None:
-    growth = Growth()
-    _keep_copies(connection, polls, retention, growth)
     recent = append_recent(
         connection, [(poll.known.recent, poll.outcome.observation) for poll in polls], retention
     )
@@ -75,20 +79,17 @@ def _keep(connection: Connection, polls: Sequence[Poll], retention: Retention) -
     if events:
         names = ("ids", "keys", "sources", "kinds", "versions", "times")
         rows(connection, _SQL["queue_events"], arrays(names, events))
-    leases = [(poll.outcome.lease.item_id, poll.outcome.lease.leased_s) for poll in polls]
-    given = arrays(("ids", "leased"), leases)
-    rows(connection, _SQL["answer_notices"], given)
-    rows(connection, _SQL["end_leases"], given)
+    rows(connection, _SQL["end_leases"], {"ids": array([poll.outcome.lease.item_id for poll in polls])})
     add_to_tally(connection, moves(polls))
-    keep_growth(connection, growth)
 
 
 def _known(connection: Connection, outcomes: Sequence[Outcome]) -> dict[int, Known]:
     if not outcomes:
         return {}
-    given = {"ids": [outcome.lease.item_id for outcome in outcomes]}
-    rows(connection, _SQL["lock"], given)
-    return {row[0]: Known(*row[1:]) for row in rows(connection, _SQL["known"], given)}
+    given = {"ids": array([outcome.lease.item_id for outcome in outcomes])}
+    locked, lent = together(connection, (_SQL["lock"], given), (_SQL["tokens"], given))
+    tokens: dict[int, int] = dict(lent)
+    return {item_id: Known(tokens.get(item_id), *state) for item_id, *state in locked}
 
 
 def _keep_copies(connection: Connection, polls: Sequence[Poll], retention: Retention, growth: Growth) -> None:

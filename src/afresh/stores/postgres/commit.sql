@@ -1,13 +1,12 @@
 -- name: lock
-SELECT item_id FROM state WHERE item_id = ANY (%(ids)s::bigint[]) ORDER BY item_id FOR NO KEY UPDATE;
+SELECT item_id, status, source_id, group_id, version, recent
+FROM state WHERE item_id = ANY (%(ids)s::bigint[])
+ORDER BY item_id
+FOR NO KEY UPDATE;
 
--- name: known
+-- name: tokens
 -- A statement of its own after the locks: it sees the leases that were taken while we waited for them.
-SELECT state.item_id, lease.token, state.status, item.source_id, item.group_id, state.version, state.recent
-FROM state
-JOIN item ON item.id = state.item_id
-LEFT JOIN lease ON lease.item_id = state.item_id
-WHERE state.item_id = ANY (%(ids)s::bigint[]);
+SELECT item_id, token FROM lease WHERE item_id = ANY (%(ids)s::bigint[]);
 
 -- name: hashes
 SELECT version.item_id, content.hash
@@ -62,10 +61,7 @@ FROM unnest(%(ids)s::bigint[], %(keys)s::text[], %(sources)s::integer[], %(kinds
      AS new (item_id, key, source_id, kind, version, time_s, place)
 ORDER BY place;
 
--- name: answer_notices
-DELETE FROM notice
-USING unnest(%(ids)s::bigint[], %(leased)s::double precision[]) AS lent (item_id, leased_s)
-WHERE notice.item_id = lent.item_id AND notice.time_s <= lent.leased_s;
-
 -- name: end_leases
-DELETE FROM lease WHERE item_id = ANY (%(ids)s::bigint[]);
+-- Notices from before the lease are answered.
+WITH ended AS (DELETE FROM lease WHERE item_id = ANY (%(ids)s::bigint[]) RETURNING item_id, leased_s)
+DELETE FROM notice USING ended WHERE notice.item_id = ended.item_id AND notice.time_s <= ended.leased_s;

@@ -161,9 +161,10 @@ def _add_batch(connection: Connection, batch: list[NewItem], now_s: float) -> in
     table = {item_id: _row(item_id, item, names) for item_id, item in zip(ids, fresh.values(), strict=True)}
     given = arrays(_NEW, list(table.values())) | {"now_s": now_s}
     # What another worker registered meanwhile is its own.
-    added = [item_id for (item_id,) in rows(connection, _SQL["add_items"], given)]
-    rows(connection, _SQL["add_states"], {"ids": added, "now_s": now_s})
-    add_to_tally(connection, Tally((table[i][3], table[i][4], ACTIVE) for i in added))
+    added = sorted(item_id for (item_id,) in rows(connection, _SQL["add_items"], given))
+    states = [(item_id, table[item_id][3], table[item_id][4]) for item_id in added]
+    rows(connection, _SQL["add_states"], arrays(("ids", "sources", "groups"), states) | {"now_s": now_s})
+    add_to_tally(connection, Tally((source, group, ACTIVE) for _, source, group in states))
     return len(added)
 
 

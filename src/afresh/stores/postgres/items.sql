@@ -30,22 +30,21 @@ SELECT nextval('item_number') FROM generate_series(1, %(number)s::integer);
 
 -- name: add_items
 -- In the order of the hashes, which is the same for all who add the same keys at once.
-INSERT INTO item (id, key, key_hash, source_id, group_id, weight, cost, min_interval_s, max_interval_s,
-                  prior_rate_per_s, labels, selector, added_s)
-SELECT id, key, key_hash, source_id, group_id, weight, cost, min_interval_s, max_interval_s, prior_rate_per_s,
-       labels, selector, %(now_s)s
-FROM unnest(%(ids)s::bigint[], %(keys)s::text[], %(hashes)s::bytea[], %(sources)s::integer[], %(groups)s::integer[],
-            %(weights)s::double precision[], %(costs)s::double precision[], %(least)s::double precision[],
+INSERT INTO item (id, key, key_hash, weight, cost, min_interval_s, max_interval_s, prior_rate_per_s, labels,
+                  selector, added_s)
+SELECT id, key, key_hash, weight, cost, min_interval_s, max_interval_s, prior_rate_per_s, labels, selector,
+       %(now_s)s
+FROM unnest(%(ids)s::bigint[], %(keys)s::text[], %(hashes)s::bytea[], %(weights)s::double precision[], %(costs)s::double precision[], %(least)s::double precision[],
             %(most)s::double precision[], %(priors)s::double precision[], %(labels)s::text[], %(selectors)s::text[])
-     AS new (id, key, key_hash, source_id, group_id, weight, cost, min_interval_s, max_interval_s, prior_rate_per_s,
-             labels, selector)
+     AS new (id, key, key_hash, weight, cost, min_interval_s, max_interval_s, prior_rate_per_s, labels, selector)
 ORDER BY key_hash
 ON CONFLICT (key_hash) DO NOTHING
 RETURNING id;
 
 -- name: add_states
-INSERT INTO state (item_id, status, due_s)
-SELECT item_id, 0, %(now_s)s FROM unnest(%(ids)s::bigint[]) AS new (item_id);
+INSERT INTO state (item_id, source_id, group_id, status, due_s)
+SELECT item_id, source_id, group_id, 0, %(now_s)s
+FROM unnest(%(ids)s::bigint[], %(sources)s::integer[], %(groups)s::integer[]) AS new (item_id, source_id, group_id);
 
 -- name: lock
 SELECT item_id FROM state WHERE item_id = ANY (%(ids)s::bigint[]) ORDER BY item_id FOR UPDATE;
@@ -78,14 +77,14 @@ UPDATE state SET
 WHERE item_id = ANY (%(ids)s::bigint[]);
 
 -- name: count_ids
-SELECT item.source_id, item.group_id, state.status, count(*)
-FROM state JOIN item ON item.id = state.item_id
-WHERE state.item_id = ANY (%(ids)s::bigint[])
-GROUP BY item.source_id, item.group_id, state.status;
+SELECT source_id, group_id, status, count(*)
+FROM state
+WHERE item_id = ANY (%(ids)s::bigint[])
+GROUP BY source_id, group_id, status;
 
 -- name: announce_removal
 INSERT INTO event (item_id, key, source_id, kind, version, time_s, due_s)
-SELECT item.id, item.key, item.source_id, 'removed', state.version, %(now_s)s, %(now_s)s
+SELECT item.id, item.key, state.source_id, 'removed', state.version, %(now_s)s, %(now_s)s
 FROM item JOIN state ON state.item_id = item.id
 WHERE item.id = ANY (%(ids)s::bigint[])
 ORDER BY item.id;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from afresh.stores.postgres.arrays import arrays
+from afresh.stores.postgres.arrays import array, arrays
 from afresh.stores.postgres.database import Database
 from afresh.stores.postgres.lines import Connection, rows
 from afresh.stores.postgres.queries import load_blocks
@@ -26,7 +26,7 @@ class PostgresLeases:
         self, ids: Sequence[int], now_s: float, duration_s: float, *, any_status: bool = False
     ) -> list[Lease]:
         """Lease these."""
-        return self._lease("wanted", {"ids": list(ids), "any_status": any_status}, now_s, duration_s)
+        return self._lease("wanted", {"ids": array(ids), "any_status": any_status}, now_s, duration_s)
 
     def take_due(
         self, now_s: float, limit: int, duration_s: float, *, source: str | None = None
@@ -54,8 +54,8 @@ class PostgresLeases:
             free = [item_id for (item_id,) in rows(connection, _SQL[name], chosen | times)]
             if not free:
                 return []
-            taken = [item_id for (item_id,) in rows(connection, _SQL["take"], times | {"ids": free})]
-            return [lease_from_row(row) for row in rows(connection, _SQL["leased"], {"ids": taken})]
+            taken = [item_id for (item_id,) in rows(connection, _SQL["take"], times | {"ids": array(free)})]
+            return [lease_from_row(row) for row in rows(connection, _SQL["leased"], {"ids": array(taken)})]
 
         # Safe from power loss, unlike SQLite's: here the server may be killed alone and the workers live on,
         # and a lease that it forgot would be given to a second one.

@@ -18,9 +18,7 @@ FOR NO KEY UPDATE SKIP LOCKED;
 -- name: due_of_source
 SELECT state.item_id FROM state
 WHERE state.status = 0 AND state.due_s <= %(now_s)s
-  AND EXISTS (
-      SELECT 1 FROM item JOIN name ON name.id = item.source_id
-      WHERE item.id = state.item_id AND name.text = %(source)s)
+  AND state.source_id = (SELECT id FROM name WHERE md5(text) = md5(%(source)s))
   AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.item_id = state.item_id AND lease.until_s > %(now_s)s)
 ORDER BY state.due_s, state.item_id
 LIMIT %(limit)s
@@ -42,8 +40,8 @@ SELECT item.id, item.key, source.text, grouping.text, lease.token, lease.until_s
 FROM lease
 JOIN state ON state.item_id = lease.item_id
 JOIN item ON item.id = lease.item_id
-JOIN name AS source ON source.id = item.source_id
-JOIN name AS grouping ON grouping.id = item.group_id
+JOIN name AS source ON source.id = state.source_id
+JOIN name AS grouping ON grouping.id = state.group_id
 LEFT JOIN version ON version.item_id = state.item_id AND version.number = state.version
 WHERE lease.item_id = ANY (%(ids)s::bigint[])
 ORDER BY state.due_s, item.id;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from afresh.stores.minutes import minute_of
 from afresh.stores.postgres.arrays import arrays
@@ -10,6 +10,7 @@ from afresh.stores.postgres.database import Database
 from afresh.stores.postgres.lines import Connection, rows
 from afresh.stores.postgres.names import name_ids
 from afresh.stores.postgres.queries import load_blocks
+from afresh.stores.rows import Row
 from afresh.values.outcome import Spent
 from afresh.values.stored import LedgerRow
 
@@ -26,7 +27,7 @@ class PostgresLedger:
     def add(self, source: str, time_s: float, spent: Spent) -> None:
         """Outside any poll."""
         spends = {(minute_of(time_s), source): spent}
-        self._database.write(lambda connection: add_to_ledger(connection, spends))
+        self._database.write(lambda c: add_ledger_rows(c, ledger_rows(c, spends)))
 
     def total(self, since_s: float, until_s: float) -> Spent:
         """A sum."""
@@ -46,17 +47,20 @@ class PostgresLedger:
         self._database.write(lambda connection: rows(connection, _SQL["forget"], given))
 
 
-def add_to_ledger(connection: Connection, spends: Mapping[tuple[int, str], Spent]) -> None:
-    """Add what was spent by (minute, source)."""
-    if not spends:
-        return
+def ledger_rows(connection: Connection, spends: Mapping[tuple[int, str], Spent]) -> list[Row]:
+    """What was spent by (minute, source), as rows of the ledger."""
     ids = name_ids(connection, {source for _, source in spends})
-    table = [
+    return [
         (minute, ids[source], spent.requests, spent.bytes, spent.seconds, spent.money)
         for (minute, source), spent in sorted(spends.items(), key=lambda entry: entry[0])
     ]
-    names = ("minutes", "sources", "requests", "bytes", "seconds", "money")
-    rows(connection, _SQL["add"], arrays(names, table))
+
+
+def add_ledger_rows(connection: Connection, table: Sequence[Row]) -> None:
+    """Add them up."""
+    if table:
+        names = ("minutes", "sources", "requests", "bytes", "seconds", "money")
+        rows(connection, _SQL["add"], arrays(names, table))
 
 
 def _minutes(since_s: float, until_s: float) -> dict[str, float]:

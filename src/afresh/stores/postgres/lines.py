@@ -10,6 +10,7 @@ import psycopg
 from psycopg import sql
 
 from afresh.stores.postgres.address import Address
+from afresh.stores.postgres.arrays import register
 from afresh.stores.rows import Row
 
 Connection: TypeAlias = "psycopg.Connection[Row]"
@@ -19,6 +20,13 @@ def rows(connection: Connection, statement: str, given: Mapping[str, Any] | None
     """Run one statement; its rows, if it has any. Lists are given as arrays."""
     cursor = connection.execute(statement.encode(), given, binary=True)
     return cursor.fetchall() if cursor.description is not None else []
+
+
+def together(connection: Connection, *asked: tuple[str, Mapping[str, Any] | None]) -> list[list[Row]]:
+    """Run several statements on one way to the server and back; the rows of each."""
+    with connection.pipeline():
+        cursors = [connection.execute(text.encode(), given, binary=True) for text, given in asked]
+    return [cursor.fetchall() if cursor.description is not None else [] for cursor in cursors]
 
 
 class Line:
@@ -59,6 +67,7 @@ class Line:
             application_name="afresh",
         )
         try:
+            register(connection)
             place = sql.SQL("SET search_path TO {}").format(sql.Identifier(self._address.schema))
             connection.execute(place)
             patience_ms = max(1, round(self._timeout_s * 1000))

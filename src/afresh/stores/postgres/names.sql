@@ -1,5 +1,5 @@
 -- name: name_ids
-SELECT text, id FROM name WHERE md5(text) = ANY (SELECT md5(wanted) FROM unnest(%(texts)s::text[]) AS wanted);
+SELECT text, id FROM name WHERE md5(text) = ANY (%(hashes)s::text[]);
 
 -- name: add_names
 INSERT INTO name (text)

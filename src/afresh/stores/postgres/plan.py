@@ -53,7 +53,7 @@ class PostgresPlan:
         for start in range(0, len(table), _BATCH):
             given = arrays(("ids", "due", "beliefs"), table[start : start + _BATCH])
 
-            def work(connection: Connection, given: dict[str, list[Any]] = given) -> None:
+            def work(connection: Connection, given: dict[str, Any] = given) -> None:
                 rows(connection, _SQL["lock"], given)
                 rows(connection, _SQL["save"], given)
 

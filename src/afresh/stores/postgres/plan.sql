@@ -1,5 +1,5 @@
 -- name: columns
-SELECT state.item_id, item.source_id, item.group_id, state.status, item.weight, item.cost, item.min_interval_s,
+SELECT state.item_id, state.source_id, state.group_id, state.status, item.weight, item.cost, item.min_interval_s,
        item.max_interval_s, item.prior_rate_per_s, state.polled_s, state.due_s, state.belief
 FROM state JOIN item ON item.id = state.item_id
 WHERE state.item_id > %(after)s
@@ -7,7 +7,7 @@ ORDER BY state.item_id
 LIMIT %(limit)s;
 
 -- name: columns_of
-SELECT state.item_id, item.source_id, item.group_id, state.status, item.weight, item.cost, item.min_interval_s,
+SELECT state.item_id, state.source_id, state.group_id, state.status, item.weight, item.cost, item.min_interval_s,
        item.max_interval_s, item.prior_rate_per_s, state.polled_s, state.due_s, state.belief
 FROM state JOIN item ON item.id = state.item_id
 WHERE state.item_id = ANY (%(ids)s::bigint[])

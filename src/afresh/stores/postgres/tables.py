@@ -18,8 +18,8 @@ _ITEM = TABLES["item"].columns
 # Each table of the common form, as the tables that hold its columns here; None: worked out from the row.
 _HOMES: Mapping[str, Mapping[str, Mapping[str, str | None]]] = {
     "item": {
-        "item": {name: name for name in _ITEM[:12]} | {"key_hash": None},
-        "state": {"item_id": "id"} | {name: name for name in _ITEM[12:]},
+        "item": {name: name for name in (*_ITEM[:5], *_ITEM[7:12])} | {"key_hash": None},
+        "state": {"item_id": "id"} | {name: name for name in (*_ITEM[5:7], *_ITEM[12:])},
     },
     "content": {
         "content": {name: name for name in ("id", "hash", "size", "refs")},

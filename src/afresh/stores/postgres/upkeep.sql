@@ -6,9 +6,7 @@ SELECT 'items counted as source ' || source_id || ', group ' || group_id || ', s
 FROM (
     SELECT source_id, group_id, status, items AS counted, 0 AS there FROM tally
     UNION ALL
-    SELECT item.source_id, item.group_id, state.status, 0, count(*)
-    FROM state JOIN item ON item.id = state.item_id
-    GROUP BY item.source_id, item.group_id, state.status
+    SELECT source_id, group_id, status, 0, count(*) FROM state GROUP BY source_id, group_id, status
 ) AS both_ways
 GROUP BY source_id, group_id, status
 HAVING sum(counted) <> sum(there);

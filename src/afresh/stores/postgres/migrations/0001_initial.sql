@@ -18,8 +18,6 @@ CREATE TABLE item (
     id bigint PRIMARY KEY,
     key text COLLATE "C" NOT NULL,
     key_hash bytea NOT NULL,
-    source_id integer NOT NULL,
-    group_id integer NOT NULL,
     weight double precision NOT NULL,
     cost double precision NOT NULL,
     min_interval_s double precision NOT NULL,
@@ -36,14 +34,14 @@ CREATE INDEX item_by_key ON item (left(key, 600), id);
 
 CREATE INDEX item_by_weight ON item (weight, id);
 
-CREATE INDEX item_by_place ON item (source_id, group_id);
-
 CREATE SEQUENCE item_number;
 
 -- What changes with every poll. Its row is the item's lock: whoever leases, polls or removes an item holds it.
 -- No table refers to it by a foreign key, for each such row would be one more lock per poll.
 CREATE TABLE state (
     item_id bigint PRIMARY KEY,
+    source_id integer NOT NULL,
+    group_id integer NOT NULL,
     status smallint NOT NULL,
     due_s double precision NOT NULL,
     polled_s double precision,
@@ -62,10 +60,6 @@ CREATE INDEX state_due ON state (due_s, item_id) WHERE status = 0;
 
 CREATE INDEX state_due_idle ON state (due_s, item_id) WHERE status <> 0;
 
-CREATE INDEX state_by_polled ON state ((coalesce(polled_s, '-infinity')), item_id);
-
-CREATE INDEX state_by_changed ON state ((coalesce(changed_s, '-infinity')), item_id);
-
 CREATE INDEX state_failing ON state (failures, item_id) WHERE failures > 0;
 
 CREATE VIEW full_item AS
@@ -75,8 +69,8 @@ SELECT item.id, item.key, source.text AS source, grouping.text AS "group",
        state.polls, state.changes, state.failures, state.problem, state.version, item.selector
 FROM item
 JOIN state ON state.item_id = item.id
-JOIN name AS source ON source.id = item.source_id
-JOIN name AS grouping ON grouping.id = item.group_id;
+JOIN name AS source ON source.id = state.source_id
+JOIN name AS grouping ON grouping.id = state.group_id;
 
 -- Items per source, group and status, kept up to date by whoever changes a status.
 CREATE TABLE tally (
