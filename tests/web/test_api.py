@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -9,7 +10,7 @@ import pytest
 from tests.web.serving import HOSTILE, PLAIN, TOKEN, Client, dashboard, engine_of
 
 from afresh.engine.pulse import Pulse
-from afresh.engine.state_names import PULSE
+from afresh.engine.state_names import PULSE, RESTS
 from afresh.values.clock import SystemClock
 
 
@@ -57,7 +58,8 @@ def test_one_item_is_explained(web: Client) -> None:
     fresh, worth = found["curves"]["fresh"], found["curves"]["worth"]
     assert fresh[0] == pytest.approx(1.0)
     assert fresh == sorted(fresh, reverse=True)
-    assert worth == sorted(worth)
+    assert worth[0] == pytest.approx(0.0)
+    assert worth[-1] > found["threshold"] > 0
     low, rate, high = (found["item"][name] for name in ("rate_low_per_s", "rate_per_s", "rate_high_per_s"))
     assert 0 < low < high
     assert rate > low
@@ -189,3 +191,20 @@ def test_healthy_without_a_store_but_not_ready(tmp_path: Path) -> None:
         assert web.get("/api/v1/items").status == 503
         assert "closed" in web.get("/items").text
         assert "store_latency_seconds NaN" in web.get("/metrics").text
+
+
+def test_hosts_left_alone_are_said_in_words(tmp_path: Path) -> None:
+    rest = ["a.example", SystemClock().now_s() + 600.0, 3, "429 Too Many <b>Requests</b>"]
+    with engine_of(tmp_path) as engine:
+        engine.add(["https://a.example/", "https://b.example/"])
+        engine.store.state.set({RESTS + "web": json.dumps([rest]).encode()})
+        with dashboard(engine) as web:
+            hosts = web.get("/api/v1/sources").json()["sources"][0]["hosts"]
+            assert [host["name"] for host in hosts] == ["a.example", "b.example"]
+            assert hosts[0]["problem"] == rest[3]
+            assert hosts[0]["rests_until_s"] == rest[1]
+            assert hosts[1]["rests_until_s"] is None
+            for path in ("/", "/sources"):
+                page = web.get(path).text
+                assert "429 Too Many &lt;b&gt;Requests" in page
+                assert "in 10 m" in page or "in 9." in page

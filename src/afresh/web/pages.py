@@ -41,7 +41,7 @@ _OBJECTIVE_WORDS = {
     "lag": "Content lag: missed changes times how long",
 }
 _NAV = (("/", "Now"), ("/items", "Items"), ("/plan", "Plan"), ("/sources", "Sources"))
-_COPY_SHOWN = 20_000
+_COPY_SHOWN, _RESTS_SHOWN = 20_000, 10
 Word = Annotated[str, Query(max_length=500)]
 
 
@@ -101,7 +101,12 @@ def _add_now(router: APIRouter, context: Context, pages: Pages) -> None:
         except StoreError as error:
             return pages.failed("/", error)
         return pages.render(
-            "now.html", "/", series=series(look), failing=look.failing, target=look.status.target
+            "now.html",
+            "/",
+            series=series(look),
+            failing=look.failing,
+            rests=look.rests[:_RESTS_SHOWN],
+            target=look.status.target,
         )
 
     @router.get("/sources")

@@ -229,6 +229,7 @@ class HostOut(Model):
     items: int
     by_status: dict[str, int]
     problem: str
+    rests_until_s: Number
 
 
 class SourceOut(Model):

@@ -17,12 +17,13 @@ _SECRET = ("headers", "cookies", "proxy", "token", "password", "auth", "url", "d
 
 @dataclass(frozen=True, slots=True)
 class HostView:
-    """A politeness group: its items by status, and a word of those that fail."""
+    """A politeness group: its items by status, a word of those that fail, and until when it is left alone."""
 
     name: str
     items: int
     by_status: dict[str, int]
     problem: str = ""
+    rests_until_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,12 @@ def sources_view(engine: Engine, look: Look) -> list[SourceView]:
     for row in look.ledger:
         spent[row.source] = spent.get(row.source, NOTHING_SPENT) + row.spent
     problems = {(item.source, item.group): item.problem for item in reversed(look.failing)}
+    rests = {(name, rest.group): rest for name, rest in look.rests}
+    problems |= {place: rest.why or "asked to be left alone" for place, rest in rests.items()}
+    until_s = {place: rest.until_s for place, rest in rests.items()}
     tables = {table.settings.name: table for table in engine.settings.sources}
     return [
-        _source(name, tables.get(name), hosts[name], spent.get(name, NOTHING_SPENT), problems)
+        _source(name, tables.get(name), hosts[name], spent.get(name, NOTHING_SPENT), problems, until_s)
         for name in dict.fromkeys([*tables, *hosts])
     ]
 
@@ -63,6 +67,7 @@ def _source(
     hosts: dict[str, Counter[str]],
     spent: Spent,
     problems: dict[tuple[str, str], str],
+    until_s: dict[tuple[str, str], float],
 ) -> SourceView:
     total: Counter[str] = Counter()
     for states in hosts.values():
@@ -78,7 +83,13 @@ def _source(
         by_status=dict(total),
         spent=spent,
         hosts=[
-            HostView(host, hosts[host].total(), dict(hosts[host]), problems.get((name, host), ""))
+            HostView(
+                host,
+                hosts[host].total(),
+                dict(hosts[host]),
+                problems.get((name, host), ""),
+                until_s.get((name, host)),
+            )
             for host in shown[:_HOSTS]
         ],
         more_hosts=max(0, len(shown) - _HOSTS),

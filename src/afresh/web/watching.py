@@ -12,7 +12,10 @@ from dataclasses import dataclass, replace
 
 from afresh.engine.engine import Engine
 from afresh.engine.pulse import Course, Pulse, read_course, read_pulse
+from afresh.engine.source_set import read_rests
+from afresh.engine.state_names import RESTS
 from afresh.engine.status import Status
+from afresh.sources.remembering import Rest
 from afresh.values.clock import Clock
 from afresh.values.errors import StoreError
 from afresh.values.items import Item, ItemQuery
@@ -27,7 +30,8 @@ _TROUBLED = 8
 class Look:
     """One look: ``problem`` says why the store could not be read; the rest is then of the last that could.
 
-    ``took_s`` is what it cost, ``number`` grows with every look.
+    ``took_s`` is what it cost, ``number`` grows with every look. ``rests`` are hosts that are left alone for
+    now, each with its source, the longest first.
     """
 
     number: int
@@ -39,6 +43,7 @@ class Look:
     audits: ObservationColumns
     ledger: tuple[LedgerRow, ...]
     failing: tuple[Item, ...]
+    rests: tuple[tuple[str, Rest], ...]
     longest_due_s: float
     problem: str = ""
 
@@ -112,6 +117,14 @@ class Watcher:
             audits=store.observations.audits(now_s - _DAY_S),
             ledger=tuple(store.ledger.rows(now_s - _HOUR_S, now_s)),
             failing=tuple(item for item in failing if item.failures),
+            rests=_rests(self._engine, now_s),
             longest_due_s=due[0].due_s if due else now_s,
         )
         return replace(found, took_s=self._clock.elapsed_s() - begun_s)
+
+
+def _rests(engine: Engine, now_s: float) -> tuple[tuple[str, Rest], ...]:
+    """The hosts that rest, as the engine last kept them."""
+    names = [table.settings.name for table in engine.settings.sources]
+    found = [(name, rest) for name in names for rest in read_rests(engine.store.state.get(RESTS + name))]
+    return tuple(sorted((one for one in found if one[1].until_s > now_s), key=lambda one: -one[1].until_s))
