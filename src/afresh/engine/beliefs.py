@@ -1,8 +1,9 @@
 """What the store keeps of an item: the evidence of its polls, compactly, and when it may be tried again.
 
-Evidence is posterior over prior on the policy's ladder of rates, as ln in half floats with 0 at its largest
-(right to 2 in a thousand where it matters), so that it meets whatever prior is learned later. With it go the
-ladder's lowest rate, the item's class of calibration, its run of quiet polls, and its families.
+Evidence is posterior over prior on the policy's ladder of rates, as ln with 0 at its largest
+(four bytes a rate), so that it meets whatever prior is learned later. With it go the
+ladder's lowest rate, the item's class of calibration, its run of quiet polls, whether more is to be learned
+of it, and its families.
 
 Stores of before keep Gamma evidence (Δa, Δb) instead, 24 bytes; it is read as Gamma(a₀+Δa, b₀+Δb).
 """
@@ -50,6 +51,7 @@ def pack(rows: Arrays, hold_s: Float64s, families: Ints) -> list[bytes]:
     table["evidence"] = np.log(np.maximum(evidence, _LEAST))
     table["rate_class"], table["lowest"] = rows["rate_class"], rows["lowest"]
     table["quiet"] = np.minimum(rows["quiet"], np.iinfo(np.uint16).max)
+    table["curious"] = rows.get("curious", False)
     table["hold_s"], table["families"] = hold_s, families
     packed, size = table.tobytes(), table.itemsize
     return [packed[begin : begin + size] for begin in range(0, len(packed), size)]
@@ -74,6 +76,7 @@ def unpack(beliefs: bytes, sizes: Sizes) -> Kept:
         "polled": np.ones(known.size, dtype=bool),
         "rate_class": table["rate_class"].astype(np.int64),
         "quiet": table["quiet"].astype(np.int64),
+        "curious": table["curious"],
     }
     return Kept(hold_s, known, rows, table["families"].astype(np.int64), gamma, old[:, :2])
 
@@ -111,7 +114,8 @@ def _row_type(steps: int, kinds: int) -> np.dtype[Any]:
             ("kinds", "u1"),
             ("rate_class", "u1"),
             ("quiet", "<u2"),
-            ("evidence", "<f2", (steps,)),
+            ("curious", "?"),
+            ("evidence", "<f4", (steps,)),
             ("lowest", "<f8"),
             ("hold_s", "<f8"),
             ("families", "<i8", (kinds,)),

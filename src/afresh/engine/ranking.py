@@ -67,7 +67,6 @@ class Ranking:
         self._begin(np.arange(memory.size))
         if shared is None and self.policy.belief.polled.any():
             self.policy.refit(now_s)
-        self.policy.rekey(now_s)
 
     # Learning.
 
@@ -77,7 +76,8 @@ class Ranking:
         if rows.size == 0:
             return
         self._time(float(times_s.max()))
-        when = np.minimum(times_s + self._shift_s, self._now_s)
+        # Before the last poll only where the clock was set back and nobody has noticed yet.
+        when = np.maximum(times_s + self._shift_s, self.policy.items.last[rows])
         told = elapsed_s > 0
         self.policy.copied(rows[~told], when[~told])
         self.policy.observe(rows[told], when[told], changed[told])
@@ -106,6 +106,10 @@ class Ranking:
         rows = rows[rows < self.policy.items.size]
         weight = np.where(self.memory.active[rows], self.memory.weight[rows], 0.0)
         self.policy.reweigh(rows, weight, self.memory.cost[rows])
+
+    def set_back(self, seconds: float) -> None:
+        """The clock was set back: the policy's own time goes on as if it were not."""
+        self._shift_s += seconds
 
     def notices_heard(self, source: str) -> float:
         """How many notices of this source have been followed by a poll."""
@@ -251,12 +255,7 @@ class Ranking:
         """Beliefs from the store, whose first belongs to row ``first``."""
         rows = first + found.known
         if rows.size:
-            more = {
-                "last": np.zeros(rows.size),
-                "look": np.zeros(rows.size),
-                "notices": np.zeros((rows.size, 0)),
-            }
-            self.policy.restore(None, rows, found.rows | more)
+            self.policy.restore(None, rows, self.policy.rows(rows) | found.rows)
         old = first + found.gamma
         if old.size and self._prior is not None:
             a, b = self._prior
@@ -284,9 +283,8 @@ class Ranking:
         return shared if same else shared | {"bound": fresh["bound"]}
 
     def _time(self, now_s: float) -> float:
-        """The policy's own time, which stands still where the clock is set back, and then goes on."""
-        self._shift_s = max(self._shift_s, self._now_s - now_s)
-        self._now_s = now_s + self._shift_s
+        """The policy's own time, which never goes back."""
+        self._now_s = max(self._now_s, now_s + self._shift_s)
         return self._now_s
 
     def _blockwise(self, work: Callable[[Ints], Float64s]) -> Float64s:

@@ -118,7 +118,7 @@ class Watch:
         """Until cancelled."""
         while True:
             await asyncio.sleep(TICK_S)
-            self._clock_watch.check(self._memory)
+            self._ranking.set_back(self._clock_watch.check(self._memory))
             await self._new_items()
             await self._edits()
             await self._notices()

@@ -1,0 +1,80 @@
+"""What is claimed against the truth: a world of pages that change, polled by the engine's own policy."""
+
+from __future__ import annotations
+
+import numpy as np
+from tests.engine.test_choosing import columns
+
+from afresh.allocation.allocate import allocate
+from afresh.engine.memory import Memory
+from afresh.engine.policy import Policy, PolicyName
+from afresh.engine.ranking import Ranking
+from afresh.engine.status import modelled
+from afresh.rates.observations import Float64s
+
+BUDGET, BATCH = 30.0, 3
+
+
+class World:
+    """Pages that change at known rates, and an engine's memory of them; time goes on poll by poll."""
+
+    def __init__(self, rates: Float64s, seed: int, name: PolicyName = "adaptive") -> None:
+        self.rng, self.rates = np.random.default_rng(seed), rates
+        self.memory = Memory()
+        self.memory.load([columns(rates.size, polled_s=np.zeros(rates.size), due_s=np.zeros(rates.size))])
+        self.policy = Policy(self.memory, Ranking(self.memory, BUDGET, "freshness", 0.0), name)
+        self.now_s, self.stale = 0.0, np.zeros(rates.size, dtype=bool)
+        self.fresh_s = 0.0
+
+    def step(self) -> None:
+        """A batch of polls, as many as the budget allows in the time that passes."""
+        step_s = BATCH / BUDGET
+        self.now_s += step_s
+        first_s = self.rng.exponential(1.0 / np.maximum(self.rates, 1e-12))
+        right_s = np.where(self.stale, 0.0, np.minimum(first_s, step_s))
+        self.fresh_s += float(right_s.mean())
+        self.stale |= first_s < step_s
+        rows = np.argsort(-self.policy.worth(self.now_s), kind="stable")[:BATCH]
+        elapsed_s = self.now_s - self.memory.polled_s[rows]
+        now = np.full(rows.size, self.now_s)
+        self.policy.ranking.learn(rows, now, elapsed_s, self.stale[rows])
+        self.memory.polled_s[rows], self.stale[rows] = self.now_s, False
+
+    def freshness(self, seconds: float) -> float:
+        """The true freshness on average over a while."""
+        begun_s, before = self.now_s, self.fresh_s
+        while self.now_s < begun_s + seconds:
+            self.step()
+        return (self.fresh_s - before) / (self.now_s - begun_s)
+
+
+def rates_of(seed: int) -> Float64s:
+    return np.random.default_rng(100 + seed).gamma(0.5, 2.0, 60)
+
+
+def test_the_claimed_interval_holds_the_truth() -> None:
+    covered, error = [], []
+    for seed in range(4):
+        world = World(rates_of(seed), seed)
+        world.freshness(20.0)
+        for _ in range(12):
+            world.freshness(1.5)
+            claimed, truth = modelled(world.policy, world.now_s), 1.0 - float(world.stale.mean())
+            covered.append(claimed.low <= truth <= claimed.high)
+            error.append(claimed.value - truth)
+    assert np.mean(covered) > 0.85  # 95 % are meant; 48 draws, not all independent
+    assert abs(np.mean(error)) < 0.02
+
+
+def test_after_learning_freshness_is_near_the_optimum_and_above_uniform() -> None:
+    short, above = [], []
+    for seed in range(2):
+        rates = rates_of(seed)
+        world, even = World(rates, seed), World(rates, seed, "uniform")
+        for one in (world, even):
+            one.freshness(60.0)
+        reached, best = world.freshness(60.0), allocate(rates, BUDGET).freshness
+        short.append(best - reached)
+        above.append(reached - even.freshness(60.0))
+    assert np.mean(short) < 0.02
+    assert np.mean(above) > 0.01

@@ -1,0 +1,71 @@
+"""A process that ends leaves its mind behind: the next one ranks, claims and explains as it did."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.engine.living import CLOCK, LivingSite, engine_for
+
+from afresh.engine.engine import Engine
+from afresh.engine.learned import recalled_shared
+from afresh.engine.loop import Loop
+from afresh.engine.policy import Policy
+from afresh.engine.snapshot import loaded, recalled
+from afresh.engine.state_names import LEARNED
+
+RATES = np.repeat([0.0, 0.3, 3.0], 10)
+
+
+def ran(engine: Engine, for_s: float) -> Loop:
+    """A loop that has run."""
+    loop = engine._loop()
+    asyncio.run(loop.run(for_s=for_s))
+    return loop
+
+
+def again(engine: Engine, now_s: float) -> Policy:
+    """What the next process knows."""
+    return recalled(engine.store, engine.current(), loaded(engine.store.plan.columns()), now_s)
+
+
+def test_the_next_process_ranks_as_the_last_one_did(tmp_path: Path) -> None:
+    with LivingSite(RATES.tolist()) as site, engine_for(tmp_path, budget="60/s") as engine:
+        engine.add(site.urls())
+        before = ran(engine, 5.0).policy
+        now_s = CLOCK.now_s() + 1.0
+        after = again(engine, now_s)
+        assert after.worth(now_s) == pytest.approx(before.worth(now_s), rel=1e-4)
+        assert after.freshness(now_s) == pytest.approx(before.freshness(now_s), rel=5e-3)
+        assert after.threshold == pytest.approx(before.threshold)
+        found = engine.why(site.url(25))
+        row = before.memory.row(found.item.id)
+        assert row is not None
+        assert found.rate_per_s == pytest.approx(
+            float(before.ranking.rate_range(np.array([row]), 0.9)[0][0]), rel=5e-3
+        )
+
+
+def test_killed_before_anything_common_was_kept_the_evidence_of_each_item_is_there(tmp_path: Path) -> None:
+    with LivingSite(RATES.tolist()) as site, engine_for(tmp_path, budget="60/s") as engine:
+        engine.add(site.urls())
+        before = ran(engine, 5.0).policy
+        engine.store.state.set({LEARNED: None})
+        assert recalled_shared(engine.store) is None
+        after = again(engine, CLOCK.now_s())
+        old, new = before.ranking.rates(), after.ranking.rates()
+        # The prior is learned anew from the evidence of all: much the same, not exactly.
+        assert np.corrcoef(np.log(old), np.log(new))[0, 1] > 0.9
+
+
+def test_two_runs_learn_as_much_as_one(tmp_path: Path) -> None:
+    with LivingSite(RATES.tolist()) as site:
+        for _ in range(2):
+            with engine_for(tmp_path, budget="60/s") as engine:
+                engine.add(site.urls())
+                loop = ran(engine, 3.0)
+        rates = loop.policy.ranking.rates()
+        medians = [float(np.median(rates[begin : begin + 10])) for begin in (0, 10, 20)]
+        assert medians[0] < medians[1] < medians[2]
