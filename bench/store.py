@@ -32,7 +32,7 @@ def rows(*, quick: bool) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         store = SqliteStore(Path(folder) / "store.db")
-        store.items.add(_items(size), 0.0)
+        store.items.add(numbered_items(size), 0.0)
         registered = time.perf_counter() - start
         polls, table = _Polls(store, size), _PlainTable(Path(folder) / "plain.db", size)
         per_item = store.upkeep.stats().file_bytes / size
@@ -83,26 +83,30 @@ class _Polls:
 
     def decide(self) -> None:
         """Make outcomes of them; not what is measured."""
-        self._outcomes = [[self._outcome(lease) for lease in group] for group in self._leases]
+        self._outcomes = [
+            [outcome_of(lease, self._now_s, self._chance) for lease in group] for group in self._leases
+        ]
 
     def commit(self) -> None:
         """Group by group."""
         for group in self._outcomes:
             assert self._store.commit(group) == []
 
-    def _outcome(self, lease: Lease) -> Outcome:
-        changed = lease.item_id % _CHANGED == 0
-        content = self._chance.bytes(500) + b"the rest of a page " * 80
-        return Outcome(
-            lease,
-            self._now_s,
-            self._now_s + float(self._chance.uniform(0.0, 30 * _DAY)),
-            Observation(lease.item_id, self._now_s, 1.0, changed),
-            NewCopy(content, "text/html", content[:32]) if changed else None,
-            validators={"etag": '"33a64df551425fcc55e4d42a148795d9f25f89d4"'},
-            belief=self._chance.bytes(16),
-            spent=Spent(1, len(content), 0.1),
-        )
+
+def outcome_of(lease: Lease, now_s: float, chance: np.random.Generator) -> Outcome:
+    """A poll of an item; every tenth brings a new copy."""
+    changed = lease.item_id % _CHANGED == 0
+    content = chance.bytes(500) + b"the rest of a page " * 80
+    return Outcome(
+        lease,
+        now_s,
+        now_s + float(chance.uniform(0.0, 30 * _DAY)),
+        Observation(lease.item_id, now_s, 1.0, changed),
+        NewCopy(content, "text/html", content[:32]) if changed else None,
+        validators={"etag": '"33a64df551425fcc55e4d42a148795d9f25f89d4"'},
+        belief=chance.bytes(16),
+        spent=Spent(1, len(content), 0.1),
+    )
 
 
 class _PlainTable:
@@ -138,7 +142,7 @@ class _PlainTable:
             )
 
 
-def _items(size: int) -> Iterator[NewItem]:
+def numbered_items(size: int) -> Iterator[NewItem]:
     for number in range(size):
         host = f"host{number % 5000}.example.org"
         yield NewItem(f"https://{host}/path/to/page-{number}.html", "web", host)

@@ -32,6 +32,8 @@ Work = Callable[[Connection], T]
 
 _SQL = load_blocks("database.sql")
 _TRIES = 4
+# Writing finds a few rows by their keys: to read a whole table for it is never right.
+_WRITER = "SET enable_hashjoin = off; SET enable_mergejoin = off"
 _CONFLICTS = ("40P01", "40001")  # deadlock, serialisation
 
 
@@ -58,7 +60,7 @@ class Database:
         """Connect, make or upgrade the store; ``timeout_s`` is how long to wait for other writers."""
         self.address, self.read_only, self.name = address, read_only, address.name
         self._write_lock, self._read_lock = RLock(), RLock()
-        self._writer = Line(address, timeout_s)
+        self._writer = Line(address, timeout_s, _WRITER)
         self._reader = Line(address, timeout_s, "SET default_transaction_read_only = on")
         self._closed = False
         scripts = load_migrations() if migrations is None else migrations
