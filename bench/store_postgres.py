@@ -1,8 +1,8 @@
 """The PostgreSQL store with 1e6 items and four workers, each a process: leasing, committing, what is due.
 
 Polls come in groups of 1000 items at random, every tenth with a new copy of 2 kB. The yardstick is four
-workers that upsert groups as large into a plain table of ids, due times and rate states, on the same server in
-the same run. The server is that of the tests, with a disk that is synced at every commit.
+workers that upsert groups as large into a plain table of ids, due times and rate states, on the same server
+in the same run. The server is that of the tests, with a disk that is synced at every commit.
 """
 
 from __future__ import annotations
