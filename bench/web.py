@@ -15,19 +15,20 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.settings import read
 from afresh.values.items import NewItem
-from afresh.values.stored import ObservationColumns
+from afresh.values.lease import Lease
+from afresh.values.outcome import Observation, Outcome
 from afresh.web.app import make_app
 from afresh.web.server import Server, listen
 from bench.polling import site
 from bench.rows import Row
 from bench.timing import seconds
 
+_DAY_S = 86400.0
+_POLLED, _GROUP = 50_000, 1000
 _PAGES = {
     "overview": "/",
     "overview, API": "/api/v1/status",
@@ -81,25 +82,19 @@ def _page_rows(folder: Path, size: int, repeats: int, lasts_s: float, *, judged:
 
 
 def fill(engine: Engine, size: int) -> None:
-    """Items of a thousand hosts, each polled twice."""
+    """Items of a thousand hosts, the first of them polled."""
+    store, now_s = engine.store, time.time()
     keys = (f"https://host{number % 1000}.example/{number}" for number in range(size))
-    now_s, rng = time.time(), np.random.default_rng(1)
-    engine.store.items.add((NewItem(key, "web", key.split("/")[2]) for key in keys), now_s - 86400.0)
-    ids = np.repeat(np.arange(1, size + 1), 2)
-    gap_s = rng.uniform(600.0, 43200.0, ids.size)
-    nothing = np.full(ids.size, np.nan)
-    first = np.arange(ids.size) % 2 == 0
-    engine.store.observations.add(
-        ObservationColumns(
-            item_id=ids,
-            time_s=np.where(first, now_s - 86400.0, now_s - 86400.0 + gap_s),
-            elapsed_s=np.where(first, 0.0, gap_s),
-            changed=~first & (rng.random(ids.size) < 0.4),
-            modified_s=nothing,
-            count=nothing,
-            audit=np.zeros(ids.size, dtype=bool),
-        )
-    )
+    store.items.add((NewItem(key, "web", key.split("/")[2]) for key in keys), now_s - _DAY_S)
+    for first in range(1, min(size, _POLLED) + 1, _GROUP):
+        ids = range(first, min(first + _GROUP, size + 1))
+        leases = store.leases.take(ids, now_s - _DAY_S, 60.0)
+        store.commit([_polled(lease, now_s) for lease in leases])
+
+
+def _polled(lease: Lease, now_s: float) -> Outcome:
+    seen = Observation(lease.item_id, now_s - 3600.0, _DAY_S, changed=lease.item_id % 3 == 0)
+    return Outcome(lease, now_s, now_s + lease.item_id % 7200 - 60.0, seen)
 
 
 def _get(host: str, path: str) -> None:
