@@ -548,3 +548,18 @@ def test_wrong_settings_are_refused(changes: dict[str, str], words: str) -> None
     with pytest.raises(UsageError) as caught:
         make_source({"name": "v", "kind": "view", "url": "postgresql:///x"} | changes, Surroundings())
     assert words in str(caught.value)
+
+
+def test_an_address_of_the_wrong_kind_in_the_environment_is_refused() -> None:
+    around = Surroundings(resolver={"HOUSE": "sqlite:x.db"}.get)
+    with pytest.raises(UsageError, match="url: SQLite has no materialised views"):
+        make_source({"name": "v", "kind": "view", "url": "env:HOUSE"}, around)
+
+
+def test_without_the_client_library_a_source_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("afresh.sources.sql_connection.find_spec", lambda _name: None)
+    table = {"name": "v", "kind": "view", "url": "postgresql:///x"}
+    with pytest.raises(
+        UsageError, match=r"source 'v': PostgreSQL needs more: pip install 'afresh\[postgres\]'"
+    ):
+        make_source(table, Surroundings())

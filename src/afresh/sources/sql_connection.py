@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from afresh.sources.secret import Secret, redactor
@@ -32,8 +33,10 @@ class Connection:
     def __init__(self, address: Secret, *, timeout_s: float, lock_s: float, read_only: bool) -> None:
         self._hide = redactor(passwords(address))
         self._raw: psycopg.Connection[tuple[Any, ...]] | None = None
+        import psycopg
+
         with self._in_words():
-            self._raw = _library().connect(
+            self._raw = psycopg.connect(
                 address.reveal(),
                 autocommit=True,
                 connect_timeout=_CONNECT_S,
@@ -83,8 +86,8 @@ class Connection:
 
     def interrupt(self) -> None:
         """End the statement under way."""
-        if self._raw is not None:
-            self._raw.cancel_safe(timeout=_CONNECT_S)
+        with suppress(SqlError), self._in_words():
+            self._open.cancel_safe(timeout=_CONNECT_S)
 
     def close(self) -> None:
         """Let go."""
@@ -115,12 +118,13 @@ class Connection:
             raise SqlError(one_line(self._hide(str(error))), state="22021") from None
 
 
-def _library() -> Any:
-    try:
-        import psycopg
-    except ImportError:
-        raise UsageError("PostgreSQL needs another package: pip install 'afresh[postgres]'") from None
-    return psycopg
+def check_library(source: str) -> None:
+    """Refuse a source that needs PostgreSQL where its client is not installed.
+
+    >>> check_library("stock")
+    """
+    if find_spec("psycopg") is None:
+        raise UsageError(f"source {source!r}: PostgreSQL needs more: pip install 'afresh[postgres]'")
 
 
 def _read_as_text(connection: psycopg.Connection[Any]) -> None:

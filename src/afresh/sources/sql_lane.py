@@ -24,7 +24,7 @@ class Closable(Protocol):
     """A connection of whatever kind."""
 
     def interrupt(self) -> None:
-        """End the statement under way; from any thread."""
+        """End the statement under way, if it can be ended; from any thread, and without a word."""
 
     def close(self) -> None:
         """Let go."""
@@ -90,6 +90,11 @@ class Lane(Generic[Conn]):
         self._rest_s = 0.0
         return found
 
+    def rest(self) -> None:
+        """Start no statement for a while, twice as long as the last time if none worked since."""
+        self._rest_s = min(max(2 * self._rest_s, FIRST_REST_S), LONGEST_REST_S)
+        self._rests_until_s = self._clock.now_s() + self._rest_s
+
     async def close(self) -> None:
         """End what runs, and let go of the connection."""
         self._closed = True
@@ -129,8 +134,3 @@ class Lane(Generic[Conn]):
         connection = self._connection
         if self.busy and connection is not None:
             connection.interrupt()
-
-    def rest(self) -> None:
-        """Start no statement for a while, twice as long as the last time if none worked since."""
-        self._rest_s = min(max(2 * self._rest_s, FIRST_REST_S), LONGEST_REST_S)
-        self._rests_until_s = self._clock.now_s() + self._rest_s

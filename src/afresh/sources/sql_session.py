@@ -40,7 +40,7 @@ class Session(Protocol):
         """All rows, or those whose cursor is ``since`` or higher."""
 
     def interrupt(self) -> None:
-        """End the statement under way; it raises then. From any thread."""
+        """End the statement under way, which then raises; from any thread, and without a word."""
 
     def close(self) -> None:
         """Let go of the connection."""

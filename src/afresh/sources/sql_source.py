@@ -17,6 +17,7 @@ from afresh.sources.bulk import shared
 from afresh.sources.judgement import judge
 from afresh.sources.open_hours import OpenHours
 from afresh.sources.sql_addresses import resolved_address, sqlite_path
+from afresh.sources.sql_connection import check_library
 from afresh.sources.sql_error import SqlError
 from afresh.sources.sql_lane import Lane
 from afresh.sources.sql_session import Listed as ListedRows
@@ -40,6 +41,8 @@ class SqlSource:
         self._settings, self._around = settings, around
         address = resolved_address(settings.name, settings.url, around.resolver)
         path = sqlite_path(address.reveal())
+        if path is None:
+            check_library(settings.name)
 
         def opened() -> Session:
             if path is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from afresh.sources.sql_error import SqlError, one_line
@@ -71,7 +71,8 @@ class SqliteSession:
 
     def interrupt(self) -> None:
         """See ``Session``."""
-        self._connection.interrupt()
+        with suppress(SqlError), _in_words():
+            self._connection.interrupt()
 
     def close(self) -> None:
         """See ``Session``."""

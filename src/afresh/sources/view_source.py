@@ -19,7 +19,8 @@ from hashlib import blake2b
 from afresh.sources.content import content_hash
 from afresh.sources.evidence import Evidence
 from afresh.sources.open_hours import OpenHours
-from afresh.sources.sql_addresses import resolved_address
+from afresh.sources.sql_addresses import resolved_address, sqlite_path
+from afresh.sources.sql_connection import check_library
 from afresh.sources.sql_error import SqlError
 from afresh.sources.sql_lane import Lane
 from afresh.sources.surroundings import Surroundings
@@ -28,6 +29,7 @@ from afresh.sources.view_memory import ViewMemory
 from afresh.sources.view_session import ViewSession
 from afresh.sources.view_settings import ViewSettings
 from afresh.sources.view_staleness import State, is_known, is_stale
+from afresh.values.errors import UsageError
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 from afresh.values.listing import Listed, Listing
@@ -43,6 +45,9 @@ class ViewSource:
     def __init__(self, settings: ViewSettings, around: Surroundings) -> None:
         self._settings, self._around = settings, around
         address = resolved_address(settings.name, settings.url, around.resolver)
+        if sqlite_path(address.reveal()) is not None:
+            raise UsageError(f"source {settings.name!r}, url: SQLite has no materialised views")
+        check_library(settings.name)
         self._refreshes: Lane[ViewSession] = Lane(
             settings.name, lambda: ViewSession(address, settings, read_only=False), around.clock
         )
