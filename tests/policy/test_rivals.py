@@ -80,3 +80,9 @@ def test_the_oracle_ranks_by_the_index() -> None:
     assert policy.next(1.0, 4).tolist() == [2, 1, 3, 0]
     policy.observe([2], 1.0, [True])
     assert policy.next(1.2, 1).tolist() == [1]
+
+
+def test_sync_never_sets_a_poll_into_the_past() -> None:
+    policy = NutchSync(Start.of(1, 1.0))
+    policy.observe([0], 1000.0, [False])  # quiet for a thousand rounds: I = δ, without a limit
+    np.testing.assert_allclose(policy.due, [1700.0])

@@ -35,13 +35,15 @@ class Nutch(Overdue):
     def after(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
         """The rule."""
         interval = self.interval[items] * np.where(changed, DECREASE, INCREASE)
+        interval = np.clip(interval, LEAST * self.round, MOST * self.round)
         self.seen[items] = np.where(changed, now, self.seen[items])
         reference = now
         if self.sync:
             delta = now - self.seen[items]
             interval = np.maximum(interval, delta)
             reference = now - SYNC * delta
-        self.interval[items] = np.clip(interval, LEAST * self.round, MOST * self.round)
+        # I = δ has no upper limit: cut off, what has long been quiet would be due in the past, for ever.
+        self.interval[items] = interval
         return np.asarray(reference + self.interval[items])
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
