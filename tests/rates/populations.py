@@ -17,6 +17,8 @@ POPULATIONS = (
     "pareto",
     "mostly static",
 )
+NARROW_AND_ODD = ("narrow lognormal", "three points")
+WITH_STATIC = ("80 % static", "30 % static")
 
 
 def draw_rates(population: str, items: int, rng: np.random.Generator) -> Float64s:
@@ -38,15 +40,31 @@ def draw_rates(population: str, items: int, rng: np.random.Generator) -> Float64
             rates = np.where(rng.random(items) < 0.5, 0.1, 0.5)
         case "pareto":
             rates = 0.05 * (1.0 + rng.pareto(1.1, items))
+        case "narrow lognormal":
+            rates = np.exp(rng.normal(-1.0, 0.3, items))
+        case "three points":
+            rates = rng.choice([0.02, 0.2, 2.0], items)
+        case "80 % static":
+            rates = np.where(rng.random(items) < 0.8, 0.0, rng.gamma(1.0, 1.0, items))
+        case "30 % static":
+            rates = np.where(rng.random(items) < 0.3, 0.0, rng.gamma(2.0, 0.25, items))
         case _:
             rates = np.where(rng.random(items) < 0.8, 1e-6, rng.gamma(1.0, 1.0, items))
     return rates
 
 
-def poll(rates: Float64s, fewest: int, most: int, rng: np.random.Generator, *, scale: float = 1.0) -> Polls:
-    """Between ``fewest`` and ``most`` polls of each item at irregular intervals of mean ``scale``."""
+def poll(
+    rates: Float64s,
+    fewest: int,
+    most: int,
+    rng: np.random.Generator,
+    *,
+    scale: float = 1.0,
+    regular: bool = False,
+) -> Polls:
+    """Between ``fewest`` and ``most`` polls of each item at intervals of mean ``scale``, irregular or not."""
     item = np.repeat(np.arange(rates.size), rng.integers(fewest, most + 1, rates.size))
-    elapsed = scale * (0.1 + 0.9 * rng.exponential(1.0, item.size))
+    elapsed = scale * (np.ones(item.size) if regular else 0.1 + 0.9 * rng.exponential(1.0, item.size))
     changed = rng.random(item.size) < -np.expm1(-rates[item] * elapsed)
     return Polls(item, elapsed, changed, rates.size)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from afresh.values.arrays import ArrayLike
 
-_SHAPES = np.geomspace(0.02, 1e4, 400)  # beyond 1e4 a rate is known to 1 %
+_SHAPES = np.geomspace(0.1, 1e4, 400)  # beyond 1e4 a rate is known to 1 %
 
 
 def planning_rate(
@@ -27,14 +27,26 @@ def planning_rate(
     >>> planning_rate([1.0, 1.0], [0.05, 0.9], interval=20.0).round(2)
     array([0.24, 0.98])
     """
+    mean = np.asarray(rate, dtype=np.float64)
+    shape = posterior_shape(mean, low, level)
+    known = (mean > 0) & np.isfinite(mean) & np.isfinite(shape)
+    a, m, time = np.where(known, shape, 1.0), np.where(known, mean, 1.0), interval / 2
+    return np.where(known, a / time * np.log1p(time * m / a), mean)
+
+
+def posterior_shape(rate: ArrayLike, low: ArrayLike, level: float = 0.9) -> npt.NDArray[np.float64]:
+    """Shape a of the Gamma distribution of mean ``rate`` whose lower quantile is ``low``; ∞ where it is sure.
+
+    No less than 0.1, which is also for a ``low`` of 0: an item that may be static.
+
+    >>> posterior_shape([1.0, 1.0, 1.0], [0.0, 0.05129, 1.0]).round(2).tolist()
+    [0.1, 1.0, inf]
+    """
     from scipy.special import gammaincinv
 
     mean, end = np.asarray(rate, dtype=np.float64), np.asarray(low, dtype=np.float64)
-    known = (mean > 0) & np.isfinite(mean) & (end < mean)
-    mean_or_1 = np.where(known, mean, 1.0)
-    ratio = np.log(np.maximum(np.where(known, end, 1.0) / mean_or_1, 1e-300))
-    ratios = np.log(np.maximum(gammaincinv(_SHAPES, (1 - level) / 2) / _SHAPES, 1e-300))
+    unsure = (mean > 0) & np.isfinite(mean) & (end < mean)
+    ratio = np.log(np.maximum(np.where(unsure, end, 1.0) / np.where(unsure, mean, 1.0), 1e-300))
+    ratios = np.log(gammaincinv(_SHAPES, (1 - level) / 2) / _SHAPES)
     shape = np.exp(np.interp(ratio, ratios, np.log(_SHAPES)))
-    time = interval / 2
-    effective = shape / time * np.log1p(time * mean_or_1 / shape)
-    return np.where(known & (ratio < ratios[-1]), effective, mean)
+    return np.where(unsure & (ratio < ratios[-1]), shape, np.inf)

@@ -1,8 +1,9 @@
 """Estimates of views from the estimates of their bases.
 
 Rates of distinct bases add up, and so do the variances of what is known of them; the interval is that of the
-Gamma distribution with this mean and variance. The variance of a base is read off its own interval, of
-width 2z standard deviations.
+Gamma distribution with this mean and variance. The variance of a base is read off its own interval: of
+width 2z standard deviations, or that of the Gamma of this mean and lower end, whichever is more; beliefs lean
+to the right, and either alone is too narrow for some. A view of bases that may all be static may be so too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from afresh.rates.planning_rate import posterior_shape
 from afresh.rates.views import ViewGraph
 from afresh.values.errors import InputError
 from afresh.values.results import RateEstimates
@@ -40,12 +42,14 @@ def with_views(
     def summed(column: object) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         return graph.rates(dict(zip(names, np.asarray(column, dtype=float).tolist(), strict=True)))
 
-    rate, variance = summed(found.rate), summed(np.minimum(deviation, 1e150) ** 2)
+    skewed = found.rate / np.sqrt(posterior_shape(found.rate, found.low, level))
+    rate, variance = summed(found.rate), summed(np.minimum(np.maximum(deviation, skewed), 1e150) ** 2)
     with np.errstate(divide="ignore", invalid="ignore"):
         shape = np.where(variance > 0, rate**2 / variance, np.inf)
         scale = np.where(variance > 0, variance / rate, 0.0)
         tails = ((1 - level) / 2, (1 + level) / 2)
         low, high = (np.where(variance > 0, scale * gammaincinv(shape, tail), rate) for tail in tails)
+    low = np.where(summed(found.low) > 0, low, 0.0)
     return graph.views, RateEstimates(
         rate=np.concatenate([found.rate, rate]),
         low=np.concatenate([found.low, low]),
