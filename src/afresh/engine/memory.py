@@ -24,7 +24,10 @@ _FLOATS = ("weight", "cost", "min_interval_s", "max_interval_s", "prior_rate_per
 class Memory:
     """Columns over all items. ``hold_s`` is when to try again at the earliest, ``busy`` marks polls under
     way, ``asked`` items to be polled before others. Beliefs lie in ``kept``, with the row of their first item
-    each, until whoever ranks the items takes them."""
+    each, until whoever ranks the items takes them.
+
+    ``stake`` and ``outlay`` multiply weight and cost where a poll is ranked: what a right copy is worth, and what
+    a poll was measured to take; 1 where neither is known."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -42,6 +45,8 @@ class Memory:
         self.polled_s = np.empty(0)
         self.due_s = np.empty(0)
         self.hold_s = np.empty(0)
+        self.stake = np.empty(0)
+        self.outlay = np.empty(0)
         self.kept: list[tuple[int, Kept]] = []
 
     def load(self, batches: Iterable[PolicyColumns]) -> int:
@@ -63,11 +68,21 @@ class Memory:
         added = self.ids.size - self.size
         for name in ("busy", "asked"):
             self._extend(name, [np.zeros(added, dtype=np.bool_)])
+        for name in ("stake", "outlay"):
+            self._extend(name, [np.ones(added)])
         self.size = int(self.ids.size)
         return added
 
     def _extend(self, name: str, parts: Sequence[npt.NDArray[np.generic]]) -> None:
         setattr(self, name, np.concatenate((getattr(self, name), *parts)))
+
+    def ranked_weight(self, rows: npt.NDArray[np.int64] | slice) -> npt.NDArray[np.float64]:
+        """What these rows count for, 0 where they are not polled."""
+        return np.where(self.active[rows], self.weight[rows] * self.stake[rows], 0.0)
+
+    def ranked_cost(self, rows: npt.NDArray[np.int64] | slice) -> npt.NDArray[np.float64]:
+        """What a poll of these rows costs."""
+        return np.asarray(self.cost[rows] * self.outlay[rows])
 
     def row(self, item_id: int) -> int | None:
         """The row of an item, None if it is not known."""

@@ -104,8 +104,8 @@ class Ranking:
     def reweighed(self, rows: Ids) -> None:
         """Another weight, cost or status of these rows; what is not polled is worth nothing."""
         rows = rows[rows < self.policy.items.size]
-        weight = np.where(self.memory.active[rows], self.memory.weight[rows], 0.0)
-        self.policy.reweigh(rows, weight, self.memory.cost[rows])
+        memory = self.memory
+        self.policy.reweigh(rows, memory.ranked_weight(rows), memory.ranked_cost(rows))
 
     def set_back(self, seconds: float) -> None:
         """The clock was set back: the policy's own time goes on as if it were not."""
@@ -133,9 +133,8 @@ class Ranking:
         if known == memory.size:
             return
         more = slice(known, memory.size)
-        weight = np.where(memory.active[more], memory.weight[more], 0.0)
         self.families = np.pad(self.families, ((0, memory.size - known), (0, 0)), constant_values=-1)
-        self.policy.add(weight, memory.cost[more], self._now_s)
+        self.policy.add(memory.ranked_weight(more), memory.ranked_cost(more), self._now_s)
         kept, memory.kept = memory.kept, []
         for first, found in kept:
             self._put(first, found)
@@ -143,16 +142,22 @@ class Ranking:
 
     # Asking.
 
-    def values(self, now_s: float) -> Float64s:
-        """What polling each row now gives per cost; of very many rows only the urgent are valued exactly."""
+    def values(self, now_s: float, wanted: Bools | None = None) -> Float64s:
+        """What polling each row now gives per cost, of all or those ``wanted``; the others may be left at 0.
+
+        Of very many rows only the urgent are valued exactly.
+        """
         now_s = self._time(now_s)
         self.grow()
         size = self.memory.size
         urgent = self.policy.next(now_s, min(size, max(FEWEST, size // POOL_SHARE)))
         if size <= ALL_ROWS:
-            return self.policy.values(np.arange(size), now_s)
+            rows = np.arange(size) if wanted is None else np.flatnonzero(wanted)
+            value = np.zeros(size)
+            value[rows] = self.policy.values(rows, now_s)
+            return value
         exact = self.policy.values(urgent, now_s)
-        value: Float64s = np.minimum(self._rough(now_s), exact.min(initial=np.inf))
+        value = np.minimum(self._rough(now_s), exact.min(initial=np.inf))
         value[urgent] = exact
         return value
 
@@ -233,11 +238,11 @@ class Ranking:
 
     def _made(self, budget_per_s: float) -> Adaptive:
         memory = self.memory
-        weight = np.where(memory.active, memory.weight, 0.0)
+        weight, cost = memory.ranked_weight(slice(None)), memory.ranked_cost(slice(None))
         families = self.families if self.families.shape[1] else None
         budget = budget_per_s * self._share
         return Adaptive(
-            Start(budget, weight, memory.cost, self._now_s, self.objective, families, slowest=SLOWEST_PER_S)
+            Start(budget, weight, cost, self._now_s, self.objective, families, slowest=SLOWEST_PER_S)
         )
 
     def _families(self, names: Sequence[str] | None) -> Ints:
