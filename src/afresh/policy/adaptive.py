@@ -49,7 +49,9 @@ SHARED = ("bound", "since_rekey", "since_refit", "refit_gap")
 MARGIN = 0.93  # of the level at which a look is deserved
 TOO_MANY = 4  # candidates for each item polled: the level has risen
 AT_ONCE = 8192  # items keyed at a time, so that their rows stay in the cache
-AGAIN_AFTER = 0.01, 0.3  # of the time since its last poll an item waits to be looked at again: least, most
+# Of the time since its last poll an item waits to be looked at again, at least and at most; many small finds
+# raise a family's shocks unannounced, and at a most of 0.3 half of what families bring was lost.
+AGAIN_AFTER = 0.01, 0.05
 NEAR = 3.0  # batches before it can reach the level an item that was looked at in vain is looked at again
 LONGEST = 10.0  # mean intervals until an item is looked at, whatever is believed of it
 SAMPLED = 32  # of the items to be looked at next that tell where the others are
