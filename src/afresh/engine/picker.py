@@ -28,7 +28,7 @@ POOL_SHARE = 300
 _FEWEST = 512  # rows of a pool
 _PER_GROUP = 64  # rows of a pool that holds some of every group
 _OLD_S, _OLD = 0.5, 30.0  # a pool of millions ages slowly, as their worth does
-_YOUNG_S, _PER_ROW_S, _PER_MANY_S = 0.01, 1e-5, 1e-6  # ranking may take a tenth of the time
+_YOUNG_S, _PER_ROW_S, _PER_MANY_S = 0.01, 2e-5, 1e-6  # ranking may take a tenth of the time
 _RANKED_IN_S = 0.5  # what ranking the most urgent of many may be worth waiting for
 
 

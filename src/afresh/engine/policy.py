@@ -16,12 +16,13 @@ import numpy as np
 
 from afresh.engine.memory import Memory
 from afresh.engine.ranking import Ranking
-from afresh.rates.observations import Float64s
+from afresh.engine.sight import Sight
+from afresh.rates.observations import Bools, Float64s
 from afresh.values.stored import Ids
 
 PolicyName: TypeAlias = Literal["adaptive", "uniform"]
 _RECENT, _SELDOM = 200, 16  # picks whose median is the threshold, and how often it is taken anew
-_NEW_FIRST = 1024
+_ENOUGH = 1024  # rows that go before all ranked ones
 _OVERDUE, _ASKED = 1e300, 1e301
 _LONGEST_S = 10 * 365.25 * 86400.0
 
@@ -33,6 +34,9 @@ class Policy:
         self.memory, self.ranking, self.name = memory, ranking, name
         self._worths: deque[float] = deque(maxlen=_RECENT)
         self._threshold, self._picks = 0.0, 0
+        self.sight: Sight | None = None  # what is seen without polls
+        self.paid_off_s = np.empty(0)  # of the rows that are seen: what a poll of theirs holds up
+        self.floor = 0.0  # worth below which no poll pays
 
     @property
     def objective(self) -> str:
@@ -49,13 +53,27 @@ class Policy:
         new = np.isnan(tau)
         tau = np.where(new, 0.0, tau)
         barred = ~memory.active | memory.busy | (memory.hold_s > now_s) | (tau < memory.min_interval_s) & ~new
-        # While there is enough that was never fetched, how the rest compares does not matter.
-        unranked = self.name == "uniform" or np.count_nonzero(new & ~barred) >= _NEW_FIRST
-        value = tau if unranked else self.ranking.values(now_s)
-        value = np.where(tau >= memory.max_interval_s, _OVERDUE, value)
+        overdue = tau >= memory.max_interval_s
+        first = new | memory.asked | overdue
+        value = self._ranked(tau, ~barred & first, ~barred & ~first, now_s)
+        value = np.where(overdue, _OVERDUE, value)
         value = np.where(memory.asked, _ASKED, value)
         value = np.where(new, np.inf, value)
         return np.where(barred, -np.inf, value)
+
+    def _ranked(self, tau: Float64s, first: Bools, rest: Bools, now_s: float) -> Float64s:
+        """How the ``rest`` compares; while enough goes ``first``, or there is no rest, it does not matter."""
+        if self.name == "uniform" or not rest.any() or np.count_nonzero(first) >= _ENOUGH:
+            return tau
+        return self._appraised(self.ranking.values(now_s, rest))
+
+    def _appraised(self, value: Float64s) -> Float64s:
+        """Values with what is known better than ranked; −∞ where a poll gains nothing, or does not pay."""
+        seen, memory = self.sight, self.memory
+        if seen is not None:
+            weight, cost = memory.ranked_weight(seen.rows), memory.ranked_cost(seen.rows)
+            value = seen.valued(value, weight, cost, self.paid_off_s)
+        return np.where(value < self.floor, -np.inf, value) if self.floor > 0 else value
 
     def picked(self, worth: float) -> None:
         """An item of this worth is being polled: what is polled now tells the price of a poll."""
@@ -68,12 +86,12 @@ class Policy:
     @property
     def threshold(self) -> float:
         """The worth at which items are polled, as of late; 0 before anything was."""
-        return self._threshold
+        return max(self._threshold, self.floor)
 
     def due_times(self, rows: Ids, now_s: Float64s | float) -> Float64s:
         """When rows polled then will be worth polling again, as things are; never before their holds."""
         memory = self.memory
-        after_s = self._due_after_s(rows)
+        after_s = self._due_once_seen(rows, self._due_after_s(rows))
         after_s = np.minimum(np.maximum(after_s, memory.min_interval_s[rows]), memory.max_interval_s[rows])
         return np.asarray(np.maximum(now_s + after_s, memory.hold_s[rows]))
 
@@ -84,13 +102,35 @@ class Policy:
         worthless = (self.memory.weight[rows] == 0) | (after_s > _LONGEST_S)
         return np.where(worthless, np.inf, after_s)
 
+    def _due_once_seen(self, rows: Ids, after_s: Float64s) -> Float64s:
+        """Rows that are watched are due when they change, on average after 1/λ."""
+        seen = self.sight
+        if seen is None or self.name == "uniform":
+            return after_s
+        which = np.minimum(np.searchsorted(seen.rows, rows), max(seen.rows.size - 1, 0))
+        if seen.rows.size == 0:
+            return after_s
+        told = (seen.rows[which] == rows) & seen.known[which] & (seen.rates()[which] > 0)
+        return np.where(told, 1.0 / np.where(told, seen.rates()[which], 1.0), after_s)
+
+    def watched(self) -> Bools:
+        """Rows whose staleness is seen."""
+        found = np.zeros(self.memory.size, dtype=bool)
+        if self.sight is not None:
+            found[self.sight.rows] = self.sight.known
+        return found
+
     def due_s(self, row: int, now_s: float) -> float:
         """The same for one row."""
         return float(self.due_times(np.array([row]), now_s)[0])
 
     def fresh(self, now_s: float) -> Float64s:
         """The probability that each row's copy is right now; 0 where there is none."""
-        return np.where(np.isnan(self.memory.polled_s), 0.0, self.ranking.fresh(now_s))
+        found = np.where(np.isnan(self.memory.polled_s), 0.0, self.ranking.fresh(now_s))
+        if self.sight is not None:
+            known = self.sight.known
+            found[self.sight.rows[known]] = self.sight.fresh[known]
+        return found
 
     def freshness(self, now_s: float) -> tuple[float, float]:
         """The model's estimate of Σw·fresh/Σw over active items now, and its standard error.

@@ -150,14 +150,15 @@ class Ranking:
         now_s = self._time(now_s)
         self.grow()
         size = self.memory.size
-        urgent = self.policy.next(now_s, min(size, max(FEWEST, size // POOL_SHARE)))
+        value = np.zeros(size)
         if size <= ALL_ROWS:
+            self.policy.next(now_s, -(-size // POOL_SHARE))  # only to follow the level
             rows = np.arange(size) if wanted is None else np.flatnonzero(wanted)
-            value = np.zeros(size)
             value[rows] = self.policy.values(rows, now_s)
             return value
+        urgent = self.policy.next(now_s, max(FEWEST, size // POOL_SHARE))
         exact = self.policy.values(urgent, now_s)
-        value = np.minimum(self._rough(now_s), exact.min(initial=np.inf))
+        value[:] = np.minimum(self._rough(now_s), exact.min(initial=np.inf))
         value[urgent] = exact
         return value
 

@@ -39,6 +39,11 @@ class _Held:
     table: SourceTable
     users: int = 0
     idle: asyncio.Event = field(default_factory=asyncio.Event)
+    in_bulk: BulkSource | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Asked once: whether something follows a protocol takes longer to tell than much of a poll."""
+        self.in_bulk = self.source if isinstance(self.source, BulkSource) else None
 
 
 class SourceSet:
@@ -88,8 +93,10 @@ class SourceSet:
 
     def bulk_limit(self, name: str, group: str) -> int:
         """How many items one request to a group may serve."""
-        source = self.get(name)
-        return max(source.bulk_limit(group), 1) if isinstance(source, BulkSource) else 1
+        held = self._held.get(name)
+        if held is None or held.in_bulk is None or name in self._retiring:
+            return 1
+        return max(held.in_bulk.bulk_limit(group), 1)
 
     async def poll(self, leases: Sequence[Lease], *, conditional: bool) -> list[Fetched]:
         """Look at items of one source, with one request where there are several."""
