@@ -15,6 +15,7 @@ from afresh.engine.logs import say
 from afresh.engine.memory import Memory
 from afresh.engine.policy import Policy
 from afresh.engine.settings import BudgetTable, Settings
+from afresh.engine.uses import Uses
 from afresh.sources.patience import Patience
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
@@ -27,6 +28,7 @@ class Accounts:
     def __init__(self, settings: Settings, memory: Memory, policy: Policy) -> None:
         self.settings, self._memory, self._policy = settings, memory, policy
         self.counts: Counter[str] = Counter()
+        self.uses = Uses()
         self.only_due_s: float | None = None
 
     def restrict(self) -> None:
@@ -39,6 +41,8 @@ class Accounts:
         """What the poll of ``lease`` leaves behind, but for what ``complete`` adds."""
         decision = decide(lease, fetched, self._patient(lease.source), now_s, audit=audit)
         self._count(lease, fetched, decision, audit=audit)
+        if fetched.requests or fetched.tells:
+            self.uses.add(lease.source, fetched.requests, fetched.bytes, fetched.seconds)
         budget = self.settings.budget
         return self.settle(
             lease,
@@ -80,10 +84,12 @@ class Accounts:
         times_s = np.array([outcome.time_s for outcome in outcomes])
         told = np.array([outcome.observation is not None for outcome in outcomes], dtype=bool)
         seen = [outcome.observation for outcome in outcomes if outcome.observation is not None]
+        # What is refreshed because it is seen to be stale has always changed: that tells no rate.
+        unseen = ~policy.watched()[rows[told]]
         policy.ranking.learn(
             rows[told],
             times_s[told],
-            np.array([each.elapsed_s for each in seen]),
+            np.array([each.elapsed_s for each in seen]) * unseen,
             np.array([each.changed for each in seen], dtype=bool),
         )
         memory.polled_s[rows[told]], memory.asked[rows[told]] = times_s[told], False
@@ -130,4 +136,5 @@ def spent_of(budget: BudgetTable, requests: int, received: int, seconds: float) 
     Spent(requests=2, bytes=100, seconds=0.25, money=1.0)
     """
     money = requests * budget.price_per_request + received * budget.price_per_gb / 1e9
+    money += seconds * budget.price_per_second
     return Spent(requests, received, seconds, money)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import replace
 
 from afresh.engine.accounts import spent_of
-from afresh.engine.listing import lists_items, take_in
+from afresh.engine.listing import take_in
 from afresh.engine.settings import Settings
 from afresh.engine.source_set import SourceSet
-from afresh.engine.state_names import LISTED_AT
+from afresh.engine.state_names import LISTED_AT, TROUBLE
 from afresh.engine.writer import Writer
+from afresh.sources.evidence import WitnessSource
 from afresh.sources.source import Source
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
+from afresh.values.listing import Listed, Listing
+from afresh.values.outcome import Spent
 
 _LOOK_S = 1.0
 
@@ -21,10 +26,18 @@ class Lister:
     """Every source with sitemaps, feeds or start pages is read when its time has come."""
 
     def __init__(
-        self, store: Store, writer: Writer, clock: Clock, sources: SourceSet, settings: Settings
+        self,
+        store: Store,
+        writer: Writer,
+        clock: Clock,
+        sources: SourceSet,
+        settings: Settings,
+        paid: Callable[[Spent], None],
     ) -> None:
+        """``paid`` is told what reading cost: it is paid off like a poll."""
         self._store, self._writer, self._clock = store, writer, clock
-        self._sources, self.settings = sources, settings
+        self._sources, self.settings, self._paid = sources, settings, paid
+        self._troubles: dict[str, str] = {}
         self.busy = True
 
     async def run(self, *, once: bool = False) -> None:
@@ -32,7 +45,10 @@ class Lister:
         while True:
             for table in self.settings.sources:
                 name = table.settings.name
-                if lists_items(table.settings) and self._sources.get(name) and await self._is_due(name):
+                source = self._sources.get(name)
+                if not table.settings.lists_items or source is None or isinstance(source, WitnessSource):
+                    continue  # or there is nobody to ask, or it is looked at by ``witness``
+                if await self._is_due(name):
                     await self.read(name)
             self.busy = False
             if once:
@@ -48,12 +64,26 @@ class Lister:
         async with self._sources.using(name) as source:
             return await self._read(name, source) if source is not None else 0
 
+    async def _keep_trouble(self, name: str, listing: Listing) -> None:
+        """Why nothing can be listed, in words for ``status``, until something is."""
+        words = listing.problem if not listing.entries and not listing.complete else ""
+        if words != self._troubles.get(name):
+            self._troubles[name] = words
+            packed = words.encode() or None
+            await self._writer.surely(lambda: self._store.state.set({TROUBLE + name: packed}))
+
     async def _read(self, name: str, source: Source) -> int:
-        born, wait_s = 0, self.settings.run.listings_every
+        table = self.settings.source(name)
+        own_s = table.settings.listings_every_s if table is not None else None
+        born, wait_s = 0, self.settings.run.listings_every if own_s is None else own_s
         async for listing in source.listings():
+            if isinstance(source, WitnessSource):  # it tells staleness itself: marks are no news
+                listing = replace(listing, entries=tuple(Listed(one.key) for one in listing.entries))
             now_s = self._clock.now_s()
             spent = spent_of(self.settings.budget, listing.requests, listing.bytes, listing.seconds)
+            self._paid(spent)
             await self._writer.surely(lambda: self._store.ledger.add(name, now_s, spent))  # noqa: B023
+            await self._keep_trouble(name, listing)
             found = await self._writer.surely(
                 lambda: take_in(self._store, name, source.group, listing, now_s)  # noqa: B023
             )

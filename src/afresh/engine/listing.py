@@ -47,11 +47,6 @@ def extended(settings: SourceSettings, more: Mapping[str, Iterable[str]]) -> Sou
     return settings.model_copy(update=update)
 
 
-def lists_items(settings: SourceSettings) -> bool:
-    """Whether a source has documents to read."""
-    return any(getattr(settings, field, ()) for field in LISTING_FIELDS)
-
-
 def take_in(
     store: Store, source: str, group: Callable[[str], str], listing: Listing, now_s: float
 ) -> tuple[int, int, int]:

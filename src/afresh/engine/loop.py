@@ -25,6 +25,7 @@ import numpy as np
 from afresh.engine import audits
 from afresh.engine.accounts import Accounts
 from afresh.engine.budget import Limits, Reserve
+from afresh.engine.earnings import appraise, earns
 from afresh.engine.gate import Gate
 from afresh.engine.hooks import Hook, Hooks
 from afresh.engine.lister import Lister
@@ -36,6 +37,7 @@ from afresh.engine.snapshot import recalled
 from afresh.engine.source_set import Build, SourceSet
 from afresh.engine.state_names import BUDGET, THRESHOLD
 from afresh.engine.watch import StoreNews, Watch
+from afresh.engine.witness import Witness
 from afresh.engine.writer import Writer
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
@@ -128,6 +130,7 @@ class Loop:
         helpers = {
             asyncio.create_task(self._watch.run()),
             asyncio.create_task(self._lister.run(once=once)),
+            asyncio.create_task(self._witness.run()),
             asyncio.create_task(self._tell_hooks()),
             asyncio.create_task(self._keep_up()),
         }
@@ -185,7 +188,18 @@ class Loop:
         await self._watch.begin()
         self.sources = SourceSet(store, self._writer, clock, self._build_for(self._gate))
         await self.sources.open(settings)
-        self._lister = Lister(store, self._writer, clock, self.sources, settings)
+        self._lister = Lister(store, self._writer, clock, self.sources, settings, self._gate.paid)
+        self._witness = Witness(
+            store,
+            self._writer,
+            clock,
+            self.sources,
+            self._lister,
+            self._accounts,
+            self.picker,
+            lambda: self._watch.names,
+            self._stirred,
+        )
         self._hooks = Hooks(
             store, self._writer, clock, hooks_of(settings), timeout_s=settings.run.hook_timeout
         )
@@ -250,7 +264,7 @@ class Loop:
         """``once``: nothing due is left, not even in groups that rest."""
         if self._accounts.only_due_s is None or self._in_flight or bool(self.memory.busy.any()):
             return False
-        if self._lister.busy:
+        if self._lister.busy or self._witness.busy:
             return False
         return not bool(np.any(self.policy.worth(self._clock.now_s()) > -np.inf))
 
@@ -279,7 +293,7 @@ class Loop:
         share = self.settings.plan.audit_share
         if self._accounts.only_due_s is None and len(self._audits) < _PENDING_AUDITS:
             row = audits.draw(self.memory, self._rng) if self._rng.random() < share / (1.0 - share) else None
-            if row is not None:
+            if row is not None and not self.policy.watched()[row]:  # whose staleness is seen needs no audit
                 self._audits.append(row)
 
     def _audit(self) -> int | None:
@@ -380,6 +394,7 @@ class Loop:
         for refusal in refusals:
             say(logging.WARNING, "an outcome was not kept", problem=str(refusal))
         rows = self.memory.rows([outcome.lease.item_id for outcome in outcomes])
+        self._witness.polled()
         self.memory.busy[rows] = False
         self._stirred.set()
 
@@ -391,7 +406,9 @@ class Loop:
         self._gate.limit(limits_of(settings.budget), settings.plan.caps)
         self.policy.name = settings.plan.policy
         self.policy.ranking.set_objective(settings.plan.objective)
-        self.policy.ranking.set_budget(settings.budget.requests)
+        if not earns(settings):
+            self.policy.ranking.set_budget(settings.budget.requests)
+        appraise(self.policy, settings, self._watch.names, self._accounts.uses)
         self.picker.stale()
         self._stirred.set()
         return words
@@ -420,6 +437,7 @@ class Loop:
             pass
         await self._keep_reserve(self._gate.reserve())
         await self._watch.keep_learned()
+        await self._witness.keep()
         await self.sources.keep(notes=True)
 
 

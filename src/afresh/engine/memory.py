@@ -26,8 +26,8 @@ class Memory:
     way, ``asked`` items to be polled before others. Beliefs lie in ``kept``, with the row of their first item
     each, until whoever ranks the items takes them.
 
-    ``stake`` and ``outlay`` multiply weight and cost where a poll is ranked: what a right copy is worth, and what
-    a poll was measured to take; 1 where neither is known."""
+    ``stake`` and ``outlay`` multiply weight and cost where a poll is ranked: what a right copy is worth, and
+    what a poll was measured to take; 1 where neither is known."""
 
     def __init__(self) -> None:
         self.size = 0

@@ -37,6 +37,7 @@ class Policy:
         self.sight: Sight | None = None  # what is seen without polls
         self.paid_off_s = np.empty(0)  # of the rows that are seen: what a poll of theirs holds up
         self.floor = 0.0  # worth below which no poll pays
+        self.appraised = False  # whether stakes and outlays are other than 1
 
     @property
     def objective(self) -> str:

@@ -122,6 +122,11 @@ class Ranking:
             self.objective = objective
             self.remade(self.policy.items.budget / self._share, None)
 
+    @property
+    def budget_per_s(self) -> float:
+        """The budget it ranks for, of all items."""
+        return self.policy.items.budget / self._share
+
     def set_budget(self, budget_per_s: float) -> None:
         """Another budget from now on."""
         if budget_per_s * self._share != self.policy.items.budget:

@@ -63,6 +63,7 @@ class BudgetTable(_Table):
     money: Rate | None = None
     price_per_request: float = Field(default=0.0, ge=0)
     price_per_gb: float = Field(default=0.0, ge=0)
+    price_per_second: float = Field(default=0.0, ge=0)
 
     def of_items(self, items: int) -> BudgetTable:
         """The budget for so many items.
@@ -107,12 +108,15 @@ class WebTable(_Table):
 class SourceTable:
     """One ``[[source]]``: its own settings, what builds it, and what the engine does with its changes.
 
-    ``on_change`` is a command (a list of words) or ``module:function``.
+    ``on_change`` is a command (a list of words) or ``module:function``. ``benefit`` is the money per second
+    that a right copy of weight 1 earns, ``stale_cost`` what a wrong one loses.
     """
 
     settings: SourceSettings
     on_change: tuple[str, ...] | str | None = None
     kind: SourceKind[Any] = BUILT_IN["http"]
+    benefit: float = 0.0
+    stale_cost: float = 0.0
 
     @property
     def concurrency(self) -> int:
@@ -175,7 +179,9 @@ def read(
         _override(raw, path, value)
     _split_per_item(raw)
     tables = {key: _checked(model, raw.get(key, {}), key, name, text) for key, model in _TABLES.items()}
-    return Settings(**tables, sources=_sources(raw, name, kinds))  # type: ignore[arg-type]
+    settings = Settings(**tables, sources=_sources(raw, name, kinds))  # type: ignore[arg-type]
+    _check_money(settings, name)
+    return settings
 
 
 def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
@@ -248,12 +254,37 @@ def _sources(
         if chosen not in kinds:
             raise UsageError(f"{name}: unknown kind of source {chosen!r}{did_you_mean(chosen, kinds)}")
         kind = kinds[chosen]
+        earned = [_money_rate(own, key, name) for key in ("benefit", "stale_cost")]
         settings = read_settings(kind.settings, own)
-        found.append(SourceTable(settings, tuple(hook) if isinstance(hook, list) else hook, kind))
+        found.append(SourceTable(settings, tuple(hook) if isinstance(hook, list) else hook, kind, *earned))
     names = [source.settings.name for source in found]
     for twice in {each for each in names if names.count(each) > 1}:
         raise UsageError(f"{name}: two sources are named {twice!r}: give each its own name")
     return tuple(found)
+
+
+def _money_rate(own: dict[str, Any], key: str, name: str) -> float:
+    """Money per second, from ``0.01/d``; 0 where nothing is said."""
+    said = own.pop(key, None)
+    if said is None or said == 0:
+        return 0.0
+    try:
+        return parse_rate(str(said))
+    except UsageError:
+        who = f"{name}: source {own.get('name', '?')!r}"
+        raise UsageError(f'{who}: {key} is {said!r}: money per time, such as "0.01/d"') from None
+
+
+def _check_money(settings: Settings, name: str) -> None:
+    """Where copies earn, a poll must cost something: else no budget would be the best."""
+    budget = settings.budget
+    earns = [source for source in settings.sources if source.benefit > 0 or source.stale_cost > 0]
+    if earns and not budget.price_per_request + budget.price_per_gb + budget.price_per_second > 0:
+        who = f"{name}: source {earns[0].settings.name!r}"
+        raise UsageError(
+            f"{who} has a benefit, but polls cost nothing, so that no budget is best: "
+            "give price_per_request, price_per_gb or price_per_second in [budget]"
+        )
 
 
 def _split_per_item(raw: dict[str, Any]) -> None:

@@ -8,12 +8,15 @@ from itertools import islice
 
 import numpy as np
 
+from afresh.engine.earnings import appraise, earns, rebudget
 from afresh.engine.learned import old_prior, recalled_shared
 from afresh.engine.memory import Memory
 from afresh.engine.policy import Policy
 from afresh.engine.ranking import Ranking
 from afresh.engine.settings import Settings
-from afresh.engine.state_names import BEGAN, THRESHOLD
+from afresh.engine.sight import Sight, kept_evidence
+from afresh.engine.state_names import BEGAN, THRESHOLD, USES
+from afresh.engine.uses import Uses
 from afresh.stores.store import Store
 from afresh.values.items import ItemQuery
 from afresh.values.stored import PolicyColumns
@@ -51,12 +54,29 @@ def recalled(store: Store, settings: Settings, memory: Memory, now_s: float) -> 
         of_items=max(items, 1),
     )
     policy = Policy(memory, ranking, settings.plan.policy)
+    uses = Uses.unpack(store.state.get(USES))
+    policy.sight = recalled_sight(store, settings, memory)
+    if policy.sight is not None or earns(settings):
+        sources = store.plan.names()
+        appraise(policy, settings, sources, uses)
+        rebudget(policy, settings, sources, uses)
     kept = store.state.get(THRESHOLD)
     if kept is not None and float(kept) > 0:
         policy.picked(float(kept))
     elif whole:
         policy.picked(planned_threshold(policy, settings.budget.requests))
     return policy
+
+
+def recalled_sight(store: Store, settings: Settings, memory: Memory) -> Sight | None:
+    """What was last seen of these items without polls; None where nothing was."""
+    kept = kept_evidence(store, [table.settings.name for table in settings.sources])
+    if not kept:
+        return None
+    ids = store.items.ids(list(kept))
+    rows = {memory.row(ids[key]): told for key, told in kept.items() if key in ids}
+    seen = {row: told for row, told in rows.items() if row is not None}
+    return Sight.of(seen) if seen else None
 
 
 def paced(store: Store, requests_per_s: float, now_s: float) -> float:
@@ -109,14 +129,14 @@ def planned_threshold(policy: Policy, budget_per_s: float) -> float:
     It is the level μ with Σ c/τ(μ) = budget, τ the time in which an item's own worth reaches it.
     """
     memory = policy.memory
-    rows = np.flatnonzero(memory.active & (memory.weight > 0))
-    if rows.size == 0:
-        return 0.0
-    total = float(memory.cost[rows].sum())
+    rows = np.flatnonzero(memory.active & (memory.weight > 0) & ~policy.watched())
+    if rows.size == 0 or policy.floor > 0:
+        return policy.floor
+    total = float(memory.ranked_cost(rows).sum())
     if policy.name == "uniform":
         return total / budget_per_s
     rows = rows[:: -(-rows.size // PLANNED)]
-    cost = memory.cost[rows]
+    cost = memory.ranked_cost(rows)
     share = budget_per_s * float(cost.sum()) / total
     low, high = policy.ranking.policy.bound * 1e-9, policy.ranking.policy.bound * 1e9
     while high / low > 1.0 + 1e-6:

@@ -9,12 +9,14 @@ import numpy as np
 
 from afresh.engine.accounts import Accounts
 from afresh.engine.audits import audited
+from afresh.engine.earnings import earns
 from afresh.engine.learned import pack_shared
 from afresh.engine.logs import say
 from afresh.engine.memory import Memory
 from afresh.engine.picker import Picker
 from afresh.engine.snapshot import NAMES_LOOKED_AT, names_of
-from afresh.engine.state_names import BEGAN, LEARNED
+from afresh.engine.state_names import BEGAN, LEARNED, USES
+from afresh.engine.uses import Uses
 from afresh.engine.writer import Writer
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
@@ -99,6 +101,8 @@ class Watch:
     async def begin(self) -> None:
         """What must be known before the first poll."""
         self.names = await self._writer.surely(self._store.plan.names)
+        packed = await self._writer.surely(lambda: self._store.state.get(USES))
+        self._accounts.uses = Uses.unpack(packed)
         if await self._writer.surely(lambda: self._store.state.get(BEGAN)) is None:
             now = repr(self._clock.now_s()).encode()
             await self._writer.surely(lambda: self._store.state.set({BEGAN: now}))
@@ -111,7 +115,9 @@ class Watch:
             return
         few = self._memory.size <= NAMES_LOOKED_AT
         names = await self._writer.surely(lambda: names_of(self._store)) if few else None
-        self._ranking.remade(self._accounts.settings.budget.requests, names)
+        settings = self._accounts.settings
+        budget = self._ranking.budget_per_s if earns(settings) else settings.budget.requests
+        self._ranking.remade(budget, names)
         self._ranked = self._memory.size
 
     async def run(self) -> None:
@@ -169,8 +175,8 @@ class Watch:
         self._gap, self._keep_at_s = self._ranking.policy.refit_gap, begun_s + KEEP_EVERY_S
         if polls == self._kept_polls or not self._ranking.whole:
             return
-        packed = pack_shared(self._ranking.shared())
-        await self._writer.surely(lambda: self._store.state.set({LEARNED: packed}))
+        packed = {LEARNED: pack_shared(self._ranking.shared()), USES: self._accounts.uses.pack()}
+        await self._writer.surely(lambda: self._store.state.set(packed))
         took_s = self._clock.elapsed_s() - begun_s
         self._kept_polls, self._keep_at_s = polls, begun_s + max(KEEP_EVERY_S, 100.0 * took_s)
 
