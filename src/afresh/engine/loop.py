@@ -311,7 +311,7 @@ class Loop:
     def _ready_s(self, place: Place, now_s: float) -> float:
         name, group = self._named(place)
         table = self.settings.source(name)
-        if table is None or self._at_place[place] >= table.concurrency:
+        if table is None or self._at_place[place] >= table.concurrency or self._witness.looking(name):
             return math.inf
         return max(self.sources.ready_s(name, group, now_s), self._gate.ready_s(group))
 

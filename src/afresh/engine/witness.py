@@ -60,17 +60,21 @@ class Witness:
         try:
             while True:
                 self._begin_looks()
+                self.busy = bool(self._looking)
                 if self._looking:
                     await asyncio.wait(self._looking.values(), timeout=TICK_S)
                     self._end_looks()
                 else:
                     await asyncio.sleep(TICK_S)
-                self.busy = bool(self._looking)
                 self._keep_appraising()
         finally:
             for task in self._looking.values():
                 task.cancel()
             await asyncio.gather(*self._looking.values(), return_exceptions=True)
+
+    def looking(self, source: str) -> bool:
+        """Whether a look is under way: what to refresh is better chosen after it."""
+        return source in self._looking
 
     def polled(self) -> None:
         """Polls were committed: what was refreshed is stale no more."""
