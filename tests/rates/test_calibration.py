@@ -57,7 +57,8 @@ def test_intervals_hold_for_narrow_and_clustered_populations(
     assert 0.87 <= coverage(population, fewest, most, scale) <= (0.975 if most == 3 else 0.96)
 
 
-@each_amount
+# After three polls slow items look static and nobody can tell.
+@pytest.mark.parametrize(("fewest", "most", "scale"), [(3, 30, 1.0), (20, 60, 3.0)])
 @pytest.mark.parametrize("population", WITH_STATIC)
 def test_items_that_never_change_are_covered_and_so_are_the_others(
     population: str, fewest: int, most: int, scale: float

@@ -90,19 +90,19 @@ def fit_gamma_table(
     *,
     max_shape: float = np.inf,
     static: Float64s | None = None,
+    start: GammaPrior | None = None,
 ) -> GammaPrior:
     """One Gamma prior for all rows of a table of log-likelihoods, loosely near ``parent``.
 
     ``static`` is, for each row, the log of (odds of a rate of 0 × likelihood there); None: no such items.
+    ``start`` is where to climb from; by default the best of a lattice.
     """
-    lattice = _Lattice.of(rates, max_shape)
     polled = max(1.0, float(np.count_nonzero(np.any(table, axis=1))))
     loosely = (min(WHOLE[0], FEW[0] * polled**0.5), min(WHOLE[1], FEW[1] * polled**0.5))
-    every = -(-max(1, len(table)) // ENOUGH_TO_START)
-    some = table[::every]
-    scores = lattice.scores(some, None if static is None else static[::every]).sum(0)
-    scores *= len(table) / max(1, len(some))
-    start = lattice.best((scores + lattice.near(parent, loosely))[None])
+    if start is None:
+        lattice, every = _Lattice.of(rates, max_shape), -(-max(1, len(table)) // ENOUGH_TO_START)
+        scores = lattice.scores(table[::every], None if static is None else static[::every]).sum(0)
+        start = lattice.best((every * scores + lattice.near(parent, loosely))[None])
     return _climbed(table, rates, start, parent, loosely, max_shape, static)
 
 

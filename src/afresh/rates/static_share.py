@@ -17,7 +17,7 @@ from afresh.rates.likelihood import scaled
 from afresh.rates.observations import Bools, Float64s, Ints
 from afresh.rates.prior import fit_gamma_table
 
-MARGIN = 3.0
+MARGIN = 8.0  # after three polls slow items look static: 7 was seen where none was
 FEWEST = 20  # items never seen to change, below which nobody can tell
 ITEMS = 2000
 ROUNDS, STEPS = 3, 10
@@ -82,10 +82,11 @@ def fit_static_share(table: Float64s, quiet: Bools, rates: Float64s, parent: Gam
     some, silent = table[::every], quiet[::every]
     if np.count_nonzero(silent) < FEWEST or np.all(silent):
         return 0.0
-    without = Mixture.of(some, silent, cell_masses(fit_gamma_table(some, rates, parent), rates))
+    gamma = fit_gamma_table(some, rates, parent)
+    without = Mixture.of(some, silent, cell_masses(gamma, rates))
     share = 0.8 * float(silent.mean())
     for _ in range(ROUNDS):
-        gamma = fit_gamma_table(some, rates, parent, static=log_odds(silent, share))
+        gamma = fit_gamma_table(some, rates, parent, static=log_odds(silent, share), start=gamma)
         mixture = Mixture.of(some, silent, cell_masses(gamma, rates))
         share = mixture.share(share)
     gain = mixture.log_likelihood(share) - without.log_likelihood(0.0)
