@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Generic
 
+from afresh.sources.search_settings import SearchSettings
 from afresh.sources.settings import (
     HttpSettings,
     PythonSettings,
@@ -73,6 +74,12 @@ def _sql(settings: SqlSettings, around: Surroundings) -> Source:
     return SqlSource(settings, around)
 
 
+def _search(settings: SearchSettings, around: Surroundings) -> Source:
+    from afresh.sources.search_source import SearchSource
+
+    return SearchSource(settings, around)
+
+
 def _view(settings: ViewSettings, around: Surroundings) -> Source:
     from afresh.sources.view_source import ViewSource
 
@@ -83,6 +90,7 @@ BUILT_IN: Mapping[str, SourceKind[Any]] = MappingProxyType(
     {
         "http": SourceKind(HttpSettings, _http, _host),
         "python": SourceKind(PythonSettings, _python, lambda settings, _key: settings.call),
+        "search": SourceKind(SearchSettings, _search),
         "sql": SourceKind(SqlSettings, _sql),
         "view": SourceKind(ViewSettings, _view),
     }

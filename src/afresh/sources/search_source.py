@@ -1,0 +1,350 @@
+"""The search source: a relation behind a search box, kept fresh by keyword queries and look-ups by key.
+
+Each request is the one that is worth the most (``search_planner``), by the lag that its records are expected
+to have gathered (``search_book``). A page refreshes whatever records of ours stand on it; a record is thought
+missing only when it is asked for itself and does not come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from afresh.probes.dissimilarity import DISSIMILARITIES, Dissimilarity
+from afresh.sources.bulk import shared
+from afresh.sources.judgement import judge
+from afresh.sources.open_hours import OpenHours
+from afresh.sources.python_source import find_function
+from afresh.sources.remembering import Rest
+from afresh.sources.search_book import RecordBook
+from afresh.sources.search_file import file_stamp, sample_index
+from afresh.sources.search_planner import Ask, Planner
+from afresh.sources.search_relation import Relation, read_relation
+from afresh.sources.search_server import Record, Results, SearchServer
+from afresh.sources.search_settings import SearchSettings
+from afresh.sources.sql_values import row_json
+from afresh.sources.surroundings import Surroundings
+from afresh.values.errors import AfreshError, InputError, UsageError, did_you_mean
+from afresh.values.fetched import Fetched
+from afresh.values.lease import Lease
+from afresh.values.listing import Listed, Listing
+
+_MEDIA_TYPE = "application/json"
+_PASSED_OVER = 8  # times that a lead may be passed over for what is worth more
+_BUSY_S = 30.0  # how long a record that somebody else has is not chosen
+_ABSENT_S = 60.0  # how long a record that was not found is not chosen, doubled each time
+_LONGEST_ABSENT_S = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The request to be sent next, and the keys hoped for; none: what came unasked is handed out."""
+
+    ask: Ask | None
+    keys: tuple[str, ...]
+
+
+class SearchSource:
+    """See ``ChoosingSource`` and ``RememberingSource``. One group for all records, one request at a time."""
+
+    def __init__(
+        self, settings: SearchSettings, around: Surroundings, server: SearchServer | None = None
+    ) -> None:
+        self._settings, self._around = settings, around
+        self._measures = measures_of(settings)
+        self._relation = self._read()
+        self._server = server or server_of(settings, around, self._relation)
+        self._book = RecordBook(self._relation, self._measures)
+        self._planner = self._planned()
+        self._hours, self._turn = OpenHours(settings.open_windows), asyncio.Lock()
+        self._choice: _Choice | None = None
+        self._unasked: dict[str, Record] = {}
+        self._passed: Counter[str] = Counter()
+        self._absences: Counter[str] = Counter()
+        self._rest = Rest(settings.name, -math.inf)
+
+    @property
+    def name(self) -> str:
+        """The source's name in the settings."""
+        return self._settings.name
+
+    def group(self, key: str) -> str:
+        """All records are one group."""
+        del key
+        return self._settings.name
+
+    def ready_s(self, group: str, now_s: float) -> float:
+        """When a window opens, and the server has rested; infinite while it is asked."""
+        del group
+        if self._turn.locked():
+            return math.inf
+        return self._hours.next_opening_s(max(now_s + self._server.wait_s(), self._rest.until_s))
+
+    # What is remembered.
+
+    def rests(self) -> tuple[Rest, ...]:
+        """See ``RememberingSource``."""
+        own = (self._rest,) if self._rest.until_s > self._around.clock.now_s() else ()
+        return (*own, *self._server.rests())
+
+    def notes(self) -> bytes:
+        """When each record was seen, and how fast it drifts."""
+        return self._book.pack()
+
+    def recall(self, rests: Sequence[Rest], notes: bytes) -> None:
+        """See ``RememberingSource``."""
+        longest_s = self._around.clock.now_s() + self._settings.longest_rest
+        for rest in rests:
+            if rest.group == self.name:
+                self._rest = replace(rest, until_s=min(rest.until_s, longest_s))
+        self._server.recall([rest for rest in rests if rest.group != self.name])
+        self._book.recall(notes)
+
+    # Choosing and asking.
+
+    async def choose(self, lead: str) -> Sequence[str]:
+        """See ``ChoosingSource``."""
+        if self._unasked:
+            self._choice = _Choice(None, tuple(self._unasked))
+            return self._choice.keys
+        if self._planner.stale:
+            await asyncio.to_thread(self._planner.renew)
+        now_s, place = self._around.clock.now_s(), self._relation.places.get(lead)
+        values = self._book.values(now_s)
+        must = None
+        if place is not None:
+            self._passed[lead] += 1
+            if self._passed[lead] > _PASSED_OVER or not values.any():
+                must = place
+                # What the picker insists on is worth something, whatever we think.
+                values[place] = max(values[place], float(values.max()), 1.0)
+        ask = self._planner.best(values, must)
+        if ask is None:
+            self._choice = None if place is None else _Choice(Ask(place=place), (lead,))
+            return (lead,)
+        places = self._planner.hoped(ask, values).tolist()
+        self._choice = _Choice(ask, tuple(self._relation.keys[at] for at in places))
+        return self._choice.keys
+
+    async def poll_chosen(self, leases: Sequence[Lease]) -> list[Fetched | None]:
+        """See ``ChoosingSource``."""
+        choice, self._choice = self._choice, None
+        now_s = self._around.clock.now_s()
+        leased = {lease.key for lease in leases}
+        for key in choice.keys if choice is not None else ():
+            if key not in leased and key in self._relation.places:
+                self._book.put_off(self._relation.places[key], now_s + _BUSY_S)
+                self._unasked.pop(key, None)
+        if not leases:
+            return []
+        if choice is None:
+            return [await self.poll(lease) for lease in leases]
+        if choice.ask is None:
+            return [self._judged(lease, [self._unasked.pop(lease.key)]) for lease in leases]
+        return await self._asked(choice.ask, leases)
+
+    async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
+        """Look one record up; see ``Source.poll``. There is nothing conditional about it."""
+        del conditional
+        place = self._relation.places.get(lease.key)
+        if place is None:
+            return Fetched("gone", problem="the relation has no record with this key")
+        ask = Ask(place=place)
+        if not self._settings.finds_keys:
+            ask = Ask(self._planner.narrow(place))
+            if not ask.words:
+                words = "the record has no keywords, and look_up is not set: it cannot be asked for"
+                return Fetched("refused", problem=words)
+        found = (await self._asked(ask, [lease], alone=True))[0]
+        assert found is not None
+        return found
+
+    async def listings(self) -> AsyncIterator[Listing]:
+        """The keys of the relation, when its file was written since."""
+        stamp = file_stamp(self._settings.relation)
+        problem = ""
+        if stamp != self._stamp:
+            try:
+                await self._reread()
+            except AfreshError as wrong:
+                problem = f"{wrong}; the records read before are kept"
+        entries = tuple(Listed(key) for key in self._relation.keys)
+        yield Listing(self._settings.relation, "catalogue", entries, complete=not problem, problem=problem)
+
+    async def close(self) -> None:
+        """Let go of the server."""
+        await self._server.close()
+
+    async def _asked(self, ask: Ask, leases: Sequence[Lease], *, alone: bool = False) -> list[Fetched | None]:
+        async with self._turn:
+            if ask.words:
+                words = [self._relation.index.keywords[word] for word in ask.words]
+                results = await self._server.page(words, ask.page)
+            else:
+                results = await self._server.look_up(self._relation.keys[ask.place])
+        if results.problem:
+            found: list[Fetched | None] = [*self._failed(results, len(leases))]
+        else:
+            self._rest = Rest(self.name, -math.inf)
+            found = self._came(ask, results, leases, alone=alone)
+        return _paid(found, results)
+
+    def _came(
+        self, ask: Ask, results: Results, leases: Sequence[Lease], *, alone: bool
+    ) -> list[Fetched | None]:
+        """Sort what came: for those who asked, and for those who did not."""
+        by_key: dict[str, list[Record]] = {}
+        for record in results.records:
+            by_key.setdefault(record.key, []).append(record)
+        ours = [self._relation.places[key] for key in by_key if key in self._relation.places]
+        self._planner.learn(ask, list(by_key), np.array(sorted(ours), dtype=np.int64), results.total)
+        leased = {lease.key for lease in leases}
+        for key, records in by_key.items():
+            if key in self._relation.places and key not in leased and len(records) == 1:
+                self._unasked[key] = records[0]
+        whole = not ask.words or len(by_key) == results.total
+        found: list[Fetched | None] = []
+        for lease in leases:
+            if lease.key in by_key:
+                found.append(self._judged(lease, by_key[lease.key]))
+            elif not ask.words or alone:
+                found.append(self._absent(lease.key, whole=whole))
+            else:
+                found.append(None)
+        return found
+
+    def _judged(self, lease: Lease, records: Sequence[Record]) -> Fetched:
+        """One record against the copy of it."""
+        settings, fields = self._settings, records[0].fields
+        if any(other.fields != fields for other in records):
+            words = f"{len(records)} different records have this key in one answer: it must be unique"
+            return Fetched("failed", problem=words)
+        missing = [name for name in settings.fields if fields.get(name) is None]
+        content = row_json([(name, value) for name, value in fields.items()])
+        if len(missing) == len(settings.fields) > 0:
+            return Fetched("failed", problem=f"the server's record has none of {', '.join(missing)}")
+        try:
+            self._book.saw(self._relation.places[lease.key], fields, self._around.clock.now_s())
+        except (InputError, UsageError) as wrong:
+            return Fetched("failed", problem=f"fields: {wrong}", bytes=len(content))
+        self._passed.pop(lease.key, None)
+        self._absences.pop(lease.key, None)
+        found = judge(
+            content,
+            _MEDIA_TYPE,
+            settings.recipe,
+            held_hash=lease.content_hash,
+            held_notes=lease.validators,
+            near_duplicate=settings.near_duplicate,
+        )
+        return Fetched(
+            "content" if found.changed else "unchanged",
+            content=content if found.changed else None,
+            media_type=_MEDIA_TYPE,
+            normal_hash=found.normal_hash,
+            comparable=found.comparable,
+            validators=found.notes,
+            bytes=len(content),
+        )
+
+    def _absent(self, key: str, *, whole: bool) -> Fetched:
+        """A record that was asked for and did not come."""
+        self._absences[key] += 1
+        wait_s = min(_ABSENT_S * 2.0 ** min(self._absences[key] - 1, 30), _LONGEST_ABSENT_S)
+        self._book.put_off(self._relation.places[key], self._around.clock.now_s() + wait_s)
+        if whole:
+            return Fetched("gone", problem="the server no longer has a record with this key")
+        return Fetched("failed", problem="not on the first page of its own keywords: set look_up to be sure")
+
+    def _failed(self, results: Results, count: int) -> list[Fetched]:
+        """The server's fault, not the records': it rests, and they wait."""
+        settings, now_s = self._settings, self._around.clock.now_s()
+        failures = self._rest.failures + 1
+        rest_s = min(settings.first_rest * 2.0 ** min(failures - 1, 30), settings.longest_rest)
+        rest_s = max(rest_s, results.retry_after_s or 0.0)
+        self._rest = Rest(self.name, now_s + rest_s, failures, results.problem)
+        kind = "refused" if results.refused else "failed"
+        return [Fetched(kind, problem=results.problem, retry_after_s=rest_s)] * count  # type: ignore[arg-type]
+
+    # The relation.
+
+    def _read(self) -> Relation:
+        settings = self._settings
+        self._stamp = file_stamp(settings.relation)
+        return read_relation(
+            settings.relation, settings.key, settings.attributes, settings.weight, scoped=settings.scoped
+        )
+
+    def _planned(self) -> Planner:
+        settings = self._settings
+        sample = sample_index(settings, self._relation.index)
+        return Planner(
+            self._relation.index,
+            sample,
+            settings.page_size,
+            limit=settings.limit,
+            look_ups=settings.finds_keys,
+        )
+
+    async def _reread(self) -> None:
+        """Take the relation as it is now; what was learned of its records is kept."""
+        async with self._turn:
+            stamp = self._stamp
+            try:
+                relation = await asyncio.to_thread(self._read)
+            except AfreshError:
+                self._stamp = stamp
+                raise
+            notes, self._relation = self._book.pack(), relation
+            self._book = RecordBook(relation, self._measures)
+            self._book.recall(notes)
+            self._planner = await asyncio.to_thread(self._planned)
+            self._unasked.clear()
+            self._choice = None
+
+
+def measures_of(settings: SearchSettings) -> Mapping[str, Dissimilarity]:
+    """How much each content field differs, by the settings."""
+    found: dict[str, Dissimilarity] = {}
+    for name, given in settings.fields.items():
+        if given in DISSIMILARITIES:
+            found[name] = DISSIMILARITIES[given]
+        elif ":" in given:
+            found[name] = cast(Dissimilarity, find_function(given))
+        else:
+            hint = did_you_mean(given, DISSIMILARITIES)
+            wanted = ", ".join(DISSIMILARITIES)
+            raise UsageError(f"source {settings.name!r}, fields.{name}: {given!r}{hint}: one of {wanted}")
+    return found
+
+
+def server_of(settings: SearchSettings, around: Surroundings, relation: Relation) -> SearchServer:
+    """The server that the settings name."""
+    if settings.over_http:
+        from afresh.sources.aiohttp_fetcher import AiohttpFetcher
+        from afresh.sources.http_secrets import secret_proxy
+        from afresh.sources.search_http import HttpSearch
+
+        proxy = secret_proxy(settings.http, around.resolver)
+        fetcher = AiohttpFetcher(allow_private=settings.allow_private, proxy=proxy, clock=around.clock)
+        return HttpSearch(settings, around, fetcher)
+    if settings.in_database:
+        from afresh.sources.search_sql import SqlSearch
+
+        return SqlSearch(settings, around)
+    from afresh.sources.search_file import FileSearch
+
+    return FileSearch(settings, around, relation.index)
+
+
+def _paid(found: Sequence[Fetched | None], results: Results) -> list[Fetched | None]:
+    """The cost of the request shared among the answers; the first of them carries the request."""
+    answers = [one for one in found if one is not None]
+    paid = iter(shared(answers, requests=results.requests, seconds=results.seconds))
+    return [None if one is None else next(paid) for one in found]
