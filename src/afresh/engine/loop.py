@@ -25,6 +25,7 @@ import numpy as np
 from afresh.engine import audits
 from afresh.engine.accounts import Accounts
 from afresh.engine.budget import Limits, Reserve
+from afresh.engine.choices import Choices
 from afresh.engine.earnings import appraise, earns
 from afresh.engine.gate import Gate
 from afresh.engine.hooks import Hook, Hooks
@@ -39,8 +40,10 @@ from afresh.engine.state_names import BUDGET, THRESHOLD
 from afresh.engine.watch import StoreNews, Watch
 from afresh.engine.witness import Witness
 from afresh.engine.writer import Writer
+from afresh.sources.choosing import ChoosingSource
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
+from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 from afresh.values.outcome import Outcome, Refusal
 
@@ -200,6 +203,7 @@ class Loop:
             lambda: self._watch.names,
             self._stirred,
         )
+        self._choices = Choices(store, self._writer, self.memory, clock, self._catch_up)
         self._hooks = Hooks(
             store, self._writer, clock, hooks_of(settings), timeout_s=settings.run.hook_timeout
         )
@@ -372,13 +376,21 @@ class Loop:
 
     async def _poll(self, bulk: Bulk, leases: Sequence[Lease]) -> None:
         try:
-            found = await self.sources.poll(leases, conditional=not bulk.audit)
-            for lease, fetched in zip(leases, found, strict=True):
+            for lease, fetched in await self._fetched(bulk, leases):
                 outcome = self._accounts.outcome(lease, fetched, self._clock.now_s(), audit=bulk.audit)
                 self._gate.paid(outcome.spent)
                 self._writer.put(outcome)
         finally:
             self._leave(bulk.place)
+
+    async def _fetched(self, bulk: Bulk, leases: Sequence[Lease]) -> list[tuple[Lease, Fetched]]:
+        """What the source makes of it; one that chooses what to refresh may bring others."""
+        choosing = self.running and not bulk.audit and not self.memory.asked[bulk.rows[0]]
+        async with self.sources.using(leases[0].source) as source:
+            if choosing and isinstance(source, ChoosingSource):
+                return await self._choices.poll(source, leases[0], self.settings.run.lease)
+            found = await self.sources.poll(leases, conditional=not bulk.audit)
+        return list(zip(leases, found, strict=True))
 
     def _leave(self, place: Place) -> None:
         self._at_place[place] -= 1
