@@ -14,8 +14,11 @@ from afresh.cli.engine_project import ListJson, Sets, open_project
 from afresh.cli.summary import number, print_summary
 from afresh.values.units import format_duration
 
+_VIEWS_SHOWN = 20
+
 if TYPE_CHECKING:
     from afresh.engine.audits import Share
+    from afresh.engine.seen import SeenItem
     from afresh.engine.status import Status
     from afresh.engine.why import Why
 
@@ -61,9 +64,49 @@ def _status_rows(found: Status) -> list[tuple[str, str]]:
     for group in found.groups:
         rests = f"; rests until {_moment(group.rests_until_s)}: {group.why}" if group.why else ""
         rows.append((f"  {group.group}", f"{group.items:,} items{rests}"))
+    rows += [(f"  {one.source}", f"in trouble: {one.problem}") for one in found.troubles]
+    rows += _money_rows(found)
+    rows += [(f"  {view.item}", _view_words(view)) for view in found.views[:_VIEWS_SHOWN]]
+    if len(found.views) > _VIEWS_SHOWN:
+        rows.append(("", f"… {len(found.views) - _VIEWS_SHOWN:,} more with --json"))
     if found.below_target:
         rows.append(("target", f"missed: audits say less than {found.target}"))
     return rows
+
+
+def _money_rows(found: Status) -> list[tuple[str, str]]:
+    money = found.money
+    if money is None:
+        return []
+    spent = (
+        f"{number(86400.0 * money.requests_per_s)} requests and {number(86400.0 * money.money_per_s)} a day"
+    )
+    words = f"{number(86400.0 * money.income_per_s)} a day net; {spent}, chosen by what pays"
+    if money.price > 0:
+        words += f"; one more unit of money would earn {number(money.price)} beyond itself"
+    left = f"{money.futile:,} futile" + (f", {money.dropped:,} beyond the limit" if money.dropped else "")
+    return [("income", words), ("left alone", f"{left}: a poll would cost more than it earns")]
+
+
+def _view_words(view: SeenItem) -> str:
+    """Stale or not, how often, how dear, what is next."""
+    state: str = view.state
+    if view.state in ("stale", "left alone"):
+        state = f"stale for {format_duration(view.stale_for_s)}"
+    parts = [state]
+    if not math.isnan(view.rate_per_s):
+        rates = [number(3600.0 * rate) for rate in (view.rate_per_s, view.low_per_s, view.high_per_s)]
+        parts.append(f"{rates[0]} changes an hour ({rates[1]} … {rates[2]})")
+    if not math.isnan(view.cost_s):
+        parts.append(f"{format_duration(view.cost_s)} a refresh")
+    following = {
+        "stale": "next: as soon as the budget allows",
+        "fresh": f"next: when it changes, about {_moment(view.next_s)}",
+        "left alone": "next: never, it gains less than it costs",
+        "unknown": f"next: {_moment(view.next_s)}",
+    }
+    parts.append(following[view.state])
+    return "; ".join(parts) + (f"; {view.problem}" if view.problem else "")
 
 
 def _audited(found: Status) -> str:

@@ -145,8 +145,13 @@ def _differ(new: Float64s, old: Float64s) -> Bools:
     return np.asarray(np.abs(new - old) > _SAME * old)
 
 
-def chosen(policy: Policy, settings: Settings, names: Mapping[int, str], uses: Uses) -> Chosen | None:
-    """What is spent and earned by what is believed now; None where no source earns."""
+def chosen(
+    policy: Policy, settings: Settings, names: Mapping[int, str], uses: Uses, scale: float = 1.0
+) -> Chosen | None:
+    """What is spent and earned by what is believed now; None where no source earns.
+
+    Each item of the policy stands for ``scale`` items.
+    """
     if not earns(settings):
         return None
     memory, budget = policy.memory, settings.budget
@@ -154,7 +159,8 @@ def chosen(policy: Policy, settings: Settings, names: Mapping[int, str], uses: U
     if rows.size == 0:
         return Chosen(0.0, 0.0, 0.0, 0, 0, 0.0)
     step = -(-rows.size // LOOKED_AT)
-    rows, scale = rows[::step], rows.size / rows[::step].size
+    scale *= rows.size / rows[::step].size
+    rows = rows[::step]
     terms = terms_of(policy, settings, names, uses)
     limit = None if budget.money is None else budget.money / scale
     seen = _seen(policy, memory)

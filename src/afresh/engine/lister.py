@@ -77,11 +77,13 @@ class Lister:
         own_s = table.settings.listings_every_s if table is not None else None
         born, wait_s = 0, self.settings.run.listings_every if own_s is None else own_s
         async for listing in source.listings():
-            if isinstance(source, WitnessSource):  # it tells staleness itself: marks are no news
-                listing = replace(listing, entries=tuple(Listed(one.key) for one in listing.entries))
             now_s = self._clock.now_s()
             spent = spent_of(self.settings.budget, listing.requests, listing.bytes, listing.seconds)
-            self._paid(spent)
+            if isinstance(source, WitnessSource):
+                # It tells staleness itself: marks are no news. A look owes nothing: seconds are for refreshing.
+                listing = replace(listing, entries=tuple(Listed(one.key) for one in listing.entries))
+            else:
+                self._paid(spent)
             await self._writer.surely(lambda: self._store.ledger.add(name, now_s, spent))  # noqa: B023
             await self._keep_trouble(name, listing)
             found = await self._writer.surely(

@@ -54,18 +54,24 @@ def recalled(store: Store, settings: Settings, memory: Memory, now_s: float) -> 
         of_items=max(items, 1),
     )
     policy = Policy(memory, ranking, settings.plan.policy)
-    uses = Uses.unpack(store.state.get(USES))
+    uses = uses_of(store)
     policy.sight = recalled_sight(store, settings, memory)
     if policy.sight is not None or earns(settings):
         sources = store.plan.names()
         appraise(policy, settings, sources, uses)
-        rebudget(policy, settings, sources, uses)
+        if whole:
+            rebudget(policy, settings, sources, uses)
     kept = store.state.get(THRESHOLD)
     if kept is not None and float(kept) > 0:
         policy.picked(float(kept))
     elif whole:
         policy.picked(planned_threshold(policy, settings.budget.requests))
     return policy
+
+
+def uses_of(store: Store) -> Uses:
+    """What polls of each source were measured to take."""
+    return Uses.unpack(store.state.get(USES))
 
 
 def recalled_sight(store: Store, settings: Settings, memory: Memory) -> Sight | None:

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from afresh.engine.audits import Share, audited
+from afresh.engine.earnings import Chosen, chosen
 from afresh.engine.policy import Policy
+from afresh.engine.seen import SeenItem, seen_items
 from afresh.engine.settings import Settings
-from afresh.engine.snapshot import loaded, recalled, sampled
+from afresh.engine.snapshot import loaded, recalled, sampled, uses_of
 from afresh.engine.source_set import read_rests
-from afresh.engine.state_names import RESTS
+from afresh.engine.state_names import RESTS, TROUBLE
 from afresh.stores.store import Store
 from afresh.values.items import ItemCount
 from afresh.values.outcome import Spent
@@ -39,13 +41,23 @@ class GroupStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceTrouble:
+    """A source that cannot be listed or looked at, and why in words."""
+
+    source: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """Everything ``afresh status`` shows. Shares are 0 … 1, times in seconds.
 
     ``freshness`` is the model's estimate of Σw·fresh/Σw now, with its 95 % interval; ``audited`` what random
     polls found; ``age_s`` the expected weighted age of the copies; ``dropped`` items not worth a poll at this
     budget; ``absorbed_per_s`` the requests per second that all groups together can take. Of very many items
-    only ``looked_at`` are looked at, and their numbers scaled up.
+    only ``looked_at`` are looked at, and their numbers scaled up. ``views`` are the items whose staleness is
+    seen; ``money`` what the engine chose to spend, where copies earn; ``troubles`` sources that cannot be
+    listed or looked at, and why.
     """
 
     items: int
@@ -67,6 +79,9 @@ class Status:
     file_bytes: int
     groups: tuple[GroupStatus, ...]
     target: float | None = None
+    views: tuple[SeenItem, ...] = ()
+    money: Chosen | None = None
+    troubles: tuple[SourceTrouble, ...] = ()
 
     @property
     def below_target(self) -> bool:
@@ -106,7 +121,16 @@ def status(store: Store, settings: Settings, now_s: float) -> Status:
         file_bytes=stats.file_bytes,
         groups=tuple(sorted(groups, key=lambda group: (not group.why, -group.items))[:_GROUPS_SHOWN]),
         target=settings.plan.target,
+        views=seen_items(store, policy, now_s),
+        money=chosen(policy, settings, store.plan.names(), uses_of(store), scale),
+        troubles=_troubles(store, settings),
     )
+
+
+def _troubles(store: Store, settings: Settings) -> tuple[SourceTrouble, ...]:
+    names = [table.settings.name for table in settings.sources]
+    kept = [(name, store.state.get(TROUBLE + name)) for name in names]
+    return tuple(SourceTrouble(name, words.decode()) for name, words in kept if words)
 
 
 def modelled(policy: Policy, now_s: float) -> Share:
@@ -131,8 +155,9 @@ def dropped(policy: Policy) -> int:
     memory = policy.memory
     if policy.name == "uniform" or policy.objective != "freshness":
         return 0
-    most = memory.weight / (policy.ranking.rates() * memory.cost)
-    return int(np.count_nonzero(memory.active & (most < policy.threshold)))
+    every = slice(None)
+    most = memory.ranked_weight(every) / (policy.ranking.rates() * memory.ranked_cost(every))
+    return int(np.count_nonzero(memory.active & ~policy.watched() & (most < policy.threshold)))
 
 
 def group_statuses(counts: list[ItemCount], settings: Settings) -> list[GroupStatus]:

@@ -78,11 +78,12 @@ def table_rates(tallies: Mapping[str, Tally], level: float = LEVEL) -> RateEstim
         for tail in ((1 - level) / 2, (1 + level) / 2)
     ]
     each = np.divide(rows, seconds, out=np.zeros_like(rows), where=seconds > 0)
-    full = (changed > looks - 0.5) & (looks >= _ENOUGH)
+    every = (changed > looks - 0.5) & (looks > 0.5)  # the bits set no upper end
+    full = every & (looks >= _ENOUGH)
     return RateEstimates(
         rate=np.where(full, np.maximum(bits, each / ((dispersion + 1) / 2)), bits),
         low=ends[0],
-        high=np.where(full, np.maximum(ends[1], each), ends[1]),
+        high=np.where(every, np.maximum(ends[1], each), ends[1]),
         polls=looks.astype(np.int64),
         changes=changed.astype(np.int64),
         method="bits",

@@ -36,6 +36,40 @@ class SpentOut(Model):
     money: float
 
 
+class SeenOut(Model):
+    """One item whose staleness is seen without polls, such as a materialised view."""
+
+    item: str
+    source: str
+    state: Literal["fresh", "stale", "left alone", "unknown"]
+    stale_for_s: float
+    rate_per_s: Number
+    low_per_s: Number
+    high_per_s: Number
+    cost_s: Number
+    refreshed_s: Number
+    next_s: Number
+    problem: str
+
+
+class ChosenOut(Model):
+    """What the engine chose to spend, and expects to earn, where copies earn money."""
+
+    requests_per_s: float
+    money_per_s: float
+    income_per_s: float
+    futile: int
+    dropped: int
+    price: float
+
+
+class TroubleOut(Model):
+    """A source that cannot be listed or looked at, and why."""
+
+    source: str
+    problem: str
+
+
 class StatusOut(Model):
     """How the mirror does. ``state`` is that of the engine."""
 
@@ -59,6 +93,9 @@ class StatusOut(Model):
     notices: int
     file_bytes: int
     target: Number
+    views: list[SeenOut]
+    money: ChosenOut | None
+    troubles: list[TroubleOut]
 
 
 class ItemOut(Model):

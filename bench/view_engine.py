@@ -1,0 +1,77 @@
+"""``afresh run`` over the views of a database that is written to, with a note of when it refreshed what."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from afresh.engine.app import make_engine
+from afresh.engine.settings import Settings, read
+from afresh.engine.status import Status
+from afresh.sources.kinds import BUILT_IN, SourceKind
+from afresh.sources.surroundings import Surroundings
+from afresh.sources.view_catalogue import Catalogue
+from afresh.sources.view_settings import ViewSettings
+from afresh.sources.view_source import ViewSource
+from bench.view_world import Refresh, Writer, load
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """When what was refreshed, when what was written, and what the engine says at the end."""
+
+    refreshes: list[Refresh]
+    committed: dict[str, list[float]]
+    status: Status
+
+
+class NotedViews(ViewSource):
+    """The view source, with a note of each refresh in the time of ``now_s``."""
+
+    def __init__(
+        self, settings: ViewSettings, around: Surroundings, notes: list[Refresh], now_s: Clock
+    ) -> None:
+        super().__init__(settings, around)
+        self._notes, self._now_s = notes, now_s
+
+    async def _refresh(self, view: str, seen: Catalogue) -> None:
+        begun_s = self._now_s()
+        await super()._refresh(view, seen)
+        self._notes.append(Refresh(view, begun_s, self._now_s()))
+
+
+def settings_of(url: str, share: float, look_every_s: float, notes: list[Refresh], now_s: Clock) -> Settings:
+    """The settings of a mirror of all views, that may refresh for a share of the time."""
+    kind = SourceKind(ViewSettings, lambda own, around: NotedViews(own, around, notes, now_s))
+    text = f"""
+        [budget]
+        requests = "50/s"
+        seconds = "{share * 3600:g}s/h"
+        [[source]]
+        name = "house"
+        kind = "view"
+        url = "{url}"
+        look_every = {look_every_s}
+    """
+    return read(text, kinds={**BUILT_IN, "view": kind})
+
+
+def run_engine(url: str, seconds: float, pace: float, seed: int, share: float, *, look_every_s: float) -> Ran:
+    """Refresh all views once; then let the load begin, and the engine run beside it."""
+    writer = Writer(url, load(seconds, pace, seed), prompt=True)
+    notes: list[Refresh] = []
+    settings = settings_of(url, share, look_every_s, notes, writer.now_s)
+    with tempfile.TemporaryDirectory() as folder:
+        with make_engine(
+            settings_of(url, 1.0, look_every_s, [], writer.now_s), Path(folder), seed=1
+        ) as engine:
+            engine.run(once=True)
+        with make_engine(settings, Path(folder), seed=1) as engine:
+            thread = writer.begin()
+            engine.run(for_s=seconds)
+            thread.join()
+            return Ran(notes, writer.committed, engine.status())
