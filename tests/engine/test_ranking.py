@@ -101,6 +101,7 @@ def test_beliefs_survive_packing(count: int, kinds: int, seed: int) -> None:
         "evidence": rng.gamma(0.3, size=(count, 18)) + 1e-20,
         "lowest": np.full(count, 1e-7),
         "rate_class": rng.integers(0, 13, count),
+        "spared": rng.choice([0.25, np.inf], count),
         "quiet": rng.integers(0, 100_000, count),
     }
     hold_s: Float64s = rng.normal(size=count)

@@ -2,8 +2,8 @@
 
 Evidence is posterior over prior on the policy's ladder of rates, as ln with 0 at its largest
 (four bytes a rate), so that it meets whatever prior is learned later. With it go the
-ladder's lowest rate, the item's class of calibration, its run of quiet polls, whether more is to be learned
-of it, and its families.
+ladder's lowest rate, the item's class of calibration, its run of quiet polls, what the poll that is due
+anyway will teach, and its families.
 
 Stores of before keep Gamma evidence (Δa, Δb) instead, 24 bytes; it is read as Gamma(a₀+Δa, b₀+Δb).
 """
@@ -51,7 +51,7 @@ def pack(rows: Arrays, hold_s: Float64s, families: Ints) -> list[bytes]:
     table["evidence"] = np.log(np.maximum(evidence, _LEAST))
     table["rate_class"], table["lowest"] = rows["rate_class"], rows["lowest"]
     table["quiet"] = np.minimum(rows["quiet"], np.iinfo(np.uint16).max)
-    table["curious"] = rows.get("curious", False)
+    table["spared"] = rows["spared"]
     table["hold_s"], table["families"] = hold_s, families
     packed, size = table.tobytes(), table.itemsize
     return [packed[begin : begin + size] for begin in range(0, len(packed), size)]
@@ -76,7 +76,7 @@ def unpack(beliefs: bytes, sizes: Sizes) -> Kept:
         "polled": np.ones(known.size, dtype=bool),
         "rate_class": table["rate_class"].astype(np.int64),
         "quiet": table["quiet"].astype(np.int64),
-        "curious": table["curious"],
+        "spared": table["spared"].astype(np.float64),
     }
     return Kept(hold_s, known, rows, table["families"].astype(np.int64), gamma, old[:, :2])
 
@@ -114,7 +114,7 @@ def _row_type(steps: int, kinds: int) -> np.dtype[Any]:
             ("kinds", "u1"),
             ("rate_class", "u1"),
             ("quiet", "<u2"),
-            ("curious", "?"),
+            ("spared", "<f4"),
             ("evidence", "<f4", (steps,)),
             ("lowest", "<f8"),
             ("hold_s", "<f8"),

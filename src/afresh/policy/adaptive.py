@@ -6,6 +6,7 @@
     season        which hours of the week are busy       ``season_clock``
     calibration   where the model errs                   ``calibration``
     worth         what a poll now would gain             ``worth``
+    curiosity     what it would teach                    ``curiosity``
 
 Every item has a moment at which it deserves a look: when, by its rate alone, its worth reaches a little less
 than the level the budget pays. Only items whose moment has come are valued exactly, and the best are polled.
@@ -18,6 +19,7 @@ import numpy as np
 
 from afresh.policy.belief import Belief, Rows
 from afresh.policy.calibration import Calibration
+from afresh.policy.curiosity import Curiosity
 from afresh.policy.learned import (
     VERSION,
     Arrays,
@@ -45,7 +47,7 @@ from afresh.rates.observations import Bools, Float64s, Ints
 from afresh.values.arrays import ArrayLike
 from afresh.values.errors import InputError
 
-SHARED = ("bound", "since_rekey", "since_refit", "refit_gap")
+SHARED = ("learned_for", "bound", "since_rekey", "since_refit", "refit_gap")
 MARGIN = 0.93  # of the level at which a look is deserved
 TOO_MANY = 4  # candidates for each item polled: the level has risen
 AT_ONCE = 8192  # items keyed at a time, so that their rows stay in the cache
@@ -56,6 +58,7 @@ NEAR = 3.0  # batches before it can reach the level an item that was looked at i
 LONGEST = 10.0  # mean intervals until an item is looked at, whatever is believed of it
 SAMPLED = 32  # of the items to be looked at next that tell where the others are
 REKEY_POLLS = 0.05  # of all items must be polled between two re-keyings
+LEARNING = 20.0  # mean intervals for which a bit is of use, at most; at first as long as there were polls
 REFIT_AFTER, REFIT_GROWTH = 1.0, 1.3  # rounds of all items until the first refit, and the growth of the gap
 
 
@@ -78,6 +81,9 @@ class Adaptive:
         self.notices = Notices(start.items, frequency)
         self.clock = SeasonClock(start.hour)
         self.worth = Worth(start.objective, self.belief.rates)
+        self.curiosity = Curiosity(self.worth.objective, self.belief.rates, frequency)
+        self.spared: Float64s = np.full(start.items, np.inf)  # B(τ*), infinite where nobody is curious
+        self.learned_for, self._now = 0.0, start.now
         families = np.zeros((start.items, 0), dtype=np.int64) if start.families is None else start.families
         self.shocks = Shocks(families, 1.0 / frequency, start.now) if families.size else None
         self.look: Float64s = np.full(start.items, start.now)
@@ -97,6 +103,8 @@ class Adaptive:
         which, when, found = polls(items, now, changed)
         if which.size == 0:
             return
+        latest = float(when.max())
+        self.learned_for, self._now = self.learned_for + max(latest - self._now, 0.0), max(latest, self._now)
         since = np.minimum(self.items.last[which], when)
         self.clock.record(which, when, when - since, found)
         self._learn(which, since, when, found)
@@ -105,7 +113,7 @@ class Adaptive:
         self.since_rekey += which.size
         self.since_refit += which.size
         if self.since_refit >= self.refit_gap * self.items.number:
-            self.refit(float(when.max()))
+            self.refit(latest)
 
     def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
         """A hint makes an item worth a look; what hints of a source are worth is learned for each."""
@@ -125,6 +133,7 @@ class Adaptive:
             kinds = self.shocks.share.size
             self.shocks.grow(np.full((more, kinds), -1) if families is None else families)
         self.look = np.concatenate([self.look, np.full(more, now)])
+        self.spared = np.concatenate([self.spared, np.full(more, np.inf)])
         self._key(numbers, np.full(more, now))
         return numbers
 
@@ -176,7 +185,23 @@ class Adaptive:
         """What a poll of each of these items now would gain per cost."""
         posterior, expected, rate = self._outlook(items, now)
         worth = self.worth.of(posterior, expected, rate)
+        curious = np.flatnonzero(np.isfinite(self.spared[items]))
+        if curious.size:
+            worth[curious] += self._lesson(items[curious], posterior[curious], now)
         return np.asarray(worth * self.items.weight[items] / self.items.cost[items])
+
+    def _lesson(self, items: Ints, posterior: Rows, now: float) -> Float64s:
+        """What the bit of a poll now is worth beyond that of the poll which is due anyway."""
+        elapsed = np.maximum(self.clock.read(np.array(now)) - self.clock.read(self.items.last[items]), 0.0)
+        bit = self.curiosity.bit(posterior, elapsed, self._price(items))
+        return self._use() * np.maximum(bit - self.spared[items], 0.0)
+
+    def _use(self) -> float:
+        """For how long what is learned now will be of use: as long as there was something to learn."""
+        return min(self.learned_for, LEARNING / self.items.mean_frequency)
+
+    def _price(self, items: Ints) -> Float64s:
+        return self.bound / MARGIN * self.items.cost[items] / np.maximum(self.items.weight[items], 1e-300)
 
     def fresh(self, items: Ints, now: float) -> Float64s:
         """The probability that each of these copies is still right: Σ p·e^{−E}."""
@@ -247,6 +272,7 @@ class Adaptive:
             "rate_class": self.calibration.rate_class[which],
             "quiet": self.calibration.quiet[which],
             "notices": self.notices.number[which],
+            "spared": self.spared[which],
         }
 
     def restore(self, shared: Stored | None, items: ArrayLike = (), rows: Stored | None = None) -> None:
@@ -270,6 +296,7 @@ class Adaptive:
             if self.shocks is not None:
                 put_shocks(self.shocks, shared, "shocks.")
             self.worth = Worth(self.worth.name, self.belief.rates)
+            self.curiosity = Curiosity(self.worth.objective, self.belief.rates, self.items.mean_frequency)
             self.bound *= (float(field(shared, "budget", ())) / self.items.budget) ** 2
             self._key(np.arange(self.items.size), self.items.last)
         if rows is not None:
@@ -312,6 +339,7 @@ class Adaptive:
         told = field(rows, "notices", (n, None))[:, : len(self.notices.sources)]
         self.notices.number[items, : told.shape[1]] = told
         self.items.last[items] = field(rows, "last", (n,))
+        self.spared[items] = field(rows, "spared", (n,))
         self.look[items] = field(rows, "look", (n,))
         self.look[~self.items.alive] = np.inf
 
@@ -347,7 +375,7 @@ class Adaptive:
         elapsed = read - self.clock.read(self.items.last[come])
         # Worth grows no faster than τ^{p+1} but for shocks, which is why nobody waits long.
         power = 1.0 / (self.worth.objective.power + 1)
-        reach = np.maximum(level / np.maximum(value, 1e-300), 1.0) ** power
+        reach = np.maximum(level / np.maximum(value, max(1e-30 * level, 1e-300)), 1.0) ** power
         self.look[come] = read + elapsed * np.clip(reach - 1.0, *AGAIN_AFTER)
 
     def _settle(self, level: float, short: bool, many: bool, now: float) -> None:
@@ -360,8 +388,32 @@ class Adaptive:
 
     def _key(self, items: Ints, last: Float64s) -> None:
         """The moment at which each item's worth reaches the bound."""
-        due = np.minimum(self.due(items, self.bound), LONGEST / self.items.mean_frequency)
+        due = self.due(items, self.bound)
+        due = np.minimum(self._sooner(items, due), LONGEST / self.items.mean_frequency)
         self.look[items] = self.clock.read(last) + due
+
+    def _sooner(self, items: Ints, due: Float64s) -> Float64s:
+        """When each item deserves a look, where a poll before it is due would teach enough."""
+        self.spared[items] = np.inf
+        rows = self.belief.rows[items]
+        unsure = np.flatnonzero(self.curiosity.unsure(rows, due) & (self.items.weight[items] > 0))
+        if unsure.size == 0 or self.learned_for <= 0:
+            return due
+        rows, which = rows[unsure], items[unsure]
+        price = self._price(which)
+        spared = self.curiosity.bit(rows, np.minimum(due[unsure], 1e6 * self.curiosity.times[-1]), price)
+        self.spared[which] = spared
+        goal = MARGIN * price
+        sooner, use = due[unsure], self._use()
+        for time in self.curiosity.times[::-1]:
+            every = np.full(1, time)
+            expected = self.belief.expected(every)
+            worth = self.worth.of(rows, np.broadcast_to(expected, rows.shape), self.belief.rates[None])
+            worth += use * np.maximum(self.curiosity.bit(rows, every, price) - spared, 0.0)
+            sooner = np.where(worth >= goal, np.minimum(0.75 * time, sooner), sooner)
+        due = due.copy()
+        due[unsure] = sooner
+        return due
 
     def _learn(self, items: Ints, since: Float64s, now: Float64s, changed: Bools) -> None:
         elapsed = np.maximum(self.clock.read(now) - self.clock.read(since), 0.0)
