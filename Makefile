@@ -3,9 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help test check bench slow format clean chromium
+.PHONY: help demo test check bench slow format clean chromium
 
 help:
+	@echo "make demo    set up .venv if need be and show the main job in a minute: afresh against uniform"
 	@echo "make test    set up .venv if need be and run every test"
 	@echo "make check   ruff, mypy --strict, import-linter, docs against code"
 	@echo "make bench   measured ratios: planning against a streaming pass, against cvxpy, ..."
@@ -24,6 +25,9 @@ chromium:
 	  SUDO=$$(test "$$(id -u)" = 0 || echo sudo -n); \
 	  $$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 	} || echo "chromium could not be installed: the tests of the pages will fail until apt-get install chromium"
+
+demo: $(READY)
+	$(BIN)/afresh demo
 
 test: $(READY) chromium
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from afresh.cli.budget import budget
+from afresh.cli.demo import demo
 from afresh.cli.engine_commands import ENGINE_COMMANDS
 from afresh.cli.estimate import estimate
 from afresh.cli.history import history
@@ -37,7 +38,7 @@ for name, keeper in ENGINE_COMMANDS.items():
     app.command(name, rich_help_panel="Keep copies fresh")(keeper)
 for planner in (plan, budget, money, estimate, probes):
     app.command(rich_help_panel="Plan from files")(planner)
-for prover in (replay, simulate, reproduce):
+for prover in (demo, replay, simulate, reproduce):
     app.command(rich_help_panel="Prove it")(prover)
 app.add_typer(history, name="history", rich_help_panel="Prove it")
 

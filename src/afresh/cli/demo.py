@@ -1,0 +1,57 @@
+"""``afresh demo``: a living site on loopback, afresh against uniform at the same budget, in a minute."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, NoReturn
+
+import typer
+
+from afresh.cli.engine_project import ListJson
+from afresh.values.units import parse_duration
+
+
+def demo(
+    for_time: Annotated[
+        str | None,
+        typer.Option("--for", metavar="30s", help="How long to watch, instead of 750 days of the site."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Which pages change when.", min=0)] = 1,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Only say where the dashboard is.")
+    ] = False,
+    as_json: ListJson = False,
+) -> None:
+    """Keep two copies of a living site, by uniform and by afresh, and see what the site itself measures.
+
+    Everything is on this machine and gone at the end.
+    """
+    from afresh.cli.demo_run import compare
+    from afresh.cli.demo_screen import Screen
+
+    for_s = None if for_time is None else parse_duration(for_time)
+    with _ended_in_order(), Screen(browser=not no_browser) as screen:
+        found = compare(for_s, seed, screen)
+    screen.tell(found)
+    if as_json:
+        from dataclasses import asdict
+
+        from afresh.cli.summary import print_json
+
+        print_json(asdict(found))
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """SIGTERM ends the copies and clears up first, as Ctrl-C does."""
+
+    def stop(number: int, _frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,55 @@
+"""The freshness of some copies over time, drawn with characters: rows are freshness, columns are time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+LOW, HIGH, ROWS = 0.50, 0.66, 13
+_MARKS = ("·", "●")
+_STYLES = ("yellow", "bold green")
+
+
+def smoothed(values: Sequence[float], over: int) -> list[float]:
+    """The mean of the last ``over`` values at each place.
+
+    >>> smoothed([1.0, 2.0, 3.0, 4.0], 2)
+    [1.0, 1.5, 2.5, 3.5]
+    """
+    return [sum(values[max(0, end - over) : end]) / min(over, end) for end in range(1, len(values) + 1)]
+
+
+def chart(
+    lines: Mapping[str, Sequence[float]], times: Sequence[float], end: float, level: float, width: int
+) -> Text:
+    """Lines of values at ``times`` up to ``end``, and a ``level`` across, ``width`` characters wide.
+
+    >>> drawn = chart({"a": [0.5, 0.62]}, [0.0, 5.0], 10.0, 0.65, 20)
+    >>> drawn.plain.splitlines()[3].rstrip()
+    '0.62 ┤       ·'
+    """
+    from rich.text import Text
+
+    columns = max(width - 7, 10)
+    cells = [[(" ", "")] * columns for _ in range(ROWS)]
+    cells[_row(level)] = [("╌", "dim")] * columns
+    for mark, style, values in zip(_MARKS, _STYLES, lines.values(), strict=False):
+        for time, value in zip(times, values, strict=True):
+            column = min(int(time / end * columns), columns - 1)
+            cells[_row(value)][column] = (mark, style)
+    drawn = Text()
+    for row, line in enumerate(cells):
+        at = HIGH - (HIGH - LOW) * row / (ROWS - 1)
+        drawn.append(f"{at:.2f} ┤ ", style="dim")
+        for text, style in line:
+            drawn.append(text, style=style)
+        drawn.append("\n")
+    return drawn
+
+
+def _row(value: float) -> int:
+    """The row that shows a value; those beyond the edges lie on them."""
+    return min(max(round((HIGH - value) / (HIGH - LOW) * (ROWS - 1)), 0), ROWS - 1)

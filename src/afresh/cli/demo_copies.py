@@ -1,0 +1,103 @@
+"""The demo's copies: each an ``afresh run`` in a project folder of its own, as anybody would run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from afresh.engine.app import open_engine
+from afresh.engine.settings import FILE_NAME
+from afresh.values.errors import AfreshError
+
+_GRACE_S = 15.0
+_SETTINGS = """\
+[budget]
+requests = "{budget_per_s}/s"
+[plan]
+policy = "{policy}"
+[web]
+port = 0
+[[source]]
+name = "web"
+user_agent = "afresh-demo-{policy}"
+allow_private = true
+delay = "0s"
+concurrency = 64
+"""
+
+
+class RunningCopy:
+    """A copy of some pages, kept by a process of its own until its ``with`` ends."""
+
+    def __init__(
+        self,
+        folder: Path,
+        policy: str,
+        urls: Sequence[str],
+        *,
+        budget_per_s: float,
+        at_most_s: float,
+        web: bool,
+    ) -> None:
+        """``at_most_s``: it ends by itself after so long, should nobody be left to end it."""
+        self.policy, self._folder, self._log = policy, folder, folder / "log"
+        folder.mkdir()
+        (folder / FILE_NAME).write_text(_SETTINGS.format(budget_per_s=budget_per_s, policy=policy))
+        with open_engine(folder) as engine:
+            engine.add(urls)
+        words = ["-C", str(folder), "run", "--log", "json", "--for", f"{at_most_s}s"]
+        self._command = [sys.executable, "-m", "afresh", *words, *(["--web"] if web else [])]
+
+    def __enter__(self) -> Self:
+        # The person's own settings are for the person's own mirror.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("AFRESH_")}
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                start_new_session=True,  # Ctrl-C is for us: we end it in good order
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(_GRACE_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def ask_budget(self, requests_per_s: float) -> None:
+        """Another budget from now on, which it follows within a second."""
+        with open_engine(self._folder) as engine:
+            engine.ask_budget(requests_per_s)
+
+    def stop(self) -> None:
+        """Ask it to end."""
+        if self._process.poll() is None:
+            self._process.terminate()
+
+    def check(self) -> None:
+        """Raise, with its last words, if it has ended by itself."""
+        if self._process.poll() is not None:
+            lines = self._log.read_text(errors="replace").splitlines() or ["it said nothing"]
+            raise AfreshError(f"the copy kept by {self.policy} ended too early: {lines[-1]}")
+
+    def dashboard(self) -> str | None:
+        """The address of its dashboard, once it is served."""
+        for line in self._log.read_text(errors="replace").splitlines():
+            if '"event": "dashboard"' in line and line.endswith("}"):
+                return str(json.loads(line)["address"])
+        return None

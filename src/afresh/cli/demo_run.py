@@ -1,0 +1,141 @@
+"""The comparison itself: one site, two copies at one budget, and what the site measured of both.
+
+Both copies may make one request per page and 30 site-days, the budget of Cho's Table 6; how long a site-day
+is depends on how fast this machine can ask. The site is watched from the moment when both hold every page;
+what counts is the second half, when afresh has learned.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from afresh.cli.demo_copies import RunningCopy
+from afresh.cli.demo_score import Score, Theory, captured, scores, theory
+from afresh.cli.demo_site import DemoSite, cho_pages
+from afresh.values.clock import SystemClock
+from afresh.values.errors import AfreshError
+
+PAGES, ROUND_D = 1000, 30.0
+SPAN_D, LONGEST_S = 750.0, 90.0
+FASTEST_PER_S = 500.0  # requests of each copy: a site-day is then a fifteenth of a second
+POLICIES = ("uniform", "adaptive")
+_EASE = 0.85  # of the pace of the first round, so that the budget can be spent to the end
+_WARM = 200  # requests before the pace is taken
+_STARTING_S = 60.0
+_ORPHANED_S = 900.0  # a copy that nobody ends any more ends by itself
+_SAMPLE_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What came out: the second half of so many site-days."""
+
+    days: float
+    budget: float
+    uniform: Score
+    afresh: Score
+    theory: Theory
+    captured: float
+
+
+class Watcher(Protocol):
+    """Whoever looks on."""
+
+    def starts(self) -> None:
+        """The copies begin."""
+
+    def lives(self, theory: Theory, days_per_s: float, span_s: float, dashboard: str) -> None:
+        """The site's time runs; the dashboard of afresh's copy is served there."""
+
+    def sees(self, day: float, fresh: tuple[float, ...]) -> None:
+        """The share of right pages of each copy now."""
+
+
+def compare(for_s: float | None, seed: int, watcher: Watcher) -> Found:
+    """Keep both copies for 750 site-days (90 s at most), or for so long; nothing is left behind."""
+    rng = np.random.default_rng(seed)
+    rates = cho_pages(PAGES, rng)
+    expected = theory(rates, PAGES / ROUND_D)
+    watcher.starts()
+    with DemoSite(rates, POLICIES) as site:
+        with _copies(site, (for_s or 0.0) + _ORPHANED_S) as copies:
+            per_s = _pace(site, copies)
+            days_per_s = per_s * ROUND_D / PAGES
+            span_d = min(SPAN_D, LONGEST_S * days_per_s) if for_s is None else for_s * days_per_s
+            for copy in copies:
+                copy.ask_budget(per_s)
+            site.begin(days_per_s, span_d + _STARTING_S * days_per_s, rng)
+            _wait(copies, lambda: all(map(site.has_all, range(len(copies)))))
+            begin_d = site.now_d
+            watcher.lives(expected, days_per_s, span_d / days_per_s, copies[-1].dashboard() or "")
+            _watch(site, copies, begin_d, begin_d + span_d, watcher)
+        uniform, adaptive = scores(site, begin_d + span_d / 2, begin_d + span_d)
+    half_d = span_d / 2
+    share = captured(rates, half_d, uniform, adaptive)
+    return Found(half_d, PAGES / ROUND_D * half_d, uniform, adaptive, expected, share)
+
+
+def _watch(site: DemoSite, copies: list[RunningCopy], begin_d: float, end_d: float, watcher: Watcher) -> None:
+    pause = threading.Event()
+    while (now_d := site.now_d) < end_d:
+        for copy in copies:
+            copy.check()
+        watcher.sees(now_d - begin_d, tuple(map(site.fresh, range(len(copies)))))
+        pause.wait(_SAMPLE_S)
+
+
+@contextmanager
+def _copies(site: DemoSite, at_most_s: float) -> Iterator[list[RunningCopy]]:
+    """Both copies at work, in a folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="afresh-demo-") as name, ExitStack() as stack:
+        made = [
+            RunningCopy(
+                Path(name) / policy,
+                policy,
+                site.urls(),
+                budget_per_s=FASTEST_PER_S / _EASE,
+                at_most_s=at_most_s,
+                web=policy == "adaptive",
+            )
+            for policy in POLICIES
+        ]
+        copies = [stack.enter_context(copy) for copy in made]
+        try:
+            yield copies
+        finally:
+            for copy in copies:
+                copy.stop()
+
+
+def _pace(site: DemoSite, copies: list[RunningCopy]) -> float:
+    """How many requests per second both copies manage on this machine, from their first round of the pages.
+
+    A site-day is made as long as that takes, so that the budget can be spent on a slow machine too.
+    """
+    clock, numbers = SystemClock(), range(len(copies))
+    _wait(copies, lambda: all(site.requests(copy) >= _WARM for copy in numbers))
+    begin_s, before = clock.elapsed_s(), [site.requests(copy) for copy in numbers]
+    _wait(copies, lambda: any(map(site.has_all, numbers)))
+    took_s = clock.elapsed_s() - begin_s
+    slower = min(site.requests(copy) - first for copy, first in zip(numbers, before, strict=True))
+    return min(FASTEST_PER_S, _EASE * max(slower, 1) / max(took_s, _SAMPLE_S))
+
+
+def _wait(copies: list[RunningCopy], ready: Callable[[], bool]) -> None:
+    """Until it is so, while the copies are at work."""
+    clock, pause = SystemClock(), threading.Event()
+    until_s = clock.elapsed_s() + _STARTING_S
+    while not ready():
+        for copy in copies:
+            copy.check()
+        if clock.elapsed_s() > until_s:
+            raise AfreshError(f"after {_STARTING_S:g} s not every page is fetched: is the machine very busy?")
+        pause.wait(0.02)

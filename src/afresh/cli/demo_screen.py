@@ -1,0 +1,114 @@
+"""What the demo shows: two lines that grow on a terminal, elsewhere lines of text; a table at the end."""
+
+from __future__ import annotations
+
+import os
+import sys
+import webbrowser
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from afresh.cli.demo_chart import chart, smoothed
+from afresh.cli.demo_run import PAGES, ROUND_D, Found
+from afresh.cli.demo_score import Theory
+
+_SMOOTH = 12  # samples, three seconds
+_WIDEST = 100
+_TELLINGS = 10
+NEXT = """\
+For your own site:
+  afresh init mirror && cd mirror
+  afresh add --discover https://your.site/
+  afresh run --web"""
+
+
+class Screen:
+    """Shows how the comparison goes, on standard error."""
+
+    def __init__(self, *, browser: bool, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True, highlight=False)
+        self._browser = browser
+        self._lines: dict[str, list[float]] = {"uniform": [], "afresh": []}
+        self._days: list[float] = []
+        self._told_d = 0.0
+        self._live = Live(console=self._console, auto_refresh=False, transient=False)
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def starts(self) -> None:
+        """Say what there is to see."""
+        self._console.print(
+            f"A site of {PAGES:,} pages on this machine: some change daily, some once a year, none says so.\n"
+            f"Two copies of it, with one request per page and {ROUND_D:g} days each: "
+            "[yellow]uniform[/] asks for all equally often, [green]afresh[/] learns from nothing."
+        )
+
+    def lives(self, theory: Theory, days_per_s: float, span_s: float, dashboard: str) -> None:
+        """Say where the dashboard is, and open it where there is somebody to see it."""
+        self._theory, self._span_d = theory, span_s * days_per_s
+        self._console.print(
+            f"A second is {days_per_s:.1f} days there; this takes {span_s:.0f} s. "
+            f"Dashboard of afresh's copy meanwhile: {dashboard}"
+        )
+        if self._browser and self._console.is_terminal and _has_desktop():
+            webbrowser.open(dashboard)
+
+    def sees(self, day: float, fresh: tuple[float, ...]) -> None:
+        """One more moment."""
+        for values, value in zip(self._lines.values(), fresh, strict=True):
+            values.append(value)
+        self._days.append(day)
+        now = {name: smoothed(values[-_SMOOTH:], _SMOOTH)[-1] for name, values in self._lines.items()}
+        words = f"day {day:3.0f}   uniform {now['uniform']:.3f}   afresh {now['afresh']:.3f}"
+        if self._live.is_started:
+            self._live.update(self._drawn(words), refresh=True)
+        elif day >= self._told_d:
+            self._told_d += self._span_d / _TELLINGS
+            self._console.print(words)
+
+    def _drawn(self, words: str) -> Group:
+        lines = {name: smoothed(values, _SMOOTH) for name, values in self._lines.items()}
+        optimum, width = self._theory.optimum, min(self._console.width, _WIDEST)
+        picture = chart(lines, self._days, self._span_d, optimum, width)
+        legend = f"[yellow]· uniform[/]  [green]● afresh[/]  [dim]╌ optimum {optimum:.3f}[/]    {words}"
+        return Group(picture, Text.from_markup(legend))
+
+    def tell(self, found: Found) -> None:
+        """The result."""
+        title = f"The last {found.days:.0f} days, as the site itself measured them"
+        table = Table(title=title, title_justify="left", title_style="bold")
+        table.add_column("")
+        for name in ("pages right", "age of the copies", f"requests ({found.budget:,.0f} allowed)"):
+            table.add_column(name, justify="right")
+        for name, score in (("uniform", found.uniform), ("afresh", found.afresh)):
+            table.add_row(name, f"{score.freshness:.1%}", f"{score.age_d:.1f} days", f"{score.requests:,}")
+        table.add_section()
+        known = found.theory
+        table.add_row("uniform, in theory", f"{known.uniform:.1%}", f"{known.uniform_age_d:.1f} days", "")
+        table.add_row("optimum, all rates known", f"{known.optimum:.1%}", "unbounded", "")
+        self._console.print(table)
+        self._console.print(
+            f"afresh took {found.captured:.0%} of what knowing every rate would gain over uniform. Pages "
+            'that change too often to be kept right are left to age; [bold]objective = "age"[/] would not.'
+        )
+        self._console.print(NEXT)
+
+
+def _has_desktop() -> bool:
+    """Whether a browser would open in a window of its own and not in this terminal."""
+    return sys.platform in ("darwin", "win32") or bool(
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )

@@ -1,0 +1,191 @@
+"""The demo: the site's account is exact, the comparison runs on real engines, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from afresh.cli.demo_run import Found
+from afresh.cli.demo_score import Score, captured, scores, theory
+from afresh.cli.demo_screen import Screen
+from afresh.cli.demo_site import DemoSite, cho_pages
+
+RATES = cho_pages(1000, np.random.default_rng(1))
+
+
+class HandClock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.s = 100.0
+
+    def now_s(self) -> float:
+        return self.s
+
+    def elapsed_s(self) -> float:
+        return self.s
+
+
+def ask(site: DemoSite, path: str, agent: str = "demo-a", etag: str = "") -> tuple[int, str, str]:
+    """Status, ETag and body."""
+    url = f"http://127.0.0.1:{site.port}{path}"
+    headers = {"User-Agent": agent, **({"If-None-Match": etag} if etag else {})}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as answer:
+            return answer.status, str(answer.headers["ETag"]), answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, str(error.headers["ETag"]), ""
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def site(clock: HandClock) -> Iterator[DemoSite]:
+    """Two pages, one of which never changes, whose days are seconds of the clock."""
+    with DemoSite(np.array([1.0, 0.0]), ("demo-a", "demo-b"), clock) as site:
+        yield site
+
+
+def test_the_site_stands_still_until_it_begins(site: DemoSite, clock: HandClock) -> None:
+    clock.s += 1000
+    assert ask(site, "/page/0")[1] == '"0-0"'
+    assert (site.has_all(0), site.requests(0), site.now_d) == (False, 1, 0.0)
+    ask(site, "/page/1")
+    assert site.has_all(0)
+    assert not site.has_all(1)
+    site.begin(1.0, 50.0, np.random.default_rng(1))
+    assert (site.fresh(0), site.fresh(1)) == (1.0, 0.0)
+    clock.s += 60
+    assert site.fresh(0) == 0.5
+    assert ask(site, "/page/0")[2] != ""
+    assert site.fresh(0) == 1.0
+
+
+def test_a_page_says_its_version_and_answers_conditional_requests(site: DemoSite, clock: HandClock) -> None:
+    site.begin(1.0, 50.0, np.random.default_rng(1))
+    clock.s += 20
+    status, etag, body = ask(site, "/page/0")
+    changes = int(np.count_nonzero(site.history(20.0).change_item == 0))
+    assert (status, etag) == (200, f'"0-{changes}"')
+    assert f"Version {changes}<" in body
+    assert changes > 0
+    assert ask(site, "/page/0", etag=etag)[0] == 304
+    assert ask(site, "/page/0", etag='"0-0"')[0] == 200
+    assert ask(site, "/page/2")[0] == ask(site, "/nothing")[0] == 404
+    assert ask(site, "/robots.txt")[0] == 200
+    assert site.requests(0) == 3  # the pages that are there, and nothing else
+
+
+def test_scores_are_the_time_averages_of_what_each_copy_holds(site: DemoSite, clock: HandClock) -> None:
+    """Against freshness and age summed over a fine grid of moments."""
+    site.begin(1.0, 50.0, np.random.default_rng(2))
+    asked = {"demo-a": [0.0, 7.0, 11.0, 23.0, 30.5], "demo-b": [0.0, 28.0, 60.0]}
+    for moment in sorted({*asked["demo-a"], *asked["demo-b"]}):
+        clock.s = 100.0 + moment
+        for agent, moments in asked.items():
+            if moment in moments:
+                ask(site, "/page/0", agent)
+                ask(site, "/page/1", agent)
+    changes = site.history(40.0).changes_of(0)
+    grid = np.arange(20.0, 40.0, 0.001) + 0.0005
+    for found, moments in zip(scores(site, 20.0, 40.0), asked.values(), strict=True):
+        visits = np.array(moments)
+        last = visits[np.searchsorted(visits, grid) - 1]
+        lacking = np.append(changes, np.inf)[np.searchsorted(changes, last, side="right")]
+        stale = lacking < grid
+        assert found.freshness == pytest.approx((np.mean(~stale) + 1) / 2, abs=2e-4)
+        assert found.age_d == pytest.approx(np.mean(np.where(stale, grid - lacking, 0.0)) / 2, abs=2e-2)
+        assert found.requests == 2 * np.count_nonzero((visits > 20) & (visits <= 40))
+
+
+def test_captured_is_0_for_uniform_and_1_for_the_optimum_whatever_was_spent() -> None:
+    for requests in (12_500, 9_000):
+        known, full = theory(RATES, requests / 375), theory(RATES, 12_500 / 375)
+        uniform = Score(full.uniform + 0.003, 5.6, 12_500)  # a lucky history, which both saw
+        for freshness, share in ((known.uniform, 0.0), (known.optimum, 1.0)):
+            ours = Score(freshness + 0.003, 5.6, requests)
+            assert captured(RATES, 375, uniform, ours) == pytest.approx(share, abs=1e-9)
+
+
+def test_the_screen_draws_lines_on_a_terminal_and_the_result() -> None:
+    console = Console(force_terminal=True, width=100, record=True, file=Path(os.devnull).open("w"))  # noqa: SIM115
+    known = theory(RATES, 1000 / 30)
+    with Screen(browser=False, console=console) as screen:
+        screen.starts()
+        screen.lives(known, 15.0, 50.0, "http://127.0.0.1:1/")
+        for day in range(0, 750, 50):
+            screen.sees(day, (0.57, 0.57 + day / 20_000))
+    half = Found(375, 12_500, Score(0.571, 5.6, 12_499), Score(0.601, 7.9, 12_498), known, 0.69)
+    screen.tell(half)
+    text = console.export_text()
+    console.file.close()
+    for words in ("·", "●", "57.1%", "60.1%", "61.6%", "12,498", "7.9 days", "took 69%", "afresh run --web"):
+        assert words in text
+
+
+def started(tmp_path: Path, *options: str) -> subprocess.Popen[str]:
+    """A demo whose temporary files go below ``tmp_path``; settings of the environment are not for it."""
+    words = [sys.executable, "-m", "afresh", "demo", "--no-browser", *options]
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "AFRESH_BUDGET_REQUESTS": "1/d"}
+    return subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=tmp_path
+    )
+
+
+def left_behind(tmp_path: Path) -> list[str]:
+    """Files of a demo, and processes that still work in its folder."""
+    found = [path.name for path in tmp_path.iterdir()]
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = process.read_bytes().decode(errors="replace")
+        except OSError:  # it has just ended
+            continue
+        if str(tmp_path) in command:
+            found.append(command)
+    return found
+
+
+def test_the_demo_runs_without_a_terminal_and_leaves_nothing(tmp_path: Path) -> None:
+    demo = started(tmp_path, "--for", "6s", "--json", "--seed", "5")
+    out, err = demo.communicate(timeout=120)
+    assert demo.returncode == 0, err
+    found = json.loads(out)
+    assert found["theory"]["optimum"] == pytest.approx(0.6162, abs=1e-4)
+    for copy in ("uniform", "afresh"):
+        assert 0.3 < found[copy]["freshness"] < 0.8
+        assert 0 < found[copy]["requests"] <= found["budget"] * 1.05 + 5
+    assert re.search(r"http://127\.0\.0\.1:\d+/", err)
+    assert re.search(r"day +\d+ +uniform 0\.\d+ +afresh 0\.\d+", err)
+    assert "afresh add --discover" in err
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_the_demo_ends_its_copies_and_clears_up(tmp_path: Path, number: signal.Signals) -> None:
+    demo = started(tmp_path, "--for", "10m")
+    assert demo.stderr is not None
+    for line in demo.stderr:
+        if "http://127.0.0.1" in line:
+            break
+    assert len(left_behind(tmp_path)) == 3  # the folder and two copies at work
+    demo.send_signal(number)
+    _, err = demo.communicate(timeout=60)
+    assert demo.returncode in (130, 128 + number), err
+    assert "Traceback" not in err
+    assert left_behind(tmp_path) == []
