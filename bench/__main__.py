@@ -26,6 +26,7 @@ BENCHES = (
     "views",
     "polling",
     "crawl",
+    "engine_scale",
     "replay",
     "probes",
     "replay_robust",

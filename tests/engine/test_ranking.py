@@ -238,3 +238,15 @@ def test_of_many_items_the_most_urgent_are_valued_and_the_others_roughly() -> No
     worth = chosen.worth(NOW + 100.0)
     assert np.isfinite(worth).all()
     assert set(np.argsort(-worth)[:50].tolist()) == set(range(50))
+
+
+def test_of_very_many_items_a_sample_tells_the_freshness(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    chosen = policy(3000, weight=rng.uniform(0.5, 2.0, 3000))
+    now_s = teach(chosen, changing=1, rounds=3)
+    chosen.memory.polled_s[rng.random(3000) < 0.3] = np.nan
+    whole, _ = chosen.freshness(now_s + 50.0)
+    monkeypatch.setattr("afresh.engine.policy._LOOKED_AT", 500)
+    part, error = chosen.freshness(now_s + 50.0)
+    assert chosen.sample().size == 500
+    assert 0 < abs(part - whole) < 4.0 * error < 0.2

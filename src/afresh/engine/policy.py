@@ -24,6 +24,7 @@ PolicyName: TypeAlias = Literal["adaptive", "uniform"]
 _RECENT, _SELDOM = 200, 16  # picks whose median is the threshold, and how often it is taken anew
 _ENOUGH = 1024  # rows that go before all ranked ones
 _OVERDUE, _ASKED = 1e300, 1e301
+_LOOKED_AT = 65_536  # rows that tell how the others do
 _LONGEST_S = 10 * 365.25 * 86400.0
 
 
@@ -125,26 +126,38 @@ class Policy:
         """The same for one row."""
         return float(self.due_times(np.array([row]), now_s)[0])
 
-    def fresh(self, now_s: float) -> Float64s:
-        """The probability that each row's copy is right now; 0 where there is none."""
-        found = np.where(np.isnan(self.memory.polled_s), 0.0, self.ranking.fresh(now_s))
-        if self.sight is not None:
-            known = self.sight.known
-            found[self.sight.rows[known]] = self.sight.fresh[known]
+    def sample(self) -> Ids:
+        """All rows, or of very many some that are spread evenly over the order of their registration."""
+        return np.arange(0, self.memory.size, max(-(-self.memory.size // _LOOKED_AT), 1))
+
+    def fresh(self, now_s: float, rows: Ids | None = None) -> Float64s:
+        """The probability that each row's copy is right now, of all or these in order; 0 without one."""
+        every = np.arange(self.memory.size) if rows is None else rows
+        found = np.where(np.isnan(self.memory.polled_s[every]), 0.0, self.ranking.fresh(now_s, every))
+        if self.sight is not None and every.size:
+            seen, fresh = self.sight.rows[self.sight.known], self.sight.fresh[self.sight.known]
+            place = np.minimum(np.searchsorted(every, seen), every.size - 1)
+            asked_for = every[place] == seen
+            found[place[asked_for]] = fresh[asked_for]
         return found
 
     def freshness(self, now_s: float) -> tuple[float, float]:
         """The model's estimate of Σw·fresh/Σw over active items now, and its standard error.
 
-        Each copy is fresh or not, independently, with the probability that it survived.
+        Each copy is fresh or not, independently, with the probability that it survived; of very many a
+        sample of n of N is looked at: Var = Σw²[(n/N)·p(1−p) + (1−n/N)·(p−p̄)²]/(Σw)² over the sample.
         """
-        alive = self.fresh(now_s)
-        weight = np.where(self.memory.active, self.memory.weight, 0.0)
+        rows = self.sample()
+        alive = self.fresh(now_s, rows)
+        weight = np.where(self.memory.active[rows], self.memory.weight[rows], 0.0)
         total = float(weight.sum())
         if total <= 0:
             return 1.0, 0.0
-        error = math.sqrt(float(np.sum(weight**2 * alive * (1.0 - alive)))) / total
-        return float(np.sum(weight * alive)) / total, error
+        value, part = float(np.sum(weight * alive)) / total, rows.size / self.memory.size
+        chance = float(
+            np.sum(weight**2 * (part * alive * (1.0 - alive) + (1.0 - part) * (alive - value) ** 2))
+        )
+        return value, math.sqrt(chance) / total
 
     def covered(self) -> float:
         """The share of the active items' weight that has a copy."""

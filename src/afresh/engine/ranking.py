@@ -175,13 +175,13 @@ class Ranking:
         part = np.maximum(policy.clock.read(np.array(now_s)) - last, 0.0) / wait
         return np.asarray(policy.bound * np.minimum(part, 1.0) ** (policy.worth.objective.power + 1))
 
-    def fresh(self, now_s: float) -> Float64s:
-        """The probability that the copy of each row is right."""
-        return self._blockwise(lambda rows: self.policy.fresh(rows, now_s + self._shift_s))
+    def fresh(self, now_s: float, rows: Ids) -> Float64s:
+        """The probability that the copy of each of these rows is right."""
+        return self._blockwise(rows, lambda some: self.policy.fresh(some, now_s + self._shift_s))
 
-    def ages(self, now_s: float) -> Float64s:
-        """The expected age of the copy of each row."""
-        return self._blockwise(lambda rows: self.policy.ages(rows, now_s + self._shift_s))
+    def ages(self, now_s: float, rows: Ids) -> Float64s:
+        """The expected age of the copy of each of these rows."""
+        return self._blockwise(rows, lambda some: self.policy.ages(some, now_s + self._shift_s))
 
     def rates(self) -> Float64s:
         """The mean rate of each row, per second."""
@@ -298,10 +298,9 @@ class Ranking:
         self._now_s = max(self._now_s, now_s + self._shift_s)
         return self._now_s
 
-    def _blockwise(self, work: Callable[[Ints], Float64s]) -> Float64s:
+    def _blockwise(self, rows: Ids, work: Callable[[Ids], Float64s]) -> Float64s:
         self.grow()
-        size = self.memory.size
-        parts = [work(np.arange(begin, min(begin + _BLOCK, size))) for begin in range(0, size, _BLOCK)]
+        parts = [work(rows[begin : begin + _BLOCK]) for begin in range(0, rows.size, _BLOCK)]
         return np.concatenate(parts) if parts else np.empty(0)
 
 

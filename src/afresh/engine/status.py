@@ -142,12 +142,12 @@ def modelled(policy: Policy, now_s: float) -> Share:
 
 def mean_age_s(policy: Policy, now_s: float) -> float:
     """Weighted mean over the copies of their expected ages; 0 where there are none."""
-    memory = policy.memory
-    held = memory.active & ~np.isnan(memory.polled_s)
-    weight = memory.weight[held]
+    memory, rows = policy.memory, policy.sample()
+    rows = rows[memory.active[rows] & ~np.isnan(memory.polled_s[rows])]
+    weight = memory.weight[rows]
     if weight.sum() <= 0:
         return 0.0
-    return float(weight @ policy.ranking.ages(now_s)[held] / weight.sum())
+    return float(weight @ policy.ranking.ages(now_s, rows) / weight.sum())
 
 
 def dropped(policy: Policy) -> int:
