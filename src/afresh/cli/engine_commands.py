@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from afresh.cli.engine_config import config
 from afresh.cli.engine_copies import export, get
 from afresh.cli.engine_init import init
 from afresh.cli.engine_items import add, remove, set_items
@@ -27,5 +28,6 @@ ENGINE_COMMANDS: dict[str, Callable[..., Any]] = {
     "observe": observe,
     "export": export,
     "store": store,
+    "config": config,
     "serve": serve,
 }

@@ -1,0 +1,85 @@
+"""``afresh config check`` says everything that a run would stumble over, and does nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Afresh
+
+
+def test_a_new_project_is_right_and_stays_as_it_is(afresh: Afresh, tmp_path: Path) -> None:
+    assert afresh("init").code == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    ran = afresh("config", "check")
+    assert ran.code == 0
+    for words in ("afresh.toml is right", "1 requests per second", "0 items", "with a token", "source web"):
+        assert words in ran.err
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    assert json.loads(afresh("config", "check", "--json").out) == {"problems": []}
+
+
+def test_no_store_is_made(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "afresh.toml").write_text("")
+    ran = afresh("config", "check")
+    assert (ran.code, "not there yet" in ran.err) == (0, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["afresh.toml"]
+
+
+def test_everything_that_is_wrong_is_said_at_once(
+    afresh: Afresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_SUCH_SECRET", raising=False)
+    (tmp_path / "afresh.toml").write_text(
+        """
+[store]
+url = "mysql:there"
+[web]
+host = "0.0.0.0"
+[[source]]
+name = "secret"
+headers = { Authorization = "Bearer env:NO_SUCH_SECRET" }
+[[source]]
+name = "call"
+kind = "python"
+call = "no_such_module:look"
+[[source]]
+name = "program"
+on_change = ["no-such-program"]
+[[source]]
+name = "function"
+on_change = "no_such_module:tell"
+[[source]]
+name = "right"
+on_change = ["python3", "reindex.py"]
+"""
+    )
+    ran = afresh("config", "check", "--json")
+    assert ran.code == 2
+    problems = json.loads(ran.out)["problems"]
+    where = [problem.split(":")[0] for problem in problems]
+    assert where == ["store", "web", "source secret", "source call", "source program", "source function"]
+    for problem, words in zip(
+        problems,
+        ("mysql", "token", "NO_SUCH_SECRET", "no_such_module", "no-such-program", "no_such_module"),
+        strict=True,
+    ):
+        assert words in problem
+        assert problem in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("check", "--set", "budget.requets=1/s"), "did you mean 'requests'"),
+        (("chekc",), "did you mean 'check'"),
+        (("check", "--set", "store.url=sqlite:afresh.toml"), "afresh.toml"),
+    ],
+)
+def test_wrong_questions_and_damaged_stores(
+    afresh: Afresh, tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    (tmp_path / "afresh.toml").write_text("# no store at all, but a file\n" * 100)
+    ran = afresh("config", *arguments)
+    assert (ran.code, words in ran.err) == (2, True), ran.err
