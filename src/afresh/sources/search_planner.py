@@ -2,10 +2,10 @@
 
 A page that was read before is expected to hold what it held then, a share σ of it (learned). The pages of a
 query that were not read yet hold its other records, evenly: of a query with total T and j pages read, the
-next page of p brings each with probability p/(T − jp). Totals are those that the server reported; of queries
-never sent they are those in a sample, times a scale that every reported total improves. When the scale has
-moved far the queries worth considering are found anew (``probes.candidates``). What the pages really hold
-counts, not what the server claims: a page that is empty or only repeats others ends its query.
+next page of p brings each with probability p/(T − jp). Totals are those reported or estimated
+(``search_totals``); when the estimates have moved far, the queries worth considering are found anew
+(``probes.candidates``). What the pages really hold counts, not what the server claims: a page that is empty
+or only repeats others ends its query.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ import numpy.typing as npt
 from afresh.probes.candidates import Candidates, find_candidates, requests_of
 from afresh.probes.keyword_index import KeywordIndex
 from afresh.probes.postings import Bools, Integers
-from afresh.probes.server_totals import ProxyTotals
+from afresh.sources.search_totals import LearnedTotals
 
-_MOVED = 2.0  # times another scale: the candidates are found anew
 _STABLE, _TRIALS = 9.0, 10.0  # what is believed of pages before any was read twice
 _MOST_PAGES = 20_000  # pages whose records are remembered
 _MOST_HOPED = 500  # records that one page is hoped to bring some of
@@ -98,7 +97,7 @@ class Planner:
     ) -> None:
         self._relation, self._page_size, self._look_ups = relation, page_size, look_ups
         self._most = math.inf if limit is None else float(limit)
-        self._totals = ProxyTotals(sample, relation, 1.0, 1.0)
+        self._totals = LearnedTotals(relation, sample)
         self._queries: dict[Words, _Query] = {}
         self._flat: _Seen | None = None
         self._again, self._hoped = _STABLE, _TRIALS
@@ -106,8 +105,8 @@ class Planner:
 
     @property
     def stale(self) -> bool:
-        """Whether the scale has moved so far that ``renew`` is due."""
-        return abs(math.log(self._totals.scale / self._found_at)) > math.log(_MOVED)
+        """Whether estimates have moved so far that ``renew`` is due."""
+        return self._totals.moved_from(self._found_at)
 
     def renew(self) -> None:
         """Find the queries worth considering, by the totals known now."""
@@ -144,10 +143,9 @@ class Planner:
         if before is not None:
             self._again += float(np.isin(before, places).sum())
             self._hoped += float(before.size)
-        if query.total is None and total is not None:
-            matches = self._totals.proxy.counts(np.array([ask.words], dtype=np.int64))
-            self._totals = self._totals.seen(np.array([float(total)]), matches)
-        query.total = float(total) if total is not None else query.total
+        if total is not None:
+            query.total = float(total)
+            self._totals.reported(ask.words, query.total)
         others = [page for number, page in query.keys.items() if number != ask.page]
         repeats = bool(others) and frozenset(keys) <= frozenset().union(*others)
         if not keys or repeats:
@@ -176,27 +174,12 @@ class Planner:
         self._flat = None
 
     def _find(self) -> None:
-        self._found_at = self._totals.scale
-        self._candidates: Candidates = find_candidates(self._relation, self._expected, self._page_size)
+        self._found_at = self._totals.scales()
+        self._candidates: Candidates = find_candidates(self._relation, self._totals, self._page_size)
         words = [tuple(word for word in row if word >= 0) for row in self._candidates.sets.tolist()]
         self._words: list[Words] = words
         self._numbers = {query: number for number, query in enumerate(words)}
         self._flat = None
-
-    def _expected(self, sets: Integers) -> Doubles:
-        """Totals of queries: as reported, or estimated."""
-        expected = self._totals(sets)
-        reported = {
-            words: query.total
-            for words, query in self._queries.items()
-            if query.total is not None and len(words) == sets.shape[1]
-        }
-        if reported:
-            rows = {words: number for number, words in enumerate(map(tuple, sets.tolist()))}
-            for words, total in reported.items():
-                if words in rows:
-                    expected[rows[words]] = total
-        return expected
 
     def _known(self, values: Doubles, must: int | None) -> tuple[float, Ask | None]:
         """The best of the pages read before."""
@@ -214,9 +197,7 @@ class Planner:
         found, seen = self._candidates, self._seen()
         if not len(found):
             return 0.0, None
-        # No estimate is below the records of ours that match.
-        guessed = np.maximum(found.totals * (self._totals.scale / self._found_at), found.tuples.sizes)
-        totals = np.where(np.isnan(seen.totals), guessed, seen.totals)
+        totals = np.where(np.isnan(seen.totals), found.totals, seen.totals)
         gains = found.tuples.sums(values)
         if seen.asks:
             ours = seen.numbers >= 0

@@ -118,7 +118,7 @@ class SearchSource:
         now_s, place = self._around.clock.now_s(), self._relation.places.get(lead)
         values = self._book.values(now_s)
         must = None
-        if place is not None:
+        if place is not None and self._book.not_before_s[place] <= now_s:
             self._passed[lead] += 1
             if self._passed[lead] > _PASSED_OVER or not values.any():
                 must = place
