@@ -31,6 +31,7 @@ BENCHES = (
     "probes",
     "replay_robust",
     "web",
+    "demo",
 )
 
 

@@ -1,0 +1,145 @@
+"""The wheel: it holds what it needs and nothing else, and works without the source tree."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.request
+import venv
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.engine.living import LivingSite
+
+ROOT = Path(__file__).parent.parent
+LARGEST = 2_000_000
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this tree."""
+    folder = tmp_path_factory.mktemp("wheel")
+    words = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    built = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+def inside(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def test_every_file_of_the_package_is_in_the_wheel_and_no_other(wheel: Path) -> None:
+    source = ROOT / "src"
+    waste = ("__pycache__", ".nbi", ".nbc")
+    files = {
+        path.relative_to(source).as_posix()
+        for path in (source / "afresh").rglob("*")
+        if path.is_file() and not any(part in path.as_posix() for part in waste)
+    }
+    assert {name for name in inside(wheel) if ".dist-info/" not in name} == files
+    assert {"afresh/py.typed", "afresh/stores/sqlite/schema.sql", "afresh/web/templates/layout.html"} <= files
+    assert wheel.stat().st_size < LARGEST
+
+
+def test_the_wheel_says_what_it_needs_and_which_command_it_brings(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        texts = {
+            Path(name).name: archive.read(name).decode() for name in archive.namelist() if "dist-info" in name
+        }
+    assert re.search(r"^Requires-Dist: numpy", texts["METADATA"], re.MULTILINE)
+    assert "License-Expression: Apache-2.0" in texts["METADATA"]
+    assert "afresh = afresh.cli.app:main" in texts["entry_points.txt"]
+
+
+def works(command: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
+    """From the version to a mirror that is served."""
+
+    def afresh(*words: str) -> str:
+        ran = subprocess.run(
+            [*command, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    assert afresh("--version").startswith("afresh 0.")
+    (folder / "items.csv").write_text("item,rate\na,1\nb,2\nc,3\nd,4\ne,5\n")
+    assert json.loads(afresh("plan", "items.csv", "--budget", "5/d", "--json"))["dropped"] == 1
+    afresh("init", ".")
+    with LivingSite([1.0] * 3) as site:
+        afresh("add", "--allow-private", *site.urls())
+        quick = ("--allow-private", "--host-delay", "0.001s", "--budget", "100/s")
+        assert json.loads(afresh("run", "--once", *quick, "--json"))["polls"] == 3
+    served = subprocess.Popen(
+        [*command, "serve", "--port", "0"], cwd=folder, env=environment, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert served.stderr is not None
+        address = re.search(r"http://\S+/", served.stderr.readline())
+        assert address is not None
+        with urllib.request.urlopen(address[0]) as page:
+            assert b"afresh" in page.read()
+    finally:
+        served.terminate()
+        served.communicate(timeout=30)
+
+
+def test_the_wheel_works_without_the_source_tree(wheel: Path, tmp_path: Path) -> None:
+    """A wheel is a folder of modules in an archive: unpacked first on the path, it is what runs."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "unpacked")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "unpacked"), "PYTHONDONTWRITEBYTECODE": "1"}
+    where = [sys.executable, "-c", "import afresh; print(afresh.__file__)"]
+    found = subprocess.run(where, env=environment, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert found.stdout.startswith(str(tmp_path))
+    (tmp_path / "work").mkdir()
+    works([sys.executable, "-m", "afresh"], tmp_path / "work", environment)
+
+
+@pytest.mark.slow
+def test_a_clean_environment_installs_and_runs_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "venv", with_pip=True)
+    bin_folder = tmp_path / "venv" / "bin"
+    words = [str(bin_folder / "python"), "-m", "pip", "install", "--quiet", str(wheel)]
+    subprocess.run(words, check=True, capture_output=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    (tmp_path / "work").mkdir()
+    works([str(bin_folder / "afresh")], tmp_path / "work", environment)
+
+
+@pytest.mark.parametrize(
+    ("shell", "words"), [("bash", "complete"), ("zsh", "#compdef"), ("fish", "complete")]
+)
+def test_shells_can_complete_commands(shell: str, words: str) -> None:
+    script = _afresh({"_AFRESH_COMPLETE": f"source_{shell}"})
+    assert words in script
+    assert "afresh" in script
+
+
+def test_completion_knows_commands_and_options() -> None:
+    shown = _afresh({"_AFRESH_COMPLETE": "complete_bash", "COMP_WORDS": "afresh pl", "COMP_CWORD": "1"})
+    assert shown.split() == ["plan"]
+    shown = _afresh(
+        {"_AFRESH_COMPLETE": "complete_bash", "COMP_WORDS": "afresh plan --bud", "COMP_CWORD": "2"}
+    )
+    assert shown.split() == ["--budget"]
+
+
+def _afresh(environment: dict[str, str]) -> str:
+    """What ``afresh`` says to a shell that completes a line."""
+    code = "import sys; sys.argv = ['afresh']; from afresh.cli.app import main; main()"
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ran.stdout
