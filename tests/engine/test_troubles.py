@@ -199,11 +199,13 @@ def test_what_another_engine_polled_a_moment_ago_is_not_polled_again(tmp_path: P
     async def work(first: Engine, second: Engine) -> int:
         loop = second._loop()
         await loop._start()  # it knows of items never polled
-        committing = asyncio.create_task(loop._writer.run())
+        serving = loop._serve()
         await asyncio.to_thread(first.run, once=True)
-        chosen = loop._choose(1)
+        async with asyncio.timeout(10):
+            while not (chosen := loop._choose(1)):  # first its host is claimed
+                await asyncio.sleep(0.01)
         await loop._launch(chosen)
-        await loop._finish(committing)
+        await loop._finish(serving)
         return len(chosen)
 
     with (

@@ -13,6 +13,7 @@ from afresh.engine.settings import FILE_NAME, TEMPLATE, Settings, read
 from afresh.sources.secret import Resolver
 from afresh.sources.surroundings import no_secrets
 from afresh.stores.opening import open_store
+from afresh.stores.shared_clock import SharedClock
 from afresh.stores.store import Retention, Store
 from afresh.values.clock import Clock, SystemClock
 from afresh.values.errors import OutputError, UsageError
@@ -30,7 +31,8 @@ def make_engine(
     """An engine over ``store``, or the one that the settings name, with paths relative to ``folder``."""
     rng = np.random.default_rng(seed)
     opened = store if store is not None else store_of(settings, Path(folder))
-    return Engine(settings, opened, clock or SystemClock(), rng, secrets)
+    # Workers on several machines go by one clock, the store's.
+    return Engine(settings, opened, SharedClock(clock or SystemClock(), opened.fleet), rng, secrets)
 
 
 def store_of(settings: Settings, folder: Path) -> Store:

@@ -1,58 +1,112 @@
-"""The gate that every request of every source passes: it opens when the budget allows one more."""
+"""The gate that every request of every source passes: it opens when the budget allows one more.
+
+Before that it sees to two promises to the politeness group that is asked: no other worker asks it (its
+claim), and it is not asked more often than its own cap, where the settings give one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeAlias
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Protocol
 
-from afresh.engine.budget import RESERVE_S, Limits, Reserve, resumed
+from afresh.engine.budget import SHORTEST_WINDOW_S, WINDOW_S, Limits, Slots, window_of
 from afresh.values.clock import Clock
 from afresh.values.outcome import Spent
-
-Keep: TypeAlias = Callable[[Reserve], Awaitable[None]]
-"""Makes the store remember the budget; returns when it does."""
+from afresh.values.stored import Window
 
 _COARSE_S = 0.002  # a sleeping loop wakes up late by about so much
+_AHEAD_S = 0.1  # so long before a window ends the next is asked for
 _LONGEST_SLEEP_S = 0.5  # the budget may be raised meanwhile
 
 
+class Line(Protocol):
+    """The one line of request starts of all workers, as the store keeps it; a call returns once it does."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether no other worker is there."""
+
+    async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[Window, float]:
+        """The next window, and what its times need to become elapsed seconds of this process."""
+
+    async def owe(self, owed_s: float) -> None:
+        """No window of anybody begins before this debt is paid."""
+
+    async def capped_s(self, group: str) -> float:
+        """When a request to a capped group last started, in Unix seconds; −∞ if never."""
+
+    async def keep_capped(self, group: str, began_s: float) -> None:
+        """One starts then."""
+
+
+class Holds(Protocol):
+    """Which groups this worker alone may ask."""
+
+    def holds(self, group: str) -> bool:
+        """Whether this is one of them now."""
+
+    async def hold(self, group: str) -> None:
+        """Return when it is."""
+
+
 class Gate:
-    """One line for all sources; the pacer decides, the store is told before a request starts."""
+    """One line for all sources of a process, and one for all processes behind it."""
 
     def __init__(
-        self,
-        clock: Clock,
-        limits: Limits,
-        reserve: Reserve,
-        keep: Keep,
-        caps: Mapping[str, float] | None = None,
+        self, clock: Clock, limits: Limits, line: Line, claims: Holds, caps: Mapping[str, float] | None = None
     ) -> None:
         """``caps`` limit the requests per second of single groups, evenly spaced."""
-        self._clock, self._keep = clock, keep
-        self._caps, self._began_s = dict(caps or {}), dict(reserve.groups)
-        self._pacer = resumed(limits, reserve, clock.now_s(), clock.elapsed_s())
-        self._reserved_s = -math.inf
-        self._line = asyncio.Lock()
+        self._clock, self._line, self._claims = clock, line, claims
+        self._caps = dict(caps or {})
+        self._began_s: dict[str, float] = {}
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._slots, self._last = Slots(limits), Window(-math.inf, -math.inf)
+        self._used, self._owed_s, self._took_s = 0, 0.0, 0.0
+        self._drawing: asyncio.Task[None] | None = None
+        self._paying: asyncio.Task[None] | None = None
+        self._queue = asyncio.Lock()
         self.requests = 0
         self.waiting = 0
 
     async def admit(self, group: str) -> None:
         """Return when one more request may start: the caller starts it at once."""
-        while (wait_s := self.ready_s(group) - self._clock.now_s()) > 0:
-            await asyncio.sleep(min(wait_s, _LONGEST_SLEEP_S))
-        self.waiting += 1
-        try:
-            async with self._line:
-                if group in self._caps:
-                    self._began_s[group] = max(self._clock.now_s(), self.ready_s(group))
-                    await self._reserve()
-                await self._wait()
-                self._pacer = self._pacer.started(self._clock.elapsed_s())
-                self.requests += 1
-        finally:
-            self.waiting -= 1
+        if group not in self._caps:
+            await self._admit(group)
+            return
+        async with self._turns[group]:
+            self._began_s[group] = await self._line.capped_s(group)
+            while (wait_s := self.ready_s(group) - self._clock.now_s()) > 0:
+                await asyncio.sleep(min(wait_s, _LONGEST_SLEEP_S))
+            await self._line.keep_capped(group, self._clock.now_s())
+            await self._admit(group)
+            self._began_s[group] = self._clock.now_s()
+            await self._line.keep_capped(group, self._began_s[group])
+
+    async def _admit(self, group: str) -> None:
+        while True:
+            await self._claims.hold(group)
+            self.waiting += 1
+            try:
+                async with self._queue:
+                    await self._wait()
+                    # While it waited for the budget another worker may have got the group.
+                    if self._claims.holds(group):
+                        self._start()
+                        return
+            finally:
+                self.waiting -= 1
+
+    def _start(self) -> None:
+        now_s = self._clock.elapsed_s()
+        self._slots = self._slots.started(now_s)
+        self._used += 1
+        self.requests += 1
+        ahead_s = max(_AHEAD_S, 2 * self._took_s)
+        if self._slots.limits.spacing_s < ahead_s and self._slots.until_s() - now_s < ahead_s:
+            self._draw()  # so that the next window is there when this one ends
 
     def ready_s(self, group: str) -> float:
         """When the cap of a group allows its next request, in Unix seconds; −∞ where it has none."""
@@ -64,42 +118,68 @@ class Gate:
 
     async def _wait(self) -> None:
         while True:
-            wait_s = self.wait_s()
-            if wait_s > _COARSE_S:
+            now_s = self._clock.elapsed_s()
+            wait_s = self._slots.ready_s(now_s) - now_s
+            if wait_s == math.inf:
+                await asyncio.shield(self._draw())
+            elif wait_s > _COARSE_S:
                 await asyncio.sleep(min(wait_s - _COARSE_S / 2, _LONGEST_SLEEP_S))
             elif wait_s > 0:
                 await asyncio.sleep(0)  # the last moment is waited for awake, so that none is lost
-            elif self._clock.now_s() > self._reserved_s:
-                await self._reserve()
             else:
                 return
 
+    def _length_s(self) -> float:
+        """How long a window to reserve; where others wait for theirs, twice what the last was used for."""
+        used_s = WINDOW_S if self._line.alone and self._used else self._used * self._slots.limits.spacing_s
+        return min(max(2 * used_s, SHORTEST_WINDOW_S), WINDOW_S)
+
+    def _draw(self) -> asyncio.Task[None]:
+        if self._drawing is None or self._drawing.done():
+            self._drawing = asyncio.create_task(self._reserve())
+        return self._drawing
+
     async def _reserve(self) -> None:
-        until_s = self._clock.now_s() + RESERVE_S
-        await self._keep(Reserve(until_s, self.debt_until_s(), self._groups()))
-        self._reserved_s = until_s
+        limits = self._slots.limits
+        count, slack_s = window_of(limits, self._length_s())
+        self._used, begun_s = 0, self._clock.elapsed_s()
+        # A window from a slow store must not be over before it is here.
+        slack_s = max(slack_s, 2 * self._took_s)
+        window, offset_s = await self._line.reserve(count, limits.spacing_s, slack_s)
+        self._took_s = min(self._clock.elapsed_s() - begun_s, WINDOW_S)
+        joined = window.first_s <= math.nextafter(self._last.until_s + limits.spacing_s, math.inf)
+        self._last = window
+        here = Window(window.first_s + offset_s, window.until_s + offset_s)
+        self._slots = self._slots.reserved(here, joined=joined)
 
     def wait_s(self) -> float:
-        """How long until the next request may start."""
+        """How long until the next request may start, as far as this process knows."""
         now_s = self._clock.elapsed_s()
-        return self._pacer.ready_s(now_s) - now_s
+        ready_s = self._slots.ready_s(now_s)
+        return (self._slots.earliest_s(now_s) if math.isinf(ready_s) else ready_s) - now_s
 
     def paid(self, spent: Spent) -> None:
         """What a request turned out to cost."""
-        self._pacer = self._pacer.paid(self._clock.elapsed_s(), spent)
+        owed_s = self._slots.limits.owed_s(spent)
+        if owed_s > 0:
+            self._slots = self._slots.owing(self._clock.elapsed_s(), owed_s)
+            self._owed_s += owed_s
+            if self._paying is None or self._paying.done():
+                self._paying = asyncio.create_task(self._pay())
+
+    async def _pay(self) -> None:
+        while self._owed_s > 0:
+            owed_s, self._owed_s = self._owed_s, 0.0
+            await self._line.owe(owed_s)
 
     def limit(self, limits: Limits, caps: Mapping[str, float] | None = None) -> None:
         """Another budget from now on."""
-        self._pacer, self._caps = self._pacer.limited(limits), dict(caps or {})
+        self._slots, self._caps = self._slots.limited(limits), dict(caps or {})
 
-    def _groups(self) -> dict[str, float]:
-        return {group: began_s for group, began_s in self._began_s.items() if group in self._caps}
-
-    def debt_until_s(self) -> float:
-        """When all debts are paid, in Unix seconds."""
-        return self._pacer.debt_s - self._clock.elapsed_s() + self._clock.now_s()
-
-    def reserve(self) -> Reserve:
-        """What the next engine must know, once no request is under way."""
-        started_s = self._pacer.started_s - self._clock.elapsed_s() + self._clock.now_s()
-        return Reserve(started_s, self.debt_until_s(), self._groups())
+    async def close(self) -> None:
+        """Once no request is under way: what is owed is told to the store."""
+        if self._drawing is not None:
+            self._drawing.cancel()
+            await asyncio.gather(self._drawing, return_exceptions=True)
+        if self._paying is not None:
+            await self._paying

@@ -88,6 +88,11 @@ class Hooks:
         self._timeout_s = timeout_s
         self._hooks = {name: _call_of(hook) for name, hook in hooks.items()}
 
+    def leave(self) -> int:
+        """Another delivers: what is held up behind a failure is to be read anew before the next delivery."""
+        self._behind = None
+        return 0
+
     async def deliver(self) -> int:
         """Deliver what is due; how many were delivered."""
         if not self._hooks or not await self._writer.surely(self._store.events.waiting):

@@ -24,11 +24,13 @@ import numpy as np
 
 from afresh.engine import audits
 from afresh.engine.accounts import Accounts
-from afresh.engine.budget import Limits, Reserve
+from afresh.engine.budget import Limits
 from afresh.engine.choices import Choices
 from afresh.engine.earnings import appraise, earns
+from afresh.engine.fleet import Member
 from afresh.engine.gate import Gate
 from afresh.engine.hooks import Hook, Hooks
+from afresh.engine.line import StoreLine
 from afresh.engine.lister import Lister
 from afresh.engine.logs import say
 from afresh.engine.memory import Memory
@@ -36,7 +38,7 @@ from afresh.engine.picker import Picker, Place
 from afresh.engine.settings import BudgetTable, Settings
 from afresh.engine.snapshot import recalled
 from afresh.engine.source_set import Build, SourceSet
-from afresh.engine.state_names import BUDGET, THRESHOLD
+from afresh.engine.state_names import THRESHOLD
 from afresh.engine.watch import StoreNews, Watch
 from afresh.engine.witness import Witness
 from afresh.engine.writer import Writer
@@ -44,6 +46,7 @@ from afresh.sources.choosing import ChoosingSource
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.fetched import Fetched
+from afresh.values.items import ItemChange
 from afresh.values.lease import Lease
 from afresh.values.outcome import Outcome, Refusal
 
@@ -129,7 +132,7 @@ class Loop:
         if once:
             self._accounts.only_due_s = self._clock.now_s()
             self._accounts.restrict()
-        committing = asyncio.create_task(self._writer.run())
+        serving = self._serve()
         helpers = {
             asyncio.create_task(self._watch.run()),
             asyncio.create_task(self._lister.run(once=once)),
@@ -138,38 +141,65 @@ class Loop:
             asyncio.create_task(self._keep_up()),
         }
         try:
-            await self._feed(until_s, {committing, *helpers})
+            await self._feed(until_s, {*serving, *helpers})
         finally:
-            await self._finish(committing, *helpers)
+            await self._finish(serving, *helpers)
         return self.progress()
 
     async def refresh(self, item_id: int) -> bool:
         """Poll one item now, whatever its status; False if another engine is polling it."""
         await self._start([item_id])
         row = self.memory.row(item_id)
-        committing = asyncio.create_task(self._writer.run())
+        serving = self._serve()
         try:
-            now_s, lease_s = self._clock.now_s(), self.settings.run.lease
+            if row is None or not await self._turn_of(row):
+                return False
+            now_s, lease_s = self._clock.now_s(), self._lease_s
             leases = await self._writer.call(
                 lambda: self.store.leases.take([item_id], now_s, lease_s, any_status=True)
             )
-            if row is None or not leases:
+            if not leases:
                 return False
             place = self.picker.place(row)
             self._at_place[place] += 1
             await self._poll(Bulk(place, (row,)), leases)
             return True
         finally:
-            await self._finish(committing)
+            await self._finish(serving)
+
+    async def _turn_of(self, row: int) -> bool:
+        """Wait until the group of an item is ours; False if whoever has it polled the item meanwhile."""
+        group, ids = self._named(self.picker.place(row))[1], [int(self.memory.ids[row])]
+        (before,) = await self._writer.surely(lambda: self.store.items.by_id(ids)) or (None,)
+        holding = asyncio.create_task(self.member.claims.hold(group))
+        try:
+            held, _ = await asyncio.wait({holding}, timeout=TICK_S)
+            if not held and before is not None and before.status == "active":
+                soon = ItemChange(due_s=self._clock.now_s())
+                await self._writer.surely(lambda: self.store.items.change([before.key], soon))
+            while not held:
+                held, _ = await asyncio.wait({holding}, timeout=TICK_S)
+                (item,) = await self._writer.surely(lambda: self.store.items.by_id(ids)) or (None,)
+                if item is None or before is None or item.polls > before.polls:
+                    return False
+            return True
+        finally:
+            holding.cancel()
 
     async def list_items(self, source: str) -> int:
         """Read the documents of one source now; how many items they add."""
         await self._start([])
-        committing = asyncio.create_task(self._writer.run())
+        serving = self._serve()
         try:
             return await self._lister.read(source)
         finally:
-            await self._finish(committing)
+            await self._finish(serving)
+
+    def _serve(self) -> tuple[asyncio.Task[None], ...]:
+        """What every request needs until the last is committed: the writer, the beats and the claims."""
+        member = self.member
+        work = (self._writer.run(), member.run(self._is_quiet), member.claims.run())
+        return tuple(asyncio.create_task(each) for each in work)
 
     async def _start(self, only: Sequence[int] | None = None) -> None:
         """Take in what the store remembers, of all items or some."""
@@ -180,8 +210,7 @@ class Loop:
             self.memory.load(await self._writer.surely(lambda: news.added(0)))
         else:
             self.memory.load([await self._writer.surely(lambda: store.plan.columns_of(only))])
-        reserve = await self._writer.surely(lambda: Reserve.unpack(store.state.get(BUDGET)))
-        self._gate = Gate(clock, limits_of(settings.budget), reserve, self._keep_reserve, settings.plan.caps)
+        await self._join()
         now_s = clock.now_s()
         self.policy = await self._writer.surely(lambda: recalled(store, settings, self.memory, now_s))
         self.picker = Picker(self.memory, self.policy)
@@ -208,16 +237,41 @@ class Loop:
             store, self._writer, clock, hooks_of(settings), timeout_s=settings.run.hook_timeout
         )
 
-    async def _keep_reserve(self, reserve: Reserve) -> None:
-        packed = reserve.pack()
-        await self._writer.surely(lambda: self.store.state.set({BUDGET: packed}))
+    async def _join(self) -> None:
+        """Become a worker of the store, with the gate that all its requests pass."""
+        store, settings = self.store, self.settings
+        delay_s = max((float(getattr(each.settings, "delay", 0.0)) for each in settings.sources), default=0.0)
+        self.member = Member(
+            store,
+            self._writer,
+            self._clock,
+            claim_s=settings.run.claim,
+            delay_s=delay_s,
+            stirred=self._stirred,
+        )
+        await self.member.join()
+        line = StoreLine(store, self._writer, self.member.time, lambda: self.member.alone)
+        limits, caps = limits_of(settings.budget), settings.plan.caps
+        self._gate = Gate(self._clock, limits, line, self.member.claims, caps)
+
+    @property
+    def _lease_s(self) -> float:
+        # While its group is claimed nobody else polls an item; when the claim has run out somebody may.
+        return min(self.settings.run.lease, self.settings.run.claim)
+
+    def _is_quiet(self, group: str) -> bool:
+        """Whether a group can be left to others: nothing is asked there, and it could be asked again."""
+        now_s = self._clock.now_s()
+        if any(self._named(place)[1] == group for place in self._at_place):
+            return False
+        return all(self.sources.ready_s(name, group, now_s) <= now_s for name in self.sources.names())
 
     def _engine_state(self) -> Mapping[str, bytes | None]:
-        return {THRESHOLD: repr(self.policy.threshold).encode()}
+        return {THRESHOLD: repr(self.policy.threshold).encode()} if self.member.plans else {}
 
     async def _tell_hooks(self) -> None:
         while True:
-            delivered = await self._hooks.deliver()
+            delivered = await self._hooks.deliver() if self.member.plans else self._hooks.leave()
             await asyncio.sleep(0 if delivered else TICK_S)
 
     async def _keep_up(self) -> None:
@@ -317,10 +371,11 @@ class Loop:
         table = self.settings.source(name)
         if table is None or self._at_place[place] >= table.concurrency or self._witness.looking(name):
             return math.inf
-        return max(self.sources.ready_s(name, group, now_s), self._gate.ready_s(group))
+        ready_s = max(self.sources.ready_s(name, group, now_s), self._gate.ready_s(group))
+        return ready_s if ready_s > now_s else self.member.claims.ready_s(group, now_s)
 
     async def _launch(self, bulks: Sequence[Bulk]) -> None:
-        memory, now_s, lease_s = self.memory, self._clock.now_s(), self.settings.run.lease
+        memory, now_s, lease_s = self.memory, self._clock.now_s(), self._lease_s
         ids = [int(memory.ids[row]) for bulk in bulks for row in bulk.rows]
         leases = await self._writer.surely(lambda: self.store.leases.take(ids, now_s, lease_s))
         taken = {lease.item_id: lease for lease in leases}
@@ -425,19 +480,20 @@ class Loop:
         self._stirred.set()
         return words
 
-    async def _finish(self, committing: asyncio.Task[None], *others: asyncio.Task[None]) -> None:
+    async def _finish(self, serving: Sequence[asyncio.Task[None]], *others: asyncio.Task[None]) -> None:
         """Drain: polls under way end, what they brought is committed, sources and thread are let go."""
         for other in others:
             other.cancel()
         draining = asyncio.create_task(self._drain())
         giving_up = asyncio.create_task(self._given_up.wait())
-        await asyncio.wait({draining, committing, giving_up}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({draining, giving_up, *serving}, return_when=asyncio.FIRST_COMPLETED)
         if not draining.done():
             say(logging.WARNING, "stopped before everything was kept", problem=self._writer.trouble)
-        ended = (*others, *self._in_flight, draining, giving_up, committing)
+        ended = (*others, *self._in_flight, draining, giving_up, *serving)
         for task in ended:
             task.cancel()
         await asyncio.gather(*ended, return_exceptions=True)
+        await self.member.leave()
         await self.sources.close()
         self._writer.close()
 
@@ -445,10 +501,11 @@ class Loop:
         if self._in_flight:
             await asyncio.wait(set(self._in_flight))
         await self._writer.flushed()
-        while await self._hooks.deliver():
+        while self.member.plans and await self._hooks.deliver():
             pass
-        await self._keep_reserve(self._gate.reserve())
-        await self._watch.keep_learned()
+        await self._gate.close()
+        if self.member.plans:
+            await self._watch.keep_learned()
         await self._witness.keep()
         await self.sources.keep(notes=True)
 

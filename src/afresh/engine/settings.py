@@ -88,6 +88,7 @@ class RunTable(_Table):
     """How the engine runs."""
 
     lease: Seconds = 120.0
+    claim: Seconds = 30.0
     concurrency: int = Field(default=256, ge=1)
     retry_first: Seconds = 60.0
     retry_longest: Seconds = 86400.0

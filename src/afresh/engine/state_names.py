@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-BUDGET = "engine.budget"
+CAPPED = "engine.capped:"
+LEFT = "engine.left"
 PRIOR = "engine.prior"
 THRESHOLD = "engine.threshold"
 HOOKS = "engine.hooks"
