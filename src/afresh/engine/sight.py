@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -22,13 +22,15 @@ from afresh.sources.evidence import Evidence
 from afresh.stores.store import Store
 
 _MOST = 1e290  # below what goes before all others
+_FIRST = 1.0 + 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
     """Columns over the rows that are seen; NaN where a rate or cost is not known yet.
 
-    ``stale_since_s`` is +∞ for what is fresh; ``known`` False where staleness cannot be seen.
+    ``stale_since_s`` is +∞ for what is fresh; ``known`` False where staleness cannot be seen. ``below`` are
+    pairs of places in the columns: the second is made from the first; what is lowest comes first.
     """
 
     rows: Ints
@@ -38,10 +40,11 @@ class Sight:
     low_per_s: Float64s
     high_per_s: Float64s
     cost_s: Float64s
+    below: tuple[tuple[int, int], ...] = ()
 
     @classmethod
-    def of(cls, seen: Mapping[int, Evidence]) -> Sight:
-        """What is seen of rows.
+    def of(cls, seen: Mapping[int, Evidence], rows_of: Mapping[str, int] | None = None) -> Sight:
+        """What is seen of rows; ``rows_of`` keys tells which of them stand on others.
 
         >>> sight = Sight.of({3: Evidence(5.0, changed=True, stale_since_s=7.0, rate_per_s=0.5)})
         >>> sight.stale.tolist(), sight.fresh.tolist(), sight.cost_s.tolist()
@@ -50,20 +53,15 @@ class Sight:
         rows = sorted(seen)
         told = [seen[row] for row in rows]
         since = [math.inf if one.stale_since_s is None else one.stale_since_s for one in told]
-        measured = [
-            [math.nan if value is None else value for value in values]
-            for values in (
-                [one.rate_per_s for one in told],
-                [one.low_per_s for one in told],
-                [one.high_per_s for one in told],
-                [one.cost_s for one in told],
-            )
-        ]
         return cls(
-            np.array(rows, dtype=np.int64),
-            np.array([one.known for one in told], dtype=bool),
-            np.array(since, dtype=np.float64),
-            *(np.array(values, dtype=np.float64) for values in measured),
+            rows=np.array(rows, dtype=np.int64),
+            known=np.array([one.known for one in told], dtype=bool),
+            stale_since_s=np.array(since, dtype=np.float64),
+            rate_per_s=_column([one.rate_per_s for one in told]),
+            low_per_s=_column([one.low_per_s for one in told]),
+            high_per_s=_column([one.high_per_s for one in told]),
+            cost_s=_column([one.cost_s for one in told]),
+            below=_places(seen, rows, rows_of or {}),
         )
 
     @property
@@ -105,9 +103,33 @@ class Sight:
         """
         gains = self.gains(weight, paid_off_s) / cost
         gains = np.where(gains > 0, np.minimum(gains, _MOST), np.where(np.isnan(gains), np.nan, -np.inf))
+        own = np.where(np.isnan(gains), value[self.rows], gains)
+        stale = self.stale
+        for lower, upper in reversed(self.below):
+            # What stands on a stale item is right only after that one is: it lends it its own worth.
+            if stale[lower] and stale[upper] and own[upper] > 0:
+                own[lower] = max(own[lower], own[upper] * _FIRST)
         found = value.copy()
-        found[self.rows] = np.where(np.isnan(gains), value[self.rows], gains)
+        found[self.rows] = own
         return found
+
+
+def _column(values: Sequence[float | None]) -> Float64s:
+    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _places(
+    seen: Mapping[int, Evidence], rows: Sequence[int], rows_of: Mapping[str, int]
+) -> tuple[tuple[int, int], ...]:
+    """Pairs (lower, upper) of places in ``rows``, those first whose upper stands on the fewest."""
+    place = {row: at for at, row in enumerate(rows)}
+    pairs = [
+        (len(told.below), place[rows_of[key]], place[row])
+        for row, told in seen.items()
+        for key in told.below
+        if key in rows_of and rows_of[key] in place
+    ]
+    return tuple((lower, upper) for _, lower, upper in sorted(pairs))
 
 
 def pack_evidence(seen: Mapping[str, Evidence]) -> bytes:
@@ -122,7 +144,8 @@ def pack_evidence(seen: Mapping[str, Evidence]) -> bytes:
 
 def unpack_evidence(packed: bytes | None) -> dict[str, Evidence]:
     """What was kept; nothing where nothing was."""
-    return {key: Evidence(**one) for key, one in json.loads(packed).items()} if packed else {}
+    found = json.loads(packed) if packed else {}
+    return {key: Evidence(**one | {"below": tuple(one.get("below", ()))}) for key, one in found.items()}
 
 
 def kept_evidence(store: Store, sources: list[str]) -> dict[str, Evidence]:

@@ -80,9 +80,8 @@ def recalled_sight(store: Store, settings: Settings, memory: Memory) -> Sight | 
     if not kept:
         return None
     ids = store.items.ids(list(kept))
-    rows = {memory.row(ids[key]): told for key, told in kept.items() if key in ids}
-    seen = {row: told for row, told in rows.items() if row is not None}
-    return Sight.of(seen) if seen else None
+    rows = {key: row for key in kept if key in ids and (row := memory.row(ids[key])) is not None}
+    return Sight.of({row: kept[key] for key, row in rows.items()}, rows) if rows else None
 
 
 def paced(store: Store, requests_per_s: float, now_s: float) -> float:

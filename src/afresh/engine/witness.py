@@ -128,12 +128,13 @@ class Witness:
         """Put what all sources see before the policy."""
         memory, policy = self._picker.memory, self._picker.policy
         seen: dict[int, Evidence] = {}
+        rows_of: dict[str, int] = {}
         for source in self._known.values():
             for key, told in source.evidence().items():
                 row = memory.row(self._ids[key]) if key in self._ids else None
                 if row is not None:
-                    seen[row] = told
-        policy.sight = Sight.of(seen) if seen else None
+                    seen[row], rows_of[key] = told, row
+        policy.sight = Sight.of(seen, rows_of) if seen else None
         self._release()
         self._appraise()
 

@@ -31,7 +31,8 @@ class Evidence:
     ``elapsed_s`` is the time since the look before, 0 for one that only starts the clock (the first, or after
     counters were reset); ``changed`` whether anything below the item moved in it. ``stale_since_s`` is the
     first look that saw the copy out of date; ``known`` is False where something below cannot be watched (a
-    foreign table) or the item was never refreshed under our eyes: then it may be stale unseen.
+    foreign table) or the item was never refreshed under our eyes: then it may be stale unseen. ``below`` are
+    the items that it is made from: while one of them is stale too, that one is to be refreshed first.
     """
 
     elapsed_s: float
@@ -42,6 +43,7 @@ class Evidence:
     low_per_s: float | None = None
     high_per_s: float | None = None
     cost_s: float | None = None
+    below: tuple[str, ...] = ()
 
     @property
     def fresh(self) -> bool:

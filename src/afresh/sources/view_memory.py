@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
+from dataclasses import astuple
 from typing import Any
 
 from afresh.sources.evidence import Evidence
 from afresh.sources.measured_cost import MeasuredCost
 from afresh.sources.view_catalogue import Catalogue, Stamp
-from afresh.sources.view_rates import Tally, view_rates
+from afresh.sources.view_rates import Tally, most_telling, view_rates
 from afresh.sources.view_staleness import State, is_known, is_stale, rows_moved, state_after
 from afresh.values.results import RateEstimate
 
@@ -17,7 +19,7 @@ WINDOW_S = 5.0
 """Looks closer than this make one observation: sessions report what they wrote once a second at most."""
 
 _EARLY_S = 0.5  # a look a little early still ends a window
-_FORMAT = 1
+_FORMAT = 2
 
 
 class ViewMemory:
@@ -37,7 +39,7 @@ class ViewMemory:
         self._refreshed_s: dict[str, float] = {}
         self._stale_since: dict[str, float] = {}
         self.costs: dict[str, MeasuredCost] = {}
-        self.tallies: dict[str, Tally] = {}
+        self._by_length: dict[str, dict[int, Tally]] = {}
 
     def looked(self, seen: Catalogue) -> None:
         """Take in a look: what moved since the last one, and which views are stale now."""
@@ -52,7 +54,7 @@ class ViewMemory:
                 self._stale_since.setdefault(view, seen.time_s)
         for by_view in (self.states, self._versions, self._refreshed_s, self._stale_since, self.costs):
             _keep_only(by_view, seen.relations)
-        _keep_only(self.tallies, seen.relations)
+        _keep_only(self._by_length, seen.relations)
         self._seen, self._rates = seen, None
         self._stamps = {name: one.stamp for name, one in seen.relations.items()}
         self._reset, self._time_s = seen.reset, seen.time_s
@@ -63,6 +65,11 @@ class ViewMemory:
         self._versions[view], self._refreshed_s[view] = version, seen.time_s
         self._stale_since.pop(view, None)
         self.costs[view] = self.costs.get(view, MeasuredCost()).added(seconds)
+
+    @property
+    def tallies(self) -> dict[str, Tally]:
+        """Of each table, the looks over windows of about one length that tell most of its rate."""
+        return {name: most_telling(tallies.values()) for name, tallies in self._by_length.items()}
 
     def evidence(self) -> dict[str, Evidence]:
         """What is known of each view."""
@@ -87,7 +94,8 @@ class ViewMemory:
             "stale_since": self._stale_since,
             "costs": {view: [cost.mean, cost.count] for view, cost in self.costs.items()},
             "tallies": {
-                name: [t.looks, t.changed, t.seconds, t.rows, t.squares] for name, t in self.tallies.items()
+                name: {length: astuple(tally) for length, tally in tallies.items()}
+                for name, tallies in self._by_length.items()
             },
         }
         return json.dumps(packed, separators=(",", ":")).encode()
@@ -107,7 +115,10 @@ class ViewMemory:
             memory.costs = {
                 view: MeasuredCost(float(mean), int(count)) for view, (mean, count) in found["costs"].items()
             }
-            memory.tallies = {name: Tally(*map(float, parts)) for name, parts in found["tallies"].items()}
+            memory._by_length = {
+                name: {int(length): Tally(*map(float, parts)) for length, parts in tallies.items()}
+                for name, tallies in found["tallies"].items()
+            }
             if found["window_s"] is not None:
                 memory._window, memory._window_s = _stamps(found["window"]), float(found["window_s"])
             memory._reset, memory._time_s = str(found["reset"]), float(found["time_s"])
@@ -130,11 +141,14 @@ class ViewMemory:
         self._window, self._window_s = now, seen.time_s
 
     def _observe(self, seen: Catalogue, now: Mapping[str, Stamp], window_s: float) -> None:
+        # Looks wait while refreshes are paid off: long windows are not to be mixed with short ones.
+        length = round(math.log2(max(window_s / WINDOW_S, 1.0)))
         for name, stamp in now.items():
             before = self._window.get(name)
             rows = None if before is None else rows_moved(before, stamp)
             if rows is not None and seen.relations[name].watched:  # None: its counter was set back
-                self.tallies[name] = self.tallies.get(name, Tally()).added(window_s, rows)
+                tallies = self._by_length.setdefault(name, {})
+                tallies[length] = tallies.get(length, Tally()).added(window_s, rows)
 
     def _notice_others(self, view: str, seen: Catalogue) -> None:
         """A view with another file than we left it was refreshed by somebody since the look before."""
@@ -156,6 +170,7 @@ class ViewMemory:
             low_per_s=told.low if told else None,
             high_per_s=told.high if told else None,
             cost_s=cost.mean if cost else None,
+            below=tuple(sorted(seen.upstream(view))),
         )
 
 

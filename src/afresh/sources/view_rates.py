@@ -11,7 +11,7 @@ that twice the rate at most). Rows alone are then the upper end: no transaction 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,6 +58,23 @@ class Tally:
             return 1.0
         mean = self.rows / self.looks
         return max(1.0, (self.squares / self.looks - mean * mean) / mean)
+
+    @property
+    def information(self) -> float:
+        """Fisher's, of the bits, on ln λ: n·(λt)²/(e^{λt} − 1), the greatest where λt is about 1.6.
+
+        >>> Tally(100, 80, 500).information > Tally(100, 100, 5000).information
+        True
+        """
+        if not self.looks > 0:
+            return 0.0
+        share = (self.changed + 0.5) / (self.looks + 1)
+        return float(self.looks * np.log1p(-share) ** 2 * (1 - share) / share)
+
+
+def most_telling(tallies: Iterable[Tally]) -> Tally:
+    """Of looks over windows of several lengths, those of the length that tells most."""
+    return max(tallies, key=lambda tally: (tally.information, tally.seconds), default=Tally())
 
 
 def table_rates(tallies: Mapping[str, Tally], level: float = LEVEL) -> RateEstimates:

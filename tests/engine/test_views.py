@@ -1,0 +1,224 @@
+"""Views in the loop: looked at, refreshed where it gains, explained; and what goes wrong, in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tests.engine.warehouse import OF_A, OF_B, OF_BOTH, House, until
+from tests.servers.postgres import PostgresServer, running_postgres
+from typer.testing import CliRunner
+
+from afresh.cli.app import app
+from afresh.engine.state_names import WITNESS
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with running_postgres() as running:
+        yield running
+
+
+@pytest.fixture
+def house(server: PostgresServer, tmp_path: Path) -> House:
+    return House(server, tmp_path)
+
+
+def test_views_are_found_refreshed_and_watched(house: House) -> None:
+    async def script(house: House) -> None:
+        await house.fresh()
+        before = {key: house.item(key).polls for key in (OF_A, OF_B, OF_BOTH)}
+        house.write("b")
+        await until(lambda: house.item(OF_B).polls > before[OF_B])
+        await house.fresh()
+        assert house.item(OF_A).polls == before[OF_A]  # nothing below it moved
+        house.write("a")
+        await until(lambda: house.item(OF_A).polls > before[OF_A])
+        await house.fresh()
+
+    house.beside(script)
+    assert all(view.cost_s > 0 for view in house.views().values())
+    assert "fresh: nothing below it moved" in house.words(OF_A)
+    assert house.trouble() == ""
+
+
+def test_a_single_round_refreshes_what_is_stale_and_nothing_else(house: House) -> None:
+    with house.engine() as engine:
+        assert engine.run(once=True).polls == 3
+        assert engine.run(once=True).polls == 0
+        house.write("b")
+        found = engine.run(once=True)
+        assert (found.polls, found.changes) == (2, 2)
+        assert all(view.state == "fresh" for view in engine.status().views)
+
+
+def test_what_was_seen_and_measured_outlives_the_process(house: House) -> None:
+    with house.engine() as engine:
+        engine.run(once=True)
+        before = {view.item: view.cost_s for view in engine.status().views}
+        assert engine.store.state.get(WITNESS + "house") is not None
+    with house.engine() as engine:
+        assert {view.item: view.cost_s for view in engine.status().views} == before
+        assert engine.run(once=True).polls == 0  # fresh is still known to be
+
+
+def test_seconds_of_refreshing_are_paid_off(house: House) -> None:
+    house.run("CREATE MATERIALIZED VIEW slow AS SELECT x, pg_sleep(0.02)::text FROM b")
+    house.write("b")
+
+    async def script(house: House) -> None:
+        await until(lambda: "public.slow" in house.views())
+        while len(refreshed) < 4:
+            house.write("b")
+            polls = house.item("public.slow").polls
+            await until(lambda: house.item("public.slow").polls > polls)  # noqa: B023
+            refreshed.append(house.item("public.slow").polled_s or 0.0)
+
+    refreshed: list[float] = []
+    house.beside(script, budget='seconds = "6m/h"', source='views = ["public.slow"]')
+    cost_s = house.views()["public.slow"].cost_s
+    gaps_s = [later - sooner for sooner, later in pairwise(refreshed)]
+    assert cost_s > 0.01
+    assert min(gaps_s) > 5 * cost_s  # one part in ten, but for the first refreshes' share of the mean
+
+
+def test_status_and_why_say_it_in_words_and_json(house: House) -> None:
+    with house.engine() as engine:
+        engine.run(once=True)
+    (house.folder / "afresh.toml").write_text(
+        f'[[source]]\nname = "house"\nkind = "view"\nurl = "{house.server.url()}"\n'
+    )
+    run = CliRunner().invoke
+    shown = run(app, ["-C", str(house.folder), "status"])
+    assert shown.exit_code == 0, shown.output
+    assert "public.of_a" in shown.output
+    assert "a refresh" in shown.output
+    told = json.loads(run(app, ["-C", str(house.folder), "status", "--json"]).stdout)
+    assert [view["item"] for view in told["views"]] == [OF_A, OF_B, OF_BOTH]
+    assert {view["state"] for view in told["views"]} == {"fresh"}
+    assert told["views"][0]["cost_s"] > 0
+    because = json.loads(run(app, ["-C", str(house.folder), "why", OF_A, "--json"]).stdout)
+    assert because["seen"]["state"] == "fresh"
+
+
+# What goes wrong.
+
+
+def test_a_wrong_password_is_said_and_the_right_one_goes_on(house: House) -> None:
+    wrong = house.server.url(user="locked", password="wrong-word")
+
+    async def script(house: House) -> None:
+        await until(lambda: "the password is wrong" in house.trouble())
+
+    house.beside(script, url=wrong)
+    assert "wrong-word" not in house.trouble()
+    with house.engine() as engine:
+        engine.run(once=True)
+        assert engine.status().troubles == ()
+    assert len(house.views()) == 3
+
+
+def test_a_role_without_rights_is_refused_for_each_view(house: House) -> None:
+    async def script(house: House) -> None:
+        await until(lambda: len(house.views()) == 3)
+        await until(lambda: "no rights" in house.item(OF_B).problem)
+
+    house.run("GRANT USAGE ON SCHEMA public TO locked")
+    house.beside(script, url=house.server.url(user="locked", password="right"))
+    assert "no rights" in house.views()[OF_B].problem
+    assert "no rights" in house.words(OF_B)
+
+
+def test_a_view_dropped_while_running_is_gone_and_the_others_go_on(house: House) -> None:
+    async def script(house: House) -> None:
+        await house.fresh()
+        house.run("DROP MATERIALIZED VIEW of_both")
+        await until(lambda: house.item(OF_BOTH).status == "gone")
+        house.write("b")
+        await until(lambda: house.item(OF_B).changes > 0)
+        await house.fresh(OF_A, OF_B)
+
+    house.beside(script)
+    assert "no such materialised view" in house.item(OF_BOTH).problem
+    assert set(house.views()) == {OF_A, OF_B}
+
+
+def test_a_view_altered_while_running_is_taken_up_as_it_is_now(house: House) -> None:
+    async def script(house: House) -> None:
+        await house.fresh()
+        house.run("DROP MATERIALIZED VIEW of_b", "CREATE MATERIALIZED VIEW of_b AS SELECT max(x) AS n FROM a")
+        polls = house.item(OF_B).polls
+        house.write("a")
+        await until(lambda: house.item(OF_B).polls > polls)
+        await house.fresh(OF_B)
+
+    house.beside(script)
+    with house.engine() as engine:
+        copy = engine.get(OF_B)
+        assert copy is not None
+        assert json.loads(copy.content)["bases"] == ["public.a"]
+
+
+def test_a_base_truncated_while_running_makes_its_views_stale(house: House) -> None:
+    async def script(house: House) -> None:
+        house.write("b")
+        await house.fresh()
+        polls = house.item(OF_B).polls
+        house.run("TRUNCATE b")
+        await until(lambda: house.item(OF_B).polls > polls)
+        await house.fresh()
+
+    house.beside(script)
+    assert house.rows("SELECT n FROM of_b") == [(0,)]
+
+
+def test_a_connection_lost_while_running_is_made_anew(house: House) -> None:
+    async def script(house: House) -> None:
+        await house.fresh()
+        house.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'afresh'")
+        polls = house.item(OF_B).polls
+        house.write("b")
+        await until(lambda: house.item(OF_B).polls > polls)
+        await house.fresh()
+
+    house.beside(script)
+
+
+def test_a_refresh_beyond_its_time_out_fails_alone(house: House) -> None:
+    house.run("CREATE MATERIALIZED VIEW slow AS SELECT pg_sleep(30)::text FROM a WHERE x > 0")
+
+    async def script(house: House) -> None:
+        house.write("a")
+        await until(lambda: "public.slow" in house.views())
+        await until(lambda: "time-out" in house.item("public.slow").problem)
+        await house.fresh()
+
+    house.beside(script, source='timeout = "0.3s"')
+    assert "time-out" in house.views()["public.slow"].problem
+    assert "time-out" in house.words("public.slow")
+
+
+def test_a_database_away_for_a_while_and_a_standby(tmp_path: Path) -> None:
+    with running_postgres() as own:
+        house = House(own, tmp_path)
+
+        async def script(house: House) -> None:
+            await house.fresh()
+            own.stop()
+            await until(lambda: "no connection" in house.trouble())
+            standby = own.folder / "data" / "standby.signal"
+            standby.touch()
+            own.start()
+            await until(lambda: "the server is a standby, which lags behind" in house.trouble())
+            own.stop()
+            standby.unlink()
+            own.start()
+            house.write("b")
+            await until(lambda: house.trouble() == "")
+            await house.fresh()
+
+        house.beside(script)
+        assert house.item(OF_B).changes > 0
