@@ -18,6 +18,17 @@ from afresh.stores.sqlite.store import SqliteStore
 from afresh.values.errors import StoreCorruptError, StoreError, StoreReadOnlyError, StoreVersionError
 
 PACKAGE = Path(str(files("afresh.stores.sqlite")))
+EXAMPLE = {
+    "column": "state.due_s",
+    "id": "state.item_id",
+    "direction": "ASC",
+    "first": "state INDEXED BY by_due",
+    "second": "item",
+    "index": "of_group",
+    "matches": "state.group_id = :group",
+    "after": "TRUE",
+    "before": "TRUE",
+}
 
 
 def schema_of(path: Path) -> str:
@@ -117,7 +128,7 @@ def test_every_block_of_sql_is_used_and_is_sql(path: Path, tmp_path: Path) -> No
     database = Database(tmp_path / "store.db")
     with database.write() as connection:
         for block in blocks.values():
-            text = block.format(column="id", comparison=">", direction="ASC") if "{" in block else block
+            text = block.format(**EXAMPLE) if "{" in block else block
             if text.startswith("("):  # not a statement but what one reads from
                 text = f"SELECT * FROM {text}"
             names = dict.fromkeys(re.findall(r":(\w+)", text)) or [None] * 20

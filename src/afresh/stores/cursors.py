@@ -29,7 +29,12 @@ def sort_value(item: Item, sort: Sort) -> SortValue:
 
 def write_cursor(item: Item, query: ItemQuery) -> str:
     """The place after ``item``."""
-    return json.dumps([sort_value(item, query.sort), item.id])
+    return cursor_at(sort_value(item, query.sort), item.id)
+
+
+def cursor_at(value: SortValue, item_id: int) -> str:
+    """The place after an item of this id that is sorted by this value."""
+    return json.dumps([value, item_id])
 
 
 def read_cursor(cursor: str, query: ItemQuery) -> tuple[SortValue, int]:

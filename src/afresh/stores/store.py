@@ -94,7 +94,11 @@ class Items(Protocol):
         """The ids of the known keys."""
 
     def page(self, query: ItemQuery, limit: int, cursor: str | None = None) -> ItemPage:
-        """A page of items; ``cursor`` is that of the page before, of the same query."""
+        """A page of items; ``cursor`` is that of the page before, of the same query.
+
+        A store may look at so many items only: with a search or filter a page may then have fewer items
+        than asked for, even none, and still a cursor that goes on.
+        """
 
     def due(self, now_s: float, limit: int) -> list[int]:
         """The ids of active items due and not leased, longest due first; ``by_id`` tells the rest."""

@@ -1,19 +1,24 @@
--- name: first_page
-SELECT * FROM full_item
-WHERE (%(text)s = '' OR strpos(key, %(text)s) > 0)
-  AND (%(status)s::smallint IS NULL OR status = %(status)s)
-  AND (%(source)s::text IS NULL OR source = %(source)s)
-  AND (%(group)s::text IS NULL OR "group" = %(group)s)
-ORDER BY {column} {direction}, id {direction}
-LIMIT %(limit)s;
+-- name: name_id
+SELECT id FROM name WHERE md5(text) = md5(%(text)s) AND text = %(text)s;
 
--- name: next_page
--- Apart from the first, so that an index can lead to where the last page ended.
-SELECT * FROM full_item
-WHERE ({column}, id) {comparison} ({value}, %(last_id)s)
-  AND (%(text)s = '' OR strpos(key, %(text)s) > 0)
-  AND (%(status)s::smallint IS NULL OR status = %(status)s)
-  AND (%(source)s::text IS NULL OR source = %(source)s)
-  AND (%(group)s::text IS NULL OR "group" = %(group)s)
-ORDER BY {column} {direction}, id {direction}
+-- name: matching
+-- How many items have a status that few have, as far as it matters.
+SELECT count(*) FROM (SELECT FROM state WHERE {matches} LIMIT %(few)s + 1) AS matching;
+
+-- name: edge
+-- The last row of so many in this order.
+SELECT {column}, {id} FROM {first} WHERE {after} ORDER BY {column} {direction}, {id} {direction}
+LIMIT 1 OFFSET %(looked_at)s - 1;
+
+-- name: page
+SELECT item.id, item.key, source.text, grouping.text,
+       item.weight, item.cost, item.min_interval_s, item.max_interval_s, item.prior_rate_per_s,
+       item.labels, state.status, item.added_s, state.polled_s, state.changed_s, state.due_s,
+       state.polls, state.changes, state.failures, state.problem, state.version, item.selector
+FROM item
+JOIN state ON state.item_id = item.id
+JOIN name AS source ON source.id = state.source_id
+JOIN name AS grouping ON grouping.id = state.group_id
+WHERE {after} AND {before} AND {matches}
+ORDER BY {column} {direction}, {id} {direction}
 LIMIT %(limit)s;

@@ -49,11 +49,15 @@ CREATE TABLE state (
     recent bytea
 ) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05);
 
-CREATE INDEX state_due ON state (due_s, item_id) WHERE status = 0;
+CREATE INDEX state_by_due ON state (due_s, item_id, status);
 
-CREATE INDEX state_due_idle ON state (due_s, item_id) WHERE status <> 0;
+CREATE INDEX state_by_polled ON state (coalesce(polled_s, '-infinity'), item_id);
 
-CREATE INDEX state_failing ON state (failures, item_id) WHERE failures > 0;
+CREATE INDEX state_by_changed ON state (coalesce(changed_s, '-infinity'), item_id);
+
+CREATE INDEX state_by_failures ON state (failures, item_id);
+
+CREATE INDEX state_idle ON state (status, item_id) WHERE status <> 0;
 
 CREATE VIEW full_item AS
 SELECT item.id, item.key, source.text AS source, grouping.text AS "group",

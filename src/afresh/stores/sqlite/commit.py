@@ -38,6 +38,8 @@ def commit(
         polls, refused = sort_out(outcomes, copies, _known(connection, outcomes))
         _keep_copies(connection, [poll for poll in polls if poll.packed is not None], retention)
         connection.executemany(_SQL["keep_state"], [_state(connection, poll, retention) for poll in polls])
+        connection.executemany(_SQL["keep_changed"], _changed(polls))
+        connection.executemany(_SQL["keep_failures"], _failures(polls))
         add_to_tally(connection, moves(polls))
         seen = [poll.outcome.observation for poll in polls if poll.outcome.observation is not None]
         add_audits(connection, seen, retention)
@@ -87,17 +89,27 @@ def _state(connection: sqlite3.Connection, poll: Poll, retention: Retention) -> 
     return (
         outcome.due_s,
         poll.status,
-        outcome.failures,
         storable(outcome.problem),
         seen is not None and seen.changed,
         None if seen is None else seen.time_s,
-        seen.time_s if seen is not None and seen.changed else None,
         poll.version,
         outcome.belief,
         None if outcome.validators is None else text_from_mapping(outcome.validators),
         recent,
         outcome.lease.item_id,
     )
+
+
+def _changed(polls: Sequence[Poll]) -> list[Row]:
+    """When items changed, of those that did."""
+    seen = (poll.outcome.observation for poll in polls)
+    return [(each.time_s, each.item_id) for each in seen if each is not None and each.changed]
+
+
+def _failures(polls: Sequence[Poll]) -> list[Row]:
+    """Failures in a row, of the items that have or had some."""
+    outcomes = (poll.outcome for poll in polls)
+    return [(each.failures, each.lease.item_id) for each in outcomes if each.failures or each.lease.failures]
 
 
 def _event(poll: Poll) -> Row:

@@ -22,17 +22,22 @@ DELETE FROM version WHERE item_id = ? AND number <= ? RETURNING content_id;
 UPDATE state SET
     due_s = ?,
     status = ?,
-    failures = ?,
     problem = ?,
     polls = polls + 1,
     changes = changes + ?,
     polled_s = coalesce(?, polled_s),
-    changed_s = coalesce(?, changed_s),
     version = ?,
     belief = coalesce(?, belief),
     validators = coalesce(?, validators),
     recent = ?
 WHERE item_id = ?;
+
+-- name: keep_changed
+-- Apart from the rest, for what is named in an update is written into its index again, the same or not.
+UPDATE state SET changed_s = ? WHERE item_id = ?;
+
+-- name: keep_failures
+UPDATE state SET failures = ? WHERE item_id = ?;
 
 -- name: queue_event
 INSERT INTO event (item_id, key, source_id, kind, version, time_s, due_s) VALUES (?, ?, ?, ?, ?, ?, ?);

@@ -6,12 +6,12 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from afresh.stores.cursors import check_limit, read_cursor, write_cursor
 from afresh.stores.polls import Tally
 from afresh.stores.rows import ACTIVE, STATUS_CODE, item_from_row, text_from_mapping
 from afresh.stores.sqlite.contents import drop_contents
 from afresh.stores.sqlite.database import Database
 from afresh.stores.sqlite.names import name_ids
+from afresh.stores.sqlite.pages import page
 from afresh.stores.sqlite.queries import load_blocks
 from afresh.stores.sqlite.rows import json_list
 from afresh.stores.sqlite.tally import add_to_tally
@@ -26,21 +26,11 @@ from afresh.values.items import (
     ItemPage,
     ItemQuery,
     NewItem,
-    Sort,
 )
 from afresh.values.stored import Edits
 
 _SQL = load_blocks("items.sql")
 _BATCH = 10_000
-_SORT_BY: dict[Sort, str] = {
-    "id": "id",
-    "key": "key",
-    "due": "due_s",
-    "polled": "coalesce(polled_s, -9e999)",
-    "changed": "coalesce(changed_s, -9e999)",
-    "failures": "failures",
-    "weight": "weight",
-}
 
 
 class SqliteItems:
@@ -107,27 +97,7 @@ class SqliteItems:
 
     def page(self, query: ItemQuery, limit: int, cursor: str | None = None) -> ItemPage:
         """A page."""
-        check_limit(limit)
-        if not all(is_storable(text) for text in (query.text, query.source, query.group) if text):
-            return ItemPage((), None)
-        comparison, direction = ("<", "DESC") if query.descending else (">", "ASC")
-        block = _SQL["next_page" if cursor else "first_page"]
-        text = block.format(column=_SORT_BY[query.sort], comparison=comparison, direction=direction)
-        value, last_id = read_cursor(cursor, query) if cursor else (None, None)
-        parameters = {
-            "text": query.text,
-            "status": None if query.status is None else STATUS_CODE[query.status],
-            "source": query.source,
-            "group": query.group,
-            "value": value,
-            "last_id": last_id,
-            "limit": limit + 1,
-        }
-        with self._database.read() as connection:
-            items = tuple(item_from_row(row) for row in connection.execute(text, parameters))
-        if len(items) <= limit:
-            return ItemPage(items, None)
-        return ItemPage(items[:limit], write_cursor(items[limit - 1], query))
+        return page(self._database, query, limit, cursor)
 
     def due(self, now_s: float, limit: int) -> list[int]:
         """The longest due."""

@@ -10,30 +10,10 @@ SELECT full_item.*
 FROM json_each(?) AS wanted CROSS JOIN full_item ON full_item.id = wanted.value
 ORDER BY wanted.key;
 
--- name: first_page
-SELECT * FROM full_item
-WHERE (:text = '' OR instr(key, :text) > 0)
-  AND (:status IS NULL OR status = :status)
-  AND (:source IS NULL OR source = :source)
-  AND (:group IS NULL OR "group" = :group)
-ORDER BY {column} {direction}, id {direction}
-LIMIT :limit;
-
--- name: next_page
--- Apart from the first, so that an index can lead to where the last page ended.
-SELECT * FROM full_item
-WHERE ({column}, id) {comparison} (:value, :last_id)
-  AND (:text = '' OR instr(key, :text) > 0)
-  AND (:status IS NULL OR status = :status)
-  AND (:source IS NULL OR source = :source)
-  AND (:group IS NULL OR "group" = :group)
-ORDER BY {column} {direction}, id {direction}
-LIMIT :limit;
-
 -- name: due
--- The literal status lets the partial index serve.
+-- The status is in the index, so items that are not polled are passed over quickly.
 SELECT state.item_id
-FROM state
+FROM state INDEXED BY by_due
 WHERE state.status = 0 AND state.due_s <= ?
   AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.item_id = state.item_id AND lease.until_s > ?)
 ORDER BY state.due_s, state.item_id

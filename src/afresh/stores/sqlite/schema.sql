@@ -33,8 +33,6 @@ CREATE TABLE state (
     recent BLOB
 );
 
-CREATE INDEX due ON state (due_s) WHERE status = 0;
-
 CREATE TABLE tally (
     source_id INTEGER NOT NULL,
     group_id INTEGER NOT NULL,
@@ -170,3 +168,19 @@ CREATE TABLE pace (
     last_s REAL NOT NULL,
     debt_s REAL NOT NULL
 );
+
+CREATE INDEX by_due ON state (due_s, item_id, status);
+
+CREATE INDEX by_polled ON state (coalesce(polled_s, -9e999), item_id);
+
+CREATE INDEX by_changed ON state (coalesce(changed_s, -9e999), item_id);
+
+CREATE INDEX by_failures ON state (failures, item_id);
+
+CREATE INDEX by_weight ON state (weight, item_id);
+
+CREATE INDEX of_source ON state (source_id);
+
+CREATE INDEX of_group ON state (group_id);
+
+CREATE INDEX idle ON state (status) WHERE status <> 0;
