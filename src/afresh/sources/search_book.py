@@ -106,15 +106,19 @@ class RecordBook:
         ]
         return json.dumps({"v": _VERSION, "records": rows}).encode()
 
-    def recall(self, notes: bytes) -> None:
-        """What an earlier process learned; records that are no longer in the relation are passed over."""
+    def recall(self, notes: bytes) -> list[str]:
+        """What an earlier process learned; the keys of records that are no longer in the relation."""
+        left = []
         known = json.loads(notes) if notes else {}
         for key, *numbers, fields in known.get("records", ()) if known.get("v") == _VERSION else ():
             at = self._relation.places.get(key)
-            if at is not None:
-                self._fields[at] = fields
-                for column, number in zip(self._columns(), numbers, strict=True):
-                    column[at] = number
+            if at is None:
+                left.append(key)
+                continue
+            self._fields[at] = fields
+            for column, number in zip(self._columns(), numbers, strict=True):
+                column[at] = number
+        return left
 
     def _columns(self) -> tuple[Doubles, ...]:
         return self.seen_s, self._moved, self._watched_s, self._changes

@@ -37,7 +37,7 @@ from afresh.values.listing import Listed, Listing
 
 _MEDIA_TYPE = "application/json"
 _PASSED_OVER = 8  # times that a lead may be passed over for what is worth more
-_BUSY_S = 30.0  # how long a record that somebody else has is not chosen
+_BUSY_S = 2.0  # how long a record that somebody else has, or nobody knows yet, is not chosen
 _ABSENT_S = 60.0  # how long a record that was not found is not chosen, doubled each time
 _LONGEST_ABSENT_S = 86400.0
 
@@ -65,6 +65,7 @@ class SearchSource:
         self._hours, self._turn = OpenHours(settings.open_windows), asyncio.Lock()
         self._choice: _Choice | None = None
         self._unasked: dict[str, Record] = {}
+        self._left: set[str] = set()  # keys that are no longer in the relation, and nobody was told yet
         self._passed: Counter[str] = Counter()
         self._absences: Counter[str] = Counter()
         self._rest = Rest(settings.name, -math.inf)
@@ -104,21 +105,24 @@ class SearchSource:
             if rest.group == self.name:
                 self._rest = replace(rest, until_s=min(rest.until_s, longest_s))
         self._server.recall([rest for rest in rests if rest.group != self.name])
-        self._book.recall(notes)
+        self._left.update(self._book.recall(notes))
 
     # Choosing and asking.
 
     async def choose(self, lead: str) -> Sequence[str]:
         """See ``ChoosingSource``."""
-        if self._unasked:
-            self._choice = _Choice(None, tuple(self._unasked))
+        if self._unasked or self._left:
+            self._choice = _Choice(None, (*self._unasked, *self._left))
             return self._choice.keys
         if self._planner.stale:
             await asyncio.to_thread(self._planner.renew)
         now_s, place = self._around.clock.now_s(), self._relation.places.get(lead)
+        if place is None:  # it left the relation: its poll says so, without a request
+            self._choice = None
+            return (lead,)
         values = self._book.values(now_s)
         must = None
-        if place is not None and self._book.not_before_s[place] <= now_s:
+        if self._book.not_before_s[place] <= now_s:
             self._passed[lead] += 1
             if self._passed[lead] > _PASSED_OVER or not values.any():
                 must = place
@@ -126,7 +130,7 @@ class SearchSource:
                 values[place] = max(values[place], float(values.max()), 1.0)
         ask = self._planner.best(values, must)
         if ask is None:
-            self._choice = None if place is None else _Choice(Ask(place=place), (lead,))
+            self._choice = None
             return (lead,)
         places = self._planner.hoped(ask, values).tolist()
         self._choice = _Choice(ask, tuple(self._relation.keys[at] for at in places))
@@ -138,16 +142,20 @@ class SearchSource:
         now_s = self._around.clock.now_s()
         leased = {lease.key for lease in leases}
         for key in choice.keys if choice is not None else ():
+            self._left.discard(key)
             if key not in leased and key in self._relation.places:
                 self._book.put_off(self._relation.places[key], now_s + _BUSY_S)
                 self._unasked.pop(key, None)
         if not leases:
             return []
-        if choice is None:
-            return [await self.poll(lease) for lease in leases]
-        if choice.ask is None:
-            return [self._judged(lease, [self._unasked.pop(lease.key)]) for lease in leases]
-        return await self._asked(choice.ask, leases)
+        if choice is not None and choice.ask is not None:
+            return await self._asked(choice.ask, leases)
+        return [
+            self._judged(lease, [self._unasked.pop(lease.key)])
+            if lease.key in self._unasked
+            else await self.poll(lease)
+            for lease in leases
+        ]
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
         """Look one record up; see ``Source.poll``. There is nothing conditional about it."""
@@ -303,7 +311,7 @@ class SearchSource:
                 raise
             notes, self._relation = self._book.pack(), relation
             self._book = RecordBook(relation, self._measures)
-            self._book.recall(notes)
+            self._left.update(self._book.recall(notes))
             self._planner = await asyncio.to_thread(self._planned)
             self._unasked.clear()
             self._choice = None

@@ -1,0 +1,158 @@
+"""A relation behind a search box kept fresh by the whole engine, as the site itself counts it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from bench.search_rivals import RIVALS
+from fastapi import Response
+from fastapi.responses import HTMLResponse
+from tests.engine.living import CLOCK
+from tests.servers.search_site import Fts5Finder, SearchSite
+from tests.sources.searching import World, make_world, write_relation
+
+from afresh.engine.app import make_engine
+from afresh.engine.engine import Engine
+from afresh.engine.settings import read
+from afresh.values.items import Item, ItemQuery
+
+RATE = 25.0
+
+
+def engine_on(world: World, site: SearchSite, folder: Path, more: str = "") -> Engine:
+    """An engine with the relation as its only source."""
+    settings = read(
+        f"""
+[budget]
+requests = "{RATE}/s"
+[[source]]
+name = "papers"
+kind = "search"
+relation = {json.dumps(str(world.relation))}
+key = "id"
+keywords = ["authors:;", "title"]
+fields = {{ cites = "absolute" }}
+paths = {{ cites = "metrics.cites" }}
+server = "{site.url}/search?q={{query}}&page={{page}}"
+look_up = "{site.url}/papers/{{key}}"
+total = "count"
+rows = "data"
+scoped = true
+delay = 0
+first_rest = "0.3s"
+listings_every = "0.5s"
+respect_robots = false
+allow_private = true
+{more}
+"""
+    )
+    return make_engine(settings, folder, seed=1)
+
+
+def items_of(engine: Engine) -> dict[str, Item]:
+    return {item.key: item for item in engine.store.items.page(ItemQuery(), 1000).items}
+
+
+def rival_lag(name: str, world: World, times_s: list[float], begin_s: float, end_s: float) -> float:
+    """The lag of a rival that sends its requests at the very same times."""
+    site = SearchSite(world.papers, CLOCK.now_s)
+    site._found = Fts5Finder(world.papers)
+    asked = RIVALS[name](world.papers, world.own, RATE)
+    for at_s, (query, page) in zip(times_s, asked, strict=False):
+        site.search(query, page, at_s) if page else site.paper(query, at_s)
+    return site.lag(world.own, begin_s, end_s)
+
+
+def test_content_lag_is_below_that_of_all_rivals_at_the_same_budget(tmp_path: Path) -> None:
+    begin_s = CLOCK.now_s()
+    world = make_world(tmp_path, count=900, own=90, lasts_s=60.0, begin_s=begin_s)
+    with SearchSite(world.papers, CLOCK.now_s) as site:
+        with engine_on(world, site, tmp_path) as engine:
+            started_s = CLOCK.now_s()
+            engine.run(for_s=9.0)
+            items = items_of(engine)
+            assert set(items) == set(world.keys)
+            assert all(item.polled_s is not None for item in items.values())
+            assert engine.store.upkeep.check() == []
+        window = started_s + 5.0, started_s + 9.0
+        ours = site.lag(world.own, *window)
+        times_s = [time_s for time_s, _ in site.requests]
+        assert len(times_s) <= RATE * 9.2 + 1
+    rivals = {name: rival_lag(name, world, times_s, *window) for name in RIVALS}
+    assert ours < min(rivals.values()), (ours, rivals)
+
+
+def test_a_captcha_rests_the_source_in_words_and_loses_nothing(tmp_path: Path) -> None:
+    world = make_world(tmp_path, lasts_s=60.0, begin_s=CLOCK.now_s())
+    with SearchSite(world.papers, CLOCK.now_s) as site:
+        with engine_on(world, site, tmp_path) as engine:
+            engine.run(for_s=4.0)
+            copied = {key for key in world.keys if engine.get(key) is not None}
+            assert len(copied) > 0.8 * len(world.keys)
+        site.trouble = lambda _path, _values: HTMLResponse("<html>Are you a robot?</html>")
+        asked = len(site.requests)
+        with engine_on(world, site, tmp_path, 'longest_rest = "0.6s"') as engine:
+            engine.run(for_s=2.0)
+            assert all(engine.get(key) is not None for key in copied)
+            items = items_of(engine)
+            assert {item.status for item in items.values()} == {"active"}
+            words = {item.problem for item in items.values() if item.problem}
+            assert words == {"HTML where JSON was due: a captcha, a log-in or an error page"}
+        assert len(site.requests) == asked  # the odd answers are not among them
+        site.trouble = None
+        with engine_on(world, site, tmp_path) as engine:
+            engine.run(for_s=3.0)
+            assert len(site.requests) > asked + 20
+            assert engine.store.upkeep.check() == []
+
+
+def test_records_that_leave_the_server_or_the_relation_are_gone(tmp_path: Path) -> None:
+    world = make_world(tmp_path, lasts_s=60.0, begin_s=CLOCK.now_s())
+    patience = 'missing_polls = 1\nmissing_time = "0s"'
+    with SearchSite(world.papers, CLOCK.now_s) as site:
+        site.hidden.add(world.keys[2])
+        with engine_on(world, site, tmp_path, patience) as engine:
+            engine.run(for_s=3.0)
+            items = items_of(engine)
+            assert items[world.keys[2]].status == "gone"
+            assert "the server no longer has a record with this key" in items[world.keys[2]].problem
+            assert items[world.keys[0]].status == "active"
+        other = next(paper for paper in range(len(world.papers)) if paper not in world.own)
+        write_relation(world, [*world.own[1:], other])
+        with engine_on(world, site, tmp_path, patience) as engine:
+            engine.run(for_s=4.0)
+            items = items_of(engine)
+            assert items[world.keys[0]].status == "gone"
+            assert "the relation has no record with this key" in items[world.keys[0]].problem
+            assert items[f"p{other}"].status == "active"
+            assert engine.get(f"p{other}") is not None
+
+
+@pytest.mark.parametrize("bad", ["", "id,title\n", "key,title,authors\n1,a,b\n"])
+def test_a_bad_relation_is_refused_in_words(tmp_path: Path, bad: str) -> None:
+    world = make_world(tmp_path)
+    world.relation.write_text(bad)
+    with SearchSite(world.papers, CLOCK.now_s) as site, engine_on(world, site, tmp_path) as engine:
+        with pytest.raises(ValueError, match=r"relation\.csv: (cannot be read|has no column)"):
+            engine.run(for_s=1.0)
+        assert not site.requests
+
+
+def test_one_item_can_be_refreshed_at_once(tmp_path: Path) -> None:
+    world = make_world(tmp_path, lasts_s=60.0, begin_s=CLOCK.now_s())
+    with SearchSite(world.papers, CLOCK.now_s) as site:
+        odd: list[str] = []
+
+        def watched(path: str, values: dict[str, str]) -> Response | None:
+            odd.append(values.get("key", path))
+            return None
+
+        site.trouble = watched
+        with engine_on(world, site, tmp_path) as engine:
+            engine.run(for_s=2.0)
+            odd.clear()
+            copy = engine.get(world.keys[5], max_age_s=0.0)
+            assert copy is not None
+            assert odd == [world.keys[5]]
