@@ -27,14 +27,14 @@ Floats = npt.NDArray[np.float64]
 
 
 class _SiteAt(Site):
-    """A site at a port that was free a moment ago (0: at any)."""
+    """A site at a port that was free a moment ago (0: at any); ``address`` may be all of this machine's."""
 
-    def __init__(self, routes: Mapping[str, Handler], port: int) -> None:
+    def __init__(self, routes: Mapping[str, Handler], port: int, address: str) -> None:
         super().__init__(routes)
-        self.port = port
+        self.port, self._address = port, address
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._connected, self._address, self.port)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -43,9 +43,16 @@ class LivingSite:
     """Serves ``/p/0`` … from a thread of its own until its ``with`` ends."""
 
     def __init__(
-        self, rates: Sequence[float], *, seed: int = 1, lasts_s: float = 300.0, port: int = 0
+        self,
+        rates: Sequence[float],
+        *,
+        seed: int = 1,
+        lasts_s: float = 300.0,
+        port: int = 0,
+        hosts: int = 1,
     ) -> None:
-        rng = np.random.default_rng(seed)
+        """``hosts``: so many addresses of this machine share the pages, each host its own."""
+        rng, self._hosts = np.random.default_rng(seed), hosts
         self.rates = np.asarray(rates, dtype=np.float64)
         self.started_s = CLOCK.now_s()
         self._changes = [
@@ -72,7 +79,7 @@ class LivingSite:
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         routes = {f"/p/{page}": self._page for page in range(self.rates.size)}
-        async with _SiteAt(routes, self.port) as site:
+        async with _SiteAt(routes, self.port, "127.0.0.1" if self._hosts == 1 else "0.0.0.0") as site:
             self.port = site.port
             self._ready.set()
             await self._stop.wait()
@@ -90,7 +97,11 @@ class LivingSite:
 
     def url(self, page: int) -> str:
         """The address of a page."""
-        return f"http://127.0.0.1:{self.port}/p/{page}"
+        return f"http://127.0.0.{1 + page % self._hosts}:{self.port}/p/{page}"
+
+    def host_of(self, path: str) -> int:
+        """The host that a page belongs to."""
+        return int(path.removeprefix("/p/")) % self._hosts
 
     def urls(self) -> list[str]:
         """All addresses."""

@@ -82,7 +82,8 @@ def test_workers_keep_one_promise_together(
 @given(st.floats(0.02, 1e4), st.floats(0.0, 0.04))
 def test_one_worker_alone_spends_it_all(rate: float, late_s: float) -> None:
     """Windows that follow each other are one: the slack of each costs nothing."""
-    worker, pace, now, starts = Worker(rate), Pace(), BEGIN, []
+    worker, pace, now = Worker(rate), Pace(), BEGIN
+    starts: list[float] = []
     for _ in range(200):
         # As the engine does: the next window is asked for before its first request could start.
         ask = now if not starts else max(now, now + 1 / rate - 2 * late_s)

@@ -69,6 +69,10 @@ def _status_rows(found: Status) -> list[tuple[str, str]]:
     rows += [(f"  {view.item}", _view_words(view)) for view in found.views[:_VIEWS_SHOWN]]
     if len(found.views) > _VIEWS_SHOWN:
         rows.append(("", f"… {len(found.views) - _VIEWS_SHOWN:,} more with --json"))
+    for worker in found.workers:
+        role = ", plans for all" if worker.plans else ""
+        words = f"seen {_moment(worker.seen_s)}, holds {worker.groups:,} hosts{role}"
+        rows.append((f"  worker {worker.name}", words))
     if found.below_target:
         rows.append(("target", f"missed: audits say less than {found.target}"))
     return rows

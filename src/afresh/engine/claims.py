@@ -70,6 +70,10 @@ class Claims:
         held, now_s = self._held.get(group), self._clock.elapsed_s()
         return held is not None and held.open_s <= now_s < held.until_s
 
+    def is_elsewhere(self, group: str) -> bool:
+        """Whether another worker was found to have this group a moment ago."""
+        return not self._is_ours(group) and self._again_s.get(group, -math.inf) > self._clock.elapsed_s()
+
     def ready_s(self, group: str, now_s: float) -> float:
         """When polls of a group may start, in Unix seconds; one that nobody is known to hold is asked for."""
         held, elapsed_s = self._held.get(group), self._clock.elapsed_s()

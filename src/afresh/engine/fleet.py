@@ -11,6 +11,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from afresh.engine.claims import Claims, Taken
 from afresh.engine.logs import say
@@ -139,3 +140,33 @@ class Member:
     def _leave(self) -> None:
         self._store.state.set({LEFT: repr(self.time.now_s()).encode()})
         self._store.fleet.leave(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStatus:
+    """One engine that polls: when it was last seen, the groups it holds, whether it plans for all."""
+
+    name: str
+    host: str
+    started_s: float
+    seen_s: float
+    groups: int
+    plans: bool
+
+
+def workers_seen(store: Store, now_s: float, claim_s: float) -> tuple[WorkerStatus, ...]:
+    """Those seen within a claim's time, by name, and what each holds."""
+    held: dict[str, list[str]] = {}
+    for claim in store.fleet.claims(now_s):
+        held.setdefault(claim.worker, []).append(claim.name)
+    return tuple(
+        WorkerStatus(
+            worker.name,
+            worker.host,
+            worker.started_s,
+            worker.seen_s,
+            groups=sum(name != PLANNER for name in held.get(worker.name, [])),
+            plans=PLANNER in held.get(worker.name, []),
+        )
+        for worker in store.fleet.workers(now_s - claim_s)
+    )

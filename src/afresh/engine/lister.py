@@ -33,10 +33,12 @@ class Lister:
         sources: SourceSet,
         settings: Settings,
         paid: Callable[[Spent], None],
+        plans: Callable[[], bool],
     ) -> None:
-        """``paid`` is told what reading cost: it is paid off like a poll."""
+        """``paid`` is told what reading cost: it is paid off like a poll. ``plans``: whether it is on us."""
         self._store, self._writer, self._clock = store, writer, clock
         self._sources, self.settings, self._paid = sources, settings, paid
+        self._plans = plans
         self._troubles: dict[str, str] = {}
         self.busy = True
 
@@ -48,7 +50,7 @@ class Lister:
                 source = self._sources.get(name)
                 if not table.settings.lists_items or source is None or isinstance(source, WitnessSource):
                     continue  # or there is nobody to ask, or it is looked at by ``witness``
-                if await self._is_due(name):
+                if self._plans() and await self._is_due(name):
                     await self.read(name)
             self.busy = False
             if once:

@@ -216,11 +216,15 @@ class Loop:
         self.picker = Picker(self.memory, self.policy)
         self._counted = max(int(self.memory.active.sum()), 1)
         self._accounts = Accounts(settings, self.memory, self.policy)
-        self._watch = Watch(store, self._writer, news, self.picker, self._accounts, clock, self._stirred)
+        self._watch = Watch(
+            store, self._writer, news, self.picker, self._accounts, clock, self._stirred, self._plans
+        )
         await self._watch.begin()
         self.sources = SourceSet(store, self._writer, clock, self._build_for(self._gate))
         await self.sources.open(settings)
-        self._lister = Lister(store, self._writer, clock, self.sources, settings, self._gate.paid)
+        self._lister = Lister(
+            store, self._writer, clock, self.sources, settings, self._gate.paid, self._plans
+        )
         self._witness = Witness(
             store,
             self._writer,
@@ -253,6 +257,9 @@ class Loop:
         line = StoreLine(store, self._writer, self.member.time, lambda: self.member.alone)
         limits, caps = limits_of(settings.budget), settings.plan.caps
         self._gate = Gate(self._clock, limits, line, self.member.claims, caps)
+
+    def _plans(self) -> bool:
+        return self.member.plans
 
     @property
     def _lease_s(self) -> float:
@@ -357,8 +364,9 @@ class Loop:
     def _audit(self) -> int | None:
         """An audit that can be made now; a draw is kept until its group is ready, lest busy hosts escape."""
         for row in self._audits:
-            if not self.memory.active[row]:
-                self._audits.remove(row)
+            group = self._named(self.picker.place(row))[1]
+            if not self.memory.active[row] or self.member.claims.is_elsewhere(group):
+                self._audits.remove(row)  # whoever has the group draws there
                 return None
             now_s = self._clock.now_s()
             if not self.memory.busy[row] and self._ready_s(self.picker.place(row), now_s) <= now_s:
@@ -504,8 +512,7 @@ class Loop:
         while self.member.plans and await self._hooks.deliver():
             pass
         await self._gate.close()
-        if self.member.plans:
-            await self._watch.keep_learned()
+        await self._watch.keep_learned()
         await self._witness.keep()
         await self.sources.keep(notes=True)
 

@@ -109,12 +109,14 @@ class Beat:
                     await self._quietly(self._once)
                 await asyncio.sleep(BEAT_S)
         finally:
-            if self._loop.running:
+            if self._loop.running and self._loop.member.plans:
                 last = self._pulse(stopped=True).pack()
                 await self._quietly(lambda: self._keep({PULSE: last}))
 
     async def _once(self) -> None:
         await self._follow()
+        if not self._loop.member.plans:
+            return  # one speaks for all
         values = {PULSE: self._pulse().pack()}
         if self._clock.elapsed_s() >= self._point_s + self._every_s:
             self._point_s = self._clock.elapsed_s()

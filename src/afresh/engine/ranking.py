@@ -232,6 +232,13 @@ class Ranking:
         self.policy.restore(shared, np.arange(before.items.size), rows)
         self.policy.refit(self._now_s)
 
+    def adopt(self, shared: Arrays) -> None:
+        """Go on with what another engine learned of all items together, and ours of each item."""
+        self.grow()
+        before, rows = self.policy, np.arange(self.memory.size)
+        self.policy = self._made(before.items.budget / self._share)
+        self.policy.restore(self._fitting(shared), rows, before.rows(rows))
+
     def is_far(self) -> bool:
         """Whether items or budget are so many more that another ladder would fit better."""
         return self._is_off(self.policy.belief.rates)

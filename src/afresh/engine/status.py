@@ -10,6 +10,7 @@ import numpy as np
 
 from afresh.engine.audits import Share, audited
 from afresh.engine.earnings import Chosen, chosen
+from afresh.engine.fleet import WorkerStatus, workers_seen
 from afresh.engine.policy import Policy
 from afresh.engine.seen import SeenItem, seen_items
 from afresh.engine.settings import Settings
@@ -57,7 +58,7 @@ class Status:
     budget; ``absorbed_per_s`` the requests per second that all groups together can take. Of very many items
     only ``looked_at`` are looked at, and their numbers scaled up. ``views`` are the items whose staleness is
     seen; ``money`` what the engine chose to spend, where copies earn; ``troubles`` sources that cannot be
-    listed or looked at, and why.
+    listed or looked at, and why; ``workers`` the engines that run.
     """
 
     items: int
@@ -82,6 +83,7 @@ class Status:
     views: tuple[SeenItem, ...] = ()
     money: Chosen | None = None
     troubles: tuple[SourceTrouble, ...] = ()
+    workers: tuple[WorkerStatus, ...] = ()
 
     @property
     def below_target(self) -> bool:
@@ -124,6 +126,7 @@ def status(store: Store, settings: Settings, now_s: float) -> Status:
         views=seen_items(store, policy, now_s),
         money=chosen(policy, settings, store.plan.names(), uses_of(store), scale),
         troubles=_troubles(store, settings),
+        workers=workers_seen(store, now_s, settings.run.claim),
     )
 
 

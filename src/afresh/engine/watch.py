@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 import numpy as np
 
 from afresh.engine.accounts import Accounts
 from afresh.engine.audits import audited
 from afresh.engine.earnings import earns
-from afresh.engine.learned import pack_shared
+from afresh.engine.learned import pack_shared, unpack_shared
 from afresh.engine.logs import say
 from afresh.engine.memory import Memory
 from afresh.engine.picker import Picker
@@ -89,12 +90,15 @@ class Watch:
         accounts: Accounts,
         clock: Clock,
         stirred: asyncio.Event,
+        plans: Callable[[], bool],
     ) -> None:
+        """``plans``: whether it is on us to keep what was learned of all items together."""
         self._store, self._writer, self._news, self._stirred = store, writer, news, stirred
         self._picker, self._memory, self._accounts = picker, picker.memory, accounts
         self._clock_watch, self._ranking = ClockWatch(clock), picker.policy.ranking
         self._clock, self._target_s, self._missed = clock, clock.elapsed_s(), False
         self.names: dict[int, str] = {}
+        self._plans, self._adopted = plans, b""
         self._ranked, self._kept_polls = self._memory.size, 0
         self._keep_at_s, self._gap = clock.elapsed_s() + KEEP_EVERY_S, self._ranking.policy.refit_gap
 
@@ -129,7 +133,7 @@ class Watch:
             await self._edits()
             await self._notices()
             if self._keep_is_due():
-                await self.keep_learned()
+                await (self.keep_learned() if self._plans() else self._adopt())
             await self._check_target()
             self._stirred.set()
 
@@ -173,17 +177,33 @@ class Watch:
         """Let the store remember what was learned of all items together; a hundredth of the time at most."""
         polls, begun_s = self._accounts.counts["told"], self._clock.elapsed_s()
         self._gap, self._keep_at_s = self._ranking.policy.refit_gap, begun_s + KEEP_EVERY_S
-        if polls == self._kept_polls or not self._ranking.whole:
+        if polls == self._kept_polls or not self._ranking.whole or not self._plans():
             return
         packed = {LEARNED: pack_shared(self._ranking.shared()), USES: self._accounts.uses.pack()}
         await self._writer.surely(lambda: self._store.state.set(packed))
         took_s = self._clock.elapsed_s() - begun_s
         self._kept_polls, self._keep_at_s = polls, begun_s + max(KEEP_EVERY_S, 100.0 * took_s)
 
+    async def _adopt(self) -> None:
+        """Another worker plans: what it has learned of all items together counts here too."""
+        begun_s = self._clock.elapsed_s()
+        packed = await self._writer.surely(lambda: self._store.state.get(LEARNED))
+        if packed is not None and packed != self._adopted and self._ranking.whole:
+            self._adopted, shared = packed, unpack_shared(packed)
+            if shared is not None:
+                self._ranking.adopt(shared)
+                self._picker.stale()
+        took_s = self._clock.elapsed_s() - begun_s
+        self._gap, self._keep_at_s = (
+            self._ranking.policy.refit_gap,
+            begun_s + max(KEEP_EVERY_S, 100.0 * took_s),
+        )
+
     async def _check_target(self) -> None:
         """Say once when audits show, beyond chance, that the target is missed; and when it is met again."""
         target = self._accounts.settings.plan.target
-        if target is None or self._clock.elapsed_s() < self._target_s + TARGET_EVERY_S:
+        early = self._clock.elapsed_s() < self._target_s + TARGET_EVERY_S
+        if target is None or early or not self._plans():
             return
         self._target_s, now_s = self._clock.elapsed_s(), self._clock.now_s()
         audits = await self._writer.surely(lambda: self._store.observations.audits(0.0))
