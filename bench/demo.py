@@ -1,4 +1,4 @@
-"""The demo ten times: the share of the gap between uniform and optimum that afresh takes, as the site saw it."""
+"""The demo ten times: the share of the gap between uniform and optimum that afresh takes."""
 
 from __future__ import annotations
 

@@ -104,6 +104,7 @@ def test_the_wheel_works_without_the_source_tree(wheel: Path, tmp_path: Path) ->
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # every dependency is fetched
 def test_a_clean_environment_installs_and_runs_the_wheel(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", with_pip=True)
     bin_folder = tmp_path / "venv" / "bin"
