@@ -24,7 +24,13 @@ from afresh.engine.loop import Loop
 from afresh.sources.http_source import HttpSource
 from afresh.stores.opening import open_store
 from afresh.values.clock import SystemClock
-from afresh.values.errors import StoreCorruptError, StoreError, StoreFullError, StoreLockedError
+from afresh.values.errors import (
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreLockedError,
+    StoreReadOnlyError,
+)
 from afresh.values.items import ItemQuery
 from afresh.values.outcome import Outcome, Refusal
 
@@ -63,7 +69,14 @@ def said() -> Iterator[list[str]]:
     LOGGER.setLevel(before)
 
 
-@pytest.mark.parametrize("error", [StoreFullError("the disk is full"), StoreLockedError("another holds it")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        StoreFullError("the disk is full"),
+        StoreLockedError("another holds it"),
+        StoreReadOnlyError("it may not be written"),
+    ],
+)
 def test_a_store_that_cannot_write_is_waited_for(tmp_path: Path, said: list[str], error: StoreError) -> None:
     with LivingSite([0.0] * 5) as site:
         engine = engine_for(tmp_path)

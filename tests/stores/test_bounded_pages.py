@@ -20,6 +20,8 @@ def filled(backend: Backend, store: Store, monkeypatch: pytest.MonkeyPatch) -> S
     if backend.name != "memory":
         monkeypatch.setattr(f"afresh.stores.{backend.name}.pages.LOOKED_AT", 7)
         monkeypatch.setattr(f"afresh.stores.{backend.name}.pages.FEW", 5)
+    if backend.name == "sqlite":
+        monkeypatch.setattr("afresh.stores.sqlite.pages.NEARBY", 2)
     store.items.add(
         [
             NewItem(f"k{i * 7 % ITEMS}", "feed" if i % 20 == 1 else "web", f"h{i % 2}", weight=i % 3)

@@ -91,7 +91,7 @@ class Writer:
 
     async def surely(self, work: Callable[[], T]) -> T:
         """Run ``work`` until the store lets it: locks go, disks are cleared. Damage is raised."""
-        wait_s = _FIRST_WAIT_S
+        wait_s, failed = _FIRST_WAIT_S, False
         while True:
             try:
                 done = await self.call(work)
@@ -102,9 +102,10 @@ class Writer:
                     self.trouble = str(error)
                     say(logging.WARNING, "the store cannot be written: waiting", problem=self.trouble)
                 await asyncio.sleep(wait_s)
-                wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+                wait_s, failed = min(2 * wait_s, _LONGEST_WAIT_S), True
             else:
-                if self.trouble:
+                # What never failed says nothing: a full disk can be read from.
+                if failed and self.trouble:
                     say(logging.INFO, "the store works again")
                     self.trouble = ""
                 return done

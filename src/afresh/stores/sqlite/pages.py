@@ -1,8 +1,9 @@
 """Items page by page, in every order that is offered, quickly however many there are.
 
 Without a filter an index leads to the page. Where a source, a group or a status other than active has few
-items, these are sorted. Else the order's index is walked and ``LOOKED_AT`` rows are looked at, no more: the
-page holds what matches among them, perhaps nothing, and its cursor goes on from there.
+items, these are sorted. Else the order's index is walked and ``LOOKED_AT`` rows are looked at, no more (by id
+and key ``NEARBY`` times as many): the page holds what matches among them, perhaps nothing, and its cursor
+goes on from there.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from afresh.values.items import ItemPage, ItemQuery, Sort
 
 _SQL = load_blocks("pages.sql")
 FEW = 5_000
-LOOKED_AT = 50_000
+LOOKED_AT = 20_000
+NEARBY = 15  # items in order of id or key need not be looked for all over the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,8 @@ def _page(
         "matches": " AND ".join(_MATCHES[name] for name in given) or "TRUE",
     }
     value, last_id = after or (None, None)
-    values = given | {"value": value, "last_id": last_id, "limit": limit + 1, "looked_at": LOOKED_AT}
+    values = given | {"value": value, "last_id": last_id, "limit": limit + 1}
+    values["looked_at"] = LOOKED_AT * (NEARBY if order.second == "state" else 1)
     edge = None
     few = _few(connection, given)
     if few:
