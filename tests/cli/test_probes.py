@@ -167,7 +167,7 @@ def test_wrong_usage_is_refused(
     assert words in ran.err
 
 
-def test_an_address_is_no_file(afresh: Afresh, files: tuple[Path, Path]) -> None:
+def test_an_address_needs_a_place_for_the_query(afresh: Afresh, files: tuple[Path, Path]) -> None:
     ran = afresh("probes", files[0], *COLUMNS, "--server", "https://example.org/search")
     assert ran.code == 2
-    assert "asks a file of the server's records" in ran.err
+    assert "--server': server: needs {query}, as in https://example.org/search?q={query}" in ran.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ from afresh.cli.options import AsJson, Output, Plot
 from afresh.cli.progress import Progress
 from afresh.cli.summary import number, print_json, print_summary
 from afresh.tables.columns import NUMBER, TEXT, Kind
-from afresh.values.errors import UsageError, one_of
+from afresh.values.errors import InputError, UsageError, one_of
 
 if TYPE_CHECKING:
     from afresh.cli.probes_run import Outcome
@@ -37,7 +38,12 @@ def probes(
         ),
     ],
     server: Annotated[
-        str, typer.Option(metavar="FILE", help="The server's records, with the same columns, to ask.")
+        str,
+        typer.Option(
+            metavar="FILE|URL",
+            help="The server's records, with the same columns, to ask; or where to ask: a web address with "
+            "{query} and {page}, sqlite:PATH, postgresql://…",
+        ),
     ],
     page_size: Annotated[int, typer.Option(min=1, metavar="N", help="Results on a page.")] = 10,
     limit: Annotated[
@@ -75,6 +81,21 @@ def probes(
     elapsed: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Time since each record was refreshed.")
     ] = None,
+    look_up: Annotated[
+        str, typer.Option(metavar="URL", help="Live: the address of one record, with {key}.")
+    ] = "",
+    total: Annotated[str, typer.Option(metavar="PATH", help="Live: where the total is, in JSON.")] = "total",
+    rows: Annotated[str, typer.Option(metavar="PATH", help="Live: where the results are.")] = "results",
+    key_path: Annotated[str, typer.Option(metavar="PATH", help="Live: where the key is in a result.")] = "",
+    first_page: Annotated[int, typer.Option(min=0, metavar="N", help="Live: the number of page one.")] = 1,
+    term: Annotated[
+        str, typer.Option(metavar="TEXT", help="Live: how a keyword is written, of {attribute} and {text}.")
+    ] = "",
+    table: Annotated[str, typer.Option(metavar="NAME", help="Live: the table to search in a database.")] = "",
+    delay: Annotated[str, typer.Option(metavar="TIME", help="Live: least time between requests.")] = "1s",
+    allow_private: Annotated[
+        bool, typer.Option("--allow-private", help="Live: allow private and loopback addresses.")
+    ] = False,
     output: Output = None,
     as_json: AsJson = False,
     plot: Plot = None,
@@ -84,16 +105,18 @@ def probes(
     The rows that come out are query, kind, page, requests, total, expected, new, covered: in order, with what
     was expected of each query and what it brought.
     """
-    _check_options(server, method, quota, until_covered, rate, elapsed)
+    _check_options(method, quota, until_covered, rate, elapsed)
     from afresh.cli.probes_files import read_world
+    from afresh.cli.probes_live import LiveServer, is_live
     from afresh.cli.probes_run import Question, carry_out
 
-    check_files([relation.partition("#")[0], server, proxy], output, plot, as_json=as_json)
+    asked = is_live(server)
+    check_files([relation.partition("#")[0], None if asked else server, proxy], output, plot, as_json=as_json)
     question = Question(page_size, limit, method, pool, quota)
     with Progress("reading", 1.0) as progress:
         world = read_world(
             relation,
-            server,
+            None if asked else server,
             proxy,
             key=key,
             keywords=keywords,
@@ -101,8 +124,29 @@ def probes(
             columns=(weight, rate, elapsed),
             on_read=progress.reach,
         )
-    with Progress("asking", world.tuples) as progress:
-        outcome = carry_out(world, question, progress.reach)
+    live = None
+    if asked:
+        given: dict[str, Any] = {
+            "relation": relation,
+            "key": key,
+            "keywords": keywords,
+            "server": server,
+            "page_size": page_size,
+            "limit": limit,
+            "scoped": not any_attribute,
+            "look_up": look_up,
+            "total": total,
+            "rows": rows,
+            "key_path": key_path,
+            "first_page": first_page,
+            "term": term,
+            "table": table,
+            "delay": delay,
+            "allow_private": allow_private,
+        }
+        live = LiveServer(given, world.relation, world.keys)
+    with Progress("asking", world.tuples) as progress, live or nullcontext():
+        outcome = carry_out(world, question, progress.reach, live)
     if output is not None or not as_json:
         _write(output or "-", outcome)
     if plot is not None:
@@ -111,20 +155,19 @@ def probes(
         print_json(outcome.summary)
     else:
         print_summary("keyword probes", _words(outcome.summary))
+    if live is not None and live.trouble:
+        answered = f"{outcome.summary['requests']:,} requests"
+        raise InputError(f"after {answered} the server stopped: {live.trouble}; what came before is kept")
 
 
 def _check_options(
-    server: str, method: str, quota: int | None, until_covered: bool, rate: str | None, elapsed: str | None
+    method: str, quota: int | None, until_covered: bool, rate: str | None, elapsed: str | None
 ) -> None:
     one_of("method", method, _METHODS)
     if quota is not None and until_covered:
         raise UsageError("--quota and --until-covered: give one, either ends the asking")
     if (rate is None) != (elapsed is None):
         raise UsageError("--rate and --elapsed belong together: the expected lag is ½·rate·elapsed²")
-    if "://" in server:
-        raise UsageError(
-            f"--server {server}: this command asks a file of the server's records; it plans and simulates"
-        )
 
 
 def _write(path: str, outcome: Outcome) -> None:

@@ -26,13 +26,13 @@ _LONGEST = 1_000_000  # characters of one keyword field: more is a document, or 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class World:
-    """The local relation and what its tuples are worth, the server's records, a proxy if there is one."""
+    """The local relation and what its tuples are worth, the server's records if they are at hand, a proxy."""
 
     keys: list[str]
     relation: KeywordIndex
     values: npt.NDArray[np.float64]
     server_keys: list[str]
-    server: KeywordIndex
+    server: KeywordIndex | None
     proxy: KeywordIndex | None
 
     @property
@@ -43,7 +43,7 @@ class World:
 
 def read_world(
     relation: str,
-    server: str,
+    server: str | None,
     proxy: str | None,
     *,
     key: str,
@@ -52,7 +52,10 @@ def read_world(
     columns: tuple[str | None, str | None, str | None],
     on_read: Callable[[float], None] = lambda _: None,
 ) -> World:
-    """Read and index everything; ``columns`` name weight, rate and elapsed time, where given."""
+    """Read and index everything; ``columns`` name weight, rate and elapsed time, where given.
+
+    ``server`` is None where it is to be asked itself.
+    """
     attributes = [parse_keywords(text) for text in keywords]
     if len({attribute.name for attribute in attributes}) < len(attributes):
         raise UsageError("--keywords: each column once")
@@ -63,9 +66,12 @@ def read_world(
     if table.rows and not own.keywords:
         names = ", ".join(attribute.name for attribute in attributes)
         raise InputError(f"no record has a keyword in {names}: name a column with words", path=table.path)
-    remote = _read(server, key, attributes, [], unique=False)
-    on_read(0.4)
-    indexed = index_corpus(own, _texts(remote, attributes), attributes, scoped=scoped)
+    indexed, server_keys = None, []
+    if server is not None:
+        remote = _read(server, key, attributes, [], unique=False)
+        on_read(0.4)
+        indexed = index_corpus(own, _texts(remote, attributes), attributes, scoped=scoped)
+        server_keys = remote.text(key).to_pylist()
     on_read(0.7)
     sample = None
     if proxy is not None:
@@ -73,7 +79,7 @@ def read_world(
         sample = index_corpus(own, _texts(like, attributes), attributes, scoped=scoped)
     on_read(1.0)
     values = _values(table, columns)
-    return World(table.text(key).to_pylist(), own, values, remote.text(key).to_pylist(), indexed, sample)
+    return World(table.text(key).to_pylist(), own, values, server_keys, indexed, sample)
 
 
 def _read(

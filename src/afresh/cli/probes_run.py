@@ -15,8 +15,9 @@ from afresh.probes.campaign import Campaign
 from afresh.probes.candidates import Totals, find_candidates
 from afresh.probes.greedy_probes import greedy_probes
 from afresh.probes.rounds import Step, run_campaign, run_probes
-from afresh.probes.server import IndexServer
+from afresh.probes.server import IndexServer, Server
 from afresh.probes.server_totals import ExactTotals, ProxyTotals
+from afresh.sources.search_totals import LearnedTotals
 
 _PRIOR = 1.0  # a proxy is taken to be as large as the server until the first total is reported
 
@@ -49,11 +50,13 @@ class Outcome:
         return Panel("Records refreshed", "requests", "records", series)
 
 
-def carry_out(world: World, question: Question, on_step: Callable[[float], None]) -> Outcome:
-    """Plan and ask; ``on_step`` hears how many records are covered."""
-    server = IndexServer(world.server, world.server_keys, question.page_size, question.limit)
+def carry_out(
+    world: World, question: Question, on_step: Callable[[float], None], live: Server | None = None
+) -> Outcome:
+    """Plan and ask; ``on_step`` hears how many records are covered. ``live``: a server to be asked itself."""
     proxy = None if world.proxy is None else ProxyTotals(world.proxy, world.relation, _PRIOR, _PRIOR)
-    totals: Totals = ExactTotals(world.server) if proxy is None else proxy
+    server, totals = _known(world, question) if live is None else (live, LearnedTotals(*[world.relation] * 2))
+    totals = totals if proxy is None else proxy
     candidates = find_candidates(world.relation, totals, question.page_size)
     # The paper's methods are given the same bound: what was possible.
     quota = question.quota if question.method == "auto" else None
@@ -71,7 +74,14 @@ def carry_out(world: World, question: Question, on_step: Callable[[float], None]
     return _outcome(world, question, asked, campaign, missing)
 
 
-def _paper(world: World, question: Question, totals: Totals, server: IndexServer) -> tuple[Step, ...]:
+def _known(world: World, question: Question) -> tuple[Server, Totals]:
+    """A server whose records are at hand."""
+    assert world.server is not None
+    server = IndexServer(world.server, world.server_keys, question.page_size, question.limit)
+    return server, ExactTotals(world.server)
+
+
+def _paper(world: World, question: Question, totals: Totals, server: Server) -> tuple[Step, ...]:
     method = int(question.method)
     chosen = greedy_probes(
         world.relation,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from afresh.probes.campaign import Campaign, covered_places
 from afresh.probes.candidates import Candidates
 from afresh.probes.greedy_probes import Probe
 from afresh.probes.requests import LookUp
-from afresh.probes.server import Server
+from afresh.probes.server import Server, StoppedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +37,21 @@ def run_campaign(
     ``on_step`` hears how many tuples are still wanted.
     """
     places = {key: place for place, key in enumerate(keys)}
-    steps = []
-    while (request := campaign.next_request()) is not None:
-        expected = campaign.expected(request)
-        if isinstance(request, LookUp):
-            key = keys[request.tuple]
-            answer = server.look_up(key)
-            new = campaign.learn(request, covered_places(answer.keys, places))
-            steps.append(Step((), key, 1, len(answer.keys), expected, new))
-        else:
-            keywords = tuple(int(word) for word in candidates.sets[request.query] if word >= 0)
-            answer = server.page(keywords, request.number)
-            new = campaign.learn(request, covered_places(answer.keys, places), answer.total)
-            steps.append(Step(keywords, "", request.number, answer.total or 0, expected, new))
-        on_step(int(campaign.wanted.sum()))
+    steps: list[Step] = []
+    with suppress(StoppedError):
+        while (request := campaign.next_request()) is not None:
+            expected = campaign.expected(request)
+            if isinstance(request, LookUp):
+                key = keys[request.tuple]
+                answer = server.look_up(key)
+                new = campaign.learn(request, covered_places(answer.keys, places))
+                steps.append(Step((), key, 1, len(answer.keys), expected, new))
+            else:
+                keywords = tuple(int(word) for word in candidates.sets[request.query] if word >= 0)
+                answer = server.page(keywords, request.number)
+                new = campaign.learn(request, covered_places(answer.keys, places), answer.total)
+                steps.append(Step(keywords, "", request.number, answer.total or 0, expected, new))
+            on_step(int(campaign.wanted.sum()))
     return tuple(steps)
 
 
@@ -59,12 +61,15 @@ def run_probes(
     """Send the paper's queries: all result pages of each (Method 1), or the first ``pages`` (Method 2: 1)."""
     places = {key: place for place, key in enumerate(keys)}
     wanted = set(range(len(keys)))
-    steps = []
+    steps: list[Step] = []
     for probe in probes:
         number, last = 0, 1
         while number < last:
             number += 1
-            answer = server.page(probe.keywords, number)
+            try:
+                answer = server.page(probe.keywords, number)
+            except StoppedError:
+                return tuple(steps)
             found = wanted.intersection(covered_places(answer.keys, places))
             wanted -= found
             total = answer.total or 0

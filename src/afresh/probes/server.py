@@ -26,8 +26,15 @@ class Answer:
     keys: tuple[str, ...]
 
 
+class StoppedError(Exception):
+    """The server will not go on answering; what it answered so far stands."""
+
+
 class Server(Protocol):
-    """Answers one request at a time. Keywords are numbers in the local relation's vocabulary."""
+    """Answers one request at a time. Keywords are numbers in the local relation's vocabulary.
+
+    ``StoppedError`` from a request ends the round.
+    """
 
     page_size: int
 

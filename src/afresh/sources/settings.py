@@ -215,4 +215,5 @@ def read_settings(model: type[Settings], table: Mapping[str, Any]) -> Settings:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"]))
         words = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{who}: {where}: {words[:1].lower()}{words[1:]}") from None
+        place = f"{where}: " if where else ""  # what settings say together has no place of its own
+        raise UsageError(f"{who}: {place}{words[:1].lower()}{words[1:]}") from None
