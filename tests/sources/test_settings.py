@@ -55,14 +55,18 @@ def test_settings_are_frozen() -> None:
         settings.name = "other"
 
 
-def test_every_setting_has_a_default_but_the_name_and_the_call() -> None:
+def test_every_setting_has_a_default_but_what_a_kind_cannot_do_without() -> None:
     needed = {
-        name
-        for kind in BUILT_IN.values()
-        for name, field in kind.settings.model_fields.items()
-        if field.is_required()
+        kind: {name for name, field in made.settings.model_fields.items() if field.is_required()} - {"name"}
+        for kind, made in BUILT_IN.items()
     }
-    assert needed == {"name", "call"}
+    assert needed == {
+        "http": set(),
+        "python": {"call"},
+        "search": {"relation", "key", "keywords", "server"},
+        "sql": {"url", "query", "key"},
+        "view": {"url"},
+    }
 
 
 def test_a_kind_from_elsewhere_joins_the_table() -> None:
