@@ -229,7 +229,7 @@ class Adaptive:
             factor = factor + self.shocks.rate(items) / np.maximum(rate, 1e-300)
         # E = s·λτ has the index of λ at s·τ, divided by s^p.
         power = self.worth.objective.power
-        goal = np.asarray(level) * factor**power / np.maximum(worth_of_one, 1e-300)
+        goal = np.asarray(level) * factor**power / np.maximum(worth_of_one, 1e-270)
         return self.worth.due(rows, goal) / factor
 
     def _outlook(self, items: Ints, now: float) -> tuple[Rows, Float64s, Float64s]:
@@ -397,7 +397,8 @@ class Adaptive:
         self.spared[items] = np.inf
         rows = self.belief.rows[items]
         unsure = np.flatnonzero(self.curiosity.unsure(rows, due) & (self.items.weight[items] > 0))
-        if unsure.size == 0 or self.learned_for <= 0:
+        # Where no item is ever dropped (age, lag, …) the best frequency hardly depends on how fast is fast.
+        if unsure.size == 0 or self.learned_for <= 0 or np.isinf(self.worth.objective.top):
             return due
         rows, which = rows[unsure], items[unsure]
         price = self._price(which)
