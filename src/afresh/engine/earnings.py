@@ -21,6 +21,7 @@ from afresh.allocation.watched import allocate_watched
 from afresh.engine.memory import Memory
 from afresh.engine.policy import Policy
 from afresh.engine.settings import BudgetTable, Settings
+from afresh.engine.sight import Sight
 from afresh.engine.uses import Uses
 from afresh.money.chosen_budget import Prices, Use, choose_budget
 from afresh.rates.observations import Bools, Float64s, Ints
@@ -29,6 +30,8 @@ LOOKED_AT = 20_000  # items that settle what is chosen
 _SAME = 0.02  # what moved by less is not ranked anew
 _FAR = 0.1  # a budget that moved by less is not ranked anew
 _LEAST = 1e-12
+_MOST_OFTEN = 0.298  # max of (1 − e^{−x} − x·e^{−x})/x
+_SPARED = 0.01  # of the polls that could pay, the ranking reckons with this at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +85,10 @@ def earns(settings: Settings) -> bool:
     return any(table.benefit > 0 or table.stale_cost > 0 for table in settings.sources)
 
 
-def terms_of(policy: Policy, settings: Settings, names: Mapping[int, str], uses: Uses) -> Terms:
+def terms_of(
+    memory: Memory, sight: Sight | None, settings: Settings, names: Mapping[int, str], uses: Uses
+) -> Terms:
     """What is at stake at each row and what its polls take, as measured."""
-    memory = policy.memory
     codes, which = np.unique(memory.source, return_inverse=True)
     columns = np.zeros((max(codes.size, 1), 5))
     for at, code in enumerate(codes.tolist()):
@@ -93,9 +97,9 @@ def terms_of(policy: Policy, settings: Settings, names: Mapping[int, str], uses:
         worth = (table.benefit, table.stale_cost) if table is not None else (0.0, 0.0)
         columns[at] = *worth, *uses.mean(name)
     benefit, stale_cost, requests, received, seconds = columns[which].T.copy()
-    if policy.sight is not None:
-        told = np.isfinite(policy.sight.cost_s)
-        seconds[policy.sight.rows[told]] = policy.sight.cost_s[told]
+    if sight is not None:
+        told = np.isfinite(sight.cost_s)
+        seconds[sight.rows[told]] = sight.cost_s[told]
     return Terms(benefit, stale_cost, requests, received, seconds)
 
 
@@ -104,14 +108,15 @@ def appraise(policy: Policy, settings: Settings, names: Mapping[int, str], uses:
     money = earns(settings)
     if not money and policy.sight is None and not policy.appraised:
         return
-    terms, memory, budget = terms_of(policy, settings, names, uses), policy.memory, settings.budget
+    memory, budget = policy.memory, settings.budget
+    terms = terms_of(memory, policy.sight, settings, names, uses)
     stake, outlay = np.ones(memory.size), np.ones(memory.size)
     paid_off_s = terms.paid_off_s(budget)
     if money:
         # In units of a mean poll, so that the budget of the ranking stays one of polls.
-        cost = np.maximum(terms.money(budget), _LEAST)
-        unit = float(cost.mean()) if cost.size else 1.0
-        stake, outlay = (terms.benefit + terms.stale_cost) / unit, cost / unit
+        unit = _unit(terms, budget)
+        stake = (terms.benefit + terms.stale_cost) / unit
+        outlay = np.maximum(terms.money(budget), _LEAST) / unit
     elif policy.sight is not None:
         outlay[policy.sight.rows] = np.maximum(paid_off_s[policy.sight.rows] * budget.requests, 1.0)
     if policy.sight is not None:
@@ -123,12 +128,32 @@ def appraise(policy: Policy, settings: Settings, names: Mapping[int, str], uses:
 def rebudget(policy: Policy, settings: Settings, names: Mapping[int, str], uses: Uses) -> Chosen | None:
     """Choose the budget anew, and let the ranking follow; None where no source earns."""
     found = chosen(policy, settings, names, uses)
-    if found is not None:
-        cost = np.maximum(terms_of(policy, settings, names, uses).money(settings.budget), _LEAST)
-        polls_per_s = max(found.money_per_s / float(cost.mean()), _LEAST) if cost.size else 1.0
+    if found is not None and policy.memory.size:
+        terms = terms_of(policy.memory, policy.sight, settings, names, uses)
+        most = useful_polls_per_s(policy.memory, terms, settings.budget)
+        polls_per_s = found.money_per_s / _unit(terms, settings.budget)
+        polls_per_s = min(max(polls_per_s, _SPARED * most), settings.budget.requests)
         if abs(polls_per_s - policy.ranking.budget_per_s) > _FAR * policy.ranking.budget_per_s:
             policy.ranking.set_budget(polls_per_s)
     return found
+
+
+def useful_polls_per_s(memory: Memory, terms: Terms, budget: BudgetTable) -> float:
+    """The most polls that could pay, whatever the rates: the scale on which rates are looked for at first.
+
+    The best frequency at rate λ is β·g(x)/x with β = w(B+O)/c and g(x) = 1 − e^{−x} − x·e^{−x} = λ/β, which
+    is at most 0.298·β (at x = 1.79). What changes faster than β never pays.
+    """
+    at_stake = float(np.sum(memory.weight * (terms.benefit + terms.stale_cost)))
+    if not at_stake > 0:
+        return budget.requests
+    return min(max(_MOST_OFTEN * at_stake / _unit(terms, budget), _LEAST), budget.requests)
+
+
+def _unit(terms: Terms, budget: BudgetTable) -> float:
+    """The money of a mean poll."""
+    cost = np.maximum(terms.money(budget), _LEAST)
+    return float(cost.mean()) if cost.size else 1.0
 
 
 def _put(policy: Policy, stake: Float64s, outlay: Float64s) -> None:
@@ -161,7 +186,7 @@ def chosen(
     step = -(-rows.size // LOOKED_AT)
     scale *= rows.size / rows[::step].size
     rows = rows[::step]
-    terms = terms_of(policy, settings, names, uses)
+    terms = terms_of(memory, policy.sight, settings, names, uses)
     limit = None if budget.money is None else budget.money / scale
     seen = _seen(policy, memory)
     watched = _watched(policy, terms, budget, rows[seen[rows]], limit)

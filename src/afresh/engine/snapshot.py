@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from afresh.engine.earnings import appraise, earns, rebudget
+from afresh.engine.earnings import appraise, earns, rebudget, terms_of, useful_polls_per_s
 from afresh.engine.learned import old_prior, recalled_shared
 from afresh.engine.memory import Memory
 from afresh.engine.policy import Policy
@@ -45,7 +45,7 @@ def recalled(store: Store, settings: Settings, memory: Memory, now_s: float) -> 
     )
     ranking = Ranking(
         memory,
-        paced(store, settings.budget.requests, now_s),
+        ranking_budget(store, settings, memory, now_s),
         settings.plan.objective,
         now_s,
         names=names,
@@ -82,6 +82,14 @@ def recalled_sight(store: Store, settings: Settings, memory: Memory) -> Sight | 
     ids = store.items.ids(list(kept))
     rows = {key: row for key in kept if key in ids and (row := memory.row(ids[key])) is not None}
     return Sight.of({row: kept[key] for key, row in rows.items()}, rows) if rows else None
+
+
+def ranking_budget(store: Store, settings: Settings, memory: Memory, now_s: float) -> float:
+    """The polls per second to rank by: what is made in fact or, where copies earn, what could pay at most."""
+    if not earns(settings):
+        return paced(store, settings.budget.requests, now_s)
+    terms = terms_of(memory, None, settings, store.plan.names(), uses_of(store))
+    return useful_polls_per_s(memory, terms, settings.budget)
 
 
 def paced(store: Store, requests_per_s: float, now_s: float) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from afresh.engine.accounts import Accounts
 from afresh.engine.audits import audited
-from afresh.engine.earnings import earns
+from afresh.engine.earnings import appraise, earns, terms_of, useful_polls_per_s
 from afresh.engine.learned import pack_shared, unpack_shared
 from afresh.engine.logs import say
 from afresh.engine.memory import Memory
@@ -120,7 +120,12 @@ class Watch:
         few = self._memory.size <= NAMES_LOOKED_AT
         names = await self._writer.surely(lambda: names_of(self._store)) if few else None
         settings = self._accounts.settings
-        budget = self._ranking.budget_per_s if earns(settings) else settings.budget.requests
+        budget = settings.budget.requests
+        if earns(settings):
+            policy, uses = self._picker.policy, self._accounts.uses
+            appraise(policy, settings, self.names, uses)
+            terms = terms_of(self._memory, policy.sight, settings, self.names, uses)
+            budget = useful_polls_per_s(self._memory, terms, settings.budget)
         self._ranking.remade(budget, names)
         self._ranked = self._memory.size
 

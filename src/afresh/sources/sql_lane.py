@@ -34,6 +34,12 @@ Conn = TypeVar("Conn", bound=Closable)
 Found = TypeVar("Found")
 
 
+def _heard(answer: asyncio.Future[Found]) -> None:
+    """What becomes of a statement whose poll has given up concerns nobody."""
+    if not answer.cancelled():
+        answer.exception()
+
+
 class Lane(Generic[Conn]):
     """``open_it`` makes the connection, in the thread; it and the work raise ``SqlError`` for what fails.
 
@@ -73,9 +79,11 @@ class Lane(Generic[Conn]):
             raise SqlError("the source is closed") from None
         # Free only when the thread is, which may be after the poll has given up.
         call.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(self._idle.set))
+        answer = asyncio.wrap_future(call)
+        answer.add_done_callback(_heard)
         try:
             async with asyncio.timeout(timeout_s):
-                found = await asyncio.shield(asyncio.wrap_future(call))
+                found = await asyncio.shield(answer)
         except asyncio.CancelledError:
             loop.run_in_executor(None, self._interrupt)
             raise

@@ -1,0 +1,157 @@
+"""Money in the loop: polls are made as long as they pay, and what never pays is left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.engine.living import LivingSite
+
+from afresh.engine.app import make_engine
+from afresh.engine.earnings import Chosen, Terms, appraise, chosen
+from afresh.engine.engine import Engine
+from afresh.engine.settings import BudgetTable, read
+from afresh.engine.snapshot import loaded, recalled
+from afresh.engine.uses import Uses
+from afresh.money.chosen_budget import Prices, choose_budget
+from afresh.values.errors import UsageError
+
+SLOW, FAST = 0.5, 50.0
+RATES = [SLOW] * 6 + [FAST] * 3
+
+
+def engine_of(folder: Path, *, budget: str = "", benefit: str = 'benefit = "5/s"') -> Engine:
+    text = f"""
+        [budget]
+        requests = "200/s"
+        price_per_request = 1
+        {budget}
+        [plan]
+        audit_share = 0
+        [[source]]
+        name = "web"
+        allow_private = true
+        respect_robots = false
+        delay = 0
+        concurrency = 8
+        {benefit}
+    """
+    return make_engine(read(text), folder, seed=1)
+
+
+def best(rates: list[float], limit: float | None = None) -> tuple[float, float]:
+    """Requests per second and income that are best where the rates are known."""
+    plan = choose_budget(rates, 5.0, Prices(request=1.0), limit=limit)
+    return plan.requests, float(plan.net_income.sum())
+
+
+def test_the_engine_polls_what_pays_and_leaves_the_futile_alone(tmp_path: Path) -> None:
+    with LivingSite(RATES) as site, engine_of(tmp_path) as engine:
+        engine.add(site.urls())
+        engine.run(for_s=12)
+        found = engine.status().money
+        learned = len(site.requests)
+        engine.run(for_s=4)
+        assert found is not None
+        requests_per_s, income_per_s = best(RATES)
+        late = [url for _, url in site.requests[learned:]]
+        asked = np.array([sum(url.endswith(f"/{page}") for url in late) for page in range(9)])
+        reasons = engine.why(site.urls()[-1]).reasons
+    assert found.futile == 3
+    assert found.requests_per_s == pytest.approx(requests_per_s, rel=0.5)
+    assert found.income_per_s == pytest.approx(income_per_s, rel=0.5)
+    assert found.price == 0
+    # A limit of 200 a second was there to be used.
+    assert learned / 12 < 2.5 * requests_per_s
+    assert asked[6:].mean() <= 1.0 < 2.0 <= asked[:6].mean()  # to be sure, but ever more rarely
+    assert asked[:6].sum() / 4 == pytest.approx(requests_per_s, rel=0.6)
+    assert any("futile: it changes too fast for its cost" in words for words in reasons)
+
+
+def test_the_limit_of_money_is_kept_and_priced(tmp_path: Path) -> None:
+    with LivingSite([SLOW] * 6) as site, engine_of(tmp_path, budget='money = "2/s"') as engine:
+        engine.add(site.urls())
+        engine.run(for_s=6)
+        found = engine.status().money
+        spent = engine.store.ledger.total(0.0, 1e12)
+    assert found is not None
+    assert found.money_per_s == pytest.approx(2.0, rel=0.01)
+    assert found.price > 0
+    assert spent.money <= 2.0 * 6 + 2
+
+
+def test_items_of_a_source_that_earns_nothing_are_futile(tmp_path: Path) -> None:
+    text = """
+        [budget]
+        price_per_request = 1
+        [[source]]
+        name = "web"
+        benefit = "5/s"
+        [[source]]
+        name = "other"
+    """
+    with make_engine(read(text), tmp_path, seed=1) as engine:
+        engine.add(["https://a.test/1"])
+        engine.add(["https://b.test/1", "https://b.test/2"], source="other")
+        found = engine.status().money
+        assert found is not None
+        assert found.futile >= 2
+        assert any("its source has no benefit" in words for words in engine.why("https://b.test/1").reasons)
+
+
+def test_what_is_chosen_is_what_the_theory_chooses(tmp_path: Path) -> None:
+    with engine_of(tmp_path) as engine:
+        engine.add([f"https://a.test/{n}" for n in range(50)], weight=2.0)
+        policy = recalled(engine.store, engine.settings, loaded(engine.store.plan.columns()), 1e9)
+        names, uses = engine.store.plan.names(), Uses()
+        appraise(policy, engine.settings, names, uses)
+        found = chosen(policy, engine.settings, names, uses)
+        plan = choose_budget(policy.ranking.rates(), 10.0, Prices(request=1.0))
+        thrice = chosen(policy, engine.settings, names, uses, scale=3.0)
+    assert found == Chosen(
+        pytest.approx(plan.requests),
+        pytest.approx(plan.money),
+        pytest.approx(float(plan.net_income.sum())),
+        int(plan.futile.sum()),
+        0,
+        0.0,
+    )
+    assert thrice is not None
+    assert thrice.money_per_s == pytest.approx(3 * plan.money)
+    assert policy.floor == 1.0
+
+
+def test_a_poll_of_a_bulk_takes_its_part_of_the_request() -> None:
+    uses = Uses()
+    for number in range(1000):
+        uses.add("rows", 1 if number % 100 == 0 else 0, 50, 0.001)
+    requests, received, seconds = Uses.unpack(uses.pack()).mean("rows")
+    assert (requests, received, seconds) == (
+        pytest.approx(0.01, rel=0.1),
+        pytest.approx(50),
+        pytest.approx(1e-3),
+    )
+
+
+def test_a_poll_holds_up_the_others_for_the_longest_of_its_debts() -> None:
+    budget = BudgetTable(
+        requests="10/s", bytes="1KB/s", seconds="6m/h", money="1/s", price_per_second=0.5, price_per_gb=1e6
+    )
+    terms = Terms(*(np.array([value]) for value in (0.0, 0.0, 1.0, 300.0, 0.04)))
+    assert terms.money(budget) == pytest.approx([0.32])
+    assert terms.paid_off_s(budget) == pytest.approx([0.4])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[[source]]\nname = "w"\nbenefit = "1/d"', "polls cost nothing, so that no budget is best"),
+        ('[[source]]\nname = "w"\nbenefit = 5', "benefit is 5: money per time, such as"),
+        ('[[source]]\nname = "w"\nstale_cost = "much"', "stale_cost is 'much': money per time"),
+        ('[[source]]\nname = "w"\nbenefits = "1/d"', "unknown setting 'benefits'"),
+    ],
+)
+def test_wrong_money_is_refused(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        read(text)
