@@ -47,7 +47,7 @@ def test_the_budget_is_kept_in_every_window_as_the_site_counts(tmp_path: Path) -
     with LivingSite([0.2] * 30) as site:
         run(site, tmp_path, for_s=2.0, budget="40/s")
         run(site, tmp_path, for_s=2.0, budget="40/s")  # a restart is no excuse
-        assert site.most_over_budget(40.0, jitter_s=0.08) <= 0
+        assert site.most_over_budget(40.0, jitter_s=0.08 + site.late_s) <= 0
         # … and it is spent: at least three quarters, beside other work on this machine.
         assert len(site.requests) >= 0.75 * 40 * 4
 
