@@ -189,7 +189,7 @@ def disturbed(
         server.start()
         fleet.served(30)
         fleet.start()
-        fleet.served(30)
+        fleet.waits(lambda: len(fleet.working()) == 2)
     fleet.stop()
     check(fleet)
     kept_everything(fleet)

@@ -26,7 +26,7 @@ reserved and is not used is lost to whoever comes next."""
 UNCOUNTED_PER_S = 1e5
 """More than all workers together can ask: such a budget is not shared out, each worker paces itself."""
 
-_SLACK_S, _SLACK, _MOST_SLACK_S = 0.05, 0.02, 1.0
+_SLACK_S, _SLACK, _MOST_SLACK_S = 0.02, 0.02, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def window_of(limits: Limits, length_s: float) -> tuple[int, float]:
     """How many requests to reserve for so long a time, and the slack for those that start late.
 
     >>> window_of(Limits(requests=50.0), 1.0), window_of(Limits(requests=0.01), 1.0)
-    ((50, 0.0504), (1, 1.0))
+    ((50, 0.0204), (1, 1.0))
     """
     spacing_s = limits.spacing_s
     return max(1, int(length_s / spacing_s)), min(_SLACK_S + _SLACK * spacing_s, _MOST_SLACK_S)

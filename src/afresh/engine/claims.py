@@ -1,9 +1,9 @@
 """Which politeness groups this worker may ask: those that it has claimed, for as long as it renews the claim.
 
-A group is claimed when its first item comes up. It is given up when it has not been asked for a claim's
-time; and where other workers are there, after some claims' time too, so that everybody gets a turn: one who
-waits for a host because a redirect or a user leads there, and those who have less to do. Whoever takes a
-group that another may have asked just before waits the delay between requests first.
+A group is claimed when its first item comes up, and given up when it has not been asked for a claim's time.
+Where other workers are there, whoever holds more than its fair share gives up what it has held longest; and
+now and then everybody gives up one, for whoever waits for a host because a redirect or a user leads there.
+Whoever takes a group that another may have asked just before waits the delay between requests first.
 """
 
 from __future__ import annotations
@@ -136,12 +136,15 @@ class Claims:
                 del self._held[group]
                 say(logging.INFO, "group lost to another worker", group=group)
 
-    def given_up(self, alone: bool, is_quiet: Callable[[str], bool]) -> list[str]:
-        """The claims that are not needed any more, or that others may have; no longer ours from now on."""
+    def given_up(self, share: float, is_quiet: Callable[[str], bool]) -> list[str]:
+        """The claims that are not needed any more, or that others may have; no longer ours from now on.
+
+        ``share``: how many groups are a fair share, infinite where nobody else is there.
+        """
         now_s, names = self._clock.elapsed_s(), []
+        self._close(share, now_s)
         for group, held in list(self._held.items()):
             idle = now_s - held.used_s > self._duration_s
-            held.closing = not alone and now_s - held.since_s > TURN * self._duration_s
             if (idle or held.closing) and is_quiet(group):
                 del self._held[group]
                 if held.closing:
@@ -149,6 +152,14 @@ class Claims:
                 names.append(group_claim(group))
         self._again_s = {group: again_s for group, again_s in self._again_s.items() if again_s > now_s}
         return names
+
+    def _close(self, share: float, now_s: float) -> None:
+        """Let the turns of some groups end: nothing new is begun there, what is under way ends first."""
+        longest = sorted(self._held.values(), key=lambda held: held.since_s)
+        excess = max(len(longest) - share, 0)
+        for place, held in enumerate(longest):
+            turn = 1.0 if place < excess else TURN if place == 0 else math.inf
+            held.closing = share < math.inf and now_s - held.since_s > turn * self._duration_s
 
     def _is_ours(self, group: str) -> bool:
         held = self._held.get(group)

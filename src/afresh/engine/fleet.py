@@ -50,13 +50,18 @@ class Member:
         self._delay_s, self.time = delay_s, SteadyTime(clock)
         self._worker = this_worker(clock, self.time.now_s())
         self.claims = Claims(clock, claim_s, self._take, stirred)
-        self.alone, self._plans_until_s = True, -math.inf
+        self._others_count, self._plans_until_s = 0, -math.inf
         self._measured_s = clock.elapsed_s()
 
     @property
     def name(self) -> str:
         """What this worker is called."""
         return self._worker.name
+
+    @property
+    def alone(self) -> bool:
+        """Whether no other worker is there."""
+        return self._others_count == 0
 
     @property
     def plans(self) -> bool:
@@ -81,9 +86,17 @@ class Member:
         while True:
             await asyncio.sleep(min(self._claim_s / BEATS, LONGEST_BEAT_S))
             await self.beat()
-            names = self.claims.given_up(self.alone, is_quiet)
+            names = self.claims.given_up(await self._share(), is_quiet)
             if names:
                 await self._writer.surely(lambda names=names: self._release(names))  # type: ignore[misc]
+
+    async def _share(self) -> float:
+        """How many groups are a fair share for one worker; infinite for one that is alone."""
+        if self.alone:
+            return math.inf
+        claims = await self._writer.surely(lambda: self._store.fleet.claims(self.time.now_s()))
+        groups = sum(claim.name != PLANNER for claim in claims)
+        return math.ceil(groups / (1 + self._others_count))
 
     def _release(self, names: Sequence[str]) -> None:
         self._store.fleet.release(names, self.name)
@@ -93,7 +106,7 @@ class Member:
         before = self.plans
         held, others, begun_s = await self._writer.surely(self._beat)
         self.claims.renewed(held, begun_s)
-        self.alone = not others
+        self._others_count = len(others)
         self._plans_until_s = begun_s + self._claim_s if PLANNER in held else -math.inf
         if self.plans != before:
             say(logging.DEBUG, "plans for all" if self.plans else "another plans", worker=self.name)

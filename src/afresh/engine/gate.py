@@ -18,6 +18,7 @@ from afresh.values.outcome import Spent
 from afresh.values.stored import Window
 
 _COARSE_S = 0.002  # a sleeping loop wakes up late by about so much
+_MORE = 1.5
 _AHEAD_S = 0.1  # so long before a window ends the next is asked for
 _LONGEST_SLEEP_S = 0.5  # the budget may be raised meanwhile
 
@@ -130,9 +131,9 @@ class Gate:
                 return
 
     def _length_s(self) -> float:
-        """How long a window to reserve; where others wait for theirs, twice what the last was used for."""
+        """How long a window to reserve; where others wait for theirs, little more than the last was used."""
         used_s = WINDOW_S if self._line.alone and self._used else self._used * self._slots.limits.spacing_s
-        return min(max(2 * used_s, SHORTEST_WINDOW_S), WINDOW_S)
+        return min(max(_MORE * used_s, SHORTEST_WINDOW_S), WINDOW_S)
 
     def _draw(self) -> asyncio.Task[None]:
         if self._drawing is None or self._drawing.done():
