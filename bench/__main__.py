@@ -29,6 +29,7 @@ BENCHES = (
     "engine_scale",
     "replay",
     "probes",
+    "search",
     "replay_robust",
     "web",
     "demo",

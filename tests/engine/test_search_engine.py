@@ -58,7 +58,7 @@ def items_of(engine: Engine) -> dict[str, Item]:
 def rival_lag(name: str, world: World, times_s: list[float], begin_s: float, end_s: float) -> float:
     """The lag of a rival that sends its requests at the very same times."""
     site = SearchSite(world.papers, CLOCK.now_s)
-    site._found = Fts5Finder(world.papers)
+    site.searches(Fts5Finder(world.papers))
     asked = RIVALS[name](world.papers, world.own, RATE)
     for at_s, (query, page) in zip(times_s, asked, strict=False):
         site.search(query, page, at_s) if page else site.paper(query, at_s)

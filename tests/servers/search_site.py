@@ -138,8 +138,12 @@ class SearchSite:
     def __post_init__(self) -> None:
         self.served: list[list[float]] = [[] for _ in range(len(self.papers))]
 
+    def searches(self, finder: Finder) -> None:
+        """Answer by this finder, without serving."""
+        self._found = finder
+
     def __enter__(self) -> Self:
-        self._found = self.finder or Fts5Finder(self.papers)
+        self.searches(self.finder or Fts5Finder(self.papers))
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"

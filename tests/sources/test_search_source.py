@@ -41,7 +41,7 @@ def site(world: World, clock: SetClock) -> Iterator[SearchSite]:
 def rival_lag(name: str, world: World, finder: Finder, requests: int) -> float:
     """The lag of a rival with so many requests, each at its moment."""
     site = SearchSite(world.papers, lambda: 0.0)
-    site._found = finder
+    site.searches(finder)
     asked = RIVALS[name](world.papers, world.own, RATE)
     for number in range(requests):
         query, page = next(asked)

@@ -1,0 +1,226 @@
+"""Every kind of search server answers alike; bad relations and bad settings are refused in words."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from operator import methodcaller
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.servers.postgres import PostgresServer
+from tests.servers.search_site import SearchSite
+from tests.sources.polling import SetClock
+from tests.sources.searching import World, make_world, search_table, with_source
+
+from afresh.probes.keyword_index import Keyword
+from afresh.sources.search_relation import read_relation
+from afresh.sources.search_server import Results, SearchServer
+from afresh.sources.search_settings import SearchSettings
+from afresh.sources.search_source import SearchSource, server_of
+from afresh.sources.settings import read_settings
+from afresh.sources.surroundings import Surroundings
+from afresh.values.errors import InputError, UsageError
+
+KINDS = ("http", "sqlite", "postgres", "file")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return make_world(tmp_path, count=200, own=20)
+
+
+@contextmanager
+def table_of(kind: str, world: World, request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    """The settings of a source on a server of this kind that holds all papers."""
+    rows = [(*row, paper) for paper, row in enumerate(world.papers.rows(range(len(world.papers))))]
+    folder = world.relation.parent
+    if kind == "http":
+        with SearchSite(world.papers, lambda: 0.0) as site:
+            yield search_table(world, site, fields={}, paths={})
+    elif kind == "sqlite":
+        database = sqlite3.connect(folder / "server.db")
+        with database:
+            database.execute(
+                "CREATE VIRTUAL TABLE p USING fts5(id UNINDEXED, title, authors, cites UNINDEXED)"
+            )
+            database.executemany("INSERT INTO p VALUES (?, ?, ?, ?)", rows)
+        database.close()
+        yield search_table(world, None, server=f"sqlite:{folder / 'server.db'}", table="p")
+    elif kind == "postgres":
+        server: PostgresServer = request.getfixturevalue("postgres")
+        url = server.url(request.getfixturevalue("database"))
+        with psycopg.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE TABLE p (id text, title text, authors text, cites integer)")
+            cursor.executemany("INSERT INTO p VALUES (%s, %s, %s, %s)", rows)
+        yield search_table(world, None, server=url, table="public.p")
+    else:
+        with (folder / "server.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([("id", "title", "authors", "cites"), *rows])
+        yield search_table(world, None, server=str(folder / "server.csv"))
+
+
+def asked(table: dict[str, Any], work: Callable[[SearchServer], Any]) -> Results:
+    """What the server of a source answers."""
+    settings = read_settings(SearchSettings, table)
+    relation = read_relation(settings.relation, settings.key, settings.attributes, "", scoped=settings.scoped)
+
+    async def run() -> Results:
+        server = server_of(settings, Surroundings(), relation)
+        try:
+            found: Results = await work(server)
+            return found
+        finally:
+            await server.close()
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pages_totals_and_look_ups(kind: str, world: World, request: pytest.FixtureRequest) -> None:
+    name = world.papers.authors[world.own[0]].split(";")[0].lower()
+    expected = {
+        f"p{paper}"
+        for paper in range(len(world.papers))
+        if name in world.papers.authors[paper].lower().split(";")
+    }
+    assert len(expected) > 10
+    words = [Keyword("authors", name)]
+    with table_of(kind, world, request) as table:
+        pages = -(-len(expected) // 10)
+        found = [asked(table, methodcaller("page", words, at)) for at in range(1, pages + 2)]
+        assert all(not one.problem and one.requests == 1 for one in found)
+        assert {one.total for one in found} == {len(expected)}
+        keys = [record.key for one in found for record in one.records]
+        assert len(keys) == len(expected)
+        assert set(keys) == expected
+        assert not found[-1].records
+        key = world.keys[3]
+        alone = asked(table, lambda server: server.look_up(key))
+        assert [record.key for record in alone.records] == [key]
+        none = asked(table, lambda server: server.look_up("p99999"))
+        assert not none.records
+        assert not none.problem
+        if kind != "http":
+            assert str(alone.records[0].fields["cites"]) == key[1:]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres", "file"])
+def test_a_source_covers_its_relation_on_every_server(
+    kind: str, world: World, request: pytest.FixtureRequest
+) -> None:
+    clock = SetClock(0.0)
+
+    async def cover(source: SearchSource, desk: Any) -> int:
+        asks = 0
+        while len(desk.fetched) < len(world.own):
+            await desk.ask(source)
+            asks += 1
+            assert asks < len(world.own)
+        return asks
+
+    with table_of(kind, world, request) as table:
+        with_source(world, None, clock, cover, **table)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "words"),
+    [
+        ("sqlite", {"table": "q"}, "no such table: q"),
+        ("postgres", {"table": "q"}, "there is no such table or view"),
+        ("sqlite", {"server": "sqlite:/nowhere/at/all.db"}, "unable to open database file"),
+        ("file", {"server": "nowhere.csv"}, "nowhere.csv: does not exist"),
+        ("file", {"fields": {"price": "absolute"}}, "has no column price"),
+    ],
+)
+def test_a_wrong_server_is_said(
+    kind: str, change: dict[str, Any], words: str, world: World, request: pytest.FixtureRequest
+) -> None:
+    with table_of(kind, world, request) as table:
+        found = asked(table | change, lambda server: server.page([Keyword("title", "word1")], 1))
+    assert words in found.problem
+    assert not found.records
+
+
+BAD_RELATIONS: dict[str, tuple[str | None, str]] = {
+    "missing": (None, "does not exist"),
+    "no key": ("uid,title,authors\n1,a,b\n", r"has no column id"),
+    "empty key": (
+        "id,title,authors\n1,a,b\n,c,d\n",
+        r"row 2 .*column id: is empty: every record needs a key",
+    ),
+    "twice": ("id,title,authors\n1,a,b\n1,c,d\n", r"row 2, column id: '1' stands twice, first in row 1"),
+    "no words": ("id,title,authors\n1,,\n2,the,\n", r"no record has a keyword in authors, title"),
+    "too long": (f"id,title,authors\n1,{'x' * 10_000_000},b\n", r"column title: holds 10,000,000 characters"),
+    "not text": ("\x00\x01\x02", r"cannot be read|has no column"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD_RELATIONS)
+def test_a_bad_relation_is_refused_in_words(bad: str, world: World) -> None:
+    text, words = BAD_RELATIONS[bad]
+    world.relation.unlink()
+    if text is not None:
+        world.relation.write_text(text)
+    settings = read_settings(SearchSettings, search_table(world, None, server="all.csv"))
+    with pytest.raises(InputError, match=words):
+        SearchSource(settings, Surroundings())
+
+
+def test_csv_parquet_and_sqlite_give_one_relation(world: World) -> None:
+    rows = [(*row, float(at)) for at, row in enumerate(world.papers.rows(world.own))]
+    columns = dict(zip(("id", "title", "authors", "w"), zip(*rows, strict=True), strict=True))
+    folder = world.relation.parent
+    with world.relation.open("w", newline="") as file:
+        csv.writer(file).writerows([tuple(columns), *rows])
+    pq.write_table(pa.table({name: list(column) for name, column in columns.items()}), folder / "r.parquet")
+    database = sqlite3.connect(folder / "r.db")
+    with database:
+        database.execute("CREATE TABLE r (id, title, authors, w)")
+        database.executemany("INSERT INTO r VALUES (?, ?, ?, ?)", rows)
+    database.close()
+    settings = read_settings(SearchSettings, search_table(world, None, server="all.csv"))
+    found = [
+        read_relation(path, "id", settings.attributes, "w", scoped=True)
+        for path in (str(world.relation), str(folder / "r.parquet"), f"{folder / 'r.db'}#r")
+    ]
+    assert found[0].keys == found[1].keys == found[2].keys == world.keys
+    for one in found[1:]:
+        assert one.index.keywords == found[0].index.keywords
+        np.testing.assert_array_equal(one.weights, found[0].weights)
+
+
+BAD_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
+    "no query": ({"server": "https://a.test/?page={page}"}, r"server: needs \{query\}"),
+    "odd part": ({"server": "https://a.test/?q={query}&p={pg}"}, r"server: \{pg\} is not known"),
+    "brace": ({"server": "https://a.test/?q={query"}, "a brace stands alone"),
+    "no key part": ({"look_up": "https://a.test/x"}, r"look_up: needs \{key\}"),
+    "path": ({"rows": "data["}, "'data\\[' is not a JSON path"),
+    "no table": ({"server": "sqlite:a.db"}, "table: name the server's table"),
+    "twice": ({"keywords": ["title", "title:;"]}, "keywords: each column once"),
+    "odd path": ({"paths": {"price": "p"}}, "'price' is none of the fields"),
+    "unknown": ({"pagesize": 5}, "did you mean 'page_size'"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD_SETTINGS)
+def test_bad_settings_are_refused_in_words(bad: str, world: World) -> None:
+    change, words = BAD_SETTINGS[bad]
+    good = search_table(world, None, server="https://a.test/?q={query}&page={page}")
+    read_settings(SearchSettings, good)
+    with pytest.raises(UsageError, match=words):
+        read_settings(SearchSettings, good | change)
+
+
+def test_an_unknown_dissimilarity_is_refused(world: World) -> None:
+    table = search_table(world, None, server="all.csv", fields={"cites": "absolut"})
+    with pytest.raises(UsageError, match="did you mean 'absolute'"):
+        SearchSource(read_settings(SearchSettings, table), Surroundings())
