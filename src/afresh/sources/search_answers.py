@@ -8,6 +8,7 @@ from typing import Any
 
 from afresh.sources.search_server import Record
 from afresh.sources.search_settings import SearchSettings
+from afresh.sources.sql_error import one_line
 
 _NAMED = 8  # keys of an answer that are shown where a path is wrong
 _LONGEST = 60
@@ -73,7 +74,14 @@ def _compiled(path: str) -> Callable[[Any], Any]:
 
     if not path:
         return lambda _: None
-    find: Callable[[Any], Any] = jmespath.compile(path).search
+    search: Callable[[Any], Any] = jmespath.compile(path).search
+
+    def find(answer: Any) -> Any:
+        try:
+            return search(answer)
+        except Exception as error:  # noqa: BLE001  (jmespath raises many kinds for data of the wrong type)
+            raise AnswerError(f"{path!r} does not suit the answer: {one_line(str(error))}") from None
+
     return find
 
 

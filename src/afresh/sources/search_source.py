@@ -150,12 +150,22 @@ class SearchSource:
             return []
         if choice is not None and choice.ask is not None:
             return await self._asked(choice.ask, leases)
-        return [
-            self._judged(lease, [self._unasked.pop(lease.key)])
-            if lease.key in self._unasked
-            else await self.poll(lease)
-            for lease in leases
-        ]
+        return await self._without_request(leases)
+
+    async def _without_request(self, leases: Sequence[Lease]) -> list[Fetched | None]:
+        """Hand out what came unasked and what left the relation; of the others one at most is looked up."""
+        found: list[Fetched | None] = []
+        free = True
+        for lease in leases:
+            known = lease.key in self._relation.places
+            if lease.key in self._unasked and known:
+                found.append(self._judged(lease, [self._unasked.pop(lease.key)]))
+            elif free or not known:
+                free = free and not known
+                found.append(await self.poll(lease))
+            else:
+                found.append(None)
+        return found
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
         """Look one record up; see ``Source.poll``. There is nothing conditional about it."""
