@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -23,15 +23,22 @@ from afresh.values.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Claims held until ``until_s``, and no request before ``open_s``; in elapsed seconds."""
+    """Claims held until ``until_s``, and no request before ``open_s``; in elapsed seconds.
+
+    ``others``: another worker may have held them a moment ago.
+    """
 
     names: Sequence[str]
     until_s: float
     open_s: float
+    others: bool = False
 
 
 Take: TypeAlias = Callable[[Sequence[str]], Awaitable[Taken]]
 """Claims what is free of these names."""
+
+Inherit: TypeAlias = Callable[[Collection[str]], Awaitable[None]]
+"""Learns what other workers knew of groups, before they are asked."""
 
 TURN = 4.0  # claims' times that a group stays with one worker while others are there
 _AGAIN_S = 0.25  # how long after a vain try the next
@@ -61,9 +68,9 @@ class Claims:
         self._wanted: dict[str, None] = {}
         self._wants, self._news = asyncio.Event(), asyncio.Event()
 
-    def groups(self) -> list[str]:
-        """Those held now."""
-        return [group for group in self._held if self._is_ours(group)]
+    def __contains__(self, group: str) -> bool:
+        """Whether this group is ours."""
+        return self._is_ours(group)
 
     def holds(self, group: str) -> bool:
         """Whether requests to this group may start now."""
@@ -71,7 +78,7 @@ class Claims:
         return held is not None and held.open_s <= now_s < held.until_s
 
     def is_elsewhere(self, group: str) -> bool:
-        """Whether another worker was found to have this group a moment ago."""
+        """Whether another worker was found to have this group a moment ago, or may have it now."""
         return not self._is_ours(group) and self._again_s.get(group, -math.inf) > self._clock.elapsed_s()
 
     def ready_s(self, group: str, now_s: float) -> float:
@@ -103,14 +110,17 @@ class Claims:
                 await asyncio.wait_for(self._news.wait(), _AGAIN_S)
         self._held[group].used_s = self._clock.elapsed_s()
 
-    async def run(self) -> None:
+    async def run(self, inherit: Inherit) -> None:
         """Claim what is wanted, until cancelled."""
         while True:
             await self._wants.wait()
             self._wants.clear()
             groups, self._wanted = list(self._wanted), {}
             taken = await self._take([group_claim(group) for group in groups])
-            names, now_s = set(taken.names), self._clock.elapsed_s()
+            names = set(taken.names)
+            if names and taken.others:
+                await inherit([group for group in groups if group_claim(group) in names])
+            now_s = self._clock.elapsed_s()
             for group in groups:
                 if group_claim(group) in names:
                     self._again_s.pop(group, None)

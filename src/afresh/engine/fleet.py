@@ -133,11 +133,10 @@ class Member:
         """Claim these. Whoever held them may have asked just before, unless nobody was there."""
         now_s, begun_s = self.time.pair()
         held = self._store.fleet.take(names, self.name, now_s, self._claim_s)
-        asked_s = self._left_s()
-        if self._delay_s > 0 and self._others(now_s - self._claim_s - self._delay_s):
-            asked_s = now_s
+        others = bool(self._others(now_s - 2 * self._claim_s - self._delay_s))
+        asked_s = now_s if others else self._left_s()
         grace_s = min(max(asked_s + self._delay_s - now_s, 0.0), self._delay_s)
-        return Taken(held, begun_s + self._claim_s, begun_s + grace_s)
+        return Taken(held, begun_s + self._claim_s, begun_s + grace_s, others)
 
     def _left_s(self) -> float:
         kept = self._store.state.get(LEFT)

@@ -38,7 +38,7 @@ from afresh.engine.picker import Picker, Place
 from afresh.engine.settings import BudgetTable, Settings
 from afresh.engine.snapshot import recalled
 from afresh.engine.source_set import Build, SourceSet
-from afresh.engine.state_names import THRESHOLD
+from afresh.engine.state_names import THRESHOLD, USES
 from afresh.engine.watch import StoreNews, Watch
 from afresh.engine.witness import Witness
 from afresh.engine.writer import Writer
@@ -198,7 +198,7 @@ class Loop:
     def _serve(self) -> tuple[asyncio.Task[None], ...]:
         """What every request needs until the last is committed: the writer, the beats and the claims."""
         member = self.member
-        work = (self._writer.run(), member.run(self._is_quiet), member.claims.run())
+        work = (self._writer.run(), member.run(self._is_quiet), member.claims.run(self.sources.inherit))
         return tuple(asyncio.create_task(each) for each in work)
 
     async def _start(self, only: Sequence[int] | None = None) -> None:
@@ -261,6 +261,9 @@ class Loop:
     def _plans(self) -> bool:
         return self.member.plans
 
+    def _is_elsewhere(self, group: str) -> bool:
+        return group not in self.member.claims
+
     @property
     def _lease_s(self) -> float:
         # While its group is claimed nobody else polls an item; when the claim has run out somebody may.
@@ -274,7 +277,9 @@ class Loop:
         return all(self.sources.ready_s(name, group, now_s) <= now_s for name in self.sources.names())
 
     def _engine_state(self) -> Mapping[str, bytes | None]:
-        return {THRESHOLD: repr(self.policy.threshold).encode()} if self.member.plans else {}
+        if not self.member.plans:
+            return {}
+        return {THRESHOLD: repr(self.policy.threshold).encode(), USES: self._accounts.uses.pack()}
 
     async def _tell_hooks(self) -> None:
         while True:
@@ -285,7 +290,7 @@ class Loop:
         """Keep the sources' manners, and a budget for each item in step with how many there are."""
         while True:
             await asyncio.sleep(TICK_S)
-            await self.sources.keep()
+            await self.sources.keep(is_elsewhere=self._is_elsewhere)
             items, budget = max(int(self.memory.active.sum()), 1), self.settings.budget
             if budget.each_item and items != self._counted:
                 more = budget.model_copy(update={"requests": budget.requests * items / self._counted})
@@ -514,7 +519,7 @@ class Loop:
         await self._gate.close()
         await self._watch.keep_learned()
         await self._witness.keep()
-        await self.sources.keep(notes=True)
+        await self.sources.keep(notes=True, is_elsewhere=self._is_elsewhere)
 
 
 def hooks_of(settings: Settings) -> dict[str, Hook]:

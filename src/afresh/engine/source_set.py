@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import math
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import astuple, dataclass, field
 
@@ -44,6 +44,11 @@ class _Held:
     def __post_init__(self) -> None:
         """Asked once: whether something follows a protocol takes longer to tell than much of a poll."""
         self.in_bulk = self.source if isinstance(self.source, BulkSource) else None
+
+
+def _nowhere(group: str) -> bool:
+    del group
+    return False
 
 
 class SourceSet:
@@ -162,8 +167,20 @@ class SourceSet:
         rests, notes = await self._writer.surely(lambda: [self._store.state.get(name) for name in names])
         source.recall(read_rests(rests), notes or b"")
 
-    async def keep(self, *, notes: bool = False) -> None:
-        """Keep rests that changed, and notes when it is their time or they are asked for."""
+    async def inherit(self, groups: Collection[str]) -> None:
+        """Let the sources know the rests of groups that were another worker's until now."""
+        for held in list(self._held.values()):
+            if isinstance(held.source, RememberingSource):
+                name = RESTS + held.source.name
+                packed = await self._writer.surely(lambda name=name: self._store.state.get(name))  # type: ignore[misc]
+                kept = read_rests(packed)
+                held.source.recall([rest for rest in kept if rest.group in groups], b"")
+
+    async def keep(self, *, notes: bool = False, is_elsewhere: Callable[[str], bool] = _nowhere) -> None:
+        """Keep rests that changed, and notes when it is their time or they are asked for.
+
+        ``is_elsewhere``: groups of other workers, whose rests stay as those kept them.
+        """
         values: dict[str, bytes | None] = {}
         notes = notes or self._clock.elapsed_s() >= self._notes_s
         for name, held in self._held.items():
@@ -173,7 +190,14 @@ class SourceSet:
             rests = source.rests()
             if rests != self._rests.get(name, ()):
                 self._rests[name] = rests
-                values[RESTS + name] = json.dumps([astuple(rest) for rest in rests]).encode()
+                kept = await self._writer.surely(lambda name=name: self._store.state.get(RESTS + name))  # type: ignore[misc]
+                known, now_s = {rest.group for rest in rests}, self._clock.now_s()
+                theirs = [
+                    rest
+                    for rest in read_rests(kept)
+                    if rest.until_s > now_s and rest.group not in known and is_elsewhere(rest.group)
+                ]
+                values[RESTS + name] = json.dumps([astuple(rest) for rest in (*rests, *theirs)]).encode()
             if notes:
                 values[NOTES + name] = source.notes()
         if notes:

@@ -1,0 +1,245 @@
+"""Who may ask a host: claims taken, renewed, shared fairly and given up, without any process or sleep."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Collection, Sequence
+
+import pytest
+
+from afresh.engine.claims import TURN, Claims, Taken
+from afresh.engine.fleet import Member, workers_seen
+from afresh.engine.state_names import LEFT
+from afresh.engine.steady import SteadyTime
+from afresh.engine.worker_name import is_dead, this_worker
+from afresh.engine.writer import Writer
+from afresh.stores.memory.store import MemoryStore
+from afresh.stores.store import PLANNER, group_claim
+from afresh.values.clock import SystemClock
+
+CLAIM_S = 10.0
+
+
+class Hand:
+    """A clock moved by hand, and what a store says of claims."""
+
+    def __init__(self) -> None:
+        self.now = 50.0
+        self.theirs: set[str] = set()
+        self.grace_s, self.others = 0.0, False
+        self.inherited: list[str] = []
+
+    def now_s(self) -> float:
+        return 1e9 + self.now
+
+    def elapsed_s(self) -> float:
+        return self.now
+
+    async def take(self, names: Sequence[str]) -> Taken:
+        free = [name for name in names if name not in self.theirs]
+        return Taken(free, self.now + CLAIM_S, self.now + self.grace_s, self.others)
+
+    async def inherit(self, groups: Collection[str]) -> None:
+        self.inherited += groups
+
+
+def on_claims(work: Callable[[Claims, Hand], Awaitable[None]]) -> None:
+    """Run ``work`` with claims that are served."""
+
+    async def whole() -> None:
+        hand = Hand()
+        claims = Claims(hand, CLAIM_S, hand.take, asyncio.Event())
+        serving = asyncio.create_task(claims.run(hand.inherit))
+        try:
+            await work(claims, hand)
+        finally:
+            serving.cancel()
+
+    asyncio.run(whole())
+
+
+async def settle() -> None:
+    """Let everything run that can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_a_group_is_claimed_when_it_comes_up_and_held_until_it_runs_out() -> None:
+    async def work(claims: Claims, hand: Hand) -> None:
+        assert claims.ready_s("a", hand.now_s()) > hand.now_s()
+        await settle()
+        assert claims.ready_s("a", hand.now_s()) == hand.now_s()
+        assert claims.holds("a")
+        hand.now += CLAIM_S - 1.0
+        claims.renewed([group_claim("a")], hand.now)
+        hand.now += CLAIM_S - 1.0
+        assert claims.holds("a")
+        hand.now += 1.0
+        assert not claims.holds("a")
+
+    on_claims(work)
+
+
+def test_a_group_of_another_is_left_alone_and_tried_again() -> None:
+    async def work(claims: Claims, hand: Hand) -> None:
+        hand.theirs = {group_claim("a")}
+        claims.ready_s("a", hand.now_s())
+        await settle()
+        assert claims.is_elsewhere("a")
+        assert not claims.holds("a")
+        wait_s = claims.ready_s("a", hand.now_s()) - hand.now_s()
+        assert 0.1 < wait_s < 1.0
+        hand.theirs, hand.now = set(), hand.now + wait_s
+        claims.ready_s("a", hand.now_s())
+        await settle()
+        assert claims.holds("a")
+
+    on_claims(work)
+
+
+def test_a_group_taken_over_is_asked_after_its_delay_and_with_what_others_knew() -> None:
+    async def work(claims: Claims, hand: Hand) -> None:
+        hand.grace_s, hand.others = 2.0, True
+        claims.ready_s("a", hand.now_s())
+        await settle()
+        assert hand.inherited == ["a"]
+        assert not claims.holds("a")
+        assert claims.ready_s("a", hand.now_s()) == hand.now_s() + 2.0
+        hand.now += 2.0
+        assert claims.holds("a")
+
+    on_claims(work)
+
+
+def test_a_group_lost_to_another_is_noticed() -> None:
+    async def work(claims: Claims, hand: Hand) -> None:
+        claims.ready_s("a", hand.now_s())
+        await settle()
+        claims.renewed([], hand.now)
+        assert not claims.holds("a")
+
+    on_claims(work)
+
+
+def test_what_is_idle_is_given_up_and_what_is_in_use_is_not() -> None:
+    async def work(claims: Claims, hand: Hand) -> None:
+        for group in "ab":
+            claims.ready_s(group, hand.now_s())
+        await settle()
+        for _ in range(3):
+            hand.now += CLAIM_S - 1.0
+            claims.renewed([group_claim("a"), group_claim("b")], hand.now)
+            await claims.hold("a")
+        assert claims.given_up(math.inf, lambda group: group == "b") == [group_claim("b")]
+        assert claims.holds("a")
+        assert "b" not in claims
+
+    on_claims(work)
+
+
+def test_whoever_holds_more_than_its_share_gives_up_the_excess_once_quiet() -> None:
+    async def work(claims: Claims, hand: Hand) -> None:
+        for group in "abcd":
+            claims.ready_s(group, hand.now_s())
+            await settle()
+            hand.now += 0.1
+        hand.now += CLAIM_S
+        claims.renewed([group_claim(group) for group in "abcd"], hand.now)
+        for group in "abcd":
+            await claims.hold(group)
+        assert claims.given_up(2.0, lambda _: False) == []
+        assert claims.ready_s("a", hand.now_s()) > hand.now_s()  # nothing new is begun there
+        assert claims.holds("a")  # what is under way may end
+        assert claims.given_up(2.0, lambda _: True) == [group_claim("a"), group_claim("b")]
+        assert claims.is_elsewhere("a")  # it is left to others for a moment
+        assert claims.given_up(2.0, lambda _: True) == []
+
+    on_claims(work)
+
+
+def test_everybody_gets_a_turn() -> None:
+    async def work(claims: Claims, hand: Hand) -> None:
+        claims.ready_s("a", hand.now_s())
+        await settle()
+        hand.now += TURN * CLAIM_S + 0.1
+        claims.renewed([group_claim("a")], hand.now)
+        await claims.hold("a")
+        assert claims.given_up(math.inf, lambda _: True) == []  # nobody waits for it
+        assert claims.given_up(1.0, lambda _: True) == [group_claim("a")]
+
+    on_claims(work)
+
+
+def members(*names: str) -> list[tuple[MemoryStore, Member, Writer]]:
+    """Workers on one store."""
+    store, clock, found = MemoryStore(), SystemClock(), []
+    for _ in names:
+        writer = Writer(store, lambda *_: None, dict)
+        event = asyncio.Event()
+        member = Member(store, writer, clock, claim_s=CLAIM_S, delay_s=1.0, stirred=event)
+        found.append((store, member, writer))
+    return found
+
+
+def test_one_is_elected_and_another_follows_when_it_leaves() -> None:
+    async def work() -> None:
+        (store, first, one), (_, second, two) = members("first", "second")
+        await first.join()
+        await second.join()
+        await first.beat()
+        assert (first.plans, second.plans) == (True, False)
+        assert (first.alone, second.alone) == (False, False)
+        now_s = SystemClock().now_s()
+        assert {worker.name: worker.plans for worker in workers_seen(store, now_s, CLAIM_S)} == {
+            first.name: True,
+            second.name: False,
+        }
+        await first.leave()
+        await second.beat()
+        assert second.plans
+        assert second.alone
+        assert [claim.name for claim in store.fleet.claims(now_s)] == [PLANNER]
+        one.close()
+        two.close()
+
+    asyncio.run(work())
+
+
+def test_the_delay_is_waited_for_only_where_somebody_may_have_asked() -> None:
+    async def work() -> None:
+        (store, first, one), (_, second, two) = members("first", "second")
+        await first.join()
+        begun_s = SystemClock().elapsed_s()
+        assert (await first._take(["group:a"])).open_s <= SystemClock().elapsed_s()
+        await second.join()
+        assert (await second._take(["group:b"])).open_s >= begun_s + 1.0
+        await first.leave()
+        assert store.state.get(LEFT) is not None
+        one.close()
+        two.close()
+
+    asyncio.run(work())
+
+
+def test_a_process_that_is_no_more_is_known_to_be_dead() -> None:
+    code = "from afresh.engine.worker_name import this_worker\n"
+    code += "from afresh.values.clock import SystemClock\nprint(this_worker(SystemClock(), 0.0).name)"
+    name = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert is_dead(name.strip())
+    assert not is_dead(this_worker(SystemClock(), 0.0).name)
+    assert not is_dead("somewhere:1:ffffffff:000000")
+
+
+def test_time_goes_on_when_the_clock_is_set_back() -> None:
+    hand = Hand()
+    time, before_s = SteadyTime(hand), hand.now_s()
+
+    class Back(Hand):
+        def now_s(self) -> float:
+            return super().now_s() - 3600.0
+
+    time._clock = Back()
+    assert time.now_s() == pytest.approx(before_s)
