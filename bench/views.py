@@ -1,10 +1,11 @@
 """Views of a real PostgreSQL under a steady load: how long they are stale, by policy, at the same cost.
 
 Every policy has the same writes and the same budget: after a refresh of d seconds the next may begin
-d/share later. ``afresh`` refreshes what the counters call stale and gains the most fresh time for its
-cost, rates and costs learned on the way. The others refresh all views in turn, in proportion to their
-true rates, or in turn those that are stale. The writer reports its counters at once, where PostgreSQL
-would within a second or so: the load is some hundred times as fast as that of a warehouse.
+d/share later. ``afresh`` is ``afresh run`` with ``seconds`` of refreshing: it learns rates and costs on the
+way, and its looks wait while refreshes are paid off. The others refresh all views in turn, in proportion to
+their true rates, or in turn those that are stale, and look as often as they like. The writer reports its
+counters at once, where PostgreSQL would within a second or so: the load is some hundred times as fast as that
+of a warehouse.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ import numpy as np
 import psycopg
 from tests.servers.postgres import running_postgres
 
-from afresh.allocation.watched import gains_now
 from afresh.sources.evidence import Evidence
 from afresh.sources.surroundings import Surroundings
 from afresh.sources.view_settings import ViewSettings
 from afresh.sources.view_source import ViewSource
 from afresh.values.lease import Lease
 from bench.rows import Row
+from bench.view_engine import run_engine
 from bench.view_world import RATES, TABLES, VIEWS, Refresh, Writer, load, make, staleness
 
-_SHARE = 0.05
+_SHARE, _SEED = 0.05, 1
 
 
 @dataclass
@@ -58,20 +59,7 @@ def proportional(seen: Situation) -> str | None:
     return max(VIEWS, key=lambda view: (seen.now_s - seen.last_s[view]) * true_rate(view))
 
 
-def afresh(seen: Situation) -> str | None:
-    """What is stale and gains the most for its cost, unless paying it off costs the others more."""
-    names = [view for view, told in seen.told.items() if told.rate_per_s is not None and told.cost_s]
-    if not names:
-        return stale_in_turn(seen)
-    costs = np.array([seen.told[view].cost_s or 0.0 for view in names])
-    rates = [seen.told[view].rate_per_s or 0.0 for view in names]
-    gains = gains_now([not seen.told[view].fresh for view in names], rates, _SHARE, costs=costs)
-    best = int(np.argmax(gains / costs))
-    return names[best] if gains[best] > 0 else None
-
-
 POLICIES: dict[str, Policy] = {
-    "afresh": afresh,
     "in turn": in_turn,
     "in proportion": proportional,
     "in turn, if stale": stale_in_turn,
@@ -85,11 +73,10 @@ def true_rate(view: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a policy fared: mean staleness of the views, refresh seconds spent, what it learned."""
+    """How a policy fared: mean staleness of the views, and refresh seconds spent."""
 
     stale: float
     spent_s: float
-    told: Mapping[str, Evidence]
 
 
 async def run(url: str, policy: Policy, seconds: float, pace: float, seed: int, *, prompt: bool) -> Result:
@@ -117,10 +104,9 @@ async def run(url: str, policy: Policy, seconds: float, pace: float, seed: int, 
         free_s = begun_s + (ended_s - begun_s) / _SHARE
         seen.last_s |= dict.fromkeys(done, ended_s)
     await asyncio.to_thread(thread.join)
-    told = source.evidence()
     await source.close()
     stale = staleness(refreshes, writer.committed, seconds)
-    return Result(float(np.mean(list(stale.values()))), spent_s, told)
+    return Result(float(np.mean(list(stale.values()))), spent_s)
 
 
 async def _refresh(source: ViewSource, view: str) -> list[str]:
@@ -134,23 +120,30 @@ async def _refresh(source: ViewSource, view: str) -> list[str]:
 def rows(*, quick: bool) -> list[Row]:
     """Mean staleness of each policy; how many of the true rates lie in their 90 % intervals."""
     seconds, pace, size = (1.5, 6.0, 400) if quick else (60.0, 1.0, 4000)
-    found: list[Row] = []
-    results: dict[str, Result] = {}
     with running_postgres() as server:
-        for name, policy in list(POLICIES.items())[: 2 if quick else None]:
-            with psycopg.connect(server.url(), autocommit=True) as connection:
-                make(connection, size)
-            results[name] = asyncio.run(run(server.url(), policy, seconds, pace, 1, prompt=True))
-    ours = results["afresh"]
+        _make(server.url(), size)
+        ran = run_engine(server.url(), seconds, pace, _SEED, _SHARE, look_every_s=0.25)
+        stale = staleness(ran.refreshes, ran.committed, seconds)
+        spent_s = sum(one.end_s - one.start_s for one in ran.refreshes)
+        results = {"afresh": Result(float(np.mean(list(stale.values()))), spent_s)}
+        for name, policy in list(POLICIES.items())[: 1 if quick else None]:
+            _make(server.url(), size)
+            results[name] = asyncio.run(run(server.url(), policy, seconds, pace, _SEED, prompt=True))
+    found: list[Row] = []
     for name, result in results.items():
         wanted = None if quick or name in ("afresh", "in turn, if stale") else 1.0
-        ratio = ours.stale / result.stale if result.stale else 1.0
+        ratio = results["afresh"].stale / result.stale if result.stale else 1.0
         found.append(Row(f"stale, {name}", result.stale, "of time", ratio=ratio, at_most=wanted))
         found.append(Row(f"refreshing, {name}", result.spent_s, "s"))
     held = [
-        told.low_per_s <= true_rate(view) * pace <= told.high_per_s
-        for view, told in ours.told.items()
-        if told.low_per_s is not None and told.high_per_s is not None
+        view.low_per_s <= true_rate(view.item) * pace <= view.high_per_s
+        for view in ran.status.views
+        if view.low_per_s >= 0
     ]
     found.append(Row("true rates within their intervals", sum(held), f"of {len(held)} views"))
     return found
+
+
+def _make(url: str, size: int) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        make(connection, size)

@@ -9,7 +9,7 @@ import pytest
 from tests.engine.living import LivingSite
 
 from afresh.engine.app import make_engine
-from afresh.engine.earnings import Chosen, Terms, appraise, chosen
+from afresh.engine.earnings import Terms, appraise, chosen
 from afresh.engine.engine import Engine
 from afresh.engine.settings import BudgetTable, read
 from afresh.engine.snapshot import loaded, recalled
@@ -107,16 +107,14 @@ def test_what_is_chosen_is_what_the_theory_chooses(tmp_path: Path) -> None:
         names, uses = engine.store.plan.names(), Uses()
         appraise(policy, engine.settings, names, uses)
         found = chosen(policy, engine.settings, names, uses)
-        plan = choose_budget(policy.ranking.rates(), 10.0, Prices(request=1.0))
+        rates = policy.ranking.rate_range(np.arange(50), 0.9)[0]
+        plan = choose_budget(rates, 10.0, Prices(request=1.0))
         thrice = chosen(policy, engine.settings, names, uses, scale=3.0)
-    assert found == Chosen(
-        pytest.approx(plan.requests),
-        pytest.approx(plan.money),
-        pytest.approx(float(plan.net_income.sum())),
-        int(plan.futile.sum()),
-        0,
-        0.0,
-    )
+    assert found is not None
+    assert (found.futile, found.dropped, found.price) == (int(plan.futile.sum()), 0, 0.0)
+    assert found.requests_per_s == pytest.approx(plan.requests)
+    assert found.money_per_s == pytest.approx(plan.money)
+    assert found.income_per_s == pytest.approx(float(plan.net_income.sum()))
     assert thrice is not None
     assert thrice.money_per_s == pytest.approx(3 * plan.money)
     assert policy.floor == 1.0
@@ -126,17 +124,13 @@ def test_a_poll_of_a_bulk_takes_its_part_of_the_request() -> None:
     uses = Uses()
     for number in range(1000):
         uses.add("rows", 1 if number % 100 == 0 else 0, 50, 0.001)
-    requests, received, seconds = Uses.unpack(uses.pack()).mean("rows")
-    assert (requests, received, seconds) == (
-        pytest.approx(0.01, rel=0.1),
-        pytest.approx(50),
-        pytest.approx(1e-3),
-    )
+    assert list(Uses.unpack(uses.pack()).mean("rows")) == pytest.approx([0.01, 50, 1e-3], rel=0.1)
 
 
 def test_a_poll_holds_up_the_others_for_the_longest_of_its_debts() -> None:
-    budget = BudgetTable(
-        requests="10/s", bytes="1KB/s", seconds="6m/h", money="1/s", price_per_second=0.5, price_per_gb=1e6
+    budget = BudgetTable.model_validate(
+        {"requests": "10/s", "bytes": "1KB/s", "seconds": "6m/h", "money": "1/s"}
+        | {"price_per_second": 0.5, "price_per_gb": 1e6}
     )
     terms = Terms(*(np.array([value]) for value in (0.0, 0.0, 1.0, 300.0, 0.04)))
     assert terms.money(budget) == pytest.approx([0.32])

@@ -26,10 +26,11 @@ from afresh.engine.uses import Uses
 from afresh.money.chosen_budget import Prices, Use, choose_budget
 from afresh.rates.observations import Bools, Float64s, Ints
 
-LOOKED_AT = 20_000  # items that settle what is chosen
+LOOKED_AT = 5_000  # items that settle what is chosen
 _SAME = 0.02  # what moved by less is not ranked anew
 _FAR = 0.1  # a budget that moved by less is not ranked anew
 _LEAST = 1e-12
+_ANY_LEVEL = 0.5
 _MOST_OFTEN = 0.298  # max of (1 − e^{−x} − x·e^{−x})/x
 _SPARED = 0.01  # of the polls that could pay, the ranking reckons with this at least
 
@@ -239,8 +240,10 @@ def _looked_for(policy: Policy, terms: Terms, budget: BudgetTable, rows: Ints, l
     weight = policy.memory.weight[rows]
     if rows.size == 0:
         return Chosen(0.0, 0.0, 0.0, 0, 0, 0.0)
+    # The median: the mean of what is believed of an item that nobody knows is far above.
+    rate = policy.ranking.rate_range(rows, _ANY_LEVEL)[0]
     plan = choose_budget(
-        np.maximum(policy.ranking.rates()[rows], _LEAST),
+        np.maximum(rate, _LEAST),
         weight * terms.benefit[rows],
         Prices(request=1.0),
         use=Use(requests=np.maximum(terms.money(budget)[rows], _LEAST)),

@@ -184,7 +184,7 @@ class Watch:
         self._gap, self._keep_at_s = self._ranking.policy.refit_gap, begun_s + KEEP_EVERY_S
         if polls == self._kept_polls or not self._ranking.whole or not self._plans():
             return
-        packed = {LEARNED: pack_shared(self._ranking.shared()), USES: self._accounts.uses.pack()}
+        packed = {LEARNED: pack_shared(self._ranking.shared())}
         await self._writer.surely(lambda: self._store.state.set(packed))
         took_s = self._clock.elapsed_s() - begun_s
         self._kept_polls, self._keep_at_s = polls, begun_s + max(KEEP_EVERY_S, 100.0 * took_s)

@@ -26,7 +26,7 @@ from afresh.stores.store import Store
 from afresh.values.clock import Clock
 
 TICK_S = 0.1
-APPRAISE_EVERY_S = 10.0
+APPRAISE_EVERY_S = 2.0
 _COSTLY = 50.0  # reckoning may take a fiftieth of the time
 
 
