@@ -1,4 +1,4 @@
-"""The SQLite store with 1e6 items: registering, finding what is due, leasing, committing, starting a policy.
+"""The SQLite store with 1e6 items: registering, finding what is due, listing, leasing, committing, starting.
 
 Polls come in groups of 1000 items at random, every tenth with a new copy of 2 kB.
 """
@@ -9,12 +9,13 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from afresh.stores.sqlite.store import SqliteStore
-from afresh.values.items import NewItem
+from afresh.values.items import SORTS, ItemQuery, NewItem
 from afresh.values.lease import Lease
 from afresh.values.outcome import NewCopy, Observation, Outcome, Spent
 from bench.rows import Row
@@ -36,10 +37,12 @@ def rows(*, quick: bool) -> list[Row]:
         registered = time.perf_counter() - start
         polls, table = _Polls(store, size), _PlainTable(Path(folder) / "plain.db", size)
         per_item = store.upkeep.stats().file_bytes / size
-        due, counts, columns, leased, _, committed, upserted = seconds(
+        due, counts, columns, *pages, leased, _, committed, upserted = seconds(
             lambda: store.items.due(15 * _DAY, 1000),
             store.items.counts,
             lambda: sum(batch.id.size for batch in store.plan.columns()),
+            *(partial(store.items.page, ItemQuery(sort=sort, descending=True), 50) for sort in SORTS),
+            *(partial(store.items.page, ItemQuery("nowhere", sort=sort), 50) for sort in SORTS),
             polls.lease,
             polls.decide,
             polls.commit,
@@ -48,7 +51,10 @@ def rows(*, quick: bool) -> list[Row]:
         )
         store.close()
         table.close()
-    wanted = {} if quick else {"registered": 120.0, "due": 5.0, "columns": 3.0, "committed": 10e3}
+    wanted = (
+        {} if quick else {"registered": 120.0, "due": 5.0, "columns": 3.0, "committed": 10e3, "page": 200.0}
+    )
+    first, searched = max(pages[: len(SORTS)]), max(pages[len(SORTS) :])
     number = _GROUP * _GROUPS
     return [
         Row(f"register {size:.0e} items", registered, "s", at_most=wanted.get("registered")),
@@ -56,6 +62,8 @@ def rows(*, quick: bool) -> list[Row]:
         Row("next 1000 due", due * 1e3, "ms", at_most=wanted.get("due")),
         Row("counts by source, group, status", counts * 1e3, "ms"),
         Row(f"columns of {size:.0e} items", columns, "s", at_most=wanted.get("columns")),
+        Row("page of 50, the slowest order", first * 1e3, "ms", at_most=wanted.get("page")),
+        Row("page of a search in vain", searched * 1e3, "ms", at_most=wanted.get("page")),
         Row("leases", number / leased, "/s"),
         Row("outcomes", number / committed, "/s", at_least=wanted.get("committed")),
         Row("outcomes against plain upserts", number / upserted, "/s", ratio=upserted / committed),

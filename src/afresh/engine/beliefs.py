@@ -71,7 +71,7 @@ def unpack(beliefs: bytes, sizes: Sizes) -> Kept:
     known, table = _newest(beliefs, sizes, ends)
     hold_s[known] = table["hold_s"]
     rows: Arrays = {
-        "evidence": np.exp(table["evidence"].astype(np.float64)),
+        "evidence": np.exp(table["evidence"]),  # as exactly as it was kept, in half the memory
         "lowest": table["lowest"],
         "polled": np.ones(known.size, dtype=bool),
         "rate_class": table["rate_class"].astype(np.int64),

@@ -21,7 +21,7 @@ from afresh.stores.store import Store
 from afresh.values.items import ItemQuery
 from afresh.values.stored import PolicyColumns
 
-SAMPLE, BLOCKS = 200_000, 50
+SAMPLE, BLOCKS = 100_000, 50
 NAMES_LOOKED_AT = 50_000
 PLANNED = 5_000  # items that settle a price
 _PAGE = 1000

@@ -19,7 +19,7 @@ from afresh.values.items import ItemPage, ItemQuery, Sort
 
 _SQL = load_blocks("pages.sql")
 FEW = 5_000
-LOOKED_AT = 20_000
+LOOKED_AT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
