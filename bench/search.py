@@ -2,8 +2,8 @@
 
 Papers on a real site over HTTP (FastAPI), found by FTS5 of SQLite and by full text of PostgreSQL; citation
 counts grow by Poisson processes with rates of a power law, a day in a fraction of a second. The whole engine
-keeps the papers of some authors fresh; Naive 1, Naive 2 and GreedyProbes (Method 1, told the true rates and
-totals) then send as many requests at the very same times. The lag over the last two thirds is measured by
+keeps the papers of some authors fresh; Naive 1, Naive 2 and GreedyProbes (both methods, told the true rates
+and totals) then send as many requests at the very same times. The lag over the last two thirds is measured by
 what the site served when.
 """
 

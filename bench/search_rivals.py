@@ -6,6 +6,7 @@ Each is given what it could not know: true rates, the true totals, requests that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from tests.servers.search_site import PAGE, Papers
@@ -35,8 +36,8 @@ def naive_slow(papers: Papers, own: Sequence[int], rate: float) -> Iterator[Requ
         yield from ((f"p{paper}", 0) for paper in slow)
 
 
-def greedy(papers: Papers, own: Sequence[int], rate: float) -> Iterator[Request]:
-    """GreedyProbes, Method 1: rounds of a step's queries by ½λt², each read to the end."""
+def greedy(papers: Papers, own: Sequence[int], rate: float, *, method: int = 1) -> Iterator[Request]:
+    """GreedyProbes: rounds of a step's queries by ½λt², each read to the end (Method 2: its first page)."""
     texts = {"authors": [papers.authors[at] for at in own], "title": [papers.titles[at] for at in own]}
     relation = index_relation(texts, ATTRIBUTES, scoped=True)
     whole = {"authors": papers.authors, "title": papers.titles}
@@ -44,10 +45,10 @@ def greedy(papers: Papers, own: Sequence[int], rate: float) -> Iterator[Request]
     rates, seen, sent = papers.rates[list(own)], np.full(len(own), -60.0), 0
     while True:
         values = 0.5 * rates * np.square(sent / rate - seen)
-        for probe in greedy_probes(relation, totals, PAGE, pool=50, quota=STEP, values=values):
+        for probe in greedy_probes(relation, totals, PAGE, method=method, pool=50, quota=STEP, values=values):
             words = [relation.keywords[number] for number in probe.keywords]
             query = " ".join(f'{word.attribute}:"{word.text}"' for word in words)
-            for page in range(1, int(probe.requests) + 1):
+            for page in range(1, int(probe.requests) + 1 if method == 1 else 2):
                 yield query, page
                 sent += 1
             seen[probe.tuples] = sent / rate
@@ -56,5 +57,6 @@ def greedy(papers: Papers, own: Sequence[int], rate: float) -> Iterator[Request]
 RIVALS: dict[str, Callable[[Papers, Sequence[int], float], Iterator[Request]]] = {
     "Naive 1": naive,
     "Naive 2": naive_slow,
-    "GreedyProbes": greedy,
+    "GreedyProbes 1": greedy,
+    "GreedyProbes 2": partial(greedy, method=2),
 }
