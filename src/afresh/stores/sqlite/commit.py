@@ -45,7 +45,9 @@ def commit(
         add_audits(connection, seen, retention)
         connection.executemany(_SQL["queue_event"], [_event(poll) for poll in polls if poll.outcome.event])
         leases = [poll.outcome.lease for poll in polls]
-        connection.executemany(_SQL["answer_notice"], [(lease.item_id, lease.leased_s) for lease in leases])
+        if connection.execute(_SQL["any_notice"]).fetchone():
+            answered = [(lease.item_id, lease.leased_s) for lease in leases]
+            connection.executemany(_SQL["answer_notice"], answered)
         connection.executemany(_SQL["end_lease"], [(lease.item_id,) for lease in leases])
         add_to_ledger(connection, spends(outcomes))
         set_values(connection, values)
@@ -89,15 +91,21 @@ def _state(connection: sqlite3.Connection, poll: Poll, retention: Retention) -> 
     return (
         outcome.due_s,
         poll.status,
-        storable(outcome.problem),
+        storable(outcome.problem) if outcome.problem else "",
         seen is not None and seen.changed,
         None if seen is None else seen.time_s,
         poll.version,
         outcome.belief,
-        None if outcome.validators is None else text_from_mapping(outcome.validators),
+        _validators(outcome),
         recent,
         outcome.lease.item_id,
     )
+
+
+def _validators(outcome: Outcome) -> str | None:
+    """Those of this poll, None where they are as they were: nobody but the holder of a lease changes them."""
+    same = outcome.validators is None or outcome.validators == outcome.lease.validators
+    return None if same else text_from_mapping(outcome.validators or {})
 
 
 def _changed(polls: Sequence[Poll]) -> list[Row]:

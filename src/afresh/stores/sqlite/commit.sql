@@ -42,6 +42,9 @@ UPDATE state SET failures = ? WHERE item_id = ?;
 -- name: queue_event
 INSERT INTO event (item_id, key, source_id, kind, version, time_s, due_s) VALUES (?, ?, ?, ?, ?, ?, ?);
 
+-- name: any_notice
+SELECT 1 FROM notice LIMIT 1;
+
 -- name: answer_notice
 DELETE FROM notice WHERE item_id = ? AND time_s <= ?;
 
