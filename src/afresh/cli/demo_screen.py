@@ -91,14 +91,14 @@ class Screen:
         title = f"The last {found.days:.0f} days, as the site itself measured them"
         table = Table(title=title, title_justify="left", title_style="bold")
         table.add_column("")
-        for name in ("pages right", "age of the copies", f"requests ({found.budget:,.0f} allowed)"):
+        for name in ("pages right", "age", f"requests of {found.budget:,.0f}"):
             table.add_column(name, justify="right")
         for name, score in (("uniform", found.uniform), ("afresh", found.afresh)):
             table.add_row(name, f"{score.freshness:.1%}", f"{score.age_d:.1f} days", f"{score.requests:,}")
         table.add_section()
         known = found.theory
         table.add_row("uniform, in theory", f"{known.uniform:.1%}", f"{known.uniform_age_d:.1f} days", "")
-        table.add_row("optimum, all rates known", f"{known.optimum:.1%}", "unbounded", "")
+        table.add_row("optimum, rates known", f"{known.optimum:.1%}", "unbounded", "")
         self._console.print(table)
         self._console.print(
             f"afresh took {found.captured:.0%} of what knowing every rate would gain over uniform. Pages "
