@@ -114,6 +114,7 @@ class Desk:
     def __init__(self, keys: Sequence[str], clock: SetClock) -> None:
         self.leases: dict[str, Lease] = {key: lease_of(key, source="papers") for key in keys}
         self.fetched: dict[str, Fetched] = {}
+        self.requests = 0
         self._clock = clock
 
     def lead(self) -> str:
@@ -126,6 +127,7 @@ class Desk:
         leases = [self.leases[key] for key in keys if key in self.leases]
         found = await source.poll_chosen(leases)
         came = {lease.key: one for lease, one in zip(leases, found, strict=True) if one is not None}
+        self.requests += sum(one.requests for one in came.values())
         for key, one in came.items():
             self.leases[key] = held(self.leases[key], one, self._clock.time_s)
         self.fetched |= came

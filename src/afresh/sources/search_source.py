@@ -18,6 +18,7 @@ import numpy as np
 
 from afresh.probes.dissimilarity import DISSIMILARITIES, Dissimilarity
 from afresh.sources.bulk import shared
+from afresh.sources.courier import Trip
 from afresh.sources.judgement import judge
 from afresh.sources.open_hours import OpenHours
 from afresh.sources.python_source import find_function
@@ -31,7 +32,7 @@ from afresh.sources.search_settings import SearchSettings
 from afresh.sources.sql_values import row_json
 from afresh.sources.surroundings import Surroundings
 from afresh.values.errors import AfreshError, InputError, UsageError, did_you_mean
-from afresh.values.fetched import Fetched
+from afresh.values.fetched import Fetched, FetchedKind
 from afresh.values.lease import Lease
 from afresh.values.listing import Listed, Listing
 
@@ -69,6 +70,7 @@ class SearchSource:
         self._passed: Counter[str] = Counter()
         self._absences: Counter[str] = Counter()
         self._rest = Rest(settings.name, -math.inf)
+        self._unpaid = Trip()
 
     @property
     def name(self) -> str:
@@ -211,7 +213,23 @@ class SearchSource:
         else:
             self._rest = Rest(self.name, -math.inf)
             found = self._came(ask, results, leases, alone=alone)
-        return _paid(found, results)
+        return self._paid(found, results)
+
+    def _paid(self, found: Sequence[Fetched | None], results: Results) -> list[Fetched | None]:
+        """The cost shared among the answers: the first carries the request, or the first of a later page."""
+        before = self._unpaid
+        requests, sent = before.requests + results.requests, before.bytes + results.bytes
+        seconds = before.seconds + results.seconds
+        answers = [one for one in found if one is not None]
+        if not answers:
+            self._unpaid = Trip(requests, sent, seconds)
+            return list(found)
+        self._unpaid = Trip()
+        paid = shared(answers, requests=requests, seconds=seconds)
+        if sent:
+            paid = [replace(one, bytes=0 if at else sent) for at, one in enumerate(paid)]
+        left = iter(paid)
+        return [None if one is None else next(left) for one in found]
 
     def _came(
         self, ask: Ask, results: Results, leases: Sequence[Lease], *, alone: bool
@@ -287,8 +305,8 @@ class SearchSource:
         rest_s = min(settings.first_rest * 2.0 ** min(failures - 1, 30), settings.longest_rest)
         rest_s = max(rest_s, results.retry_after_s or 0.0)
         self._rest = Rest(self.name, now_s + rest_s, failures, results.problem)
-        kind = "refused" if results.refused else "failed"
-        return [Fetched(kind, problem=results.problem, retry_after_s=rest_s)] * count  # type: ignore[arg-type]
+        kind: FetchedKind = "refused" if results.refused else "failed"
+        return [Fetched(kind, problem=results.problem, retry_after_s=rest_s)] * count
 
     # The relation.
 
@@ -359,10 +377,3 @@ def server_of(settings: SearchSettings, around: Surroundings, relation: Relation
     from afresh.sources.search_file import FileSearch
 
     return FileSearch(settings, around, relation.index)
-
-
-def _paid(found: Sequence[Fetched | None], results: Results) -> list[Fetched | None]:
-    """The cost of the request shared among the answers; the first of them carries the request."""
-    answers = [one for one in found if one is not None]
-    paid = iter(shared(answers, requests=results.requests, seconds=results.seconds))
-    return [None if one is None else next(paid) for one in found]
