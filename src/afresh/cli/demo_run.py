@@ -29,7 +29,7 @@ FASTEST_PER_S = 500.0  # requests of each copy: a site-day is then a fifteenth o
 POLICIES = ("uniform", "adaptive")
 _EASE = 0.85  # of the pace of the first round, so that the budget can be spent to the end
 _WARM = 200  # requests before the pace is taken
-_STARTING_S = 60.0
+_STARTING_S = 120.0
 _ORPHANED_S = 900.0  # a copy that nobody ends any more ends by itself
 _SAMPLE_S = 0.25
 
