@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from tests.stores.backends import copy_of, new_items, poll, seen
@@ -211,3 +212,11 @@ def test_an_empty_commit_does_nothing(store: Store) -> None:
     assert store.commit([]) == []
     assert store.commit([], {"a": b"1"}) == []
     assert store.state.get("a") == b"1"
+
+
+def test_validators_that_are_no_more_are_forgotten_whatever_the_lease_says(store: Store) -> None:
+    store.items.add(new_items(1), 0.0)
+    poll(store, "k0", 1.0, validators={"etag": "1"})
+    (lease,) = store.leases.take([1], 2.0, 60.0)
+    assert store.commit([seen(replace(lease, validators={}), 3.0, validators={})]) == []
+    assert store.leases.take([1], 4.0, 60.0)[0].validators == {}

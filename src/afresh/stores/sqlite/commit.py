@@ -103,9 +103,12 @@ def _state(connection: sqlite3.Connection, poll: Poll, retention: Retention) -> 
 
 
 def _validators(outcome: Outcome) -> str | None:
-    """Those of this poll, None where they are as they were: nobody but the holder of a lease changes them."""
-    same = outcome.validators is None or outcome.validators == outcome.lease.validators
-    return None if same else text_from_mapping(outcome.validators or {})
+    """Those of this poll, None where they are as they were: nobody but the holder of a lease changes them.
+
+    A lease may have been made by hand, without any: that there are none now is always written.
+    """
+    new = outcome.validators
+    return None if new is None or (new and new == outcome.lease.validators) else text_from_mapping(new)
 
 
 def _changed(polls: Sequence[Poll]) -> list[Row]:
