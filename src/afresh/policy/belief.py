@@ -40,7 +40,12 @@ class Belief:
         steps = np.arange(int(np.ceil(octaves * PER_OCTAVE)) + 1 + int(more * PER_OCTAVE))
         self.rates: Float64s = lowest * np.exp2(steps / PER_OCTAVE - more)
         self.horizon = REDRAWN / frequency
-        self.prior: Float64s = np.full(self.rates.size, 1.0 / self.rates.size)
+        # Even on the ladder proper. Were the rungs below it as probable, half of all items would be thought
+        # still before the first refit, and every change they make be laid to shocks of their families.
+        below = self.rates < lowest * (1.0 - 1e-9)
+        even = np.where(below, FLAT / max(int(below.sum()), 1), 1.0)
+        even[~below] *= (1.0 - even[below].sum()) / int((~below).sum())
+        self.prior: Float64s = even
         self.rows: Rows = np.tile(self.prior.astype(np.float32), (items, 1))
         self.polled: Bools = np.zeros(items, dtype=bool)
 
