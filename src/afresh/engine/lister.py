@@ -82,7 +82,7 @@ class Lister:
             now_s = self._clock.now_s()
             spent = spent_of(self.settings.budget, listing.requests, listing.bytes, listing.seconds)
             if isinstance(source, WitnessSource):
-                # It tells staleness itself: marks are no news. A look owes no seconds: those are for refreshing.
+                # It tells staleness itself: marks are no news, and a look owes no seconds of refreshing.
                 listing = replace(listing, entries=tuple(Listed(one.key) for one in listing.entries))
             else:
                 self._paid(spent)

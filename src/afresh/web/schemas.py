@@ -70,6 +70,17 @@ class TroubleOut(Model):
     problem: str
 
 
+class WorkerOut(Model):
+    """One engine that polls for this store: when it was last seen, and how many groups it holds."""
+
+    name: str
+    host: str
+    started_s: float
+    seen_s: float
+    groups: int
+    plans: bool
+
+
 class StatusOut(Model):
     """How the mirror does. ``state`` is that of the engine."""
 
@@ -96,6 +107,7 @@ class StatusOut(Model):
     views: list[SeenOut]
     money: ChosenOut | None
     troubles: list[TroubleOut]
+    workers: list[WorkerOut]
 
 
 class ItemOut(Model):
