@@ -164,14 +164,32 @@ def test_failed_polls_tell_nothing(afresh: Afresh, tmp_path: Path) -> None:
     assert afresh("estimate", "with.csv").out == afresh("estimate", "without.csv").out
 
 
-def test_counts_and_stamps_choose_their_method(afresh: Afresh, tmp_path: Path) -> None:
-    (tmp_path / "counts.csv").write_text("item,time,changed,count\na,2020-01-01,0,0\na,2020-01-05,1,8\n")
-    row = rows(afresh("estimate", "counts.csv").out)[0]
-    assert (row["method"], row["changes"]) == ("counts", "8")
-    (tmp_path / "stamps.csv").write_text(
-        "item,time,changed,modified\na,2020-01-01,0,2019-01-01\na,2020-01-05,1,2020-01-02\n"
+def test_the_default_uses_counts_and_stamps(afresh: Afresh, tmp_path: Path) -> None:
+    def found(name: str, text: str) -> dict[str, str]:
+        (tmp_path / name).write_text(text)
+        return rows(afresh("estimate", name).out)[0]
+
+    bit = found("bits.csv", "item,time,changed\na,2020-01-01,0\na,2020-01-05,1\n")
+    counted = found("counts.csv", "item,time,changed,count\na,2020-01-01,0,0\na,2020-01-05,1,8\n")
+    assert (counted["method"], counted["changes"]) == ("grid", "8")
+    assert float(counted["rate"]) > 2 * float(bit["rate"])
+    head = "item,time,changed,modified\n"
+    stamped = found("stamps.csv", head + "a,2020-01-01,0,2019-01-01\na,2020-01-05,1,2020-01-02\n")
+    assert stamped["method"] == "grid"
+    assert stamped["rate"] != bit["rate"]
+    empty = found("empty.csv", head + "a,2020-01-01,0,\na,2020-01-05,1,\n")
+    assert empty == bit
+
+
+def test_views_to_plan_with_keep_their_interval(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text(
+        "item,time,changed\na,2020-01-01,0\na,2020-01-02,1\na,2020-01-03,1\nb,2020-01-01,0\nb,2020-01-09,0\n"
     )
-    assert rows(afresh("estimate", "stamps.csv").out)[0]["method"] == "last-modified"
+    (tmp_path / "v.csv").write_text("view,base\nV,a\nV,b\n")
+    plain = rows(afresh("estimate", "p.csv", "--views", "v.csv").out)[-1]
+    planned = rows(afresh("estimate", "p.csv", "--views", "v.csv", "--interval", "500d").out)[-1]
+    assert (planned["low"], planned["high"]) == (plain["low"], plain["high"])
+    assert 0 < float(planned["rate"]) < float(plain["rate"])
 
 
 def test_groups_learn_their_own_prior(afresh: Afresh, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,23 +43,28 @@ def estimate_log(path: str, asked: Question, answer: Answer) -> None:
     unit_s = unit_seconds(answer.unit)
     with InputFile(path) as source, Progress(f"reading {source.name}", 1.0) as progress:
         log = read_polls(source, now_s=SystemClock().now_s(), group=asked.group, on_read=progress.reach)
-    estimator = _estimator(asked.method or _fitting_method(log))
+    estimator = _estimator(asked.method or DEFAULT_METHOD)
     names, groups = log.names, log.groups
     polls = _intervals(log, unit_s)
     del log  # as large as the polls themselves
     regime = _regime(polls, estimator.name, asked, unit_s)
-    found = estimate_polls(
+    interval = None if asked.every_s is None else asked.every_s / unit_s
+    estimates = partial(
+        estimate_polls,
         regime.season.applied(polls) if regime.season.supported else polls,
         method=estimator,
         level=asked.level,
         prior=None if polls.size else GammaPrior.of(WEAK_SHAPE, WEAK_SHAPE * _DAY_S / unit_s),
         groups=groups,
-        interval=None if asked.every_s is None else asked.every_s / unit_s,
         horizon=regime.horizon,
     )
+    found = estimates(interval=interval)
     items = len(names)
     if asked.views is not None:
-        names, found = _with_views(names, found, asked.views, asked.level)
+        # A view's interval comes from the means of its bases, not from the rates to plan with.
+        means = found if interval is None else estimates()
+        names, whole = _with_views(names, means, asked.views, asked.level)
+        found = whole if interval is None else _planned(found, whole, interval, asked.level)
     judged = changes_to_judge(polls) if asked.check_poisson else None
     # Drawn before anything is written: what cannot be drawn leaves nothing half done.
     drawing = None if answer.plot is None else _drawing(answer.plot, found, judged, answer.unit)
@@ -66,13 +73,6 @@ def estimate_log(path: str, asked: Question, answer: Answer) -> None:
     if drawing is not None:
         write_bytes(str(answer.plot), drawing)
     _tell(items, found, regime, None if judged is None else check_items(*judged).sentence, answer)
-
-
-def _fitting_method(log: PollLog) -> str:
-    """Counts where the file counts, stamps where it has them, else what the bits alone tell best."""
-    if log.count is not None:
-        return "counts"
-    return DEFAULT_METHOD if log.modified_s is None else "last-modified"
 
 
 def _estimator(name: str) -> Estimator[Any]:
@@ -110,6 +110,15 @@ def _regime(polls: Polls, method: str, asked: Question, unit_s: float) -> Regime
     if horizon is None and method not in FORGETFUL:
         horizon = math.inf
     return find_regime(polls, hour=_HOUR_S / unit_s, horizon=horizon, season=asked.season)
+
+
+def _planned(items: RateEstimates, whole: RateEstimates, interval: float, level: float) -> RateEstimates:
+    """The rates to plan with, of items as they are, of the views after them by their intervals."""
+    from afresh.rates.planning_rate import planning_rate
+
+    views = slice(items.rate.size, None)
+    rate = planning_rate(whole.rate[views], whole.low[views], interval, level)
+    return replace(whole, rate=np.concatenate([items.rate, rate]))
 
 
 def _with_views(

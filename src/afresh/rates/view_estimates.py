@@ -32,7 +32,8 @@ def with_views(
     from scipy.special import gammaincinv, ndtri
 
     graph = ViewGraph.of(view, base)
-    twice = next((name for name in graph.views if name in set(names)), None)
+    polled = set(names)
+    twice = next((name for name in graph.views if name in polled), None)
     if twice is not None:
         raise InputError(f"{twice!r} is a view and was polled itself: give the view another name")
     if not np.all(np.isfinite(found.rate)):
