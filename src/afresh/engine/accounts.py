@@ -138,3 +138,11 @@ def spent_of(budget: BudgetTable, requests: int, received: int, seconds: float) 
     money = requests * budget.price_per_request + received * budget.price_per_gb / 1e9
     money += seconds * budget.price_per_second
     return Spent(requests, received, seconds, money)
+
+
+def by_then(outcome: Outcome, now_s: float) -> Outcome:
+    """The outcome as of now, where the clock was set back between the poll and its learning."""
+    if outcome.time_s <= now_s:
+        return outcome
+    seen = outcome.observation
+    return replace(outcome, time_s=now_s, observation=None if seen is None else replace(seen, time_s=now_s))

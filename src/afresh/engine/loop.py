@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from afresh.engine import audits
-from afresh.engine.accounts import Accounts
+from afresh.engine.accounts import Accounts, by_then
 from afresh.engine.budget import Limits
 from afresh.engine.choices import Choices
 from afresh.engine.earnings import appraise, earns
@@ -468,7 +468,8 @@ class Loop:
         self._stirred.set()
 
     def _complete(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
-        return self._accounts.complete(outcomes)
+        now_s = self._clock.now_s()
+        return self._accounts.complete([by_then(outcome, now_s) for outcome in outcomes])
 
     def _committed(self, outcomes: Sequence[Outcome], refusals: Sequence[Refusal]) -> None:
         for refusal in refusals:

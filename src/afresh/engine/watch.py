@@ -69,9 +69,10 @@ class ClockWatch:
         now_s = self._clock.now_s()
         offset_s = now_s - self._clock.elapsed_s()
         back_s, self._offset_s = self._offset_s - offset_s, offset_s
+        # At every check: a poll that was under way when the clock was set back ends with the time of before.
+        memory.polled_s[memory.polled_s > now_s + _STEP_S] = now_s
         if back_s < _STEP_S:
             return 0.0
-        memory.polled_s[:] = np.minimum(memory.polled_s, now_s)
         held = np.isfinite(memory.hold_s)
         memory.hold_s[held] -= back_s
         say(logging.WARNING, "the clock was set back", seconds=back_s)
