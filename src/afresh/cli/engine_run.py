@@ -46,7 +46,8 @@ def run(
         typer.Option("--host-delay", metavar="1s", help="Least time between requests to a host."),
     ] = None,
     host_concurrency: Annotated[
-        int | None, typer.Option("--host-concurrency", metavar="N", help="Requests to one host at once.")
+        int | None,
+        typer.Option("--host-concurrency", metavar="N", min=1, help="Requests to one host at once."),
     ] = None,
     web: Annotated[bool, typer.Option("--web", help="Serve the dashboard and the API too.")] = False,
     allow_private: AllowPrivate = False,

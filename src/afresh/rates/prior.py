@@ -29,19 +29,9 @@ SHAPES = np.geomspace(0.05, 51.2, 21)  # two to the octave
 ITEMS_ENOUGH = 20_000  # items that settle a prior: more are sampled, evenly
 ENOUGH_TO_START = 4000  # items that find the lattice's best point, from where all of them climb
 LEAST_PER_GROUP = 8
-REFIT_GROWTH = 1.25
 MANY = 100  # items of a group from which its lattice is too coarse
 FINE = 8  # rates to the octave for the climb
 CLIMB, CLOSE_ENOUGH = 40, 0.01  # most steps, and the last step in ln a and ln(a/b)
-
-
-def refit_due(polls_at_fit: int, polls_now: int) -> bool:
-    """Whether the evidence has grown enough (by a quarter) to fit the prior again: O(log) refits in all.
-
-    >>> refit_due(100, 120), refit_due(100, 125), refit_due(0, 1)
-    (False, True, True)
-    """
-    return polls_now >= max(1.0, REFIT_GROWTH * polls_at_fit)
 
 
 def fit_gamma(polls: Polls, groups: Ints | None = None, *, max_shape: float = np.inf) -> GammaPrior:
