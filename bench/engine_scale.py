@@ -23,7 +23,7 @@ from afresh.policy.policy import Start
 from afresh.stores.rows import ACTIVE
 from afresh.stores.rows import Row as Stored
 from afresh.stores.sqlite.store import SqliteStore
-from afresh.stores.tables import NUMBERED, TABLES
+from afresh.stores.tables import NUMBERED, PACE, TABLES
 from bench.polling import AT_ONCE, site
 from bench.process import run, run_python
 from bench.rows import Row
@@ -93,7 +93,7 @@ def fill(path: Path, port: int, size: int) -> None:
             last = min(first + _LOADED, size + 1)
             store.tables.load("item", list(_items(first, last, port, size, typical)), {})
         store.tables.load("tally", [(1, 2, ACTIVE, size)], {})
-        marks = dict.fromkeys(NUMBERED, 0.0) | {"item": size, "name": 2, "last_s": 0.0, "debt_s": 0.0}
+        marks = dict.fromkeys((*NUMBERED, *PACE), 0.0) | {"item": size, "name": 2}
         store.tables.finish(marks, {})
 
 

@@ -18,6 +18,7 @@ Marks = Mapping[str, float]
 """The last number given of each kind, and the pace: what the next numbers go on from."""
 
 NUMBERED = ("item", "lease", "edit", "notice", "event", "audit", "content", "name")
+PACE = ("last_s", "debt_s", "asked_s")
 
 
 @dataclass(frozen=True, slots=True)

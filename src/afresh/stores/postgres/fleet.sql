@@ -31,10 +31,10 @@ DELETE FROM claim WHERE worker = %(worker)s AND name = ANY (%(names)s::text[]);
 SELECT name, worker, until_s FROM claim WHERE until_s > %(now_s)s ORDER BY name;
 
 -- name: pace
-SELECT last_s, debt_s FROM pace FOR UPDATE;
+SELECT last_s, debt_s, asked_s FROM pace FOR UPDATE;
 
 -- name: keep_pace
-UPDATE pace SET last_s = %(last_s)s, debt_s = %(debt_s)s;
+UPDATE pace SET last_s = %(last_s)s, debt_s = %(debt_s)s, asked_s = %(asked_s)s;
 
 -- name: clock
 SELECT extract(epoch FROM clock_timestamp())::double precision;

@@ -205,5 +205,6 @@ CREATE INDEX claim_worker ON claim (worker);
 
 CREATE TABLE pace (
     last_s double precision NOT NULL,
-    debt_s double precision NOT NULL
+    debt_s double precision NOT NULL,
+    asked_s double precision NOT NULL DEFAULT '-infinity'
 );

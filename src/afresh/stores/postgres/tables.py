@@ -11,7 +11,7 @@ from afresh.stores.postgres.lines import Connection, rows
 from afresh.stores.postgres.queries import load_blocks
 from afresh.stores.postgres.state import set_values
 from afresh.stores.rows import Row
-from afresh.stores.tables import NUMBERED, TABLES, Marks, page_statement
+from afresh.stores.tables import NUMBERED, PACE, TABLES, Marks, page_statement
 
 _SQL = load_blocks("tables.sql")
 _ITEM = TABLES["item"].columns
@@ -55,7 +55,7 @@ class PostgresSnapshot:
 
     def marks(self) -> Marks:
         """Last numbers, pace, polls."""
-        names = (*NUMBERED, "last_s", "debt_s", "polls", "polled_s")
+        names = (*NUMBERED, *PACE, "polls", "polled_s")
         return dict(zip(names, rows(self._connection, _SQL["marks"])[0], strict=True))
 
 

@@ -28,7 +28,7 @@ SELECT (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM item_number) 
        (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM audit_id_seq) AS audit,
        (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM content_id_seq) AS content,
        (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM name_id_seq) AS name,
-       (SELECT last_s FROM pace), (SELECT debt_s FROM pace),
+       (SELECT last_s FROM pace), (SELECT debt_s FROM pace), (SELECT asked_s FROM pace),
        (SELECT coalesce(sum(polls), 0)::bigint FROM state), (SELECT coalesce(max(polled_s), 0) FROM state);
 
 -- name: set_marks
@@ -43,7 +43,7 @@ SELECT setval('item_number', greatest(%(item)s, 1)::bigint, %(item)s > 0),
 UPDATE counter SET value = CASE name WHEN 'edit' THEN %(edit)s ELSE %(notice)s END::bigint;
 
 -- name: set_pace
-UPDATE pace SET last_s = %(last_s)s, debt_s = %(debt_s)s;
+UPDATE pace SET last_s = %(last_s)s, debt_s = %(debt_s)s, asked_s = %(asked_s)s;
 
 -- name: set_sizes
 INSERT INTO size (shard, versions, contents, content_bytes, stored_bytes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import astuple
 
 from afresh.stores.pace import Pace
 from afresh.stores.sqlite.database import Database
@@ -71,14 +72,14 @@ class SqliteFleet:
         """The next window."""
         with self._database.write() as connection:
             window, pace = _pace(connection).reserve(count, spacing_s, slack_s, now_s)
-            connection.execute(_SQL["keep_pace"], (pace.last_s, pace.debt_s))
+            connection.execute(_SQL["keep_pace"], astuple(pace))
         return window
 
     def owe(self, owed_s: float, now_s: float) -> float:
         """A debt more."""
         with self._database.write() as connection:
             pace = _pace(connection).owe(owed_s, now_s)
-            connection.execute(_SQL["keep_pace"], (pace.last_s, pace.debt_s))
+            connection.execute(_SQL["keep_pace"], astuple(pace))
         return pace.debt_s
 
     def ahead_s(self, clock: Clock) -> float:

@@ -28,7 +28,7 @@ DELETE FROM claim WHERE worker = :worker AND name IN (SELECT value FROM json_eac
 SELECT name, worker, until_s FROM claim WHERE until_s > ? ORDER BY name;
 
 -- name: pace
-SELECT last_s, debt_s FROM pace;
+SELECT last_s, debt_s, asked_s FROM pace;
 
 -- name: keep_pace
-UPDATE pace SET last_s = ?, debt_s = ?;
+UPDATE pace SET last_s = ?, debt_s = ?, asked_s = ?;

@@ -167,7 +167,7 @@ CREATE INDEX claim_worker ON claim (worker);
 CREATE TABLE pace (
     last_s REAL NOT NULL,
     debt_s REAL NOT NULL
-);
+, asked_s REAL NOT NULL DEFAULT -9e999);
 
 CREATE INDEX by_due ON state (due_s, item_id, status);
 

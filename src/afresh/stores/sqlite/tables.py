@@ -10,7 +10,7 @@ from afresh.stores.rows import Row
 from afresh.stores.sqlite.database import Database
 from afresh.stores.sqlite.queries import load_blocks
 from afresh.stores.sqlite.state import set_values
-from afresh.stores.tables import NUMBERED, TABLES, Marks, page_statement
+from afresh.stores.tables import NUMBERED, PACE, TABLES, Marks, page_statement
 
 _SQL = load_blocks("tables.sql")
 _SEQUENCES = ("item", "edit", "event", "audit")
@@ -52,7 +52,7 @@ class SqliteSnapshot:
         marks |= dict(self._connection.execute(_SQL["counters"]))
         marks["content"] = self._connection.execute(_SQL["last_content"]).fetchone()[0]
         marks["name"] = self._connection.execute(_SQL["last_name"]).fetchone()[0]
-        marks["last_s"], marks["debt_s"] = self._connection.execute(_SQL["pace"]).fetchone()
+        marks |= zip(PACE, self._connection.execute(_SQL["pace"]).fetchone(), strict=True)
         marks["polls"], marks["polled_s"] = self._connection.execute(_SQL["polls"]).fetchone()
         return marks
 
@@ -96,7 +96,7 @@ class SqliteTables:
                 connection.execute(_SQL["set_sequence"], (name, marks[name]))
             for name in _COUNTERS:
                 connection.execute(_SQL["set_counter"], (marks[name], name))
-            connection.execute(_SQL["set_pace"], (marks["last_s"], marks["debt_s"]))
+            connection.execute(_SQL["set_pace"], [marks[name] for name in PACE])
             set_values(connection, values)
 
     def clear(self) -> None:

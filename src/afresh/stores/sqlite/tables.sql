@@ -24,7 +24,7 @@ SELECT coalesce(max(id), 0) FROM content;
 SELECT coalesce(max(id), 0) FROM name;
 
 -- name: pace
-SELECT last_s, debt_s FROM pace;
+SELECT last_s, debt_s, asked_s FROM pace;
 
 -- name: polls
 SELECT coalesce(sum(polls), 0), coalesce(max(polled_s), 0.0) FROM state;
@@ -39,4 +39,4 @@ DELETE FROM sqlite_sequence WHERE name = ?;
 INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?);
 
 -- name: set_pace
-UPDATE pace SET last_s = ?, debt_s = ?;
+UPDATE pace SET last_s = ?, debt_s = ?, asked_s = ?;

@@ -1,0 +1,2 @@
+-- By when the line was last asked a clock that was set back is noticed.
+ALTER TABLE pace ADD COLUMN asked_s double precision NOT NULL DEFAULT '-infinity';
