@@ -155,6 +155,32 @@ def test_what_is_not_there_is_not_made_unasked(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("back", ["the same file", "a backup"])
+def test_a_file_that_went_is_said_at_once_and_taken_up_when_it_is_back(tmp_path: Path, back: str) -> None:
+    path, aside = tmp_path / "s.db", tmp_path / "aside.db"
+    with SqliteStore(path) as store:
+        store.items.add(new_items(3), 0.0)
+        store.upkeep.backup(tmp_path / "backup.db")
+        path.rename(aside)
+        with pytest.raises(StoreMissingError, match="deleted or moved"):
+            store.items.counts()
+        with pytest.raises(StoreMissingError, match="deleted or moved"):
+            store.items.add(new_items(4), 1.0)
+        assert not path.exists()
+        if back == "a backup":
+            aside = tmp_path / "backup.db"
+            shutil.copy(aside, path)
+            with pytest.raises(StoreMissingError, match=r"remove s\.db-wal and s\.db-shm"):
+                store.items.counts()
+            for ending in ("", "-wal", "-shm"):
+                (tmp_path / f"s.db{ending}").unlink()
+        aside.rename(path)
+        assert sum(count.items for count in store.items.counts()) == 3
+        store.items.add(new_items(4), 1.0)
+        assert sum(count.items for count in store.items.counts()) == 4
+        assert store.upkeep.check() == []
+
+
 def test_a_reader_sees_what_a_writer_commits(tmp_path: Path) -> None:
     with (
         SqliteStore(tmp_path / "store.db") as store,

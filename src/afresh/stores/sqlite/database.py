@@ -2,10 +2,15 @@
 
 Write-ahead log, so that readers and the writer do not wait for each other; synced at every commit, so
 that what was committed survives power loss.
+
+A file that was deleted or moved away would go on taking what is written, for nobody to find: so each
+transaction first looks whether the file is still in its place. One that is put there later is joined, unless
+the log of the one before still lies beside it: SQLite would take that for its own.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,10 +50,12 @@ class Database:
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._closed, self._read_mode = False, "ro"
-        scripts = load_migrations() if migrations is None else migrations
+        self._file: tuple[int, int] | None = None  # which file was joined, by device and inode
+        self._log: tuple[int, int] | None = None
+        self._migrations = load_migrations() if migrations is None else migrations
         try:
             with in_words(path):
-                self._open(scripts)
+                self._open()
         except BaseException:
             self.close()
             raise
@@ -58,6 +65,7 @@ class Database:
         """One transaction, committed when the block ends well. Not ``durable``: power loss may undo it."""
         if self.read_only:
             raise StoreReadOnlyError(f"{self.path} was opened for reading only")
+        self._settle()
         with self._write_lock, in_words(self.path):
             connection = self._opened(self._writer)
             # The next durable commit syncs the log whole, and so what came before it.
@@ -75,6 +83,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """One snapshot."""
+        self._settle()
         with self._read_lock, in_words(self.path):
             connection = self._opened(self._reader)
             connection.execute("BEGIN")
@@ -89,12 +98,14 @@ class Database:
         """The writing connection outside any transaction, for what SQLite will not do inside one."""
         if self.read_only:
             raise StoreReadOnlyError(f"{self.path} was opened for reading only")
+        self._settle()
         with self._write_lock, in_words(self.path):
             yield self._opened(self._writer)
 
     @contextmanager
     def apart(self) -> Iterator[sqlite3.Connection]:
         """A connection of its own, for what takes long."""
+        self._settle()
         self._opened(self._reader)
         with in_words(self.path):
             connection = self._connect(self._read_mode)
@@ -107,27 +118,61 @@ class Database:
         """Close both; the last one out folds the log into the file."""
         with self._write_lock, self._read_lock:
             self._closed = True
-            for connection in (self._reader, self._writer):
-                if connection is not None:
-                    connection.close()
-            self._reader = self._writer = None
+            self._let_go()
 
-    def _open(self, migrations: tuple[str, ...]) -> None:
+    def _let_go(self) -> None:
+        for connection in (self._reader, self._writer):
+            if connection is not None:
+                connection.close()
+        self._reader = self._writer = self._file = None
+
+    def _open(self) -> None:
         if self.read_only:
             self._reader = self._connect_to_read()
-            if not is_current(self._reader, self.path, len(migrations)):
+            if not is_current(self._reader, self.path, len(self._migrations)):
                 raise StoreReadOnlyError(f"{self.path} needs an upgrade: open it once for writing")
+        else:
+            self._writer = self._connect("rwc")
+            if not is_current(self._writer, self.path, len(self._migrations)):
+                migrate(self._writer, self.path, self._migrations)
+            self._use_log(self._writer)
+            self._writer.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+            self._writer.execute(f"PRAGMA journal_size_limit = {8 * _LOG_PAGES * 4096}")
+            # Debian's SQLite wipes what it deletes; that would double the writing.
+            self._writer.execute("PRAGMA secure_delete = OFF")
+            self._reader = self._connect("rw")
+            self._reader.execute("PRAGMA query_only = ON")
+            self._reader.execute("SELECT count(*) FROM sqlite_master").fetchone()  # so that there is a log
+        self._file, self._log = _identity(self.path), _identity(self._log_path)
+
+    def _settle(self) -> None:
+        """Make sure of the file: it is in its place, or another one is and was joined."""
+        if self._is_in_place():
             return
-        self._writer = self._connect("rwc")
-        if not is_current(self._writer, self.path, len(migrations)):
-            migrate(self._writer, self.path, migrations)
-        self._use_log(self._writer)
-        self._writer.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
-        self._writer.execute(f"PRAGMA journal_size_limit = {8 * _LOG_PAGES * 4096}")
-        # Debian's SQLite wipes what it deletes; that would double the writing.
-        self._writer.execute("PRAGMA secure_delete = OFF")
-        self._reader = self._connect("rw")
-        self._reader.execute("PRAGMA query_only = ON")
+        with self._write_lock, self._read_lock:
+            if self._closed or self._is_in_place():
+                return
+            if not _exists(self.path) or self.path.stat().st_size == 0:
+                raise StoreMissingError(f"{self.path} was deleted or moved: put it back, or a backup of it")
+            if self._log is not None and _identity(self._log_path) == self._log:
+                raise StoreMissingError(
+                    f"{self.path} is another file, beside the log of the one before: remove "
+                    f"{self._log_path.name} and {self.path.name}-shm"
+                )
+            self._let_go()
+            try:
+                with in_words(self.path):
+                    self._open()
+            except StoreError as error:
+                self._let_go()
+                raise StoreMissingError(f"{error}: it is not the file that was there before") from None
+
+    def _is_in_place(self) -> bool:
+        return self._file is not None and _identity(self.path) == self._file
+
+    @property
+    def _log_path(self) -> Path:
+        return self.path.with_name(self.path.name + "-wal")
 
     def _use_log(self, connection: sqlite3.Connection) -> None:
         """Switch to the write-ahead log. SQLite does not wait for others when it does so: we do."""
@@ -148,7 +193,7 @@ class Database:
             return connection
         except sqlite3.OperationalError as error:
             # In a folder that may not be written the log cannot be joined; without a log none is needed.
-            log = self.path.with_name(self.path.name + "-wal")
+            log = self._log_path
             shut = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
             if not shut or (_exists(log) and log.stat().st_size):
                 raise
@@ -176,6 +221,14 @@ class Database:
         if connection is None or self._closed:
             raise StoreError(f"{self.path} is closed")
         return connection
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116  # before every transaction: Path.stat takes twice as long
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _exists(path: Path) -> bool:
