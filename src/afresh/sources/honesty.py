@@ -54,6 +54,7 @@ class Honesty:
     """A host's record: a few numbers. The default is a host not yet known, which is trusted.
 
     ``unseen`` counts the 304s since the last check; ``gap`` is how many may pass before the next.
+    ``date_lie`` says in words what was wrong with a Last-Modified the last time that it was.
     """
 
     etag: Track = Track()
@@ -61,6 +62,7 @@ class Honesty:
     dated: Track = Track()
     unseen: int = 0
     gap: int = _FIRST_CHECK
+    date_lie: str = ""
 
     @property
     def check_due(self) -> bool:
@@ -85,6 +87,23 @@ def usable(validators: Mapping[str, str], honesty: Honesty) -> dict[str, str]:
     if "last-modified" in validators and not (honesty.modified.lies or honesty.modified.is_noise):
         headers["If-Modified-Since"] = validators["last-modified"]
     return headers
+
+
+def complaints(honesty: Honesty) -> tuple[str, ...]:
+    """What is held against a host's validators, in words; nothing where they are trusted.
+
+    >>> complaints(Honesty(etag=Track(noise=9)))
+    ('its ETag changes while the content does not: no longer sent',)
+    """
+    found = []
+    for name, track in (("ETag", honesty.etag), ("Last-Modified", honesty.modified)):
+        if track.lies:
+            found.append(f"its {name} stays while the content changes: no longer sent")
+        elif track.is_noise:
+            found.append(f"its {name} changes while the content does not: no longer sent")
+    if honesty.dated.lies:
+        found.append(f"its Last-Modified is {honesty.date_lie or 'wrong'}: not believed as a date")
+    return tuple(found)
 
 
 def check_sent(honesty: Honesty) -> Honesty:
@@ -136,11 +155,15 @@ def saw_date(
     >>> saw_date(Honesty(), 1e9, 0.0, copied_s=None, changed=True).believes_dates
     False
     """
-    future = modified_s > now_s + SKEW_S
-    missed = copied_s is not None and changed and modified_s < copied_s - SKEW_S
-    invented = copied_s is not None and not changed and modified_s > copied_s + SKEW_S
-    lied = future or missed or invented
-    return replace(honesty, dated=honesty.dated.counted(lied=int(lied), right=int(not lied)))
+    lie = ""
+    if modified_s > now_s + SKEW_S:
+        lie = "in the future"
+    elif copied_s is not None and changed and modified_s < copied_s - SKEW_S:
+        lie = "older than the change it came with"
+    elif copied_s is not None and not changed and modified_s > copied_s + SKEW_S:
+        lie = "new where nothing has changed"
+    dated = honesty.dated.counted(lied=int(bool(lie)), right=int(not lie))
+    return replace(honesty, dated=dated, date_lie=lie or honesty.date_lie)
 
 
 def _compared(track: Track, before: str | None, after: str | None, *, changed: bool) -> Track:

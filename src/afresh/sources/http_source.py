@@ -14,8 +14,9 @@ from afresh.sources.content import Recipe
 from afresh.sources.courier import Arrival, Courier, Trip, plain_headers
 from afresh.sources.discover import Document, read_listings
 from afresh.sources.fetcher import Fetcher, Reply
-from afresh.sources.honesty import Honesty, Track, check_sent, saw_content, saw_date, saw_not_modified
+from afresh.sources.honesty import Honesty, check_sent, saw_content, saw_date, saw_not_modified
 from afresh.sources.http_dates import http_date_s
+from afresh.sources.http_notes import NOTES, read_notes
 from afresh.sources.http_secrets import all_secrets, secret_headers
 from afresh.sources.judgement import Judgement, judge
 from afresh.sources.open_hours import OpenHours
@@ -34,7 +35,7 @@ from afresh.values.lease import Lease
 from afresh.values.listing import Listing
 
 _HOSTS_KEPT = 100_000
-_NOTES, _NOTES_KEPT = 1, 10_000  # version of the notes, and of how many hosts they tell
+_NOTES_KEPT = 10_000  # of how many hosts the notes tell
 _IN_THREAD_BYTES = 1 << 18  # normalising more than this would hold up the other polls
 
 
@@ -74,27 +75,15 @@ class HttpSource:
 
     def notes(self) -> bytes:
         """robots.txt and honesty of the hosts asked last."""
-        honesty = {
-            host: [
-                astuple(known.etag),
-                astuple(known.modified),
-                astuple(known.dated),
-                known.unseen,
-                known.gap,
-            ]
-            for host, known in list(self._honesty.items())[-_NOTES_KEPT:]
-        }
-        return json.dumps({"v": _NOTES, "robots": self._courier.notes(), "honesty": honesty}).encode()
+        honesty = {host: astuple(known) for host, known in list(self._honesty.items())[-_NOTES_KEPT:]}
+        return json.dumps({"v": NOTES, "robots": self._courier.notes(), "honesty": honesty}).encode()
 
     def recall(self, rests: Sequence[Rest], notes: bytes) -> None:
         """What an earlier process knew of its hosts."""
-        known = json.loads(notes) if notes else {}
-        if known.get("v") != _NOTES:
-            known = {}
-        self._courier.recall(rests, known.get("robots", ()))
-        for host, (etag, modified, dated, unseen, gap) in known.get("honesty", {}).items():
-            tracks = Track(*etag), Track(*modified), Track(*dated)
-            self._honesty.setdefault(host, Honesty(*tracks, unseen=unseen, gap=gap))
+        known = read_notes(notes)
+        self._courier.recall(rests, known.robots)
+        for host, honesty in known.honesty.items():
+            self._honesty.setdefault(host, honesty)
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
         """One look at one address; see ``Source.poll``."""

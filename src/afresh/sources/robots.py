@@ -17,6 +17,7 @@ from afresh.sources.charset import decode
 from afresh.sources.fetcher import Limits, Reply
 from afresh.values.errors import UsageError
 
+AGENT = "afresh"  # the name that robots.txt knows us by
 MAX_BYTES = 512_000  # RFC 9309 asks for at least 500 KiB; the rest of a longer file is not read
 DAY_S = 86400.0
 HOUR_S = 3600.0

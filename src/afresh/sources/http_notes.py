@@ -1,0 +1,70 @@
+"""What a source of pages keeps of its hosts, read again: by its successor, and for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from afresh.sources.honesty import Honesty, Track, complaints
+from afresh.sources.robots import AGENT, remembered
+from afresh.sources.urls import host_group
+
+NOTES = 1  # version of the notes
+RobotsNote = tuple[str, float, str, str, int]
+"""Place, when it expires (Unix seconds), text, why barred, failures."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpNotes:
+    """robots.txt files and the record of validators, of each host asked."""
+
+    robots: tuple[RobotsNote, ...] = ()
+    honesty: Mapping[str, Honesty] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class HostReport:
+    """One host: what its robots.txt says in words, the delay that it asks for, what its validators did."""
+
+    robots: str = ""
+    crawl_delay_s: float = 0.0
+    validators: tuple[str, ...] = ()
+
+
+def read_notes(packed: bytes) -> HttpNotes:
+    """Notes as they were kept; of another version none.
+
+    >>> read_notes(b'{"v": 0, "robots": [1]}')
+    HttpNotes(robots=(), honesty={})
+    """
+    known = json.loads(packed) if packed else {}
+    if known.get("v") != NOTES:
+        return HttpNotes()
+    honesty = {
+        host: Honesty(Track(*etag), Track(*modified), Track(*dated), *rest)
+        for host, (etag, modified, dated, *rest) in known.get("honesty", {}).items()
+    }
+    return HttpNotes(tuple(tuple(note) for note in known.get("robots", ())), honesty)
+
+
+def host_reports(packed: bytes, hosts: Collection[str]) -> dict[str, HostReport]:
+    """What is known of some hosts, for people."""
+    known = read_notes(packed)
+    robots = {host_group(note[0]): note for note in known.robots}
+    return {
+        host: HostReport(*_robots(robots.get(host)), complaints(known.honesty.get(host, Honesty())))
+        for host in hosts
+    }
+
+
+def _robots(note: RobotsNote | None) -> tuple[str, float]:
+    if note is None:
+        return "", 0.0
+    _, expires_s, text, barred, failures = note
+    if barred:
+        return barred, 0.0
+    if not text:
+        return "has none", 0.0
+    rules = remembered(expires_s, text, barred, failures)
+    return "is followed", rules.crawl_delay_s(AGENT)
