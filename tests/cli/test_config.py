@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,21 @@ def test_no_store_is_made(afresh: Afresh, tmp_path: Path) -> None:
     ran = afresh("config", "check")
     assert (ran.code, "not there yet" in ran.err) == (0, True)
     assert [path.name for path in tmp_path.iterdir()] == ["afresh.toml"]
+
+
+def test_a_store_that_the_next_run_makes_or_upgrades_is_right(
+    afresh: Afresh, tmp_path: Path, postgres_url: str
+) -> None:
+    assert afresh("init").code == 0
+    with closing(sqlite3.connect(tmp_path / "afresh.db")) as store:
+        store.execute("PRAGMA user_version = 0")
+    ran = afresh("config", "check")
+    assert (ran.code, "brings it up to date" in ran.err) == (0, True), ran.err
+    url = f"store.url={postgres_url}&schema=not_there_yet"
+    ran = afresh("config", "check", "--set", url)
+    assert (ran.code, "not there yet" in ran.err) == (0, True), ran.err
+    ran = afresh("config", "check", "--set", url.replace("/postgres?", "/no_database?"))
+    assert (ran.code, "no such database" in ran.err) == (2, True), ran.err
 
 
 def test_everything_that_is_wrong_is_said_at_once(

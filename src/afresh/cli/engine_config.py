@@ -13,7 +13,7 @@ import typer
 
 from afresh.cli.engine_project import ListJson, Sets, overrides_of
 from afresh.cli.summary import number, print_json, print_summary
-from afresh.values.errors import AfreshError, StoreMissingError, UsageError, one_of
+from afresh.values.errors import AfreshError, StoreMissingError, StoreReadOnlyError, UsageError, one_of
 
 if TYPE_CHECKING:
     from afresh.engine.settings import Settings, SourceTable
@@ -75,10 +75,12 @@ def _store(settings: Settings) -> str:
     try:
         with open_store(settings.store.url, create=False, read_only=True) as store:
             items = sum(count.items for count in store.items.counts())
-    except StoreMissingError:
-        if settings.store.url.startswith("postgres"):  # somebody must make the database
+    except StoreMissingError as error:
+        if error.__cause__ is not None:  # it could not even be looked for: no such database, a wrong password
             raise
         return "not there yet: it will be made"
+    except StoreReadOnlyError:  # all that opening for reading cannot do is to upgrade
+        return "of an older afresh: the next run brings it up to date"
     return f"{items:,} items"
 
 
