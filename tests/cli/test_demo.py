@@ -169,8 +169,7 @@ def test_the_demo_runs_without_a_terminal_and_leaves_nothing(tmp_path: Path) -> 
     assert found["theory"]["optimum"] == pytest.approx(0.6162, abs=1e-4)
     for copy in ("uniform", "afresh"):
         assert 0.3 < found[copy]["freshness"] < 0.8
-        # A copy at work follows the budget that the demo asks for within seconds, and here there are six.
-        assert 0 < found[copy]["requests"] <= found["budget"] * 2
+        assert 0 < found[copy]["requests"] <= found["budget"] * 1.1 + 64  # those under way at the edges
     assert re.search(r"http://127\.0\.0\.1:\d+/", err)
     assert re.search(r"day +\d+ +uniform 0\.\d+ +afresh 0\.\d+", err)
     assert "afresh add --discover" in err

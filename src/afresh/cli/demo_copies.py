@@ -80,9 +80,13 @@ class RunningCopy:
                 self._process.wait()
 
     def ask_budget(self, requests_per_s: float) -> None:
-        """Another budget from now on, which it follows within a second."""
+        """Another budget from now on, which it follows within seconds."""
         with open_engine(self._folder) as engine:
             engine.ask_budget(requests_per_s)
+
+    def follows(self) -> bool:
+        """Whether it keeps the budget that it was asked to keep."""
+        return self._said("budget asked for") is not None
 
     def stop(self) -> None:
         """Ask it to end."""
@@ -97,7 +101,12 @@ class RunningCopy:
 
     def dashboard(self) -> str | None:
         """The address of its dashboard, once it is served."""
+        said = self._said("dashboard")
+        return None if said is None else str(said["address"])
+
+    def _said(self, event: str) -> dict[str, object] | None:
+        """The first line of its log that tells of an event."""
         for line in self._log.read_text(errors="replace").splitlines():
-            if '"event": "dashboard"' in line and line.endswith("}"):
-                return str(json.loads(line)["address"])
+            if f'"event": "{event}"' in line and line.endswith("}"):
+                return dict(json.loads(line))
         return None

@@ -1,7 +1,7 @@
 """The comparison itself: one site, two copies at one budget, and what the site measured of both.
 
 Both copies may make one request per page and 30 site-days, the budget of Cho's Table 6; how long a site-day
-is depends on how fast this machine can ask. The site is watched from the moment when both hold every page;
+is depends on how fast this machine can ask. The site is watched once both hold every page and keep to it;
 what counts is the second half, when afresh has learned.
 """
 
@@ -73,7 +73,7 @@ def compare(for_s: float | None, seed: int, watcher: Watcher) -> Found:
             for copy in copies:
                 copy.ask_budget(per_s)
             site.begin(days_per_s, span_d + _STARTING_S * days_per_s, rng)
-            _wait(copies, lambda: all(map(site.has_all, range(len(copies)))))
+            _wait(copies, lambda: all(site.has_all(n) and copy.follows() for n, copy in enumerate(copies)))
             begin_d = site.now_d
             watcher.lives(expected, days_per_s, span_d / days_per_s, copies[-1].dashboard() or "")
             _watch(site, copies, begin_d, begin_d + span_d, watcher)
