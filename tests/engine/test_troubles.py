@@ -215,9 +215,9 @@ def test_what_another_engine_polled_a_moment_ago_is_not_polled_again(tmp_path: P
         serving = loop._serve()
         await asyncio.to_thread(first.run, once=True)
         async with asyncio.timeout(10):
-            while not (chosen := loop._choose(1)):  # first its host is claimed
+            while not (chosen := loop.feed.choose(1)):  # first its host is claimed
                 await asyncio.sleep(0.01)
-        await loop._launch(chosen)
+        await loop.feed.launch(chosen)
         await loop._finish(serving)
         return len(chosen)
 

@@ -18,6 +18,7 @@ from afresh.engine.memory import Memory
 from afresh.engine.ranking import Ranking
 from afresh.engine.sight import Sight
 from afresh.rates.observations import Bools, Float64s
+from afresh.values.lease import Lease
 from afresh.values.stored import Ids
 
 PolicyName: TypeAlias = Literal["adaptive", "uniform"]
@@ -76,6 +77,16 @@ class Policy:
             weight, cost = memory.ranked_weight(seen.rows), memory.ranked_cost(seen.rows)
             value = seen.valued(value, weight, cost, self.paid_off_s)
         return np.where(value < self.floor, -np.inf, value) if self.floor > 0 else value
+
+    def catch_up(self, lease: Lease, row: int, now_s: float) -> bool:
+        """Whether another engine has polled the item since we did; then what it learned counts here too."""
+        polled_s = lease.polled_s
+        if polled_s is None or polled_s > now_s:  # never, or by a clock that was set back since
+            return False
+        if not self.memory.catch_up(row, polled_s):
+            return False
+        self.memory.hold_s[row] = self.ranking.take_over(row, polled_s, lease.belief)
+        return True
 
     def picked(self, worth: float) -> None:
         """An item of this worth is being polled: what is polled now tells the price of a poll."""
