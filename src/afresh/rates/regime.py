@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.rates.drift import Drift, choose_horizon
-from afresh.rates.gamma_filter import GammaFilter
+from afresh.rates.estimate import estimate_polls
 from afresh.rates.observations import Bools, Polls
 from afresh.rates.prior import fit_gamma
 from afresh.rates.season import HOURS, Season, fit_season
@@ -48,9 +48,8 @@ def find_regime(
     prior = fit_gamma(part)
     found = flat
     if season is not False:
-        gamma = GammaFilter()
-        rates = gamma.rate(gamma.update(gamma.start(prior, part.items), part))
-        found = fit_season(part, rates, hour=hour, always=season is True)
+        # Not by the Gamma filter: where items are polled each at its own pace one Gamma is wrong for some.
+        found = fit_season(part, estimate_polls(part).rate, hour=hour, always=season is True)
         part = found.applied(part) if found.supported else part
     drift = choose_horizon(part, prior) if horizon is None else Drift(horizon, 0.0, 0.0)
     return Regime(found, drift.horizon)

@@ -8,7 +8,9 @@ changes of a flat one added to each hour.
 
 Used only if it predicts: fitted on the polls of every other week it must raise the log score of those of the
 weeks between, both ways together, by ``MARGIN`` standard errors over the items. Weeks and not items are held
-out, because what happened once to all items is no season. Else the flat profile is returned (off).
+out, because what happened once to all items is no season. Each item is expected to change as often with the
+profile as without: it may gain by saying when, not by mending the rates of items polled at certain hours
+alone. Else the flat profile is returned (off).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.rates.observations import Bools, Float64s, Polls
+from afresh.rates.observations import Bools, Float64s, Ints, Polls
 from afresh.values.arrays import ArrayLike, Floats
 from afresh.values.errors import InputError
 
@@ -96,8 +98,9 @@ def fit_season(polls: Polls, rates: Floats, *, hour: float = 3600.0, always: boo
     even = np.floor(intervals.end / HOURS) % 2 == 0
     gains = np.zeros(polls.items)
     for half in (even, ~even):
-        profile = _fit(intervals.take(half))
-        gains += np.bincount(polls.item, np.where(half, 0.0, intervals.gain(profile)), minlength=polls.items)
+        profile, other = _fit(intervals.take(half)), intervals.take(~half)
+        item = polls.item[~half]
+        gains += np.bincount(item, other.gain(profile, item), minlength=polls.items)
     telling = gains[polls.changes_per_item() > 0]
     error = float(telling.std(ddof=1)) * np.sqrt(telling.size) if telling.size > 1 else np.inf
     gain = float(gains.sum())
@@ -133,9 +136,11 @@ class _Intervals:
         length = season.operational(self.end) - season.operational(self.begin)
         return self.rate * np.maximum(length, 1e-12 * (self.end - self.begin))
 
-    def gain(self, profile: Float64s) -> Float64s:
-        """Log score of each poll under the profile, less that under the flat one."""
+    def gain(self, profile: Float64s, item: Ints) -> Float64s:
+        """Log score of each poll, the profile scaled to as many changes of its item, less the flat one's."""
         with_profile, flat = self.expected(profile), self.rate * (self.end - self.begin)
+        scale = np.bincount(item, flat) / np.maximum(np.bincount(item, with_profile), 1e-300)
+        with_profile = with_profile * scale[item]
         found = np.log(np.expm1(-with_profile) / np.expm1(-flat))
         return np.where(self.changed, found, flat - with_profile)
 
