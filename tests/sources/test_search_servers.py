@@ -18,14 +18,15 @@ import pyarrow.parquet as pq
 import pytest
 from tests.servers.postgres import PostgresServer
 from tests.servers.search_site import SearchSite
-from tests.sources.polling import SetClock
-from tests.sources.searching import World, make_world, search_table, with_source
+from tests.sources.polling import SetClock, lease_of
+from tests.sources.searching import World, make_world, search_table, with_source, write_relation
 
 from afresh.probes.keyword_index import Keyword
+from afresh.sources.search_making import server_of
 from afresh.sources.search_relation import read_relation
 from afresh.sources.search_server import Results, SearchServer
 from afresh.sources.search_settings import SearchSettings
-from afresh.sources.search_source import SearchSource, server_of
+from afresh.sources.search_source import SearchSource
 from afresh.sources.settings import read_settings
 from afresh.sources.surroundings import Surroundings
 from afresh.values.errors import InputError, UsageError
@@ -129,6 +130,23 @@ def test_a_source_covers_its_relation_on_every_server(
 
     with table_of(kind, world, request) as table:
         with_source(world, None, clock, cover, **table)
+
+
+def test_a_file_is_asked_for_the_keywords_of_a_relation_that_was_written(
+    world: World, request: pytest.FixtureRequest
+) -> None:
+    async def rewrite(source: SearchSource, desk: Any) -> None:
+        await desk.ask(source)
+        other = [paper for paper in range(len(world.papers)) if paper not in world.own][:40]
+        write_relation(world, other)
+        assert [listing.problem async for listing in source.listings()] == [""]
+        desk.leases = {f"p{paper}": lease_of(f"p{paper}", source="papers") for paper in other}
+        for _ in range(40):
+            await desk.ask(source)
+        assert {f"p{paper}" for paper in other} <= set(desk.fetched)
+
+    with table_of("file", world, request) as table:
+        with_source(world, None, SetClock(0.0), rewrite, **table)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from bench.search_rivals import RIVALS
 from fastapi import Response
@@ -17,6 +18,7 @@ from tests.servers.search_site import PAGE, Finder, Fts5Finder, PostgresFinder, 
 from tests.sources.polling import SetClock
 from tests.sources.searching import Desk, World, make_world, search_source, with_source, write_relation
 
+from afresh.sources.search_notes import read_notes
 from afresh.sources.search_source import SearchSource
 
 RATE = 20.0  # requests per second of the site's time
@@ -301,6 +303,49 @@ def test_what_was_learned_outlives_the_process(world: World, site: SearchSite, c
     assert json.loads(again.notes()) == json.loads(notes)
 
 
+def test_workers_learn_from_each_other(world: World, site: SearchSite, clock: SetClock) -> None:
+    async def learn(source: SearchSource, desk: Desk) -> bytes:
+        first = len(site.requests)
+        while len(site.requests) < first + 60:
+            clock.time_s = len(site.requests) / RATE
+            await desk.ask(source)
+        return source.notes()
+
+    one, other = (read_notes(with_source(world, site, clock, learn)) for _ in range(2))
+    both = search_source(world, site, clock)
+    for notes in (other, one, other):  # in any order, and twice: what is newer stays
+        both.recall((), notes.pack())
+    found = read_notes(both.notes())
+    newest = {query.words: query for query in (*one.queries, *other.queries)}
+    assert {query.words: query for query in found.queries} == newest
+    seen = {note.key: note for note in (*one.records, *other.records)}
+    assert {note.key: note for note in found.records} == seen
+    assert sum(scale.totals for scale in found.scales) >= max(
+        sum(scale.totals for scale in notes.scales) for notes in (one, other)
+    )
+
+
+def test_what_counts_more_is_refreshed_more_often_and_what_counts_nothing_never(
+    world: World, site: SearchSite, clock: SetClock
+) -> None:
+    heavy, nothing = world.keys[7], world.keys[9]
+    weights = np.array([{heavy: 1e4, nothing: 0.0}.get(key, 1.0) for key in world.keys])
+
+    async def work(source: SearchSource, desk: Desk) -> Counter[str]:
+        asked: Counter[str] = Counter()
+        while len(site.requests) < 150:
+            clock.time_s = len(site.requests) / RATE
+            assert list(source.keys()) == world.keys
+            source.weigh(weights)
+            asked.update(list(await desk.ask(source, world.keys[0])))
+        return asked
+
+    asked = with_source(world, site, clock, work, fields={"cites": "unequal"})
+    assert asked[heavy] > 2 * max(count for key, count in asked.items() if key != heavy)
+    looked_up = [what for _, what in site.requests if " " not in what]
+    assert nothing not in looked_up
+
+
 def test_the_relation_is_read_again_when_it_was_written(
     world: World, site: SearchSite, clock: SetClock
 ) -> None:
@@ -315,6 +360,7 @@ def test_the_relation_is_read_again_when_it_was_written(
         keys, complete, _ = await keys_listed(source)
         assert keys == {*world.keys[1:], "p0"}
         assert complete
+        assert read_notes(source.notes()).queries  # what was learned of queries is kept
         gone = await source.poll(desk.leases[world.keys[0]])
         assert (gone.kind, gone.requests) == ("gone", 0)
         world.relation.write_text("id,title\np1,no authors\n")

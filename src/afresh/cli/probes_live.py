@@ -10,10 +10,10 @@ from typing import Any, Self
 
 from afresh.probes.keyword_index import KeywordIndex
 from afresh.probes.server import Answer, StoppedError
+from afresh.sources.search_making import server_of
 from afresh.sources.search_relation import Relation
 from afresh.sources.search_server import Results, SearchServer
 from afresh.sources.search_settings import SearchSettings
-from afresh.sources.search_source import server_of
 from afresh.sources.settings import read_settings
 from afresh.sources.surroundings import Surroundings
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from afresh.engine.logs import say
 from afresh.engine.memory import Memory
 from afresh.engine.writer import Writer
-from afresh.sources.choosing import ChoosingSource
+from afresh.sources.choosing import ChoosingSource, WeighedSource
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.fetched import Fetched
@@ -22,17 +26,29 @@ CatchUp = Callable[[Lease, int, float], bool]
 """Takes over what another engine has learned of a row since."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """The rows of a source's keys, −1 for those not known when there were ``size`` items."""
+
+    keys: Sequence[str]
+    rows: npt.NDArray[np.int64]
+    size: int
+
+
 class Choices:
     """One poll at a time for each source."""
 
     def __init__(self, store: Store, writer: Writer, memory: Memory, clock: Clock, catch_up: CatchUp) -> None:
         self._store, self._writer, self._memory, self._clock = store, writer, memory, clock
         self._catch_up = catch_up
+        self._rows: dict[str, _Rows] = {}
 
     async def poll(self, source: ChoosingSource, lead: Lease, lease_s: float) -> list[tuple[Lease, Fetched]]:
         """Let the source choose and ask; what came, by lease. All other leases are released."""
         leases = [lead]
         try:
+            if isinstance(source, WeighedSource):
+                await self._weigh(source)
             leases = await self._leased(lead, await source.choose(lead.key), lease_s)
             found = await source.poll_chosen(leases)
         except Exception as error:  # noqa: BLE001  # a source's own defect must not end others' polls
@@ -43,6 +59,18 @@ class Choices:
         pairs = list(zip(leases, found, strict=True))
         await self._release([lease for lease, fetched in pairs if fetched is None])
         return [(lease, fetched) for lease, fetched in pairs if fetched is not None]
+
+    async def _weigh(self, source: WeighedSource) -> None:
+        """Tell a source what its items count for; those that are not known yet count as any."""
+        keys, memory = source.keys(), self._memory
+        known = self._rows.get(source.name)
+        if known is None or known.keys is not keys or (known.size != memory.size and -1 in known.rows):
+            ids = await self._writer.surely(lambda: self._store.items.ids(keys))
+            rows = [-1 if (item_id := ids.get(key)) is None else memory.row(item_id) for key in keys]
+            found = np.array([-1 if row is None else row for row in rows], dtype=np.int64)
+            known = self._rows[source.name] = _Rows(keys, found, memory.size)
+        weights = memory.ranked_weight(known.rows) if memory.size else np.ones(len(keys))
+        source.weigh(np.where(known.rows < 0, 1.0, weights))
 
     async def _leased(self, lead: Lease, keys: Sequence[str], lease_s: float) -> list[Lease]:
         """Leases of the items chosen; the lead's own is kept or let go."""

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
+
 from afresh.sources.source import Source
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
@@ -32,3 +35,14 @@ class ChoosingSource(Source, Protocol):
         Everything said of ``Source.poll`` holds. Keys that were chosen and are not leased are busy elsewhere
         or not to be polled: they are not chosen again for a while. No leases: no request.
         """
+
+
+@runtime_checkable
+class WeighedSource(ChoosingSource, Protocol):
+    """A source that chooses by what items count for, and is told so before each choice."""
+
+    def keys(self) -> Sequence[str]:
+        """The keys of all its items; the same list until they are others."""
+
+    def weigh(self, weights: npt.NDArray[np.float64]) -> None:
+        """What each of ``keys`` counts for now; 0: it is not to be polled."""

@@ -15,19 +15,18 @@ request sends each query of a cycle with frequency ∝ (ΣwD/c)^{1/3}, which is 
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
 
 from afresh.probes.dissimilarity import Dissimilarity, record_change, unequal
+from afresh.sources.search_notes import RecordNote
 from afresh.sources.search_relation import Relation
 from afresh.sources.sql_values import value_json
 
-_VERSION = 1
 _LONGEST_VALUE = 64  # characters of a field that are remembered; of longer ones a fingerprint
 _KEPT = 200_000  # records that notes tell of
 _UNSEEN = 2.0  # a record never seen counts as seen so many times as long ago as any other
@@ -51,6 +50,7 @@ class RecordBook:
         count = len(relation.keys)
         self._relation, self._measures = relation, measures
         self._bits = all(measure is unequal for measure in measures.values())
+        self._weights: Doubles = relation.weights
         self.seen_s: Doubles = np.full(count, np.nan)
         self.not_before_s: Doubles = np.full(count, -np.inf)
         self._moved: Doubles = np.zeros(count)
@@ -64,8 +64,12 @@ class RecordBook:
         known = elapsed[np.isfinite(elapsed)]
         longest = float(known.max()) if known.size else 0.0
         elapsed = np.where(np.isnan(elapsed), _UNSEEN * longest + 1.0, np.maximum(elapsed, 0.0))
-        worth = self._relation.weights * self.drift() * elapsed**3 / 3.0
+        worth = self._weights * self.drift() * elapsed**3 / 3.0
         return np.asarray(np.where(self.not_before_s > now_s, 0.0, worth))
+
+    def weigh(self, weights: Doubles) -> None:
+        """What each record counts for, beside the weight that the relation gives it."""
+        self._weights = self._relation.weights * weights
 
     def drift(self) -> Doubles:
         """D of every record; 1 for all while none was seen to change."""
@@ -97,27 +101,25 @@ class RecordBook:
         x = (self._moved[place] + 1.0) / (self._watched_s[place] + elapsed) * elapsed
         return float(x / -math.expm1(-x))
 
-    def pack(self) -> bytes:
+    def notes(self) -> Iterable[RecordNote]:
         """What was learned, by key."""
-        rows = [
-            [key, *(round(float(column[at]), 6) for column in self._columns()), self._fields[at]]
-            for at, key in enumerate(self._relation.keys[:_KEPT])
-            if self._fields[at] is not None
-        ]
-        return json.dumps({"v": _VERSION, "records": rows}).encode()
+        for at, key in enumerate(self._relation.keys[:_KEPT]):
+            fields = self._fields[at]
+            if fields is not None:
+                seen_s, moved, watched_s, changes = (float(column[at]) for column in self._columns())
+                yield RecordNote(key, seen_s, moved, watched_s, changes, fields)
 
-    def recall(self, notes: bytes) -> list[str]:
-        """What an earlier process learned; the keys of records that are no longer in the relation."""
+    def recall(self, notes: Iterable[RecordNote]) -> list[str]:
+        """What others learned, where it is newer; the keys of records that are not in the relation."""
         left = []
-        known = json.loads(notes) if notes else {}
-        for key, *numbers, fields in known.get("records", ()) if known.get("v") == _VERSION else ():
-            at = self._relation.places.get(key)
+        for note in notes:
+            at = self._relation.places.get(note.key)
             if at is None:
-                left.append(key)
-                continue
-            self._fields[at] = fields
-            for column, number in zip(self._columns(), numbers, strict=True):
-                column[at] = number
+                left.append(note.key)
+            elif not note.seen_s <= self.seen_s[at]:
+                self._fields[at] = dict(note.fields)
+                for column, number in zip(self._columns(), note.numbers, strict=True):
+                    column[at] = number
         return left
 
     def _columns(self) -> tuple[Doubles, ...]:

@@ -11,6 +11,7 @@ or only repeats others ends its query.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from afresh.probes.candidates import Candidates, find_candidates, requests_of
 from afresh.probes.keyword_index import KeywordIndex
 from afresh.probes.postings import Bools, Integers
+from afresh.sources.search_notes import QueryNote, ScaleNote
 from afresh.sources.search_totals import LearnedTotals
 
 _STABLE, _TRIALS = 9.0, 10.0  # what is believed of pages before any was read twice
@@ -44,6 +46,8 @@ class _Query:
 
     total: float | None = None
     last: float = math.inf
+    asked: int = 0
+    asked_s: float = -math.inf
     pages: dict[int, Integers] = field(default_factory=dict)
     keys: dict[int, frozenset[str]] = field(default_factory=dict)
 
@@ -134,11 +138,14 @@ class Planner:
             members = members[np.argsort(-values[members], kind="stable")[:_MOST_HOPED]]
         return np.sort(members)
 
-    def learn(self, ask: Ask, keys: list[str], places: Integers, total: float | None) -> None:
+    def learn(
+        self, ask: Ask, keys: list[str], places: Integers, total: float | None, now_s: float = 0.0
+    ) -> None:
         """What a page held: all its keys, and the rows of those that are ours."""
         if not ask.words:
             return
         query = self._queries.setdefault(ask.words, _Query())
+        query.asked, query.asked_s = query.asked + 1, now_s
         before = query.pages.get(ask.page)
         if before is not None:
             self._again += float(np.isin(before, places).sum())
@@ -157,6 +164,35 @@ class Planner:
         elif query.last <= ask.page:
             query.last = math.inf  # it has grown since
         self._flat = None
+        self._forget()
+
+    def notes(self, keys: Sequence[str]) -> Iterable[QueryNote]:
+        """What was learned of queries; ``keys`` are those of the rows."""
+        for words, query in self._queries.items():
+            pages = {page: [keys[at] for at in places.tolist()] for page, places in query.pages.items()}
+            last = None if query.last == math.inf else int(query.last)
+            named = tuple(self._relation.keywords[word] for word in words)
+            yield QueryNote(named, query.total, last, query.asked, query.asked_s, pages)
+
+    def scales(self) -> Iterable[ScaleNote]:
+        """How many times as many results the server has as the sample, by attribute."""
+        return self._totals.notes()
+
+    def recall(self, notes: Iterable[QueryNote], places: Mapping[str, int]) -> None:
+        """What others learned of queries, where it is newer; ``places`` are the rows of the keys."""
+        numbers = {keyword: number for number, keyword in enumerate(self._relation.keywords)}
+        for note in notes:
+            words = tuple(sorted(numbers.get(word, -1) for word in note.words))
+            known = self._queries.get(words)
+            if words[0] < 0 or (known is not None and known.asked_s >= note.asked_s):
+                continue
+            query = _Query(note.total, math.inf if note.last is None else note.last, note.asked, note.asked_s)
+            for page, keys in note.pages.items():
+                ours = sorted(places[key] for key in keys if key in places)
+                query.pages[page], query.keys[page] = np.array(ours, dtype=np.int64), frozenset(keys)
+            self._queries[words], self._flat = query, None
+            if note.total is not None:
+                self._totals.reported(words, note.total)
         self._forget()
 
     def narrow(self, place: int, most: int = 4) -> Words:

@@ -10,28 +10,28 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 
-from afresh.probes.dissimilarity import DISSIMILARITIES, Dissimilarity
 from afresh.sources.bulk import shared
 from afresh.sources.courier import Trip
 from afresh.sources.judgement import judge
 from afresh.sources.open_hours import OpenHours
-from afresh.sources.python_source import find_function
 from afresh.sources.remembering import Rest
 from afresh.sources.search_book import RecordBook
-from afresh.sources.search_file import file_stamp, sample_index
+from afresh.sources.search_file import FileSearch, file_stamp, sample_index
+from afresh.sources.search_making import measures_of, server_of
+from afresh.sources.search_notes import SearchNotes, read_notes
 from afresh.sources.search_planner import Ask, Planner
 from afresh.sources.search_relation import Relation, read_relation
 from afresh.sources.search_server import Record, Results, SearchServer
 from afresh.sources.search_settings import SearchSettings
 from afresh.sources.sql_values import row_json
 from afresh.sources.surroundings import Surroundings
-from afresh.values.errors import AfreshError, InputError, UsageError, did_you_mean
+from afresh.values.errors import AfreshError, InputError, UsageError
 from afresh.values.fetched import Fetched, FetchedKind
 from afresh.values.lease import Lease
 from afresh.values.listing import Listed, Listing
@@ -52,7 +52,7 @@ class _Choice:
 
 
 class SearchSource:
-    """See ``ChoosingSource`` and ``RememberingSource``. One group for all records, one request at a time."""
+    """See ``WeighedSource`` and ``RememberingSource``. One group for all records, one request at a time."""
 
     def __init__(
         self, settings: SearchSettings, around: Surroundings, server: SearchServer | None = None
@@ -62,7 +62,7 @@ class SearchSource:
         self._relation = self._read()
         self._server = server or server_of(settings, around, self._relation)
         self._book = RecordBook(self._relation, self._measures)
-        self._planner = self._planned()
+        self._planner = self._planned(self._relation)
         self._hours, self._turn = OpenHours(settings.open_windows), asyncio.Lock()
         self._choice: _Choice | None = None
         self._unasked: dict[str, Record] = {}
@@ -71,6 +71,7 @@ class SearchSource:
         self._absences: Counter[str] = Counter()
         self._rest = Rest(settings.name, -math.inf)
         self._unpaid = Trip()
+        self._look_ups = 0
 
     @property
     def name(self) -> str:
@@ -97,8 +98,18 @@ class SearchSource:
         return (*own, *self._server.rests())
 
     def notes(self) -> bytes:
-        """When each record was seen, and how fast it drifts."""
-        return self._book.pack()
+        """When each record was seen, how fast it drifts, and what the queries were found to hold."""
+        return self._noted().pack()
+
+    def _noted(self) -> SearchNotes:
+        keys, planner = self._relation.keys, self._planner
+        return SearchNotes(
+            tuple(self._book.notes()),
+            tuple(planner.notes(keys)),
+            tuple(planner.scales()),
+            self._look_ups,
+            len(keys),
+        )
 
     def recall(self, rests: Sequence[Rest], notes: bytes) -> None:
         """See ``RememberingSource``."""
@@ -107,9 +118,22 @@ class SearchSource:
             if rest.group == self.name:
                 self._rest = replace(rest, until_s=min(rest.until_s, longest_s))
         self._server.recall([rest for rest in rests if rest.group != self.name])
-        self._left.update(self._book.recall(notes))
+        self._recall(read_notes(notes))
+
+    def _recall(self, known: SearchNotes) -> None:
+        self._left.update(self._book.recall(known.records))
+        self._planner.recall(known.queries, self._relation.places)
+        self._look_ups = max(self._look_ups, known.look_ups)
 
     # Choosing and asking.
+
+    def keys(self) -> Sequence[str]:
+        """See ``WeighedSource``."""
+        return self._relation.keys
+
+    def weigh(self, weights: npt.NDArray[np.float64]) -> None:
+        """See ``WeighedSource``."""
+        self._book.weigh(weights)
 
     async def choose(self, lead: str) -> Sequence[str]:
         """See ``ChoosingSource``."""
@@ -207,6 +231,7 @@ class SearchSource:
                 words = [self._relation.index.keywords[word] for word in ask.words]
                 results = await self._server.page(words, ask.page)
             else:
+                self._look_ups += 1
                 results = await self._server.look_up(self._relation.keys[ask.place])
         if results.problem:
             found: list[Fetched | None] = [*self._failed(results, len(leases))]
@@ -239,7 +264,8 @@ class SearchSource:
         for record in results.records:
             by_key.setdefault(record.key, []).append(record)
         ours = [self._relation.places[key] for key in by_key if key in self._relation.places]
-        self._planner.learn(ask, list(by_key), np.array(sorted(ours), dtype=np.int64), results.total)
+        places, now_s = np.array(sorted(ours), dtype=np.int64), self._around.clock.now_s()
+        self._planner.learn(ask, list(by_key), places, results.total, now_s)
         leased = {lease.key for lease in leases}
         for key, records in by_key.items():
             if key in self._relation.places and key not in leased and len(records) == 1:
@@ -317,11 +343,11 @@ class SearchSource:
             settings.relation, settings.key, settings.attributes, settings.weight, scoped=settings.scoped
         )
 
-    def _planned(self) -> Planner:
+    def _planned(self, relation: Relation) -> Planner:
         settings = self._settings
-        sample = sample_index(settings, self._relation.index)
+        sample = sample_index(settings, relation.index)
         return Planner(
-            self._relation.index,
+            relation.index,
             sample,
             settings.page_size,
             limit=settings.limit,
@@ -337,43 +363,11 @@ class SearchSource:
             except AfreshError:
                 self._stamp = stamp
                 raise
-            notes, self._relation = self._book.pack(), relation
+            planner = await asyncio.to_thread(self._planned, relation)
+            known, self._relation, self._planner = self._noted(), relation, planner
             self._book = RecordBook(relation, self._measures)
-            self._left.update(self._book.recall(notes))
-            self._planner = await asyncio.to_thread(self._planned)
+            self._recall(known)
+            if isinstance(self._server, FileSearch):  # it knows the keywords of the relation alone
+                self._server = FileSearch(self._settings, self._around, relation.index)
             self._unasked.clear()
             self._choice = None
-
-
-def measures_of(settings: SearchSettings) -> Mapping[str, Dissimilarity]:
-    """How much each content field differs, by the settings."""
-    found: dict[str, Dissimilarity] = {}
-    for name, given in settings.fields.items():
-        if given in DISSIMILARITIES:
-            found[name] = DISSIMILARITIES[given]
-        elif ":" in given:
-            found[name] = cast(Dissimilarity, find_function(given))
-        else:
-            hint = did_you_mean(given, DISSIMILARITIES)
-            wanted = ", ".join(DISSIMILARITIES)
-            raise UsageError(f"source {settings.name!r}, fields.{name}: {given!r}{hint}: one of {wanted}")
-    return found
-
-
-def server_of(settings: SearchSettings, around: Surroundings, relation: Relation) -> SearchServer:
-    """The server that the settings name."""
-    if settings.over_http:
-        from afresh.sources.aiohttp_fetcher import AiohttpFetcher
-        from afresh.sources.http_secrets import secret_proxy
-        from afresh.sources.search_http import HttpSearch
-
-        proxy = secret_proxy(settings.http, around.resolver)
-        fetcher = AiohttpFetcher(allow_private=settings.allow_private, proxy=proxy, clock=around.clock)
-        return HttpSearch(settings, around, fetcher)
-    if settings.in_database:
-        from afresh.sources.search_sql import SqlSearch
-
-        return SqlSearch(settings, around)
-    from afresh.sources.search_file import FileSearch
-
-    return FileSearch(settings, around, relation.index)

@@ -14,12 +14,14 @@ than any of its keywords has.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
 from afresh.probes.keyword_index import KeywordIndex
 from afresh.probes.postings import Integers
+from afresh.sources.search_notes import ScaleNote
 
 _UNSEEN = 0.5  # with no match in a sample there may be some on the server
 _MOVED = math.log(1.5)  # another scale by so much is another estimate
@@ -44,6 +46,7 @@ class LearnedTotals:
     def __init__(self, relation: KeywordIndex, sample: KeywordIndex) -> None:
         self._relation, self._sample = relation, sample
         names = list(dict.fromkeys(keyword.attribute for keyword in relation.keywords))
+        self._names = names
         self._attribute = np.array(
             [names.index(word.attribute) for word in relation.keywords], dtype=np.int64
         )
@@ -54,10 +57,19 @@ class LearnedTotals:
 
     def scales(self) -> Doubles:
         """log c as it is used, of each attribute."""
+        mean, deviation = self._moments()
+        return np.asarray(mean - deviation)
+
+    def notes(self) -> Iterable[ScaleNote]:
+        """c of each attribute with its spread, for people."""
+        for name, count, mean, deviation in zip(self._names, self._seen[:, 0], *self._moments(), strict=True):
+            times, low, high = (round(math.exp(log), 3) for log in (mean, mean - deviation, mean + deviation))
+            yield ScaleNote(name, int(count) - 1, times, low, high)
+
+    def _moments(self) -> tuple[Doubles, Doubles]:
         count, total, squares = self._seen.T
         mean = total / count
-        deviation = np.sqrt(np.maximum(squares / count - mean * mean, 0.0))
-        return np.asarray(mean - deviation)
+        return mean, np.sqrt(np.maximum(squares / count - mean * mean, 0.0))
 
     def moved_from(self, scales: Doubles) -> bool:
         """Whether estimates have become others since the scales were these."""
