@@ -10,10 +10,18 @@ from typing import Annotated
 
 import typer
 
-from afresh.cli.engine_project import AllowPrivate, ListJson, Sets, open_project, source_overrides
+from afresh.cli.engine_project import (
+    AllowPrivate,
+    ListJson,
+    Sets,
+    allows_private,
+    open_project,
+    source_overrides,
+)
 from afresh.cli.summary import print_json
-from afresh.values.errors import InputError, UsageError
+from afresh.values.errors import InputError, ListingError, UsageError
 from afresh.values.units import parse_duration
+from afresh.values.words import counted
 
 Keys = Annotated[list[str] | None, typer.Argument(metavar="URL…", help="Addresses, or keys of a source.")]
 MinInterval = Annotated[
@@ -74,12 +82,19 @@ def add(
             max_interval_s=parse_duration(max_interval) if max_interval else float("inf"),
             selector=selector or "",
         )
-        if listings:
-            new += engine.add_listings(source=source, **listings)
+        failed: ListingError | None = None
+        try:
+            new += engine.add_listings(source=source, **listings) if listings else 0
+        except ListingError as error:
+            failed, new = error, new + error.new
         total = sum(count.items for count in engine.store.items.counts())
     if as_json:
-        print_json({"new": new, "items": total})
-    typer.echo(f"{new:,} new, {total:,} items in all", err=True)
+        print_json({"new": new, "items": total, "unread": failed.problems if failed else {}})
+    typer.echo(f"{new:,} new, {counted(total, 'item')} in all", err=True)
+    if failed is not None:
+        raise failed
+    if allow_private and not allows_private():
+        typer.echo("'afresh run' needs --allow-private too, or allow_private = true in afresh.toml", err=True)
 
 
 def remove(
@@ -96,7 +111,7 @@ def remove(
     with open_project() as engine:
         unknown = engine.remove(wanted)
     _say_unknown(unknown)
-    typer.echo(f"{len(wanted) - len(unknown):,} removed", err=True)
+    typer.echo(f"{counted(len(wanted) - len(unknown), 'item')} removed", err=True)
 
 
 def set_items(
@@ -138,7 +153,7 @@ def set_items(
     with open_project() as engine:
         unknown = engine.set(wanted, change)
     _say_unknown(unknown)
-    typer.echo(f"{len(wanted) - len(unknown):,} changed", err=True)
+    typer.echo(f"{counted(len(wanted) - len(unknown), 'item')} changed", err=True)
 
 
 def _all_keys(keys: list[str] | None, file: str | None) -> Iterator[str]:

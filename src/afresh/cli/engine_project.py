@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -13,6 +15,7 @@ from afresh.values.errors import UsageError
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
+    from afresh.sources.settings import HttpSettings
 
 Sets: TypeAlias = Annotated[
     list[str] | None,
@@ -45,18 +48,37 @@ def open_project(sets: list[str] | None = None, more: Mapping[str, str] | None =
     """The engine of the folder that we are in."""
     from afresh.engine.app import open_engine
 
+    set_up_logs("plain", logging.WARNING)
     return open_engine(Path(), overrides_of(sets, more), secrets=os.environ.get)
+
+
+def set_up_logs(kind: str, level: int) -> None:
+    """Log from this level on standard error: ``plain`` lines, or ``json`` objects."""
+    from afresh.engine.logs import LOGGER, JsonLines, PlainLines
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if kind == "json" else PlainLines())
+    LOGGER.handlers[:] = [handler]
+    LOGGER.propagate = False
+    LOGGER.setLevel(level)
 
 
 def source_overrides(settings: Mapping[str, str]) -> dict[str, str]:
     """Options that go to every HTTP source of the project's file, as overrides."""
-    from afresh.engine.app import read_folder
-
     if not settings:
         return {}
-    names = [
-        table.settings.name
-        for table in read_folder(Path(), overrides_of(None)).sources
-        if table.settings.kind == "http"
-    ]
+    names = [table.name for table in _http_sources()]
     return {f"source.{name}.{key}": value for name in names for key, value in settings.items()}
+
+
+def allows_private() -> bool:
+    """Whether the settings themselves allow private addresses."""
+    return all(table.allow_private for table in _http_sources())
+
+
+def _http_sources() -> list[HttpSettings]:
+    from afresh.engine.app import read_folder
+    from afresh.sources.settings import HttpSettings
+
+    tables = read_folder(Path(), overrides_of(None)).sources
+    return [table.settings for table in tables if isinstance(table.settings, HttpSettings)]

@@ -17,9 +17,11 @@ from afresh.cli.engine_project import (
     Sets,
     open_project,
     overrides_of,
+    set_up_logs,
     source_overrides,
 )
 from afresh.cli.summary import print_json
+from afresh.values.errors import one_of
 from afresh.values.units import parse_duration
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def run(
     as_json: ListJson = False,
 ) -> None:
     """Poll until stopped: SIGTERM drains, SIGHUP reads the settings again."""
-    _set_up_logs(log)
+    one_of("kind of log", log, ("plain", "json", "debug"))
     of_sources = {"delay": host_delay, "concurrency": host_concurrency and str(host_concurrency)}
     if allow_private:
         of_sources["allow_private"] = "true"
@@ -67,6 +69,7 @@ def run(
         more["budget.requests"] = budget
     for_s = parse_duration(for_time) if for_time else math.inf
     with open_project(sets, more) as engine:
+        set_up_logs(log, logging.DEBUG if log == "debug" else logging.INFO)
         if dry_run:
             _say_first(engine, as_json)
             return
@@ -98,18 +101,6 @@ def _settings(sets: list[str] | None, more: dict[str, str]) -> Any:
     from afresh.engine.app import read_folder
 
     return read_folder(Path(), overrides_of(sets, more))
-
-
-def _set_up_logs(kind: str) -> None:
-    from afresh.engine.logs import LOGGER, JsonLines, PlainLines
-    from afresh.values.errors import one_of
-
-    one_of("kind of log", kind, ("plain", "json", "debug"))
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if kind == "json" else PlainLines())
-    LOGGER.handlers[:] = [handler]
-    LOGGER.propagate = False
-    LOGGER.setLevel(logging.DEBUG if kind == "debug" else logging.INFO)
 
 
 def _say_start(engine: Engine) -> None:

@@ -16,6 +16,7 @@ from afresh.engine.memory import Memory
 from afresh.engine.policy import Policy
 from afresh.engine.settings import BudgetTable, Settings
 from afresh.engine.uses import Uses
+from afresh.rates.observations import Float64s, Ints
 from afresh.sources.patience import Patience
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
@@ -97,7 +98,7 @@ class Accounts:
         active = memory.active[rows]
         memory.active[rows] &= [outcome.status == "active" for outcome in outcomes]
         policy.ranking.reweighed(rows[active != memory.active[rows]])
-        memory.due_s[rows] = due_s = policy.due_times(rows, times_s)
+        memory.due_s[rows] = due_s = self._due_s(rows)
         packed = policy.ranking.pack(rows)
         if self.only_due_s is not None:
             memory.hold_s[rows] = np.inf
@@ -105,6 +106,13 @@ class Accounts:
             replace(outcome, due_s=when_s, belief=belief)
             for outcome, when_s, belief in zip(outcomes, due_s.tolist(), packed, strict=True)
         ]
+
+    def _due_s(self, rows: Ints) -> Float64s:
+        """When rows are due, from the last look that told something; without one as soon as they may be."""
+        memory = self._memory
+        looked_s = memory.polled_s[rows]
+        after = self._policy.due_times(rows, np.nan_to_num(looked_s))
+        return np.where(np.isnan(looked_s), memory.hold_s[rows], after)
 
     def _patient(self, source: str) -> Patient:
         run, table = self.settings.run, self.settings.source(source)

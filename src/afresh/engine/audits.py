@@ -62,14 +62,19 @@ def audited(audits: ObservationColumns, now_s: float, covered: float = 1.0) -> S
     return Share(share.value * covered, share.low * covered, share.high * covered, share.n)
 
 
-def draw(memory: Memory, rng: np.random.Generator) -> int | None:
-    """A row that has a copy and may be polled, drawn in proportion to weight; None if luck finds none."""
+def may_audit(memory: Memory, row: int, now_s: float) -> bool:
+    """Whether a row has a copy to compare with, and may be polled: what failed is tried again in its time."""
+    held = np.isnan(memory.polled_s[row]) or memory.hold_s[row] > now_s
+    return bool(memory.active[row] and not held)
+
+
+def draw(memory: Memory, rng: np.random.Generator, now_s: float) -> int | None:
+    """A row that may be audited, drawn in proportion to weight; None if luck finds none."""
     if memory.size == 0:
         return None
     heaviest = float(memory.weight.max())
     for _ in range(_TRIES):
         row = int(rng.integers(memory.size))
-        fit = memory.active[row] and not np.isnan(memory.polled_s[row])
-        if fit and rng.random() * heaviest < memory.weight[row]:
+        if may_audit(memory, row, now_s) and rng.random() * heaviest < memory.weight[row]:
             return row
     return None

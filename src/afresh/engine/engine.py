@@ -22,13 +22,15 @@ import numpy as np
 
 from afresh.engine.asked import ask, with_asked
 from afresh.engine.gate import Gate
-from afresh.engine.listing import LISTING_FIELDS, extended, keep_listings, kept_listings
+from afresh.engine.lister import Reading
+from afresh.engine.listing import LISTING_FIELDS, extended, keep_listings, kept_listings, only
 from afresh.engine.logs import say
 from afresh.engine.loop import Loop, Progress
 from afresh.engine.outside import Reported, TakenBack, take_back
 from afresh.engine.pulse import Beat
 from afresh.engine.settings import Settings
 from afresh.engine.source_set import Build
+from afresh.engine.state_names import LISTED_AT
 from afresh.engine.status import Status, status
 from afresh.engine.why import Why, why
 from afresh.sources.content import Recipe
@@ -36,7 +38,7 @@ from afresh.sources.secret import Resolver
 from afresh.sources.surroundings import Surroundings
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
-from afresh.values.errors import UsageError, one_of
+from afresh.values.errors import ListingError, UsageError, one_of
 from afresh.values.items import Item, ItemChange, NewItem
 from afresh.values.lease import Lease
 from afresh.values.stored import Copy, Version
@@ -109,13 +111,32 @@ class Engine:
     def add_listings(self, *, source: str | None = None, **documents: Sequence[str]) -> int:
         """Register what ``sitemaps``, ``feeds`` or ``discover`` (start pages) list; how many items were new.
 
-        The documents are read now, within the budget, and again by every run, at their own pace.
+        The documents are read now, within the budget, and again by every run, at their own pace. Those that
+        cannot be read are not kept, and make a ``ListingError`` once the others are taken in.
         """
         name = self._source_name(source)
         for field in documents:
             one_of("kind of listing", field, LISTING_FIELDS)
-        keep_listings(self.store, name, documents)
-        return _run(self._loop().list_items(name))
+        found = _run(self._loop(documents, name).list_items(name))
+        self._keep_listings(name, documents, found)
+        named = {url for urls in documents.values() for url in urls}
+        failed = {url: words for url, words in found.problems.items() if url in named & found.unread}
+        for url, words in found.problems.items():
+            if url not in failed:
+                say(logging.WARNING, "listing has a problem", listing=url, problem=words)
+        if failed:
+            raise ListingError(failed, found.born)
+        return found.born
+
+    def _keep_listings(self, name: str, documents: Mapping[str, Sequence[str]], found: Reading) -> None:
+        """Remember the documents that could be read; where they are the first, no run needs to hurry."""
+        table = self.settings.source(name)
+        known = kept_listings(self.store, name) or (table is not None and table.settings.lists_items)
+        read = {field: [url for url in urls if url not in found.unread] for field, urls in documents.items()}
+        if any(read.values()):
+            keep_listings(self.store, name, read)
+            if not known:
+                self.store.state.set({LISTED_AT + name: repr(found.again_s).encode()})
 
     def remove(self, keys: Sequence[str]) -> tuple[str, ...]:
         """Forget items and their copies; the keys that were not known. Hooks are told."""
@@ -170,8 +191,17 @@ class Engine:
                 if isinstance(ended, Exception):  # a defect of ours: the polls went on without it
                     say(logging.ERROR, "the pulse or the report broke", error=repr(ended))
 
-    def _loop(self) -> Loop:
+    def _loop(self, documents: Mapping[str, Sequence[str]] | None = None, source: str = "") -> Loop:
+        """A loop over all; with ``documents`` those are all that ``source`` lists."""
         settings = self._with_listings()
+        if documents is not None:
+            tables = (
+                replace(table, settings=only(table.settings, documents))
+                if table.settings.name == source
+                else table
+                for table in settings.sources
+            )
+            settings = replace(settings, sources=tuple(tables))
         return Loop(self.store, settings, self._clock, self._rng, self._build_for)
 
     def _obey(self, loop: Loop, reload: Callable[[], Settings] | None) -> None:

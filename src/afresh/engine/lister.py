@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import replace
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from afresh.engine.accounts import spent_of
 from afresh.engine.listing import take_in
+from afresh.engine.logs import say
 from afresh.engine.settings import Settings
 from afresh.engine.source_set import SourceSet
 from afresh.engine.state_names import LISTED_AT, TROUBLE
@@ -20,6 +22,19 @@ from afresh.values.listing import Listed, Listing
 from afresh.values.outcome import Spent
 
 _LOOK_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What reading the documents of a source brought: items ``born``, when to read again, what was wrong.
+
+    ``problems`` are words by document, ``unread`` the documents that gave nothing at all.
+    """
+
+    born: int = 0
+    again_s: float = 0.0
+    problems: Mapping[str, str] = field(default_factory=dict)
+    unread: frozenset[str] = frozenset()
 
 
 class Lister:
@@ -40,6 +55,7 @@ class Lister:
         self._sources, self.settings, self._paid = sources, settings, paid
         self._plans = plans
         self._troubles: dict[str, str] = {}
+        self._said: dict[str, Mapping[str, str]] = {}
         self.busy = True
 
     async def run(self, *, once: bool = False) -> None:
@@ -51,7 +67,7 @@ class Lister:
                 if not table.settings.lists_items or source is None or isinstance(source, WitnessSource):
                     continue  # or there is nobody to ask, or it is looked at by ``witness``
                 if self._plans() and await self._is_due(name):
-                    await self.read(name)
+                    await self.read_in_turn(name)
             self.busy = False
             if once:
                 return
@@ -61,39 +77,59 @@ class Lister:
         kept = await self._writer.surely(lambda: self._store.state.get(LISTED_AT + name))
         return kept is None or float(kept) <= self._clock.now_s()
 
-    async def read(self, name: str) -> int:
-        """Read all documents of one source now; how many items were born."""
+    async def read(self, name: str) -> Reading:
+        """Read all documents of one source now."""
         async with self._sources.using(name) as source:
-            return await self._read(name, source) if source is not None else 0
+            return await self._read(name, source) if source is not None else Reading()
 
-    async def _keep_trouble(self, name: str, listing: Listing) -> None:
-        """Why nothing can be listed, in words for ``status``, until something is."""
-        words = listing.problem if not listing.entries and not listing.complete else ""
+    async def read_in_turn(self, name: str) -> None:
+        """Read all documents of one source, say what is wrong with them, and note when to read them again."""
+        found = await self.read(name)
+        self._say(name, found.problems)
+        await self._keep_trouble(name, found)
+        again = repr(found.again_s).encode()
+        await self._writer.surely(lambda: self._store.state.set({LISTED_AT + name: again}))
+
+    def _say(self, name: str, problems: Mapping[str, str]) -> None:
+        """What is wrong with documents, once as long as it stays so."""
+        before, self._said[name] = self._said.get(name, {}), problems
+        for origin, problem in problems.items():
+            if before.get(origin) != problem:
+                say(logging.WARNING, "listing has a problem", listing=origin, problem=problem)
+
+    async def _keep_trouble(self, name: str, found: Reading) -> None:
+        """Which documents cannot be read and why, in words for ``status``, until they can."""
+        words = "; ".join(f"{origin}: {found.problems[origin]}" for origin in sorted(found.unread))
         if words != self._troubles.get(name):
             self._troubles[name] = words
             packed = words.encode() or None
             await self._writer.surely(lambda: self._store.state.set({TROUBLE + name: packed}))
 
-    async def _read(self, name: str, source: Source) -> int:
+    async def _read(self, name: str, source: Source) -> Reading:
         table = self.settings.source(name)
         own_s = table.settings.listings_every_s if table is not None else None
         born, wait_s = 0, self.settings.run.listings_every if own_s is None else own_s
+        problems: dict[str, str] = {}
+        unread: set[str] = set()
         async for listing in source.listings():
-            now_s = self._clock.now_s()
-            spent = spent_of(self.settings.budget, listing.requests, listing.bytes, listing.seconds)
-            if isinstance(source, WitnessSource):
-                # It tells staleness itself: marks are no news, and a look owes no seconds of refreshing.
-                listing = replace(listing, entries=tuple(Listed(one.key) for one in listing.entries))
-            else:
-                self._paid(spent)
-            await self._writer.surely(lambda: self._store.ledger.add(name, now_s, spent))  # noqa: B023
-            await self._keep_trouble(name, listing)
-            found = await self._writer.surely(
-                lambda: take_in(self._store, name, source.group, listing, now_s)  # noqa: B023
-            )
-            born += found[0]
+            born += await self._take_in(name, source, listing)
+            if listing.problem:
+                problems[listing.origin] = listing.problem
+                if not listing.entries and not listing.complete:
+                    unread.add(listing.origin)
             if listing.again_after_s is not None:
                 wait_s = max(wait_s, listing.again_after_s)
-        again = repr(self._clock.now_s() + wait_s).encode()
-        await self._writer.surely(lambda: self._store.state.set({LISTED_AT + name: again}))
-        return born
+        return Reading(born, self._clock.now_s() + wait_s, problems, frozenset(unread))
+
+    async def _take_in(self, name: str, source: Source, listing: Listing) -> int:
+        """Pay for one document and act on it; how many items were born."""
+        now_s = self._clock.now_s()
+        spent = spent_of(self.settings.budget, listing.requests, listing.bytes, listing.seconds)
+        if isinstance(source, WitnessSource):
+            # It tells staleness itself: marks are no news, and a look owes no seconds of refreshing.
+            listing = replace(listing, entries=tuple(Listed(one.key) for one in listing.entries))
+        else:
+            self._paid(spent)
+        await self._writer.surely(lambda: self._store.ledger.add(name, now_s, spent))
+        found = await self._writer.surely(lambda: take_in(self._store, name, source.group, listing, now_s))
+        return found[0]

@@ -7,15 +7,14 @@ complete document no longer lists is polled at once: it is gone when the source 
 from __future__ import annotations
 
 import json
-import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypeAlias
 
-from afresh.engine.logs import say
 from afresh.engine.state_names import LISTED, LISTING
 from afresh.sources.settings import SourceSettings
 from afresh.stores.store import Store
+from afresh.values.errors import UsageError
 from afresh.values.items import ItemChange, NewItem
 from afresh.values.listing import Listed, Listing, news
 
@@ -35,6 +34,13 @@ def keep_listings(store: Store, source: str, more: Mapping[str, Iterable[str]]) 
     for field, urls in more.items():
         kept[field] = list(dict.fromkeys([*kept.get(field, []), *urls]))
     store.state.set({LISTING + source: json.dumps(kept).encode()})
+
+
+def only(settings: SourceSettings, documents: Mapping[str, Iterable[str]]) -> SourceSettings:
+    """The settings of a source with these documents to read, and no others."""
+    if not hasattr(settings, LISTING_FIELDS[0]):
+        raise UsageError(f"source {settings.name!r} is of kind {settings.kind}: it has no sitemaps or feeds")
+    return extended(settings.model_copy(update=dict.fromkeys(LISTING_FIELDS, ())), documents)
 
 
 def extended(settings: SourceSettings, more: Mapping[str, Iterable[str]]) -> SourceSettings:
@@ -70,8 +76,6 @@ def take_in(
     marks = {key: mark for key, mark in before.items() if not listing.complete or key in entries}
     marks |= {key: entry.mark or before.get(key, "") for key, entry in entries.items()}
     store.state.set({name: json.dumps(marks, ensure_ascii=False).encode()})
-    if listing.problem:
-        say(logging.WARNING, "listing has a problem", listing=listing.origin, problem=listing.problem)
     return born, len(found.deaths), len(found.notices)
 
 

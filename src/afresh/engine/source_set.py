@@ -2,7 +2,7 @@
 
 A source whose settings changed is drained: its polls under way end, and only then is the new one asked, which
 is told what the old one knew of its hosts. The manners of sources (``sources.remembering``) outlive the
-process too: rests are kept within a second, notes once a minute and at the end.
+process too: rests are kept within a second, notes once a minute and at the end, with those of other workers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import math
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import astuple, dataclass, field
+from hashlib import blake2b
 
+from afresh.engine.anew import ask_anew
 from afresh.engine.logs import say
 from afresh.engine.settings import Settings, SourceTable
 from afresh.engine.state_names import NOTES, RESTS
@@ -59,6 +61,7 @@ class SourceSet:
         self._held: dict[str, _Held] = {}
         self._retiring: dict[str, asyncio.Task[None]] = {}
         self._rests: dict[str, tuple[Rest, ...]] = {}
+        self._noted: dict[str, bytes] = {}  # which notes of each source are known to it
         self._notes_s = clock.elapsed_s() + NOTES_EVERY_S
 
     async def open(self, settings: Settings) -> None:
@@ -153,6 +156,9 @@ class SourceSet:
             both = old.source, new.source if new is not None else None
             if isinstance(both[0], RememberingSource) and isinstance(both[1], RememberingSource):
                 both[1].recall(both[0].rests(), both[0].notes())
+            if new is not None:
+                settings, now_s = new.table.settings, self._clock.now_s()
+                await self._writer.surely(lambda: ask_anew(self._store, settings, now_s))
             say(logging.INFO, "source exchanged" if new is not None else "source let go", source=name)
         finally:
             del self._retiring[name]
@@ -165,6 +171,7 @@ class SourceSet:
             return
         names = RESTS + source.name, NOTES + source.name
         rests, notes = await self._writer.surely(lambda: [self._store.state.get(name) for name in names])
+        self._noted[source.name] = _digest(notes)
         source.recall(read_rests(rests), notes or b"")
 
     async def inherit(self, groups: Collection[str]) -> None:
@@ -175,6 +182,14 @@ class SourceSet:
                 packed = await self._writer.surely(lambda name=name: self._store.state.get(name))  # type: ignore[misc]
                 kept = read_rests(packed)
                 held.source.recall([rest for rest in kept if rest.group in groups], b"")
+                if held.source.name in groups:  # the source is one group: all that was learned is of it
+                    await self._learn(held.source.name, held.source)
+
+    async def _learn(self, name: str, source: RememberingSource) -> None:
+        """Take in the notes of other workers, where there are any."""
+        notes = await self._writer.surely(lambda: self._store.state.get(NOTES + name))
+        if notes and _digest(notes) != self._noted.get(name):
+            source.recall((), notes)
 
     async def keep(self, *, notes: bool = False, is_elsewhere: Callable[[str], bool] = _nowhere) -> None:
         """Keep rests that changed, and notes when it is their time or they are asked for.
@@ -199,7 +214,9 @@ class SourceSet:
                 ]
                 values[RESTS + name] = json.dumps([astuple(rest) for rest in (*rests, *theirs)]).encode()
             if notes:
-                values[NOTES + name] = source.notes()
+                await self._learn(name, source)
+                packed = source.notes()
+                values[NOTES + name], self._noted[name] = packed, _digest(packed)
         if notes:
             self._notes_s = self._clock.elapsed_s() + NOTES_EVERY_S
         if values:
@@ -222,6 +239,10 @@ def read_rests(packed: bytes | None) -> tuple[Rest, ...]:
     (Rest(group='a.test', until_s=5.0, failures=2, why='503 Service Unavailable'),)
     """
     return tuple(Rest(*each) for each in json.loads(packed)) if packed else ()
+
+
+def _digest(notes: bytes | None) -> bytes:
+    return blake2b(notes or b"", digest_size=16).digest()
 
 
 def _differs(held: _Held, table: SourceTable) -> bool:

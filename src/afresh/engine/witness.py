@@ -115,7 +115,7 @@ class Witness:
             kept = await self._writer.surely(lambda: self._store.state.get(WITNESS + name))
             if kept is not None:
                 source.recall(kept)
-        await self._lister.read(name)
+        await self._lister.read_in_turn(name)
         self._known[name] = source
         seen = source.evidence()
         if seen.keys() - self._ids.keys():

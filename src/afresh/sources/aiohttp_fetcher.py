@@ -94,6 +94,17 @@ class AiohttpFetcher:
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
 
+    def barred(self, url: str) -> Reply | None:
+        """The trouble with an address that can be told from its text; names tell more when they are asked."""
+        try:
+            self._checked(url)
+        except PrivateAddressError as error:
+            return Reply(trouble="private", problem=f"refused: {error}")
+        except ValueError as error:
+            trouble, problem = _in_words(error, Limits(), begun=False)
+            return Reply(trouble=trouble, problem=problem)
+        return None
+
     async def fetch(self, request: Request) -> Reply:
         """The answer, or the trouble in words."""
         received = _Received()

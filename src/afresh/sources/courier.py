@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from afresh.sources.fetcher import Fetcher, Reply, Request
 from afresh.sources.remembering import Rest
-from afresh.sources.robots import Robots, robots_limits
+from afresh.sources.robots import AGENT, Robots, robots_limits
 from afresh.sources.robots_book import RobotsBook
 from afresh.sources.settings import HttpSettings
 from afresh.sources.statuses import PERMANENT, REDIRECTS, asked_to_wait_s, host_verdict, without_content
@@ -20,7 +20,7 @@ from afresh.values.fetched import Fetched
 HeadersFor: TypeAlias = Callable[[str], dict[str, str]]
 """The headers of a request to an address: each hop gets its own, since what is secret stays with its host."""
 
-_AGENT = "afresh"  # the name that robots.txt knows us by
+_REMEDY = " (allowed by --allow-private, or allow_private = true of its source)"
 
 
 @dataclass(slots=True)
@@ -93,11 +93,15 @@ class Courier:
         seen: set[str] = set()
         moved = True
         while True:
-            barred = await self._barred(url, trip)
+            # Where a redirect leads nobody wrote down: what it is refused for is not to be allowed lightly.
+            remedy = "" if seen else _REMEDY
+            barred = await self._barred(url, trip, remedy)
             if barred is not None:
                 return Arrival(url, Reply(), barred=barred)
             headers = headers_for(url)
             reply = await self._ask(Request(url, headers, self._limits), trip)
+            if reply.trouble == "private":
+                reply = replace(reply, problem=reply.problem + remedy)
             location = reply.headers.get("location", "")
             if reply.status not in REDIRECTS or reply.trouble is not None or not location:
                 return Arrival(url, reply, headers, url if moved and seen else None)
@@ -117,26 +121,29 @@ class Courier:
             return await self._ask(Request(place, plain_headers(self._settings), limits, cut=True), trip)
 
         rules = await self._robots.rules(url, ask)
-        self._turnstile.set_crawl_delay(host_group(url), rules.crawl_delay_s(_AGENT))
+        self._turnstile.set_crawl_delay(host_group(url), rules.crawl_delay_s(AGENT))
         return rules
 
     async def close(self) -> None:
         """Close every connection."""
         await self._fetcher.close()
 
-    async def _barred(self, url: str, trip: Trip) -> Fetched | None:
+    async def _barred(self, url: str, trip: Trip, remedy: str) -> Fetched | None:
         """What robots.txt makes of a poll of ``url``; None if it allows it."""
         if not self._settings.respect_robots:
             return None
         rules = await self.rules(url, trip)
         if rules.refused:
-            return Fetched("refused", problem=rules.refused)
+            return Fetched("refused", problem=rules.refused + remedy)
         if rules.barred:
             wait_s = max(0.0, rules.expires_s - self._around.clock.elapsed_s())
             return Fetched("failed", retry_after_s=wait_s, problem=rules.barred)
-        return None if rules.allows(url, _AGENT) else Fetched("refused", problem="robots.txt forbids it")
+        return None if rules.allows(url, AGENT) else Fetched("refused", problem="robots.txt forbids it")
 
     async def _ask(self, request: Request, trip: Trip) -> Reply:
+        barred = self._fetcher.barred(request.url)
+        if barred is not None:  # nothing is sent: it takes no turn and costs nothing
+            return barred
         async with self._turnstile.turn(host_group(request.url)) as turn:
             trip.requests += 1
             reply = await self._fetcher.fetch(request)
@@ -144,6 +151,8 @@ class Courier:
             turn.retry_after_s = asked_to_wait_s(reply, self._around.clock.now_s())
             if turn.verdict != "fine" or turn.retry_after_s:
                 turn.why = without_content(reply, conditional=False)[1]
+        if reply.trouble == "private":  # found out by its name: nothing was sent
+            trip.requests -= 1
         trip.bytes += reply.wire_bytes
         trip.seconds += reply.seconds
         return reply

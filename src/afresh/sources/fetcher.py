@@ -76,6 +76,9 @@ class Reply:
 class Fetcher(Protocol):
     """Sends requests. One event loop; any number at once; redirects are answers like any other."""
 
+    def barred(self, url: str) -> Reply | None:
+        """The trouble with an address that must not be asked, as far as it shows before anything is sent."""
+
     async def fetch(self, request: Request) -> Reply:
         """The answer within ``request.limits``. Raises nothing for what a URL, network or server may do."""
 

@@ -98,6 +98,11 @@ class SourceSettings(BaseModel):
         return None
 
     @property
+    def reach(self) -> str:
+        """What bears on whether it may be asked at all, without secrets; another one: try again."""
+        return ""
+
+    @property
     def costs_by(self) -> Literal["requests", "seconds"]:
         """What a poll's cost is counted in: ``seconds``: the running mean of those its polls took."""
         return "requests"
@@ -146,6 +151,13 @@ class HttpSettings(SourceSettings):
     def lists_items(self) -> bool:
         """Whether there are documents to read."""
         return bool(self.sitemaps or self.feeds or self.discover)
+
+    @property
+    def reach(self) -> str:
+        """Addresses and rules, and who we say we are: names of headers, not what they hold."""
+        names = [*sorted(self.headers), *sorted(self.cookies)]
+        own = bool(self.proxy), self.user_agent, *names
+        return repr((self.allow_private, self.respect_robots, *own))
 
     @property
     def limits(self) -> Limits:

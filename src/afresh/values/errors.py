@@ -5,6 +5,7 @@
     ├── InputError              the data is wrong; names file, row and column where known (exit 1)
     ├── InfeasibleError         no answer meets the bounds; says by how much (exit 1)
     ├── OutputError             the answer cannot be written (exit 1)
+    ├── ListingError            a sitemap, feed or start page cannot be read (exit 1)
     └── StoreError              the store cannot do it (exit 1); nothing committed is lost
         ├── StoreMissingError   there is none at this address, or it may not be opened
         ├── StoreLockedError    another process holds it; try again
@@ -19,7 +20,7 @@ Library exceptions (OSError, ArrowInvalid, …) are turned into these where they
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 
@@ -68,6 +69,20 @@ class InfeasibleError(AfreshError):
 
 class OutputError(AfreshError):
     """The answer cannot be written; nothing half-written is left behind."""
+
+
+class ListingError(AfreshError):
+    """Documents that list items could not be read; ``new`` items came from the others.
+
+    >>> str(ListingError({"https://a.test/map.xml": "404 Not Found"}, 2))
+    'https://a.test/map.xml cannot be read: 404 Not Found; it was not added'
+    """
+
+    def __init__(self, problems: Mapping[str, str], new: int = 0) -> None:
+        """``problems`` in words, by document."""
+        self.problems, self.new = dict(problems), new
+        said = "; ".join(f"{url} cannot be read: {problem}" for url, problem in self.problems.items())
+        super().__init__(f"{said}; {'it was' if len(self.problems) == 1 else 'they were'} not added")
 
 
 class StoreError(AfreshError):

@@ -1,0 +1,21 @@
+"""Numbers of things, as a sentence says them."""
+
+from __future__ import annotations
+
+
+def counted(number: int, thing: str) -> str:
+    """A number with its thing, one or several.
+
+    >>> counted(1, "poll"), counted(0, "copy"), counted(1234, "item")
+    ('1 poll', '0 copies', '1,234 items')
+    """
+    return f"{number:,} {thing if number == 1 else plural(thing)}"
+
+
+def plural(thing: str) -> str:
+    """Several of a thing.
+
+    >>> plural("host"), plural("copy"), plural("day")
+    ('hosts', 'copies', 'days')
+    """
+    return f"{thing[:-1]}ies" if thing[-1:] == "y" and thing[-2:-1] not in "aeiou" else f"{thing}s"
