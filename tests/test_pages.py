@@ -1,100 +1,118 @@
-"""The tutorial and the how-to run as they are written, on a site on loopback; their settings are read."""
+"""Every code block of the README and the docs runs, as it is written, against a stage on this machine.
+
+A page's sections are each run in a folder of their own: a project with a mirrored site, and the files that the
+pages speak of. Its ``toml`` blocks are the settings, checked by ``afresh config check``; its ``sh`` and ``python``
+blocks run in their order. The tutorial is one section, in an empty folder.
+"""
 
 from __future__ import annotations
 
+import configparser
 import os
 import re
-import shlex
+import shutil
 import subprocess
 import sys
-import threading
+import tomllib
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests.pages.blocks import PAGES, Block, all_blocks, blocks_of
+from tests.pages.stage import Stage, staged
+from tests.servers.quick_afresh import QuickAfresh
 
-from afresh.engine.settings import read
+from afresh.engine import plugins
 
-ROOT = Path(__file__).parent.parent
-PAGES = ("tutorial", "howto", "deploy")
-
-
-class Pages(BaseHTTPRequestHandler):
-    """A sitemap of three pages."""
-
-    def do_GET(self) -> None:
-        host, path = self.headers["Host"], self.path
-        urls = "".join(f"<url><loc>http://{host}/{name}</loc></url>" for name in ("", "news", "about"))
-        space = "http://www.sitemaps.org/schemas/sitemap/0.9"
-        body = f'<urlset xmlns="{space}">{urls}</urlset>' if path == "/sitemap.xml" else f"<h1>{path}</h1>"
-        self.send_response(404 if path == "/robots.txt" else 200)
-        self.send_header("Content-Type", "application/xml" if path == "/sitemap.xml" else "text/html")
-        self.end_headers()
-        self.wfile.write(body.encode())
-
-    def log_message(self, *words: object) -> None:
-        """Say nothing."""
+RUN = ("sh", "python", "toml")
+# Blocks that are not run, by page, first words and reason.
+SHOWN = {
+    ("architecture", "sources ──poll──▶"): "a drawing",
+    ("architecture", "values/errors.py"): "a list of files, checked by test_docs",
+    ("engine", "policy (memory)"): "a drawing",
+    ("deploy", "[Unit]"): "a systemd unit, checked below",
+    ("settings", "[project.entry-points"): "part of another package's pyproject.toml, checked below",
+}
 
 
-@pytest.fixture
-def address() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
-        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        serving.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-        server.shutdown()
-        serving.join()
+def is_shown(block: Block) -> bool:
+    return any(block.page == page and block.text.startswith(words) for page, words in SHOWN)
 
 
-def blocks(page: str, language: str) -> list[str]:
-    text = (ROOT / "docs" / f"{page}.md").read_text()
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+def test_every_block_is_run_or_has_a_reason() -> None:
+    loose = [block.place for block in all_blocks() if block.language not in RUN and not is_shown(block)]
+    assert loose == [], "fence these with sh, python or toml so that they run, or give a reason above"
+    named = {(block.page, words) for block in all_blocks() for page, words in SHOWN if is_shown(block)}
+    assert {page for page, _ in SHOWN} <= {page for page, _ in named}
+    for page, words in SHOWN:
+        assert any(block.text.startswith(words) for block in blocks_of(page)), f"{page}: {words} is gone"
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_the_commands_of_a_page_run_in_their_order(page: str, address: str, tmp_path: Path) -> None:
-    script = "\n".join(blocks(page, "sh")).replace("https://example.org/", address)
-    assert "afresh " in script
-    script = script.replace("--for 60s", "--for 1s")
-    project = "afresh init .\n" if page == "deploy" else ""
-    head = f'set -e\nafresh() {{ {shlex.quote(sys.executable)} -m afresh "$@"; }}\n{project}'
-    environment = {
-        **os.environ,
-        "AFRESH_SOURCE_WEB_ALLOW_PRIVATE": "true",
-        "AFRESH_SOURCE_WEB_DELAY": "0s",
-        "AFRESH_BUDGET_REQUESTS": "100/s",
-        "AFRESH_WEB_PORT": "0",
-    }
-    ran = subprocess.run(
-        ["bash", "-c", head + script],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory, postgres_url: str) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp("stage")
+    with QuickAfresh(folder) as quick, staged(folder, quick.shell, postgres_url) as found:
+        yield found
+
+
+def sections(page: str) -> list[list[Block]]:
+    """The blocks of a page that run, by section."""
+    blocks = [block for block in blocks_of(page) if not is_shown(block)]
     if page == "tutorial":
-        assert (tmp_path / "mirror" / "news.html").read_text() == "<h1>/news</h1>"
-        assert (tmp_path / "mirror" / "copies" / "index.jsonl").read_text().count("\n") == 3
+        return [blocks]
+    starts = [
+        number
+        for number, line in enumerate(PAGES[page].read_text().splitlines(), 1)
+        if line.startswith("## ")
+    ]
+    parts: dict[int, list[Block]] = {}
+    for block in blocks:
+        parts.setdefault(sum(start < block.line for start in starts), []).append(block)
+    return list(parts.values())
 
 
-def settings_shown() -> list[tuple[str, str]]:
-    """All but those of a package's own pyproject.toml."""
-    pages = sorted(path.stem for path in (ROOT / "docs").glob("*.md"))
-    found = [(page, block) for page in pages for block in blocks(page, "toml")]
-    return [(page, block) for page, block in found if not block.startswith("[project")]
+def script(blocks: list[Block], stage: Stage, folder: Path) -> str:
+    """What a reader would type, with files for the settings and the Python programs."""
+    lines = []
+    for number, block in enumerate(blocks):
+        if block.language == "sh":
+            lines.append(block.text)
+        elif block.language == "toml":
+            (folder / f"{number}.toml").write_text(stage.settings(block.text))
+            lines.append(f"cp {number}.toml afresh.toml && afresh config check")
+        else:
+            (folder / f"{number}.py").write_text(stage.told(block.text))
+            lines.append(f"{sys.executable} {number}.py")
+    return "\n".join(lines)
 
 
-@pytest.mark.parametrize(("page", "text"), settings_shown())
-def test_settings_in_the_docs_are_read(page: str, text: str) -> None:
-    read(text, name=f"docs/{page}.md")
+@pytest.mark.parametrize("page", [page for page in PAGES if sections(page)])
+def test_the_blocks_of_a_page_run_in_their_order(page: str, stage: Stage, tmp_path: Path) -> None:
+    for number, blocks in enumerate(sections(page)):
+        folder = tmp_path / str(number)
+        if page == "tutorial":
+            folder.mkdir()
+        else:
+            shutil.copytree(stage.model, folder)
+        own = any(block.language == "toml" for block in blocks)
+        text = script(blocks, stage, folder)
+        stage.run(text, folder, **({"sources": {}} if own else {}))
+    if page == "tutorial":
+        assert (folder / "mirror" / "news.html").read_text() == "<h1>/news</h1>"
+        assert (folder / "mirror" / "copies" / "index.jsonl").read_text().count("\n") == 3
+
+
+def test_a_command_that_fails_fails_the_page(stage: Stage, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="no-such-file"):
+        stage.run("afresh plan no-such-file.csv --budget 5/d\ntrue", tmp_path)
 
 
 def test_the_unit_starts_what_there_is() -> None:
-    """Every command that the systemd unit calls exists, with its options."""
-    (unit,) = blocks("deploy", "ini")
+    """The unit parses, systemd knows its settings, and every command that it calls exists, with its options."""
+    (unit,) = (block.text for block in blocks_of("deploy") if block.language == "ini")
+    parser = configparser.ConfigParser(strict=True)
+    parser.read_string(unit)
+    assert parser.sections() == ["Unit", "Service", "Install"]
     calls = re.findall(r"^Exec\w+=/opt/afresh/bin/afresh (\w+)(.*)$", unit, re.MULTILINE)
     assert [command for command, _ in calls] == ["config", "run"]
     for command, options in calls:
@@ -104,3 +122,9 @@ def test_the_unit_starts_what_there_is() -> None:
         )
         for option in re.findall(r"--[a-z-]+", options):
             assert option in ran.stdout
+
+
+def test_the_entry_points_shown_are_those_that_are_looked_up() -> None:
+    (text,) = (block.text for block in blocks_of("settings") if block.text.startswith("[project"))
+    (group,) = tomllib.loads(text)["project"]["entry-points"]
+    assert group in Path(plugins.__file__).read_text()
