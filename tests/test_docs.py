@@ -1,16 +1,32 @@
-"""The docs name every command and option, and the README's commands run."""
+"""The docs name every command, option, setting, metric and Python name, and nothing that is not there."""
 
 from __future__ import annotations
 
+import inspect
 import re
+import tomllib
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import pytest
 import typer
+from prometheus_client.parser import text_string_to_metric_families
 
 import afresh
 from afresh.cli.app import app
+from afresh.engine.app import init_folder, open_engine
+from afresh.engine.engine import Engine
+from afresh.engine.pulse import Pulse
+from afresh.engine.settings import read
+from afresh.engine.state_names import PULSE
+from afresh.sources.kinds import BUILT_IN
+from afresh.sources.settings import SourceSettings
+from afresh.values.clock import SystemClock
+from afresh.web.context import Context
+from afresh.web.metrics import exposition
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -52,25 +68,160 @@ def test_global_options_are_documented() -> None:
         assert max(parameter.opts, key=len) in text
 
 
-def test_every_python_name_is_documented() -> None:
+def table_rows(text: str) -> list[list[str]]:
+    """The rows of all tables in a text, as cells, without their heads."""
+    lines = re.sub(r"^\|.*\|\n\| ---.*$", "", text, flags=re.MULTILINE).splitlines()
+    return [
+        [cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("| ")
+    ]
+
+
+def named(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def calls_in(text: str, prefix: str = "") -> dict[str, list[str]]:
+    """``name(parameters)`` in the first cells of a page's tables; … stands for further keywords."""
+    calls = [found for row in table_rows(text) for found in named(row[0])]
+    parts = [re.fullmatch(rf"{re.escape(prefix)}(\w+)\((.*)\)", call) for call in calls]
+    return {part[1]: re.findall(r"[\w…]+", part[2]) for part in parts if part}
+
+
+def check_signature(function: Callable[..., Any], words: list[str]) -> None:
+    """The documented parameters are all of them, in their order, but for those that … stands for."""
+    known = inspect.signature(function).parameters.values()
+    plain = [one.name for one in known if one.kind != one.VAR_KEYWORD and one.name != "self"]
+    assert [word for word in words if word != "…"] == plain, function.__name__
+    assert ("…" in words) == any(one.kind == one.VAR_KEYWORD for one in known), function.__name__
+
+
+def test_the_python_page_names_everything_and_nothing_else() -> None:
     text = (ROOT / "docs" / "python.md").read_text()
-    for name in afresh.__all__:
-        assert f"`afresh.{name}" in text or f"afresh.{name}(" in text, (
-            f"afresh.{name} is not in docs/python.md"
-        )
+    rows = table_rows(text)
+    assert set(re.findall(r"`afresh\.(\w+)", "\n".join(map(str, rows)))) == set(afresh.__all__)
+    assert set(re.findall(r"\bafresh\.(\w+)", text)) <= set(afresh.__all__)
+    calls = calls_in(text, "afresh.")
+    functions = {name for name in afresh.__all__ if inspect.isfunction(getattr(afresh, name))}
+    assert set(calls) == functions
+    for name, words in calls.items():
+        check_signature(getattr(afresh, name), words)
+    for row in rows:
+        for name in re.findall(r"`afresh\.([A-Z]\w+)`", row[0]):
+            found = getattr(afresh, name)
+            if is_dataclass(found):
+                assert re.findall(r"\.(\w+)", row[1]) == [field.name for field in fields(found)]
+
+
+def test_the_methods_of_the_engine_are_documented() -> None:
+    text = (ROOT / "docs" / "engine.md").read_text().split("## From Python")[1]
+    methods = {name: one for name, one in vars(Engine).items() if inspect.isfunction(one) and name[0] != "_"}
+    calls = calls_in(text)
+    assert set(calls) == set(methods)
+    for name, words in calls.items():
+        check_signature(methods[name], words)
+
+
+def settings_section(heading: str) -> str:
+    text = (ROOT / "docs" / "settings.md").read_text()
+    found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, f"docs/settings.md has no section {heading!r}"
+    return found[1]
+
+
+def documented_settings(heading: str) -> dict[str, str]:
+    """The keys of a section of docs/settings.md with what is said of their defaults."""
+    pairs = []
+    for row in table_rows(settings_section(heading)):
+        keys, defaults = named(row[0]), row[1].split(", ")
+        pairs += zip(keys, defaults if len(keys) == len(defaults) else [row[1]] * len(keys), strict=True)
+    return dict(pairs)
+
+
+TABLES = ("store", "budget", "plan", "run", "web")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_setting_is_documented_with_its_default(table: str) -> None:
+    said = documented_settings(f"[{table}]")
+    usual = getattr(read(""), table)
+    assert set(said) == set(type(usual).model_fields)
+    for key, words in said.items():
+        if re.fullmatch(r"`[^`]+`|[\d.]+|true|false", words):
+            value = words.replace("`", '"')
+            assert getattr(read(f"[{table}]\n{key} = {value}"), table) == usual, f"[{table}] {key}"
+
+
+@pytest.mark.parametrize("kind", sorted(BUILT_IN))
+def test_every_setting_of_a_source_is_documented_with_its_default(kind: str) -> None:
+    common, own = documented_settings("[[source]]"), documented_settings(f"Kind {kind}")
+    known = BUILT_IN[kind].settings.model_fields
+    of_engine = {"on_change", "benefit", "stale_cost"}
+    assert set(common) == {*SourceSettings.model_fields, *of_engine}
+    assert set(own) <= set(known)
+    assert set(known) <= {*own, *common}
+    for key, words in {**common, **own}.items():
+        usual = None if key in of_engine else known[key].default
+        if usual is not None and re.fullmatch(r"`\d[\w.]*`|[\d.]+|true|false", words):
+            value = words.replace("`", '"')
+            parsed = pydantic.create_model("One", one=(known[key].rebuild_annotation(), ...))
+            found = parsed.model_validate({"one": tomllib.loads(f"one = {value}")["one"]})
+            assert getattr(found, "one") == usual, f"{kind} {key}"  # noqa: B009
+
+
+def test_every_metric_is_documented_and_no_other(tmp_path: Path) -> None:
+    init_folder(tmp_path)
+    with open_engine(tmp_path) as engine:
+        engine.add(["https://example.org/"])
+        engine.store.state.set({PULSE: Pulse(1.0, 0.0).pack()})
+        shown = exposition(Context(engine, SystemClock(), None)).decode()
+    families = list(text_string_to_metric_families(shown))
+    known = {
+        sample.name + "".join(f"{{{label}}}" for label in sample.labels): family.type
+        for family in families
+        for sample in family.samples
+    }
+    rows = table_rows((ROOT / "docs" / "metrics.md").read_text())
+    assert {name: row[1] for row in rows for name in named(row[0])} == known
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link into a page can name, as GitHub makes it of headings."""
+    heads = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
 def test_links_lead_somewhere() -> None:
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
+        for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", page.read_text()):
             if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+                there = page.parent / target if target else page
+                assert there.exists(), f"{page.name} links to {target}"
+                assert not anchor or anchor in anchors(there), f"{page.name} links to {target}#{anchor}"
 
 
-def test_files_named_in_the_architecture_exist() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text()
+def test_every_page_is_linked_from_the_readme() -> None:
+    text = (ROOT / "README.md").read_text()
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        name = page.relative_to(ROOT).as_posix()
+        assert name == "README.md" or f"({name})" in text, f"the README does not lead to {name}"
+
+
+def test_files_named_in_the_docs_exist() -> None:
     layers = "|".join(path.name for path in (ROOT / "src" / "afresh").iterdir() if path.is_dir())
-    named = set(re.findall(rf"\b((?:{layers}|tests|docs)/[a-z_/]*(?:\.py|\.md)?)", text))
-    assert len(named) > 40
-    for name in named:
-        assert any((base / name).exists() for base in (ROOT / "src" / "afresh", ROOT)), f"no {name}"
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        path = rf"\b((?:{layers}|tests|docs)/(?:[a-z_]+/)*(?:[a-z_]+\.(?:py|md)\b|(?=[ `,;])))"
+        found = set(re.findall(path, page.read_text()))
+        for name in found:
+            assert any((base / name).exists() for base in (ROOT / "src" / "afresh", ROOT)), f"no {name}"
+        assert page.name != "ARCHITECTURE.md" or len(found) > 60
+
+
+def test_the_layers_drawn_are_those_that_are_checked() -> None:
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
+    text = (ROOT / "ARCHITECTURE.md").read_text().split("## Layers")[1].split("\n## ")[0]
+    assert [" | ".join(named(row[0])) for row in table_rows(text.replace("\\|", "/"))] == contract["layers"]
+
+
+def test_the_changelog_ends_with_this_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    assert re.findall(r"^## (\S+)", text, re.MULTILINE)[0] == afresh.__version__

@@ -18,14 +18,11 @@ from tests.engine.living import LivingSite
 
 from afresh.cli.engine_commands import ENGINE_COMMANDS
 from afresh.engine.logs import LOGGER
-from afresh.engine.settings import Settings
 from afresh.values.errors import AfreshError, InputError, UsageError
 
-ROOT = Path(__file__).parent.parent.parent
 APP = typer.Typer()
 for _name, _command in ENGINE_COMMANDS.items():
     APP.command(_name)(_command)
-COMMANDS = typer.main.get_command(APP).commands  # type: ignore[attr-defined]
 QUICK = ("--allow-private", "--host-delay", "0.001s", "--budget", "100/s")
 
 
@@ -265,31 +262,3 @@ def test_signals_reload_and_drain(shell: Shell, site: LivingSite, tmp_path: Path
         row["polls"] for row in (json.loads(shell("why", url, "--json"))["item"] for url in site.urls())
     )
     assert counted == len(site.requests)  # whatever was asked for was committed
-
-
-@pytest.mark.parametrize("command", sorted(ENGINE_COMMANDS))
-def test_every_option_is_documented(command: str) -> None:
-    text = (ROOT / "docs" / "commands.md").read_text()
-    found = re.search(rf"^## {command}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    assert found, f"docs/commands.md has no section '## {command}'"
-    options = {
-        max(parameter.opts, key=len)
-        for parameter in COMMANDS[command].params
-        if parameter.param_type_name == "option" and parameter.name != "help"
-    }
-    assert {option for option in options if f"`{option}`" not in found[1]} == set()
-
-
-def test_every_setting_is_documented() -> None:
-    text = (ROOT / "docs" / "settings.md").read_text()
-    for table in ("store", "budget", "plan", "run", "web"):
-        model = Settings.__annotations__[table]
-        from afresh.engine import settings as module
-
-        for key in getattr(module, model).model_fields:
-            assert f"`{key}`" in text, f"[{table}] {key} is not in docs/settings.md"
-    from afresh.sources.kinds import BUILT_IN
-
-    for kind in BUILT_IN.values():
-        for key in kind.settings.model_fields:
-            assert f"`{key}`" in text, f"source setting {key} is not in docs/settings.md"

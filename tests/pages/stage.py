@@ -1,4 +1,4 @@
-"""Where the pages' commands run: a folder like a reader's own, with a site, a search box and databases behind it.
+"""Where the pages' commands run: a folder like a reader's own, with a site, a search box and databases.
 
 Addresses that the pages give (``https://example.org/…``, ``postgresql://me@db.example.org/…``) lead there.
 """
@@ -50,7 +50,7 @@ sudo() {{ shift 2; mkdir -p var; "${{@//\\/var\\//var/}}"; }}
 git() {{ [ "$1" = clone ]; }}                        # a small repository is there already
 """
 
-# A server and an engine run until they are stopped: here for as long as the commands after them, and a second.
+# A server runs until it is stopped: here as long as the commands after it. An engine runs for a second.
 _UNTIL_STOPPED = f"""
 afresh() {{
   case "$1" in

@@ -1,7 +1,7 @@
 """``afresh`` for many short commands in a row: forked from a process that has imported everything already.
 
-Starting Python and importing NumPy is most of what a small command costs. A caller hands its arguments, folder,
-environment and standard streams over a socket; a fork of ours becomes that command, as if it had been started.
+Starting Python and importing NumPy is most of what a small command costs. A caller hands its arguments,
+folder, environment and standard streams over a socket; a fork of ours becomes that command.
 """
 
 from __future__ import annotations
