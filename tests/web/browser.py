@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -58,3 +59,13 @@ def page_of(browser: Browser, **options: Any) -> Iterator[tuple[Page, Ear]]:
         yield page, Ear(page)
     finally:
         context.close()
+
+
+def serious(page: Page) -> list[str]:
+    """What axe-core holds against a page, from serious on."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{one['id']}: {one['nodes'][0]['html'][:200]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]

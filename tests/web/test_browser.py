@@ -6,13 +6,13 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page, expect
 from tests.engine.living import LivingSite, engine_for
-from tests.web.browser import PHONE, chromium, page_of
+from tests.web.browser import PHONE, chromium, page_of, serious
 from tests.web.serving import TOKEN, dashboard
 
 from afresh.engine.engine import Engine
@@ -29,12 +29,12 @@ class Running:
     def __init__(self, engine: Engine) -> None:
         self._loops: list[Loop] = []
         self._engine, self._make = engine, engine._loop
-        engine._loop = self._kept  # type: ignore[method-assign]
+        engine._loop = self._kept  # type: ignore[method-assign,assignment]
         self._thread = threading.Thread(target=engine.run)
         self._thread.start()
 
-    def _kept(self) -> Loop:
-        self._loops.append(self._make())
+    def _kept(self, *given: Any) -> Loop:
+        self._loops.append(self._make(*given))
         return self._loops[-1]
 
     def stop(self) -> None:
@@ -93,16 +93,6 @@ def open_page(page: Page, mirror: Mirror, path: str) -> None:
     page.goto(mirror.url(path))
     for name in DRAWN.get(path, ()):
         drawn(page, name)
-
-
-def serious(page: Page) -> list[str]:
-    """What axe-core holds against a page, from serious on."""
-    found = Axe().run(page).response["violations"]
-    return [
-        f"{one['id']}: {one['nodes'][0]['html'][:200]}"
-        for one in found
-        if one["impact"] in ("serious", "critical")
-    ]
 
 
 @pytest.mark.parametrize("look", ["light", "dark", "phone"])
@@ -239,24 +229,39 @@ def test_an_engine_that_stops_shows_and_so_does_its_return(browser: Browser, tmp
                 expect(banner).to_be_visible()
 
 
-def test_a_store_out_of_reach_shows_and_so_does_its_return(browser: Browser, tmp_path: Path) -> None:
-    from afresh.values.errors import StoreLockedError
-
-    with engine_for(tmp_path) as engine, dashboard(engine) as client, page_of(browser) as (page, ear):
-        engine.add(["http://127.0.0.1:9/"])
-        page.goto(client.address)
-        state, counts = page.locator("#state"), engine.store.items.counts
-        expect(state).to_have_attribute("data-state", "none")
-
-        def locked() -> object:
-            raise StoreLockedError("the disk has gone")
-
-        engine.store.items.counts = locked  # type: ignore[method-assign,assignment]
-        expect(state).to_have_attribute("data-state", "no store")
-        expect(page.locator("#banner")).to_contain_text("the disk has gone")
-        engine.store.items.counts = counts  # type: ignore[method-assign]
-        expect(state).to_have_attribute("data-state", "none")
-        assert ear.complaints == []
+@pytest.mark.parametrize("how", ["moved", "deleted"])
+def test_a_store_that_is_lost_shows_and_so_does_its_return(
+    browser: Browser, tmp_path: Path, how: str
+) -> None:
+    path, aside = tmp_path / "afresh.db", tmp_path / "aside.db"
+    with LivingSite([0.1] * 5) as site, engine_for(tmp_path, budget="20/s") as engine:
+        engine.add(site.urls())
+        running = Running(engine)
+        try:
+            with dashboard(engine) as client, page_of(browser) as (page, ear):
+                page.goto(client.address)
+                state, banner = page.locator("#state"), page.locator("#banner")
+                expect(state).to_have_attribute("data-state", "running")
+                if how == "deleted":
+                    engine.store.upkeep.backup(aside)
+                    for file in tmp_path.glob("afresh.db*"):
+                        file.unlink()
+                else:
+                    path.rename(aside)
+                expect(state).to_have_text("Store lost")
+                expect(banner).to_contain_text("deleted or moved")
+                ready = client.get("/readyz")
+                assert ready.status == 503
+                assert "store lost" in ready.problem()
+                assert client.get("/healthz").status == 200
+                aside.rename(path)
+                expect(state).to_have_attribute("data-state", "running")
+                expect(banner).to_be_hidden()
+                assert client.get("/readyz").json() == {"ok": True, "engine": "running"}
+                assert ear.complaints == []
+        finally:
+            running.stop()
+        assert engine.store.upkeep.check() == []
 
 
 def test_a_dashboard_that_goes_and_comes_back_is_found_again(browser: Browser, tmp_path: Path) -> None:

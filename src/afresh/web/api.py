@@ -69,7 +69,7 @@ def _add_reads(router: APIRouter, context: Context) -> None:
     def status() -> out.StatusOut:
         look = context.watcher.look()
         fields = asdict(look.status)
-        for name in ("leases", "groups"):
+        for name in ("leases", "groups", "problems", "run", "time_s"):
             del fields[name]
         for name in ("freshness", "audited"):
             del fields[name]["level"]

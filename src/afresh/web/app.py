@@ -81,7 +81,10 @@ def _add_watching(app: FastAPI, context: Context, live: Live) -> None:
 
     @app.get("/readyz", include_in_schema=False)
     def ready() -> Response:
-        context.engine.store.state.names()
+        try:
+            context.engine.store.state.names()
+        except StoreError as error:
+            return problem(503, f"store lost: {error}", "it is looked for again by itself")
         return JSONResponse({"ok": True, "engine": context.watcher.look().state})
 
     @app.get("/static/{name}", include_in_schema=False)

@@ -45,6 +45,7 @@ def believed(store: Store, settings: Settings, items: Sequence[Item], now_s: flo
     memory = policy.memory
     rates, low, high = policy.ranking.rate_range(np.arange(memory.size), LEVEL)
     fresh, worth = policy.fresh(now_s), policy.worth(now_s)
+    intervals_s = policy.intervals_s(np.arange(memory.size))
     rows = {int(item_id): row for row, item_id in enumerate(memory.ids)}
     nothing = Belief(*(math.nan,) * 6, plan="removed")
     found = []
@@ -53,7 +54,7 @@ def believed(store: Store, settings: Settings, items: Sequence[Item], now_s: flo
         if row is None:  # removed since the page was read
             found.append(nothing)
             continue
-        interval_s = policy.due_s(row, now_s) - now_s
+        interval_s = float(intervals_s[row])
         mean = float(rates[row])
         numbers = (mean, float(low[row]), float(high[row]), interval_s, float(fresh[row]), float(worth[row]))
         found.append(Belief(*numbers, plan=plan_word(item, interval_s)))

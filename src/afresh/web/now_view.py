@@ -9,6 +9,7 @@ import numpy as np
 from afresh.engine.audits import wilson
 from afresh.engine.pulse import FIELDS
 from afresh.values.stored import ObservationColumns
+from afresh.values.words import counted
 from afresh.web import wording
 from afresh.web.watching import Look
 
@@ -17,7 +18,7 @@ _STATES = {
     "stopped": "Engine stopped",
     "lost": "Engine silent",
     "none": "No engine yet",
-    "no store": "Store out of reach",
+    "no store": "Store lost",
 }
 _AUDIT_BINS, _FEWEST = 24, 5
 _RECENT_S, _GAP_S = 65.0, 300.0
@@ -42,15 +43,14 @@ def fields(look: Look) -> dict[str, str]:
         "items": wording.count(status.items),
         "items-detail": _items(look),
         "due": wording.count(status.due),
-        "due-detail": f"{wording.count(status.failing)} wait after a failure",
+        "due-detail": f"{wording.count(status.failing)} waiting after a failure",
         "dropped": wording.count(status.dropped),
         "budget": wording.rate(status.budget_per_s),
         "budget-share": wording.share(_used(look)),
-        "budget-detail": f"{wording.count(spent.requests)} requests, {wording.size(spent.bytes)} "
+        "budget-detail": f"{counted(spent.requests, 'request')}, {wording.size(spent.bytes)} "
         "in the last hour",
         "store": wording.size(status.file_bytes),
-        "store-detail": f"{wording.count(status.events)} events and {wording.count(status.notices)} "
-        "notices wait",
+        "store-detail": f"{counted(status.events, 'event')} and {counted(status.notices, 'notice')} waiting",
         "sampled": _sampled(look),
         "as-of": wording.moment(look.time_s),
     }
@@ -136,7 +136,7 @@ def _audited(look: Look) -> str:
     found = look.status.audited
     if not found.n:
         return "random polls will measure it"
-    return f"{wording.share(found.low)} … {wording.share(found.high)}, {wording.count(found.n)} random polls"
+    return f"{wording.share(found.low)} … {wording.share(found.high)}, {counted(found.n, 'random poll')}"
 
 
 def _items(look: Look) -> str:

@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from afresh.allocation.objectives import NAMES as OBJECTIVES
 from afresh.values.errors import AfreshError, StoreError
 from afresh.values.items import SORTS, STATUSES, ItemQuery
+from afresh.values.words import counted
 from afresh.version import __version__
 from afresh.web import assets, wording
 from afresh.web.context import Context
@@ -54,7 +55,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals.update(asset=assets.address, words=wording, nav=_NAV, version=__version__)
+    found.globals.update(asset=assets.address, words=wording, counted=counted, nav=_NAV, version=__version__)
     return found
 
 
@@ -69,7 +70,7 @@ class Pages:
         try:
             now = fields(self._context.watcher.look())
         except StoreError as error:
-            now = {"state": "no store", "state-words": "Store out of reach", "state-detail": str(error)}
+            now = {"state": "no store", "state-words": "Store lost", "state-detail": str(error)}
         common = {"place": place, "now": now, "writable": self._context.token is not None}
         text = (
             _templates().get_template(template).render(**common, now_s=self._context.clock.now_s(), **values)

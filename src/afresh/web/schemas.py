@@ -272,13 +272,50 @@ class OtherBudgetOut(Model):
 
 
 class HostOut(Model):
-    """A politeness group."""
+    """A politeness group: how it is treated, what fails, and what is held against its validators."""
 
     name: str
     items: int
     by_status: dict[str, int]
+    delay_s: Number
+    robots: str
     problem: str
+    failures: int
     rests_until_s: Number
+    validators: list[str]
+
+
+class QueryOut(Model):
+    """A keyword query: its results on the server, and how many of our records its pages were seen to hold."""
+
+    query: str
+    total: Number
+    brings: int
+    pages: int
+    asked: int
+    asked_s: float
+
+
+class ScaleOut(Model):
+    """The server's results over those of the sample, learned from ``totals`` of an attribute's words."""
+
+    attribute: str
+    totals: int
+    times: float
+    low: float
+    high: float
+
+
+class SearchOut(Model):
+    """What a search source reached: records seen, by queries, and the queries that bring the most."""
+
+    records: int
+    seen: int
+    by_queries: int
+    queries: int
+    look_ups: int
+    shown: list[QueryOut]
+    scales: list[ScaleOut]
 
 
 class SourceOut(Model):
@@ -293,6 +330,9 @@ class SourceOut(Model):
     spent: SpentOut
     hosts: list[HostOut]
     more_hosts: int
+    problem: str
+    views: list[SeenOut]
+    search: SearchOut | None
     facts: dict[str, str]
 
 

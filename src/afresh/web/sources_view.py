@@ -1,4 +1,4 @@
-"""The Sources page: what each source is, its hosts, what it costs, and what is wrong, in words."""
+"""The Sources page: how each source and its hosts are treated, what it learned, what is wrong, in words."""
 
 from __future__ import annotations
 
@@ -6,29 +6,71 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from afresh.engine.engine import Engine
+from afresh.engine.seen import SeenItem
 from afresh.engine.settings import SourceTable
+from afresh.engine.state_names import NOTES
+from afresh.sources.http_notes import HostReport, host_reports
+from afresh.sources.remembering import Rest
+from afresh.sources.search_notes import ScaleNote, read_notes
 from afresh.values.outcome import NOTHING_SPENT, Spent
 from afresh.web.watching import Look
 
-_HOSTS = 50
+_HOSTS, _QUERIES = 50, 20
 _SHOWN = ("name", "kind", "delay", "concurrency")
 _SECRET = ("headers", "cookies", "proxy", "token", "password", "auth", "url", "dsn")
 
 
 @dataclass(frozen=True, slots=True)
 class HostView:
-    """A politeness group: its items by status, a word of those that fail, and until when it is left alone."""
+    """A politeness group: its items by status, how it is treated, and what it was found to do.
+
+    ``delay_s`` is between two requests, what its robots.txt asks for included. ``problem`` says in words what
+    fails; ``rests_until_s`` until when it is left alone, after ``failures`` in a row. ``validators`` says
+    what is held against its ETag and Last-Modified.
+    """
 
     name: str
     items: int
     by_status: dict[str, int]
+    delay_s: float | None = None
+    robots: str = ""
     problem: str = ""
+    failures: int = 0
     rests_until_s: float | None = None
+    validators: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueryView:
+    """One query: its results on the server, how many of our records it was seen to bring, on which pages."""
+
+    query: str
+    total: float | None
+    brings: int
+    pages: int
+    asked: int
+    asked_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SearchView:
+    """What a search source reached: records seen of those it has, by queries or only by look-ups."""
+
+    records: int
+    seen: int
+    by_queries: int
+    queries: int
+    look_ups: int
+    shown: list[QueryView]
+    scales: list[ScaleNote]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """One source; ``kind`` is ``None`` where items name a source that the settings no longer have."""
+    """One source; ``kind`` is ``None`` where items name a source that the settings no longer have.
+
+    ``problem`` says why it cannot be listed or looked at; ``views`` are its items whose staleness is seen.
+    """
 
     name: str
     kind: str | None
@@ -39,6 +81,9 @@ class SourceView:
     spent: Spent
     hosts: list[HostView]
     more_hosts: int
+    problem: str = ""
+    views: list[SeenItem] = field(default_factory=list)
+    search: SearchView | None = None
     facts: dict[str, str] = field(default_factory=dict)
 
 
@@ -47,53 +92,91 @@ def sources_view(engine: Engine, look: Look) -> list[SourceView]:
     hosts: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for count in engine.store.items.counts():
         hosts[count.source][count.group][count.status] += count.items
-    spent: dict[str, Spent] = {}
-    for row in look.ledger:
-        spent[row.source] = spent.get(row.source, NOTHING_SPENT) + row.spent
-    problems = {(item.source, item.group): item.problem for item in reversed(look.failing)}
-    rests = {(name, rest.group): rest for name, rest in look.rests}
-    problems |= {place: rest.why or "asked to be left alone" for place, rest in rests.items()}
-    until_s = {place: rest.until_s for place, rest in rests.items()}
     tables = {table.settings.name: table for table in engine.settings.sources}
     return [
-        _source(name, tables.get(name), hosts[name], spent.get(name, NOTHING_SPENT), problems, until_s)
+        _source(engine, look, name, tables.get(name), hosts[name])
         for name in dict.fromkeys([*tables, *hosts])
     ]
 
 
 def _source(
-    name: str,
-    table: SourceTable | None,
-    hosts: dict[str, Counter[str]],
-    spent: Spent,
-    problems: dict[tuple[str, str], str],
-    until_s: dict[tuple[str, str], float],
+    engine: Engine, look: Look, name: str, table: SourceTable | None, hosts: dict[str, Counter[str]]
 ) -> SourceView:
     total: Counter[str] = Counter()
     for states in hosts.values():
         total.update(states)
-    shown = sorted(hosts, key=lambda host: ((name, host) not in problems, -hosts[host].total(), host))
     settings = table.settings if table else None
+    kind = settings.kind if settings else None
+    notes = engine.store.state.get(NOTES + name) or b""
     return SourceView(
         name=name,
-        kind=settings.kind if settings else None,
+        kind=kind,
         delay_s=getattr(settings, "delay", None),
         concurrency=table.concurrency if table else None,
         items=total.total(),
         by_status=dict(total),
-        spent=spent,
-        hosts=[
+        spent=sum((row.spent for row in look.ledger if row.source == name), NOTHING_SPENT),
+        hosts=_hosts(look, name, table, hosts, notes if kind == "http" else b""),
+        more_hosts=max(0, len(hosts) - _HOSTS),
+        problem=next((one.problem for one in look.status.troubles if one.source == name), ""),
+        views=[view for view in look.status.views if view.source == name],
+        search=search_view(notes) if kind == "search" else None,
+        facts=_facts(table),
+    )
+
+
+def _hosts(
+    look: Look, source: str, table: SourceTable | None, hosts: dict[str, Counter[str]], notes: bytes
+) -> list[HostView]:
+    """The hosts in trouble first, then those with the most items."""
+    problems = {item.group: item.problem for item in reversed(look.failing) if item.source == source}
+    rests = {rest.group: rest for name, rest in look.rests if name == source}
+    problems |= {group: rest.why or "asked to be left alone" for group, rest in rests.items()}
+    first = sorted(hosts, key=lambda host: (host not in problems, -hosts[host].total(), host))[:_HOSTS]
+    reports = host_reports(notes, first)
+    delay_s = getattr(table.settings, "delay", None) if table else None
+    found = []
+    for host in first:
+        report, rest = reports.get(host, HostReport()), rests.get(host, Rest(host, 0.0))
+        found.append(
             HostView(
                 host,
                 hosts[host].total(),
                 dict(hosts[host]),
-                problems.get((name, host), ""),
-                until_s.get((name, host)),
+                None if delay_s is None else max(delay_s, report.crawl_delay_s),
+                report.robots,
+                problems.get(host, ""),
+                rest.failures,
+                rest.until_s or None,
+                report.validators,
             )
-            for host in shown[:_HOSTS]
-        ],
-        more_hosts=max(0, len(shown) - _HOSTS),
-        facts=_facts(table),
+        )
+    return found
+
+
+def search_view(notes: bytes) -> SearchView:
+    """What a search source learned, the queries that bring the most first."""
+    known = read_notes(notes)
+    queries = [
+        QueryView(
+            str(one),
+            one.total,
+            sum(map(len, one.pages.values())),
+            len(one.pages),
+            one.asked,
+            one.asked_s,
+        )
+        for one in known.queries
+    ]
+    queries.sort(key=lambda one: (-one.brings, -one.asked, one.query))
+    return SearchView(
+        records=known.listed,
+        seen=len(known.records),
+        by_queries=known.found_by_queries,
+        queries=len(queries),
+        look_ups=known.look_ups,
+        shown=queries[:_QUERIES],
+        scales=[one for one in known.scales if one.totals],
     )
 
 

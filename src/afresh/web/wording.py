@@ -56,13 +56,15 @@ def rate(per_s: float | None) -> str:
 
 
 def rate_range(per_s: float, low: float, high: float) -> str:
-    """An interval of rates in the unit of its middle.
+    """An interval of rates in the unit of its middle, or of its upper end where the middle is nothing.
 
-    >>> rate_range(3 / 86400, 1 / 86400, 9 / 86400)
-    '1 … 9'
+    >>> rate_range(3 / 86400, 1 / 86400, 9 / 86400), rate_range(0.0, 0.0, 5 / 60)
+    ('1 … 9', '0 … 5/m')
     """
     if not all(map(math.isfinite, (per_s, low, high))):
         return NONE
+    if per_s == 0:
+        return f"0 … {rate(high)}"
     unit = next((unit for unit in _RATE_UNITS if per_s * UNIT_SECONDS[unit] >= 1), "y")
     return f"{_short(low * UNIT_SECONDS[unit])} … {_short(high * UNIT_SECONDS[unit])}"
 

@@ -32,7 +32,7 @@
     });
     source.addEventListener("problem", (event) => {
       heard = Date.now();
-      lost("Store out of reach", JSON.parse(event.data).message);
+      lost("Store lost", JSON.parse(event.data).message);
     });
     source.addEventListener("error", () => {
       lost("No connection", "The dashboard's server does not answer. This page comes back by itself.");

@@ -1,0 +1,182 @@
+"""The Sources page over real sources: hosts that lie or fail, views of PostgreSQL, records behind a box."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markupsafe import escape
+from playwright.sync_api import expect
+from tests.engine.living import CLOCK
+from tests.engine.warehouse import OF_A, House
+from tests.servers.postgres import PostgresServer, running_postgres
+from tests.servers.search_site import SearchSite
+from tests.sources.searching import make_world
+from tests.web.browser import PHONE, chromium, page_of, serious
+from tests.web.lying_hosts import BROKEN, CONSTANT, FUTURE, NOISY, SLOW, lying_hosts
+from tests.web.serving import Client, dashboard
+
+from afresh.engine.app import make_engine
+from afresh.engine.settings import read
+
+SETTINGS = """
+[budget]
+requests = "150/s"
+[plan]
+audit_share = 0.0
+[[source]]
+name = "hosts"
+delay = 0
+allow_private = true
+[[source]]
+name = "views"
+kind = "view"
+url = "{postgres}"
+look_every = "0.1s"
+[[source]]
+name = "papers"
+kind = "search"
+relation = {relation}
+key = "id"
+keywords = ["authors:;", "title"]
+fields = {{ cites = "absolute" }}
+paths = {{ cites = "metrics.cites" }}
+server = "{search}/search?q={{query}}&page={{page}}"
+look_up = "{search}/papers/{{key}}"
+total = "count"
+rows = "data"
+scoped = true
+delay = 0
+respect_robots = false
+allow_private = true
+[[source]]
+name = "lost"
+kind = "sql"
+url = "postgresql://127.0.0.1:1/none"
+query = "SELECT id, x FROM a"
+key = "id"
+"""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A dashboard over everything, and what its API says of the sources."""
+
+    web: Client
+    port: int
+    records: int
+
+    def source(self, name: str) -> dict[str, Any]:
+        """One source."""
+        found: list[dict[str, Any]] = self.web.get("/api/v1/sources").json()["sources"]
+        return next(source for source in found if source["name"] == name)
+
+    def host(self, name: str) -> dict[str, Any]:
+        """One host."""
+        hosts: list[dict[str, Any]] = self.source("hosts")["hosts"]
+        return next(host for host in hosts if host["name"] == f"{name}:{self.port}")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with running_postgres() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def stage(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    folder: Path = tmp_path_factory.mktemp("sources")
+    house = House(server, folder)
+    world = make_world(folder, lasts_s=120.0, begin_s=CLOCK.now_s())
+    with lying_hosts() as port, SearchSite(world.papers, CLOCK.now_s) as site:
+        text = SETTINGS.format(
+            postgres=server.url(), relation=json.dumps(str(world.relation)), search=site.url
+        )
+        with make_engine(read(text), folder, seed=1) as engine:
+            engine.add(f"http://{host}:{port}/x" for host in (NOISY, FUTURE, CONSTANT, BROKEN, SLOW))
+            engine.run(for_s=2.0)
+            house.write("a")
+            engine.run(for_s=4.0)
+            with dashboard(engine) as web:
+                yield Stage(web, port, len(world.own))
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        (NOISY, "its ETag changes while the content does not: no longer sent"),
+        (FUTURE, "its Last-Modified is in the future: not believed as a date"),
+        (CONSTANT, "its ETag stays while the content changes: no longer sent"),
+    ],
+)
+def test_validators_that_lie_are_named(stage: Stage, host: str, words: str) -> None:
+    assert words in stage.host(host)["validators"]
+    assert words in stage.web.get("/sources").text
+
+
+def test_how_a_host_is_treated(stage: Stage) -> None:
+    slow, broken = stage.host(SLOW), stage.host(BROKEN)
+    assert (slow["delay_s"], slow["robots"]) == (2.0, "is followed")
+    assert not slow["validators"]
+    assert broken["robots"] == "has none"
+    assert "503" in broken["problem"]
+    assert broken["failures"] >= 1
+    assert broken["rests_until_s"] > CLOCK.now_s() + 300
+    assert stage.host(NOISY)["delay_s"] == 0.0
+
+
+def test_views_say_how_stale_how_often_how_dear_and_what_is_next(stage: Stage) -> None:
+    views = {view["item"]: view for view in stage.source("views")["views"]}
+    assert set(views) == {"public.of_a", "public.of_b", "public.of_both"}
+    view = views[OF_A]
+    assert view["state"] == "fresh"
+    assert view["refreshed_s"] > CLOCK.now_s() - 300
+    assert 0 < view["cost_s"] < 10
+    assert 0 <= view["low_per_s"] <= view["rate_per_s"] <= view["high_per_s"]
+    assert view["next_s"] is not None
+    assert views == {view["item"]: view for view in stage.web.get("/api/v1/status").json()["views"]}
+
+
+def test_searches_say_what_they_reached_and_by_which_queries(stage: Stage) -> None:
+    search = stage.source("papers")["search"]
+    assert search["records"] == stage.records
+    assert search["seen"] == stage.records
+    assert 0.5 * stage.records < search["by_queries"] <= stage.records
+    first = search["shown"][0]
+    assert first["brings"] >= 2
+    assert first["total"] >= first["brings"]
+    assert first["asked"] >= 1
+    assert {scale["attribute"] for scale in search["scales"]} == {"authors", "title"}
+    for scale in search["scales"]:
+        assert scale["low"] <= scale["times"] <= scale["high"]
+    assert stage.source("views")["search"] is None
+
+
+def test_a_source_out_of_reach_says_why(stage: Stage) -> None:
+    problem = stage.source("lost")["problem"]
+    assert "Connection refused" in problem
+    assert escape(problem) in stage.web.get("/sources").text
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+def test_the_page_shows_it_all(stage: Stage, look: str) -> None:
+    options = {"viewport": PHONE} if look == "phone" else {"color_scheme": look}
+    with chromium() as browser, page_of(browser, **options) as (page, ear):
+        page.goto(stage.web.address + "sources")
+        hosts = page.locator("[data-source=hosts]")
+        expect(hosts).to_contain_text("its ETag changes while the content does not")
+        expect(hosts).to_contain_text("2 s apart")
+        expect(hosts).to_contain_text("left alone after")
+        views = page.locator("[data-source=views]")
+        expect(views).to_contain_text(OF_A)
+        expect(views).to_contain_text("when it changes, about")
+        papers = page.locator("[data-source=papers]")
+        expect(papers).to_contain_text(f"{stage.records} of {stage.records} records seen (100.0 %)")
+        expect(papers.get_by_role("region", name="Queries that bring the most")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        assert serious(page) == []
+        assert ear.complaints == []
