@@ -163,6 +163,7 @@ def test_allowances_never_hoard() -> None:
     assert caps.allowed(five, 0.0).tolist() == [True, False, False, False, False]
     caps.spend(five[:1])
     assert caps.allowed(five, 100.0).sum() == 5  # a batch for a long time
+    assert caps.allowed(five, 100.0).sum() == 5  # asked again at once, it is still there
     assert caps.allowed(five, 100.5).sum() == 1  # unspent, it is gone
 
 

@@ -1,10 +1,6 @@
 """The adaptive policy: learns rates as it goes and polls whatever gains most. The default.
 
-    belief        how often each item changes            ``belief``
-    shocks        what changes together                  ``shocks``
-    notices       what outsiders say                     ``notices``
-    season        which hours of the week are busy       ``season_clock``
-    calibration   where the model errs                   ``calibration``
+    knowledge     what to expect of each item            ``knowledge``
     worth         what a poll now would gain             ``worth``
     curiosity     what it would teach                    ``curiosity``
 
@@ -17,33 +13,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.policy.belief import Belief, Rows
-from afresh.policy.calibration import Calibration
+from afresh.policy.belief import Rows
 from afresh.policy.curiosity import Curiosity
+from afresh.policy.knowledge import Knowledge
 from afresh.policy.learned import (
-    VERSION,
     Arrays,
     Stored,
-    check_version,
     copied_fields,
-    evidence_of,
     field,
-    notice_arrays,
-    put_evidence,
     put_fields,
-    put_notices,
-    put_season,
-    put_shocks,
-    season_arrays,
-    shock_arrays,
+    put_rows,
+    put_shared,
+    rows_of,
+    shared_of,
 )
-from afresh.policy.notices import Notices
 from afresh.policy.policy import Start, best, polls
-from afresh.policy.roster import Roster
-from afresh.policy.season_clock import SeasonClock
-from afresh.policy.shocks import Shocks
 from afresh.policy.worth import Worth
-from afresh.rates.observations import Bools, Float64s, Ints
+from afresh.rates.observations import Float64s, Ints
 from afresh.values.arrays import ArrayLike
 from afresh.values.errors import InputError
 
@@ -62,7 +48,7 @@ LEARNING = 20.0  # mean intervals for which a bit is of use, at most; at first a
 REFIT_AFTER, REFIT_GROWTH = 1.0, 1.3  # rounds of all items until the first refit, and the growth of the gap
 
 
-class Adaptive:
+class Adaptive(Knowledge):
     """One setting for all sources.
 
     >>> policy = Adaptive(Start.of(3, 0.3))
@@ -74,18 +60,12 @@ class Adaptive:
     """
 
     def __init__(self, start: Start) -> None:
+        super().__init__(start)
         frequency = start.mean_frequency
-        self.items = Roster(start)
-        self.belief = Belief(start.items, frequency, start.slowest)
-        self.calibration = Calibration(start.items, frequency)
-        self.notices = Notices(start.items, frequency)
-        self.clock = SeasonClock(start.hour)
         self.worth = Worth(start.objective, self.belief.rates)
         self.curiosity = Curiosity(self.worth.objective, self.belief.rates, frequency)
         self.spared: Float64s = np.full(start.items, np.inf)  # B(τ*), infinite where nobody is curious
         self.learned_for, self._now = 0.0, start.now
-        families = np.zeros((start.items, 0), dtype=np.int64) if start.families is None else start.families
-        self.shocks = Shocks(families, 1.0 / frequency, start.now) if families.size else None
         self.look: Float64s = np.full(start.items, start.now)
         self.since_rekey = -start.items
         self.since_refit, self.refit_gap = 0, REFIT_AFTER
@@ -105,10 +85,8 @@ class Adaptive:
             return
         latest = float(when.max())
         self.learned_for, self._now = self.learned_for + max(latest - self._now, 0.0), max(latest, self._now)
-        since = np.minimum(self.items.last[which], when)
-        self.clock.record(which, when, when - since, found)
-        self._learn(which, since, when, found)
-        self.items.last[which] = when
+        risen = self.learn(which, when, found)
+        self.look[risen] = np.minimum(self.look[risen], self.clock.read(when.max(keepdims=True)))
         self._key(which, when)
         self.since_rekey += which.size
         self.since_refit += which.size
@@ -118,20 +96,16 @@ class Adaptive:
     def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
         """A hint makes an item worth a look; what hints of a source are worth is learned for each."""
         which = self.items.known(items)
-        when = np.broadcast_to(np.asarray(now, dtype=np.float64), which.shape)
-        self.notices.hear(which, source)
-        np.minimum.at(self.look, which, self.clock.read(when))
+        there = self.items.alive[which]
+        when = np.broadcast_to(np.asarray(now, dtype=np.float64), which.shape)[there]
+        self.notices.hear(which[there], source)
+        np.minimum.at(self.look, which[there], self.clock.read(when))
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
         """New items; of their rates the prior is believed."""
         numbers = self.items.add(weights, costs, now)
         more = numbers.size
-        self.belief.grow(more)
-        self.calibration.grow(more)
-        self.notices.grow(more)
-        if self.shocks is not None:
-            kinds = self.shocks.share.size
-            self.shocks.grow(np.full((more, kinds), -1) if families is None else families)
+        self.grow(more, families)
         self.look = np.concatenate([self.look, np.full(more, now)])
         self.spared = np.concatenate([self.spared, np.full(more, np.inf)])
         self._key(numbers, np.full(more, now))
@@ -153,16 +127,16 @@ class Adaptive:
         """The level follows by itself; all items are re-keyed for where it will settle."""
         ratio = budget / self.items.budget
         self.items.set_budget(budget)
-        # Index ∝ τ² while few changes are expected, and τ ∝ 1/budget.
-        self.bound /= ratio**2
+        self.bound = self._level_at(1.0 / ratio)
         self.rekey(now)
+
+    def _level_at(self, longer: float) -> float:
+        """Where the level will settle if intervals grow so: the index is ∝ τ^{p+1} while changes are few."""
+        return float(self.bound * longer ** (self.worth.objective.power + 1))
 
     def refit(self, now: float) -> None:
         """Learn the prior, the season and the shocks' common part anew."""
-        self.belief.refit(self.items.alive)
-        self.clock.refit(self.rates())
-        if self.shocks is not None:
-            self.shocks.refit()
+        self.relearn()
         self.since_refit, self.refit_gap = 0, self.refit_gap * REFIT_GROWTH
         self.rekey(now)
         self.since_rekey = self.items.size  # beliefs have moved, and the level with them
@@ -173,17 +147,11 @@ class Adaptive:
         for begin in range(0, self.items.size, AT_ONCE):
             some = np.arange(begin, min(begin + AT_ONCE, self.items.size))
             self._key(some, self.items.last[some])
-        self.look[~self.items.alive] = np.inf
         self.since_rekey = 0
-
-    def rates(self) -> Float64s:
-        """What is believed of each item's rate, shocks included: posterior mean."""
-        every = np.arange(self.items.size)
-        return self.belief.mean(every) + self._shock_rate(every)
 
     def values(self, items: Ints, now: float) -> Float64s:
         """What a poll of each of these items now would gain per cost."""
-        posterior, expected, rate = self._outlook(items, now)
+        posterior, expected, rate = self.outlook(items, now)
         worth = self.worth.of(posterior, expected, rate)
         curious = np.flatnonzero(np.isfinite(self.spared[items]))
         if curious.size:
@@ -203,19 +171,6 @@ class Adaptive:
     def _price(self, items: Ints) -> Float64s:
         return self.bound / MARGIN * self.items.cost[items] / np.maximum(self.items.weight[items], 1e-300)
 
-    def fresh(self, items: Ints, now: float) -> Float64s:
-        """The probability that each of these copies is still right: Σ p·e^{−E}."""
-        posterior, expected, _ = self._outlook(items, now)
-        return np.asarray(np.minimum(np.einsum("ij,ij->i", posterior, np.exp(-expected)), 1.0))
-
-    def ages(self, items: Ints, now: float) -> Float64s:
-        """The expected age of each of these copies: τ·Σ p·(1 − (1−e^{−E})/E)."""
-        posterior, expected, _ = self._outlook(items, now)
-        far = 1.0 + np.expm1(-expected) / np.maximum(expected, 1e-300)
-        stale = np.where(expected < 1e-4, expected * (0.5 - expected / 6.0), far)
-        elapsed = np.maximum(now - self.items.last[items], 0.0)
-        return np.asarray(elapsed * np.einsum("ij,ij->i", posterior, stale))
-
     def due(self, items: Ints, level: ArrayLike) -> Float64s:
         """How long after a poll the worth of each item reaches ``level``, its shocks taken at their mean.
 
@@ -232,48 +187,15 @@ class Adaptive:
         goal = np.asarray(level) * factor**power / np.maximum(worth_of_one, 1e-270)
         return self.worth.due(rows, goal) / factor
 
-    def _outlook(self, items: Ints, now: float) -> tuple[Rows, Float64s, Float64s]:
-        """Each item's posterior, the changes expected since its last poll at each rate, and their rates."""
-        since, until = self.items.last[items], np.full(items.size, now)
-        elapsed = np.maximum(self.clock.read(until) - self.clock.read(since), 0.0)
-        factor = self.calibration.of(items)
-        expected = self.belief.expected(elapsed * factor)
-        rate = factor[:, None] * self.belief.rates
-        if self.notices.matter(items):
-            told = self.notices.told(items, self.belief.rates)
-            expected = (1.0 - told.recall) * expected + told.hints
-        if self.shocks is not None:
-            expected += self.shocks.felt(items, since, until).total()[:, None]
-            rate += self.shocks.rate(items)[:, None]
-        return self.belief.after(items, elapsed), expected, rate
-
     def shared(self) -> Arrays:
         """What was learned of all items together; ``restore`` takes it (see ``learned``)."""
-        saved = {"version": np.array(VERSION), "items": np.array(self.items.size)}
-        saved |= copied_fields(self, SHARED) | {"budget": np.array(self.items.budget)}
-        parts = {
-            "belief.": copied_fields(self.belief, ("rates", "horizon", "prior")),
-            "calibration.": copied_fields(self.calibration, ("frequency", "found", "expected", "ratio")),
-            "notices.": notice_arrays(self.notices) | copied_fields(self.notices, ("frequency",)),
-            "season.": season_arrays(self.clock),
-            "shocks.": {} if self.shocks is None else shock_arrays(self.shocks),
-        }
-        return saved | {prefix + name: one for prefix, part in parts.items() for name, one in part.items()}
+        own = copied_fields(self, SHARED) | {"budget": np.array(self.items.budget)}
+        return shared_of(self) | own
 
     def rows(self, items: ArrayLike) -> Arrays:
         """What is known of each of these items, a row per item in every array; ``restore`` takes it."""
         which = self.items.known(items)
-        return {
-            "last": self.items.last[which],
-            "look": self.look[which],
-            "evidence": evidence_of(self.belief, which),
-            "lowest": np.full(which.size, self.belief.rates[0]),
-            "polled": self.belief.polled[which],
-            "rate_class": self.calibration.rate_class[which],
-            "quiet": self.calibration.quiet[which],
-            "notices": self.notices.number[which],
-            "spared": self.spared[which],
-        }
+        return rows_of(self, which) | {"look": self.look[which], "spared": self.spared[which]}
 
     def restore(self, shared: Stored | None, items: ArrayLike = (), rows: Stored | None = None) -> None:
         """Go on from what another process learned: of all together, and of ``items``, one row each.
@@ -283,24 +205,17 @@ class Adaptive:
         """
         which = self.items.known(items)
         if shared is not None:
-            check_version(shared)
-            same = which.size == self.items.size == int(field(shared, "items", ()))
+            put_shared(self, shared, every=which.size == self.items.size)
             put_fields(self, SHARED, shared, "")
-            rates = field(shared, "belief.rates", (None,))
-            self.belief.relay(rates, field(shared, "belief.prior", rates.shape))
-            put_fields(self.belief, ("horizon",), shared, "belief.")
-            put_fields(self.calibration, ("frequency", "found", "expected", "ratio"), shared, "calibration.")
-            put_fields(self.notices, ("frequency",), shared, "notices.")
-            put_notices(self.notices, shared, "notices.")
-            put_season(self.clock, shared, "season.", same_items=same)
-            if self.shocks is not None:
-                put_shocks(self.shocks, shared, "shocks.")
             self.worth = Worth(self.worth.name, self.belief.rates)
             self.curiosity = Curiosity(self.worth.objective, self.belief.rates, self.items.mean_frequency)
-            self.bound *= (float(field(shared, "budget", ())) / self.items.budget) ** 2
+            self.bound = self._level_at(float(field(shared, "budget", ())) / self.items.budget)
             self._key(np.arange(self.items.size), self.items.last)
         if rows is not None:
-            self._restore_rows(which, rows)
+            put_rows(self, which, rows)
+            self.spared[which] = field(rows, "spared", (which.size,))
+            self.look[which] = field(rows, "look", (which.size,))
+            self.look[~self.items.alive] = np.inf
 
     def recall(self, items: ArrayLike, shape: ArrayLike, rate: ArrayLike, last: ArrayLike) -> None:
         """Start from Gamma(shape, rate) summaries of these items' rates, last polled at ``last``."""
@@ -324,24 +239,6 @@ class Adaptive:
         self.items.last[which] = when
         self.notices.number[which] = 0.0
         self._key(which, when)
-
-    def _restore_rows(self, items: Ints, rows: Stored) -> None:
-        n = items.size
-        put_evidence(
-            self.belief,
-            items,
-            field(rows, "evidence", (n, None)),
-            field(rows, "lowest", (n,)),
-        )
-        self.belief.polled[items] = field(rows, "polled", (n,))
-        self.calibration.rate_class[items] = field(rows, "rate_class", (n,))
-        self.calibration.quiet[items] = field(rows, "quiet", (n,))
-        told = field(rows, "notices", (n, None))[:, : len(self.notices.sources)]
-        self.notices.number[items, : told.shape[1]] = told
-        self.items.last[items] = field(rows, "last", (n,))
-        self.spared[items] = field(rows, "spared", (n,))
-        self.look[items] = field(rows, "look", (n,))
-        self.look[~self.items.alive] = np.inf
 
     def _most_urgent(self, now: float, n: int) -> Ints:
         n = min(n, self.items.number)
@@ -390,7 +287,7 @@ class Adaptive:
         """The moment at which each item's worth reaches the bound."""
         due = self.due(items, self.bound)
         due = np.minimum(self._sooner(items, due), LONGEST / self.items.mean_frequency)
-        self.look[items] = self.clock.read(last) + due
+        self.look[items] = np.where(self.items.alive[items], self.clock.read(last) + due, np.inf)
 
     def _sooner(self, items: Ints, due: Float64s) -> Float64s:
         """When each item deserves a look, where a poll before it is due would teach enough."""
@@ -415,37 +312,3 @@ class Adaptive:
         due = due.copy()
         due[unsure] = sooner
         return due
-
-    def _learn(self, items: Ints, since: Float64s, now: Float64s, changed: Bools) -> None:
-        elapsed = np.maximum(self.clock.read(now) - self.clock.read(since), 0.0)
-        own = self.belief.expected(elapsed)
-        quiet = np.einsum("ij,ij->i", self.belief.of(items), np.exp(-own))
-        quiet = np.clip(quiet, 1e-300, 1.0)  # rows sum to 1 but for the rounding of float32
-        alone = -np.log(quiet)
-        shocked = self._learn_shocks(items, since, now, changed, alone)
-        total = own + shocked[:, None]
-        evidence: Float64s | float = 0.0
-        if self.notices.matter(items):
-            told = self.notices.told(items, self.belief.rates)
-            total += told.hints - told.recall * own
-            evidence = told.once * told.hints - told.recall * own
-        self.belief.learn(items, elapsed, changed, total, evidence)
-        rate = self.belief.mean(items)
-        self.notices.learn(items, elapsed, changed, rate)
-        share = alone / np.maximum(alone + shocked, 1e-300)
-        self.calibration.count(items, 1.0 - quiet, changed * share, self.items.number)
-        self.calibration.classify(items, rate, changed)
-
-    def _learn_shocks(
-        self, items: Ints, since: Float64s, now: Float64s, changed: Bools, alone: Float64s
-    ) -> Float64s:
-        """Teach the shocks; what they are now thought to have brought each item since its last poll."""
-        if self.shocks is None:
-            return np.zeros(items.size)
-        risen = self.shocks.learn(self.shocks.felt(items, since, now), since, now, changed, alone)
-        risen = risen[self.items.alive[risen]]
-        self.look[risen] = np.minimum(self.look[risen], self.clock.read(now.max(keepdims=True)))
-        return self.shocks.felt(items, since, now).total()
-
-    def _shock_rate(self, items: Ints) -> Float64s:
-        return np.zeros(items.size) if self.shocks is None else self.shocks.rate(items)

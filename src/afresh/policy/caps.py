@@ -41,9 +41,10 @@ class Allowances:
 
     def allowed(self, items: Ints, now: float) -> Bools:
         """Which of these items, the first ones first, their groups can pay for."""
-        filled = self.cap * max(now - self.at, 0.0)
-        self.allowance = np.minimum(self.allowance + filled, np.maximum(filled, self.largest))
-        self.at = max(now, self.at)
+        if now > self.at:  # asked again at the same moment, what was earned is still there
+            filled = self.cap * (now - self.at)
+            self.allowance = np.minimum(self.allowance + filled, np.maximum(filled, self.largest))
+            self.at = now
         group = np.minimum(self.group[items], self.cap.size)
         order = np.argsort(group, kind="stable")
         spent = np.cumsum(self.cost[items][order])

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.policy.belief import Belief
+from afresh.policy.knowledge import Knowledge
 from afresh.policy.notices import Notices
 from afresh.policy.season_clock import SeasonClock
 from afresh.policy.shocks import Shocks
@@ -24,9 +25,63 @@ from afresh.values.errors import InputError
 
 VERSION = 1
 LEAST = 1e-30
+CALIBRATION = ("frequency", "found", "expected", "ratio")
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 Stored: TypeAlias = Mapping[str, npt.NDArray[Any]]
+
+
+def shared_of(known: Knowledge) -> Arrays:
+    """What was learned of all items together."""
+    parts = {
+        "belief.": copied_fields(known.belief, ("rates", "horizon", "prior")),
+        "calibration.": copied_fields(known.calibration, CALIBRATION),
+        "notices.": notice_arrays(known.notices) | copied_fields(known.notices, ("frequency",)),
+        "season.": season_arrays(known.clock),
+        "shocks.": {} if known.shocks is None else shock_arrays(known.shocks),
+    }
+    saved: Arrays = {"version": np.array(VERSION), "items": np.array(known.items.size)}
+    return saved | {prefix + name: one for prefix, part in parts.items() for name, one in part.items()}
+
+
+def put_shared(known: Knowledge, saved: Stored, *, every: bool) -> None:
+    """Take over what was learned together; ``every`` item's row is to follow, so that numbers may be kept."""
+    check_version(saved)
+    same = every and known.items.size == int(field(saved, "items", ()))
+    rates = field(saved, "belief.rates", (None,))
+    known.belief.relay(rates, field(saved, "belief.prior", rates.shape))
+    put_fields(known.belief, ("horizon",), saved, "belief.")
+    put_fields(known.calibration, CALIBRATION, saved, "calibration.")
+    put_fields(known.notices, ("frequency",), saved, "notices.")
+    put_notices(known.notices, saved, "notices.")
+    put_season(known.clock, saved, "season.", same_items=same)
+    if known.shocks is not None:
+        put_shocks(known.shocks, saved, "shocks.")
+
+
+def rows_of(known: Knowledge, items: Ints) -> Arrays:
+    """What is known of each of these items."""
+    return {
+        "last": known.items.last[items],
+        "evidence": evidence_of(known.belief, items),
+        "lowest": np.full(items.size, known.belief.rates[0]),
+        "polled": known.belief.polled[items],
+        "rate_class": known.calibration.rate_class[items],
+        "quiet": known.calibration.quiet[items],
+        "notices": known.notices.number[items],
+    }
+
+
+def put_rows(known: Knowledge, items: Ints, rows: Stored) -> None:
+    """Take over what was known of each of these items."""
+    n = items.size
+    put_evidence(known.belief, items, field(rows, "evidence", (n, None)), field(rows, "lowest", (n,)))
+    known.belief.polled[items] = field(rows, "polled", (n,))
+    known.calibration.rate_class[items] = field(rows, "rate_class", (n,))
+    known.calibration.quiet[items] = field(rows, "quiet", (n,))
+    told = field(rows, "notices", (n, None))[:, : len(known.notices.sources)]
+    known.notices.number[items, : told.shape[1]] = told
+    known.items.last[items] = field(rows, "last", (n,))
 
 
 def copied_fields(part: object, names: Sequence[str]) -> Arrays:

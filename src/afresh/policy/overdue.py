@@ -8,31 +8,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.policy.policy import Start, best, polls
-from afresh.policy.roster import Roster
+from afresh.policy.policy import Start, polls
+from afresh.policy.ranked import Ranked
 from afresh.rates.observations import Bools, Float64s, Ints
 from afresh.values.arrays import ArrayLike
 
 
-class Overdue:
+class Overdue(Ranked):
     """Polls whatever is most overdue; a subclass says what a poll does to the due time.
 
     At first all items are due one after the other, within the time that a round of all takes.
     """
 
     def __init__(self, start: Start) -> None:
-        self.items = Roster(start)
+        super().__init__(start)
         self.round = 1.0 / start.mean_frequency
         turn = (np.arange(start.items) + 1.0) / max(start.items, 1)
         self.due: Float64s = start.now + self.round * turn
 
-    def next(self, now: float, k: int) -> Ints:
-        """The k items with the earliest due times."""
-        return self.items.pick(now, k, lambda n: self._earliest(n))
-
-    def _earliest(self, n: int) -> Ints:
-        urgency = np.where(self.items.alive, -self.due, -np.inf)
-        return best(urgency, min(n, self.items.number))
+    def urgency(self, now: float) -> Float64s:
+        """The earlier due, the more urgent."""
+        del now
+        return -self.due
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
         """Learn, and set the due times anew."""
@@ -53,24 +50,11 @@ class Overdue:
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
         """New items are due after a round."""
-        del families
-        numbers = self.items.add(weights, costs, now)
+        numbers = super().add(weights, costs, now, families)
         self.due = np.concatenate([self.due, np.full(numbers.size, now + self.round)])
         return numbers
 
-    def remove(self, items: ArrayLike) -> None:
-        """Never polled again."""
-        self.items.remove(items)
-
-    def reweigh(self, items: ArrayLike, weights: ArrayLike, costs: ArrayLike) -> None:
-        """Kept for rules that look at weights."""
-        self.items.reweigh(items, weights, costs)
-
     def set_budget(self, budget: float, now: float) -> None:
         """A round takes as long as the budget allows."""
-        del now
-        self.items.set_budget(budget)
+        super().set_budget(budget, now)
         self.round = 1.0 / self.items.mean_frequency
-
-    def refit(self, now: float) -> None:
-        """Nothing is common to all items here."""

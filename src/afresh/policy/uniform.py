@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from afresh.policy.overdue import Overdue
 from afresh.rates.observations import Bools, Float64s, Ints
+from afresh.values.arrays import ArrayLike
 
 
 class Uniform(Overdue):
@@ -22,5 +23,5 @@ class Uniform(Overdue):
         del now, changed
         return self.due[items] + self.round
 
-    def notice(self, items: object, now: object, source: str = "") -> None:
+    def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
         """Uniform takes no hints."""
