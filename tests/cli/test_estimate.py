@@ -260,7 +260,10 @@ def test_what_cannot_be_drawn_leaves_no_rates_behind(afresh: Afresh, polls: Path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["polls.csv"]
 
 
-def test_estimates_after_three_polls_make_plans_no_worse_than_uniform(afresh: Afresh, tmp_path: Path) -> None:
+@pytest.mark.parametrize("level", ["0.5", "0.9", "0.99"])
+def test_estimates_after_three_polls_make_plans_no_worse_than_uniform(
+    afresh: Afresh, tmp_path: Path, level: str
+) -> None:
     """The trap: with little evidence a plan must not drop all that might be fast."""
     rng = np.random.default_rng(2)
     for rates in (np.exp(rng.uniform(-6, 2, 600)), rng.choice([0.01, 2.0], 600), rng.gamma(0.3, 3.0, 600)):
@@ -273,7 +276,7 @@ def test_estimates_after_three_polls_make_plans_no_worse_than_uniform(afresh: Af
                 (f"i{number}", float(day), int(bit)) for day, bit in zip(np.cumsum(gaps), bits, strict=True)
             ]
         write_polls(tmp_path / "polls.csv", lines)
-        assert afresh("estimate", "polls.csv", "-o", "rates.csv").code == 0
+        assert afresh("estimate", "polls.csv", "-o", "rates.csv", "--level", level).code == 0
         for budget in (0.02, 0.1, 0.6):
             ran = afresh("plan", "rates.csv", "--budget", f"{budget}/item/d")
             frequency = np.array([float(row["frequency"]) for row in rows(ran.out)])
@@ -281,6 +284,96 @@ def test_estimates_after_three_polls_make_plans_no_worse_than_uniform(afresh: Af
             fresh = float(np.mean(freshness(truth, frequency)))
             uniform = float(np.mean(freshness(truth, np.full(600, budget))))
             assert fresh > uniform - 0.01
+
+
+def test_rates_made_for_an_interval_are_planned_with_as_they_are(
+    afresh: Afresh, polls: Path, tmp_path: Path
+) -> None:
+    afresh("estimate", polls, "--interval", "20d", "-o", "for-20d.csv")
+    found = rows((tmp_path / "for-20d.csv").read_text())
+    assert {row["for_interval"] for row in found} == {"20"}
+    bare = "item,rate\n" + "".join(f"{row['item']},{row['rate']}\n" for row in found)
+    (tmp_path / "bare.csv").write_text(bare)
+    planned = [afresh("plan", name, "--budget", "0.05/item/d").out for name in ("for-20d.csv", "bare.csv")]
+    assert planned[0] == planned[1]
+
+
+def test_a_plan_for_views_knows_how_uncertain_their_bases_are(
+    afresh: Afresh, polls: Path, tmp_path: Path
+) -> None:
+    """The view of one base is planned as its base would be, of two with less uncertainty."""
+    (tmp_path / "one.csv").write_text("view,base\nV,a\nW,b\nX,once\n")
+    (tmp_path / "two.csv").write_text("view,base\nV,a\nV,b\nW,V\n")
+    afresh("estimate", polls, "-o", "rates.csv", "--level", "0.8")
+    bare = "".join(
+        ",".join(line.split(",")[:2]) + "\n" for line in (tmp_path / "rates.csv").read_text().splitlines()
+    )
+    (tmp_path / "bare.csv").write_text(bare)
+
+    def planned(name: str, *more: str) -> list[float]:
+        return [float(row["frequency"]) for row in rows(afresh("plan", name, "--budget", "0.3/d", *more).out)]
+
+    assert planned("rates.csv", "--views", "one.csv") == pytest.approx(planned("rates.csv"))
+    assert planned("rates.csv", "--views", "two.csv") != planned("bare.csv", "--views", "two.csv")
+    lines = (tmp_path / "rates.csv").read_text().splitlines()
+    (tmp_path / "rates.csv").write_text("\n".join([*lines[:2], lines[2].replace(",0.8", ",0.7"), lines[3]]))
+    refused = afresh("plan", "rates.csv", "--budget", "0.3/d").err
+    assert "row 2 (line 3), column level: is 0.7, another than above" in refused
+
+
+def test_a_failed_poll_need_not_say_whether_it_changed(afresh: Afresh, tmp_path: Path) -> None:
+    head = "item,time,changed,reached\n"
+    (tmp_path / "with.csv").write_text(head + "a,2020-01-01,0,1\na,2020-01-02,,0\na,2020-01-04,1,1\n")
+    (tmp_path / "without.csv").write_text(head + "a,2020-01-01,0,1\na,2020-01-04,1,1\n")
+    (tmp_path / "with.jsonl").write_text(
+        '{"item": "a", "time": "2020-01-01", "changed": 0}\n'
+        '{"item": "a", "time": "2020-01-02", "reached": 0}\n'
+        '{"item": "a", "time": "2020-01-04", "changed": 1}\n'
+    )
+    found = afresh("estimate", "without.csv").out
+    assert afresh("estimate", "with.csv").out == found
+    assert afresh("estimate", "with.jsonl").out == found
+
+
+VIEWS = {
+    "a base nobody knows": ("V,a\nV,oncee\n", "row 2 (line 3), column base: is 'oncee', which is neither"),
+    "itself": ("V,a\nV,V\n", "row 2 (line 3), column base: views stand on each other in a circle: V → V"),
+    "a circle": ("V,a\nV,W\nX,V\nW,V\n", "row 4 (line 5), column base: views stand on each other"),
+    "an item": ("V,b\na,b\n", "row 2 (line 3), column view: 'a' is a view and was polled itself"),
+}
+
+
+@pytest.mark.parametrize("case", VIEWS)
+def test_a_wrong_view_is_named(afresh: Afresh, polls: Path, tmp_path: Path, case: str) -> None:
+    text, said = VIEWS[case]
+    (tmp_path / "views.csv").write_text("view,base\n" + text)
+    ran = afresh("estimate", polls, "--views", "views.csv")
+    assert (ran.code, ran.out) == (1, "")
+    assert f"views.csv, {said}" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("3,0\n2,0\n", "lifetimes.csv, column ended: says of no lifetime that it ended"),
+        ("", "lifetimes.csv, column ended: says of no lifetime that it ended"),
+        ("3,1\n-2,1\n", "lifetimes.csv, row 2 (line 3), column lifetime: is -2"),
+        ("3,1\n1e308,1\n", "lifetimes.csv, row 2 (line 3), column lifetime: is 1e+308"),
+    ],
+)
+def test_wrong_lifetimes_are_named(afresh: Afresh, tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "lifetimes.csv").write_text("lifetime,ended\n" + text)
+    ran = afresh("estimate", "--lifetimes", "lifetimes.csv")
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
+
+
+@pytest.mark.parametrize("method", sorted(ESTIMATORS))
+def test_an_item_with_one_poll_has_the_prior_at_any_level(afresh: Afresh, polls: Path, method: str) -> None:
+    ran = afresh("estimate", polls, "--method", method, "--level", "0.99")
+    once = rows(ran.out)[-1]
+    assert (ran.code, once["item"], once["level"]) == (0, "once", "0.99")
+    assert 0 < float(once["low"]) < float(once["rate"]) < float(once["high"]) < np.inf
 
 
 def test_a_row_written_twice_counts_once(afresh: Afresh, tmp_path: Path) -> None:
@@ -352,6 +445,15 @@ BAD = {
     ),
     "a time beyond all": ("item,time,changed\na,2020-01-01,0\na,1e30,1\n", "row 2 (line 3), column time"),
     "a time before all": ("item,time,changed\na,-1e300,0\na,2020-01-01,1\n", "row 1 (line 2), column time"),
+    "nothing known of a poll that succeeded": (
+        "item,time,changed,reached\na,2020-01-01,0,1\na,2020-01-02,,1\n",
+        "row 2 (line 3), column changed: is empty, which it may be only where reached is 0",
+    ),
+    "half a change": (
+        "item,time,changed,count\na,2020-01-01,1,2.5\n",
+        "row 1 (line 2), column count: is 2.5",
+    ),
+    "endless changes": ("item,time,changed,count\na,2020-01-01,1,1e300\n", "column count: is 1e+300"),
     "a negative count": ("item,time,changed,count\na,2020-01-01,1,-1\n", "row 1 (line 2), column count"),
 }
 
@@ -379,6 +481,11 @@ def test_a_wrong_row_is_named(afresh: Afresh, tmp_path: Path, case: str) -> None
         (("--lifetimes", "l.csv", "--check-poisson"), "--check-poisson"),
         (("polls.csv", "--group", "item"), "--group item"),
         (("polls.csv", "--interval", "0d"), "above 0"),
+        (("polls.csv", "--interval", "x"), "--interval must be a time such as 20d: 'x' is not"),
+        (
+            ("polls.csv", "--drift", "banana"),
+            "--drift must be auto, off or a time such as 30d: 'banana' is not",
+        ),
     ],
 )
 def test_wrong_questions(afresh: Afresh, polls: Path, arguments: tuple[str, ...], said: str) -> None:

@@ -191,7 +191,7 @@ def test_views_whose_rate_is_given_or_base_is_unknown_are_refused(afresh: Afresh
     assert (ran.code, "row 2 (line 3), column rate: 'V' is a view" in ran.err) == (1, True)
     (tmp_path / "views.csv").write_text("view,base\nW,Q\n")
     ran = afresh("plan", "items.csv", "--budget", "4/d", "--views", "views.csv")
-    assert (ran.code, "views.csv: a view stands on 'Q'" in ran.err) == (1, True)
+    assert (ran.code, "views.csv, row 1 (line 2), column base: is 'Q'" in ran.err) == (1, True)
 
 
 def test_a_budget_per_item_counts_the_rows_of_items(afresh: Afresh, tmp_path: Path) -> None:

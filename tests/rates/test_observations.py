@@ -104,6 +104,12 @@ def test_a_liar_does_not_discredit_others() -> None:
     [
         (lambda: polls_of([1.0, 0.0], [True, True]), r"elapsed\[1\] is 0.0: must be a time above 0"),
         (lambda: polls_of([1.0, NAN], [True, True]), r"elapsed\[1\] is nan"),
+        (lambda: polls_from_times([0, 0], [0, 1e-320], [0, 1]), r"elapsed\[0\] is 1e-320: must be a time"),
+        (
+            lambda: polls_from_times([0, 0], [0, 9], [0, 1], count=[0, 2.5]),
+            r"count\[1\] is 2.5: must be a who",
+        ),
+        (lambda: polls_from_times([0, 0], [0, 9], [0, 1], count=[0, 1e300]), r"count\[1\] is 1e\+300"),
         (lambda: polls_of([1.0, 2.0], [True]), "changed has 1 values for 2 polls"),
         (lambda: polls_of([1.0, 2.0], [True, True], item=[1, 0]), "sorted rows from 0 to 1"),
         (lambda: polls_of([1.0], [True], since=[2.0]), r"since\[0\] is 2.0: must be within the interval"),

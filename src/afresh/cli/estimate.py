@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import inf
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from afresh.cli import estimate_options as options
+from afresh.cli.estimate_question import (
+    Answer,
+    Question,
+    check_level_flag,
+    fading_s,
+    refuse_without_polls,
+    season_flag,
+    time_s,
+)
 from afresh.cli.files import check_files
 from afresh.cli.options import AsJson, Output, Plot, Unit
 from afresh.cli.summary import print_json, print_summary
 from afresh.tables.columns import NUMBER, TEXT, Column
-from afresh.values.errors import UsageError, one_of
-from afresh.values.units import parse_duration, unit_seconds
+from afresh.values.errors import InputError, UsageError
+from afresh.values.units import unit_seconds
 
 if TYPE_CHECKING:
     from afresh.rates.decay_fit import DecayFits
@@ -24,98 +30,29 @@ COHORTS = (
     Column("n", "count", required=True, minimum=1, what="how many were looked at"),
     Column("changed", "count", required=True, minimum=0, what="how many had changed"),
 )
+LONGEST = 1e150  # units of time: its square is still a number
 _FROM_CHANGE_TO_CHANGE = (
     "this is how long a state lasts from change to change; a copy taken in the middle decays the same way "
     "only if that is exponential. Give it to plan or money where a refresh starts the lifetime anew."
 )
 LIFETIMES = (
-    Column("lifetime", "number", required=True, above=0, what="units of time"),
+    Column("lifetime", "number", required=True, above=0, maximum=LONGEST, what="units of time"),
     Column("ended", "flag", default=True, what="0 where it was still going when last seen"),
 )
 
 
-_SEASON = {"auto": None, "off": False, "on": True}
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """How the answer is wanted: in which unit, written where, in which form."""
-
-    unit: str
-    target: str | None
-    as_json: bool
-    plot: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked of a log of polls; None is left to the log.
-
-    ``every_s`` is the mean interval of the plan to come, ``horizon_s`` the time over which evidence fades.
-    """
-
-    method: str | None
-    level: float
-    every_s: float | None
-    horizon_s: float | None
-    season: bool | None
-    group: str | None
-    views: str | None
-    check_poisson: bool
-
-
 def estimate(
-    polls: Annotated[
-        str | None,
-        typer.Argument(metavar="[POLLS]", help="Columns item, time, changed; - is standard input."),
-    ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            "--method", metavar="NAME", help="Which estimator; by default the one that fits the file."
-        ),
-    ] = None,
-    level: Annotated[
-        float, typer.Option("--level", help="Probability that low and high hold the rate.")
-    ] = 0.9,
-    interval: Annotated[
-        str | None,
-        typer.Option("--interval", metavar="20d", help="Give rates to plan with, at this mean interval."),
-    ] = None,
-    drift: Annotated[
-        str,
-        typer.Option(
-            "--drift",
-            metavar="auto|off|30d",
-            help="Whether old polls fade, and over which time.",
-        ),
-    ] = "auto",
-    season: Annotated[
-        str,
-        typer.Option("--season", metavar="auto|off|on", help="Whether the hours of the week differ."),
-    ] = "auto",
-    group: Annotated[
-        str | None,
-        typer.Option(
-            "--group", metavar="COLUMN", help="Learn a prior for each value of this column of POLLS."
-        ),
-    ] = None,
-    views: Annotated[
-        str | None, typer.Option("--views", metavar="FILE", help="Add rates of views: columns view, base.")
-    ] = None,
-    check_poisson: Annotated[
-        bool, typer.Option("--check-poisson", help="Say whether the changes look Poisson.")
-    ] = False,
-    cohorts: Annotated[
-        str | None,
-        typer.Option(
-            "--cohorts", metavar="FILE", help="Rates of groups: columns group, elapsed, n, changed."
-        ),
-    ] = None,
-    lifetimes: Annotated[
-        str | None,
-        typer.Option("--lifetimes", metavar="FILE", help="Fit decay functions: columns lifetime, ended."),
-    ] = None,
+    polls: options.PollsFile = None,
+    method: options.Method = None,
+    level: options.Level = 0.9,
+    interval: options.Interval = None,
+    drift: options.Drift = "auto",
+    season: options.Season = "auto",
+    group: options.Group = None,
+    views: options.Views = None,
+    check_poisson: options.CheckPoisson = False,
+    cohorts: options.Cohorts = None,
+    lifetimes: options.Lifetimes = None,
     unit: Unit = "d",
     output: Output = None,
     as_json: AsJson = False,
@@ -130,43 +67,19 @@ def estimate(
     unit_seconds(unit)
     if sum(source is not None for source in (polls, cohorts, lifetimes)) != 1:
         raise UsageError("give one of POLLS, --cohorts FILE and --lifetimes FILE")
-    if not 0 < level < 1:
-        raise UsageError(f"--level is {level:g}: must be between 0 and 1, such as 0.9")
+    check_level_flag(level)
     check_files([polls, cohorts, lifetimes, views], output, plot, as_json=as_json)
-    if polls is None:
-        asked = {"--method": method, "--interval": interval, "--group": group, "--views": views}
-        asked |= {"--drift": drift if drift != "auto" else None}
-        asked |= {"--season": season if season != "auto" else None}
-        wrong = [flag for flag, value in asked.items() if value is not None]
-        wrong += ["--check-poisson"] if check_poisson else []
-        if wrong:
-            raise UsageError(f"{', '.join(wrong)}: goes with POLLS, not with --cohorts or --lifetimes")
     answer = Answer(unit, None if output is None and as_json else output or "-", as_json, plot)
-    if cohorts is not None:
-        _cohorts(cohorts, level, answer)
-    elif lifetimes is not None:
-        _lifetimes(lifetimes, answer)
-    else:
+    if polls is not None:
         from afresh.cli.estimate_polls import estimate_log
 
-        question = Question(
-            method,
-            level,
-            None if interval is None else _time_s("--interval", interval),
-            {"auto": None, "off": inf}[drift] if drift in ("auto", "off") else _time_s("--drift", drift),
-            _SEASON[one_of("--season", season, _SEASON)],
-            group,
-            views,
-            check_poisson,
-        )
-        estimate_log(str(polls), question, answer)
-
-
-def _time_s(flag: str, text: str) -> float:
-    seconds = parse_duration(text)
-    if seconds == 0:
-        raise UsageError(f"{flag} is 0: must be above 0")
-    return seconds
+        every_s = None if interval is None else time_s("--interval", interval)
+        fading, hours = fading_s(drift), season_flag(season)
+        asked = Question(method, level, every_s, fading, hours, group, views, check_poisson)
+        return estimate_log(polls, asked, answer)
+    asked_of_polls = {"method": method, "interval": interval, "group": group, "views": views}
+    refuse_without_polls(**asked_of_polls, drift=drift, season=season, check_poisson=check_poisson)
+    return _cohorts(cohorts, level, answer) if cohorts is not None else _lifetimes(str(lifetimes), answer)
 
 
 def _cohorts(path: str, level: float, answer: Answer) -> None:
@@ -213,7 +126,12 @@ def _lifetimes(path: str, answer: Answer) -> None:
     from afresh.tables.reading import read_table
 
     table = read_table(path, LIFETIMES)
-    found = fit_decays(table.numbers("lifetime"), table.flags("ended"))
+    ended = table.flags("ended")
+    if not ended.any():
+        raise InputError(
+            "says of no lifetime that it ended: at least one must have", path=path, column="ended"
+        )
+    found = fit_decays(table.numbers("lifetime"), ended)
     if answer.target is not None:
         _write_fits(answer.target, found)
     if answer.plot is not None:

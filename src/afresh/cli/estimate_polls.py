@@ -30,7 +30,7 @@ from afresh.values.results import RateEstimates
 from afresh.values.units import UNIT_NAMES, unit_seconds
 
 if TYPE_CHECKING:
-    from afresh.cli.estimate import Answer, Question
+    from afresh.cli.estimate_question import Answer, Question
 
 _HOUR_S = 3600.0
 _DAY_S = 86400.0  # where no interval is known yet an item may change once a day, in whatever unit
@@ -69,7 +69,7 @@ def estimate_log(path: str, asked: Question, answer: Answer) -> None:
     # Drawn before anything is written: what cannot be drawn leaves nothing half done.
     drawing = None if answer.plot is None else _drawing(answer.plot, found, judged, answer.unit)
     if answer.target is not None:
-        _write(answer.target, names, found)
+        _write(answer.target, names, found, _for_plan(asked, unit_s))
     if drawing is not None:
         write_bytes(str(answer.plot), drawing)
     _tell(items, found, regime, None if judged is None else check_items(*judged).sentence, answer)
@@ -125,23 +125,30 @@ def _with_views(
     names: pa.Array, found: RateEstimates, views: str, level: float
 ) -> tuple[pa.Array, RateEstimates]:
     """Every view as a further row: a view changes when any of its distinct bases does."""
-    from afresh.cli.items import VIEWS
+    from afresh.cli.view_pairs import ViewPairs
     from afresh.rates.view_estimates import with_views
-    from afresh.tables.reading import read_table
 
-    pairs = read_table(views, VIEWS)
-    added, together = with_views(
-        names.to_pylist(), found, pairs.text("view").to_pylist(), pairs.text("base").to_pylist(), level
-    )
+    pairs, polled = ViewPairs.read(views), names.to_pylist()
+    pairs.refuse_unknown(polled)
+    pairs.refuse_polled(polled)
+    added, together = with_views(polled, found, pairs.view, pairs.base, level)
     return pa.concat_arrays([names, pa.array(added, names.type)]), together
 
 
-def _write(target: str, names: pa.Array, found: RateEstimates) -> None:
+def _for_plan(asked: Question, unit_s: float) -> dict[str, float]:
+    """What ``plan`` must know of rates that are not means with a 90 % interval: further columns."""
+    level = {} if asked.level == 0.9 else {"level": asked.level}
+    return level if asked.every_s is None else level | {"for_interval": asked.every_s / unit_s}
+
+
+def _write(target: str, names: pa.Array, found: RateEstimates, more: dict[str, float]) -> None:
     method = pa.DictionaryArray.from_arrays(np.zeros(len(names), dtype=np.int32), [found.method])
     kinds: dict[str, Kind] = {"item": TEXT}
     kinds |= dict.fromkeys(("rate", "low", "high"), NUMBER) | dict.fromkeys(("polls", "changes"), "count")
     kinds["method"] = TEXT
     columns = {name: getattr(found, name) for name in kinds if name != "item"}
+    columns |= {name: np.full(len(names), value) for name, value in more.items()}
+    kinds |= dict.fromkeys(more, NUMBER)
     write_table(target, kinds, {**columns, "item": names, "method": method})
 
 

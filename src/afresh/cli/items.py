@@ -6,7 +6,6 @@ Names are the bulk of a file of ten million rows, so they are never all in memor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from afresh.cli.decay_column import check_decays
+from afresh.cli.view_pairs import ViewPairs
+from afresh.rates.views import ViewGraph
 from afresh.tables.columns import Column
 from afresh.tables.inputs import InputFile
 from afresh.tables.reading import read_table, scan_table
@@ -31,11 +32,14 @@ NUMBERS = (
     Column("min_frequency", "number", default=0.0, minimum=0, what="refreshes per unit of time"),
     Column("max_frequency", "number", default=np.inf, minimum=0, finite=False, what="refreshes per unit"),
 )
-LOW = Column("low", "number", default=np.nan, minimum=0, what="lower end of what the rate may be")
+UNCERTAIN = (
+    Column("low", "number", default=np.nan, minimum=0, what="lower end of what the rate may be"),
+    Column("level", "number", default=0.9, above=0, maximum=0.999999, what="probability of low to high"),
+    Column("for_interval", "number", default=np.nan, above=0, what="mean interval that the rate is made for"),
+)
 DECAY = Column("decay", "text", default="exponential", what="decay function")
 GROUP = Column("group", "text", what="group that a cap limits")
 CAPS = (Column("group", "text", required=True), Column("cap", "number", required=True, minimum=0))
-VIEWS = (Column("view", "text", required=True), Column("base", "text", required=True))
 
 # Column of the file → argument of ``allocate``.
 _ARGUMENTS = {
@@ -55,7 +59,9 @@ class Items:
     options: Mapping[str, Any]
     names: Callable[[], Iterator[pa.Array]]
     rows: int  # of ITEMS, which "per item" multiplies by; with views more or less than what is planned
-    low: Floats | None = None  # lower ends of what the rates may be, where they were estimated
+    shape: Floats | None = (
+        None  # of the Gamma that says how uncertain each rate is, where they were estimated
+    )
 
     @property
     def count(self) -> int:
@@ -64,14 +70,13 @@ class Items:
 
     def at_budget(self, budget: float) -> Items:
         """The items with the rates to plan with where rates are uncertain, at the plan's mean interval."""
-        if self.low is None or not budget > 0:
+        if self.shape is None or not budget > 0:
             return self
-        from afresh.rates.planning_rate import planning_rate
+        from afresh.rates.planning_rate import surviving_rate
 
         costs = self.options.get("costs")
         every = float(self.count if costs is None else np.sum(costs, dtype=np.float64)) / budget
-        low = np.where(np.isnan(self.low), self.rates, self.low)
-        return replace(self, rates=planning_rate(self.rates, low, every))
+        return replace(self, rates=surviving_rate(self.rates, self.shape, every))
 
 
 def options_of(options: Mapping[str, Any], part: slice) -> dict[str, Any]:
@@ -89,18 +94,16 @@ def read_items(
     """The items of a file, checked. ``on_read`` hears which share of the file has been read."""
     if views is not None:
         return _read_views(source, views, caps)
-    columns = [ITEM, *NUMBERS, LOW, DECAY, *([GROUP] if caps else [])]
+    columns = [ITEM, *NUMBERS, *UNCERTAIN, DECAY, *([GROUP] if caps else [])]
     parts: dict[str, list[Any]] = {}
     given: frozenset[str] = frozenset()
     for batch in scan_table(source, columns, unique="item"):
         given |= batch.given
         check_decays(batch)
         _check_bounds(batch)
+        _check_level(batch, parts.get("level"))
         for column in columns[1:]:
-            values = (
-                batch.numbers(column.name) if column.kind == "number" else _codes(batch.text(column.name))
-            )
-            parts.setdefault(column.name, []).append(values)
+            parts.setdefault(column.name, []).append(_values(batch, column))
         if on_read:
             on_read(batch.share)
     rates = np.concatenate(parts["rate"])
@@ -115,7 +118,8 @@ def read_items(
     if "decay" in given:
         items = _with(items, decay=_joined(parts["decay"]).to_pylist())
     if "low" in given:
-        items = replace(items, low=np.concatenate(parts["low"]))
+        told = (np.concatenate(parts[column.name]) for column in UNCERTAIN)
+        items = replace(items, shape=_shape(rates, *told))
     return items if caps is None else _with_caps(items, source.name, given, parts, caps)
 
 
@@ -126,8 +130,32 @@ def _check_bounds(table: Table) -> None:
         raise table.fault(row, "min_frequency", f"is {low[row]:g}, above the max_frequency of {high[row]:g}")
 
 
+def _check_level(table: Table, before: list[Any] | None) -> None:
+    """One file has one level, which ``low`` is read by."""
+    levels = table.numbers("level")
+    wrong = np.flatnonzero(levels != (before[0] if before else levels)[:1])
+    if wrong.size:
+        row = int(wrong[0])
+        raise table.fault(row, "level", f"is {levels[row]:g}, another than above: one file has one level")
+
+
+def _shape(rates: Floats, low: Floats, level: Floats, for_interval: Floats) -> Floats:
+    """How uncertain rates are; those without ``low``, or made for a plan's interval, are taken as told."""
+    from afresh.rates.planning_rate import posterior_shape
+
+    said = np.isnan(low) | ~np.isnan(for_interval)
+    return posterior_shape(rates, np.where(said, rates, low), float(level[0]) if level.size else 0.9)
+
+
 def _with(items: Items, **more: Any) -> Items:
     return replace(items, options={**items.options, **more})
+
+
+def _values(batch: Table, column: Column) -> Any:
+    if column.kind == "text":
+        return _codes(batch.text(column.name))
+    # What the file does not have takes no memory: with 1e8 items it would be most of it.
+    return batch.numbers(column.name) if column.name in batch else np.broadcast_to(column.filler, batch.rows)
 
 
 def _codes(texts: pa.Array) -> pa.Array:
@@ -167,38 +195,42 @@ def _read_views(source: InputFile, views: str, caps: str | None) -> Items:
     A view's own weight, costs and bounds come from its row in ITEMS, if it has one, where the rate is
     left empty. Bases are read, not refreshed, and get no row; other items are planned as ever.
     """
-    from afresh.rates.views import ViewGraph
-
     rate = replace(NUMBERS[0], required=False, default=np.nan)
-    table = read_table(source, [ITEM, rate, *NUMBERS[1:], DECAY, GROUP], unique="item")
+    table = read_table(source, [ITEM, rate, *NUMBERS[1:], *UNCERTAIN, DECAY, GROUP], unique="item")
     if "rate" not in table:
         raise InputError("has no column 'rate': the base items need one", path=source.name)
     check_decays(table)
     _check_bounds(table)
+    _check_level(table, None)
     names = table.text("item").to_pylist()
     rates = table.numbers("rate")
-    pairs = read_table(views, VIEWS)
-    with _about(views):
-        graph = ViewGraph.of(pairs.text("view").to_pylist(), pairs.text("base").to_pylist())
-    is_view, is_base = set(graph.views), set(graph.bases)
+    pairs = ViewPairs.read(views)
+    is_view = set(pairs.graph.views)
     for index, name in enumerate(names):
         if name in is_view and not np.isnan(rates[index]):
             raise table.fault(index, "rate", f"{name!r} is a view: leave its rate empty, its bases give it")
         if name not in is_view and np.isnan(rates[index]):
             raise table.fault(index, "rate", f"is empty: must be {NUMBERS[0].right}")
     known = {name: float(value) for name, value in zip(names, rates, strict=True) if name not in is_view}
-    with _about(views):
-        of_view = dict(zip(graph.views, graph.rates(known), strict=True))
-    return _views_and_others(table, names, known, of_view, is_base, caps)
+    pairs.refuse_unknown(known)
+    of_view = dict(zip(pairs.graph.views, pairs.graph.rates(known), strict=True))
+    items = _views_and_others(table, names, known, of_view, set(pairs.graph.bases), caps)
+    if "low" not in table:
+        return items
+    shape = _shape(np.nan_to_num(rates), *(table.numbers(column.name) for column in UNCERTAIN))
+    return replace(items, shape=_shape_of_views(items.rates, names, rates, shape, pairs.graph))
 
 
-@contextmanager
-def _about(path: str) -> Iterator[None]:
-    """Name the file that an error is about."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(str(error), path=path) from None
+def _shape_of_views(
+    planned: Floats, names: list[str], rates: Floats, shape: Floats, graph: ViewGraph
+) -> Floats:
+    """Variances rate²/shape of distinct bases add up to that of their view; other items follow the views."""
+    variance = dict(zip(names, np.nan_to_num(rates**2 / shape).tolist(), strict=True))
+    below = set(graph.views) | set(graph.bases)
+    others = [value for name, value in variance.items() if name not in below]
+    total = np.append(graph.rates(variance), others)
+    shapes: Floats = np.divide(planned**2, total, out=np.full(total.shape, np.inf), where=total > 0)
+    return shapes
 
 
 def _views_and_others(

@@ -61,7 +61,7 @@ def rows_for_people(
         ("age", age_in_words(plan.age, unit)),
         ("next unit", _next_unit(plan, given, budget, chosen, per)),
         ("gap", f"no plan is better by more than {number(plan.gap)} in Σ weight·value"),
-        *([("rates", _UNCERTAIN)] if given.low is not None else []),
+        *([("rates", _UNCERTAIN)] if given.shape is not None else []),
         *_dropped(given, dropped, budget, per, chosen),
     ]
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from afresh.rates.observations import MOST_CHANGES
 from afresh.tables.columns import Column
 from afresh.tables.inputs import InputFile
 from afresh.tables.reading import scan_table
@@ -19,9 +20,17 @@ from afresh.values.errors import InputError, UsageError
 COLUMNS = (
     Column("item", "text", required=True, what="the item's name"),
     Column("time", "time", required=True, what="when it was polled"),
-    Column("changed", "flag", required=True, what="whether it had changed since the poll before"),
+    Column(
+        "changed",
+        "flag",
+        required=True,
+        if_set="reached",
+        what="whether it had changed since the poll before",
+    ),
     Column("modified", "time", what="when the source says it was last modified"),
-    Column("count", "number", minimum=0, what="changes since the poll before"),
+    Column(
+        "count", "number", minimum=0, maximum=MOST_CHANGES, whole=True, what="changes since the poll before"
+    ),
     Column("reached", "flag", default=True, what="0 where the poll failed and tells nothing"),
 )
 EARLIEST_S = -62135596800.0

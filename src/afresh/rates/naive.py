@@ -26,15 +26,20 @@ class Naive(TallyEstimator):
 
     def rate(self, state: Tally) -> Float64s:
         """X/Σt."""
-        return state.or_prior(state.changes / np.maximum(state.time, np.finfo(float).tiny))
+        return state.or_prior(state.changes / _time(state))
 
     def interval(self, state: Tally, level: float) -> tuple[Float64s, Float64s]:
         """Garwood's exact Poisson interval of X, over Σt; of changes found, not of changes made."""
         from scipy.special import gammaincinv
 
         tail = (1.0 - check_level(level)) / 2.0
-        time = np.maximum(state.time, np.finfo(float).tiny)
+        time = _time(state)
         found = np.maximum(state.changes, 0.5)
         low = np.where(state.changes > 0, gammaincinv(found, tail), 0.0) / time
         high = gammaincinv(state.changes + 1.0, 1.0 - tail) / time
         return state.or_prior_interval(low, high, level)
+
+
+def _time(state: Tally) -> Float64s:
+    """Σt, 1 where there is no poll yet."""
+    return np.where(state.polls > 0, state.time, 1.0)

@@ -32,6 +32,9 @@ Numbers: TypeAlias = npt.NDArray[np.number[Any]]
 
 LIES_TOLERATED = 0.1  # share of an item's stamps
 _OPTIONAL = ("since", "count", "end", "weight")
+SHORTEST, LONGEST = 1e-150, 1e150  # intervals whose squares are still numbers
+MOST_CHANGES = 1e12  # in one interval: more is no count but a mistake
+_COUNT = f"a whole number of changes from 0 to {MOST_CHANGES:g}"
 NOW = 1e-4  # a stamp within this share of the interval before the poll says "now", not when
 
 
@@ -40,7 +43,7 @@ class Polls:
     """Polls of ``items`` items as flat arrays, sorted by item and, within an item, by time.
 
     ``item``     row of the item, 0 … items−1, never falling.
-    ``elapsed``  time since the previous look at the item, > 0.
+    ``elapsed``  time since the previous look at the item, > 0 (``SHORTEST`` to ``LONGEST``).
     ``changed``  whether the copy had become different.
     ``since``    time from the last modification to the poll, NaN where not (credibly) known; else None.
     ``count``    changes in the interval, NaN where not known; else None.
@@ -70,10 +73,9 @@ class Polls:
             return
         if self.item[0] < 0 or self.item[-1] >= self.items or np.any(self.item[1:] < self.item[:-1]):
             raise InputError(f"item must be sorted rows from 0 to {self.items - 1}")
-        if not (self.elapsed.min() > 0 and self.elapsed.max() < np.inf):
-            _refuse(
-                "elapsed", self.elapsed, ~((self.elapsed > 0) & (self.elapsed < np.inf)), "a time above 0"
-            )
+        if not (self.elapsed.min() >= SHORTEST and self.elapsed.max() <= LONGEST):
+            bad = ~((self.elapsed >= SHORTEST) & (self.elapsed <= LONGEST))
+            _refuse("elapsed", self.elapsed, bad, f"a time above 0, from {SHORTEST:g} to {LONGEST:g}")
         _check_since(self)
         _check_count(self)
 
@@ -247,7 +249,7 @@ class _Looks:
         if now is not None and np.any(time > now):
             _refuse("times", time, time > now, f"no later than now ({now})")
         if looks.count is not None:
-            _refuse_if("count", looks.count, looks.count < 0, "a number of changes, 0 or more")
+            _refuse_if("count", looks.count, _no_counts(looks.count), _COUNT)
         return looks
 
     def take(self, which: Bools | Ints) -> _Looks:
@@ -359,8 +361,16 @@ def _check_since(polls: Polls) -> None:
 def _check_count(polls: Polls) -> None:
     if polls.count is not None:
         known = ~np.isnan(polls.count)
-        bad = known & ((polls.count < 0) | ((polls.count > 0) != polls.changed) | np.isinf(polls.count))
+        _refuse_if("count", polls.count, _no_counts(polls.count), _COUNT)
+        bad = known & ((polls.count > 0) != polls.changed)
         _refuse_if("count", polls.count, bad, "above 0 where changed and 0 elsewhere")
+
+
+def _no_counts(count: Float64s) -> Bools:
+    """Which are not whole numbers of changes; NaN is none, and allowed."""
+    some = np.nan_to_num(count, nan=0.0)
+    wrong: Bools = (some != np.floor(some)) | (some < 0) | (some > MOST_CHANGES)
+    return wrong
 
 
 def _optional(name: str, given: ArrayLike | None) -> Float64s | None:

@@ -27,8 +27,16 @@ def planning_rate(
     >>> planning_rate([1.0, 1.0], [0.05, 0.9], interval=20.0).round(2)
     array([0.24, 0.98])
     """
-    mean = np.asarray(rate, dtype=np.float64)
-    shape = posterior_shape(mean, low, level)
+    return surviving_rate(rate, posterior_shape(rate, low, level), interval)
+
+
+def surviving_rate(rate: ArrayLike, shape: ArrayLike, interval: float) -> npt.NDArray[np.float64]:
+    """The same for rates of mean ``rate`` under Gamma distributions of ``shape`` (∞: the rate is exact).
+
+    >>> surviving_rate([1.0, 1.0], [1.0, np.inf], interval=20.0).round(2)
+    array([0.24, 1.  ])
+    """
+    mean, shape = np.asarray(rate, dtype=np.float64), np.asarray(shape, dtype=np.float64)
     known = (mean > 0) & np.isfinite(mean) & np.isfinite(shape)
     a, m, time = np.where(known, shape, 1.0), np.where(known, mean, 1.0), interval / 2
     return np.where(known, a / time * np.log1p(time * m / a), mean)

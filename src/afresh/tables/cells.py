@@ -75,9 +75,23 @@ def _bad(column: Column, cells: pa.Array, index: int) -> BadCell:
 
 
 def _refuse_empty(column: Column, cells: pa.Array) -> None:
-    if column.required and cells.null_count:
+    if column.required and not column.if_set and cells.null_count:
         index = pc.index(pc.is_null(cells), True).as_py()
         raise BadCell(index, f"is empty: must be {column.right}")
+
+
+def refuse_empty_where(column: Column, cells: pa.Array, needed: npt.NDArray[np.bool_]) -> None:
+    """Refuse an empty cell of a column with ``if_set`` where that flag is set.
+
+    >>> both = pa.array(["1", ""]), np.array([True, False])
+    >>> refuse_empty_where(Column("changed", "flag", required=True, if_set="reached"), *both)
+    """
+    known = _blank_to_null(cells) if _is_text(cells.type) else cells
+    if known.null_count:
+        wrong = pc.is_null(known).to_numpy(zero_copy_only=False) & needed
+        if wrong.any():
+            problem = f"is empty, which it may be only where {column.if_set} is 0: must be {column.right}"
+            raise BadCell(int(np.argmax(wrong)), problem)
 
 
 def _refuse_bytes(cells: pa.Array) -> None:
@@ -205,6 +219,6 @@ def _right(column: Column, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         right &= values > column.above
     if column.finite or column.kind == "count":
         right &= np.isfinite(values)
-    if column.kind == "count":
+    if column.kind == "count" or column.whole:
         right &= (np.abs(values) <= _MOST_EXACT) & (values == np.floor(values))
     return right

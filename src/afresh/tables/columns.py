@@ -30,6 +30,8 @@ class Column:
     ``default``   what an empty cell of an optional column means; None is NaN, "", 0 or False by kind.
     ``minimum``, ``maximum``  inclusive bounds; ``above`` is an exclusive lower one.
     ``finite``    whether ``inf`` is refused (NaN always is).
+    ``whole``     whether a number must be whole, though empty cells are NaN.
+    ``if_set``    a flag column: where that is 0, a required cell may be empty all the same.
     ``what``      what the column means, in a few words, for messages and documentation.
 
     >>> Column("rate", "number", required=True, minimum=0, what="changes per day").right
@@ -46,6 +48,8 @@ class Column:
     maximum: float = math.inf
     above: float = -math.inf
     finite: bool = True
+    whole: bool = False
+    if_set: str = ""
     what: str = ""
 
     @property
@@ -53,7 +57,7 @@ class Column:
         """What a right value is, in words."""
         plain = _PLAIN[self.kind]
         if self.kind == "number" and self.finite:
-            plain = "a finite number"
+            plain = "a whole number" if self.whole else "a finite number"
         limits = []
         if self.minimum > -math.inf:
             limits.append(f"of {self.minimum:g} or more")

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from afresh.tables.cells import BadCell, clean, shown
+from afresh.tables.cells import BadCell, clean, refuse_empty_where, shown
 from afresh.tables.columns import Column
 from afresh.tables.csv_rows import CsvRows
 from afresh.tables.header import match_header
@@ -120,11 +120,14 @@ def _checked(
             if column.name in rows.names or cells.column(column.name).null_count < cells.num_rows
         )
         values = {}
-        for column in wanted:
+        for column in sorted(wanted, key=lambda column: bool(column.if_set)):
             if column.name not in given:
                 continue
             try:
                 values[column.name] = clean(column, cells.column(column.name))
+                if column.if_set:
+                    needed = values.get(column.if_set, np.ones(cells.num_rows, dtype=bool))
+                    refuse_empty_where(column, cells.column(column.name), needed)
             except BadCell as bad:
                 row = done + bad.index + 1
                 where: dict[str, Any] = {"row": row, "line": line_of(row), "column": column.name}
