@@ -165,7 +165,7 @@ def test_edits_are_followed() -> None:
 def test_audits_are_drawn_by_weight_alone() -> None:
     chosen = policy(4, weight=np.array([1.0, 2.0, 3.0, 0.0]))
     rng = np.random.default_rng(1)
-    rows = [draw(chosen.memory, rng) for _ in range(6000)]
+    rows = [draw(chosen.memory, rng, np.inf) for _ in range(6000)]
     share = np.bincount([row for row in rows if row is not None], minlength=4) / len(rows)
     assert share == pytest.approx([1 / 6, 2 / 6, 3 / 6, 0.0], abs=0.03)
 

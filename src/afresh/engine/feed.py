@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -34,6 +34,12 @@ class Feed:
     def __init__(self, parts: Parts, polls: Polls, rng: np.random.Generator, stopping: asyncio.Event) -> None:
         self._parts, self._polls, self._rng, self._stopping = parts, polls, rng, stopping
         self._audits: list[int] = []
+        self._anew: Callable[[], Awaitable[None]] | None = None
+
+    def between(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do this when nothing is under way: rows may be others afterwards."""
+        self._anew = work
+        self._parts.stirred.set()
 
     async def run(self, until_s: float, helpers: set[asyncio.Task[None]]) -> None:
         """Until stopped, until this elapsed time, or until a single round is over."""
@@ -47,6 +53,9 @@ class Feed:
             left_s = until_s - parts.clock.elapsed_s()
             if left_s <= 0:
                 return
+            if self._anew is not None:
+                await self._begin_anew()
+                continue
             wait_s = max(parts.gate.wait_s(), 0.0)
             ahead = max(1, min(int(parts.settings.budget.requests * _AHEAD_S), _MOST_AT_ONCE))
             room = parts.settings.run.concurrency - len(polls.in_flight)
@@ -61,6 +70,16 @@ class Feed:
             else:
                 rest_s = parts.picker.wake_s() - parts.clock.now_s()
                 await self._pause(min(left_s, max(rest_s, 0.001), TICK_S / 2))
+
+    async def _begin_anew(self) -> None:
+        assert self._anew is not None
+        if self._polls.in_flight:
+            await self._pause(TICK_S)
+            return
+        await self._parts.writer.flushed()
+        await self._anew()
+        self._anew = None
+        self._audits.clear()
 
     async def _pause(self, seconds: float) -> None:
         """Wait until something ends or changes, ``seconds`` at most."""

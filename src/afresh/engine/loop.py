@@ -25,6 +25,7 @@ from afresh.engine.anew import ask_all_anew
 from afresh.engine.budget import Limits
 from afresh.engine.earnings import appraise, earns
 from afresh.engine.feed import Feed
+from afresh.engine.filling import first_due, read_all, take_over
 from afresh.engine.fleet import Member
 from afresh.engine.gate import Gate
 from afresh.engine.hooks import Hook, Hooks
@@ -34,6 +35,7 @@ from afresh.engine.logs import say
 from afresh.engine.memory import Memory
 from afresh.engine.parts import TICK_S, Parts
 from afresh.engine.picker import Picker
+from afresh.engine.policy import Policy
 from afresh.engine.polls import Bulk, Polls
 from afresh.engine.settings import BudgetTable, Settings
 from afresh.engine.snapshot import recalled
@@ -81,6 +83,7 @@ class Loop:
         self._build_for = build_for
         self.memory = Memory()
         self._stirred, self._stopping, self._given_up = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._whole = asyncio.Event()
         self.running = False
 
     def stop(self) -> None:
@@ -102,7 +105,7 @@ class Loop:
 
     async def run(self, *, for_s: float = math.inf, once: bool = False) -> Progress:
         """Poll until stopped, for a time, or (``once``) until everything due now was polled once."""
-        await self._start()
+        filled = await self._start(whole=once)
         self.running = True
         until_s = self._clock.elapsed_s() + for_s
         if once:
@@ -110,9 +113,8 @@ class Loop:
             self._accounts.restrict()
         serving = self._serve()
         helpers = {
-            asyncio.create_task(self._watch.run()),
+            asyncio.create_task(self._look_around(filled=filled)),
             asyncio.create_task(self._lister.run(once=once)),
-            asyncio.create_task(self._witness.run()),
             asyncio.create_task(self._tell_hooks()),
             asyncio.create_task(self._keep_up()),
         }
@@ -177,17 +179,21 @@ class Loop:
         work = (self._writer.run(), member.run(self.polls.is_quiet), member.claims.run(self.sources.inherit))
         return tuple(asyncio.create_task(each) for each in work)
 
-    async def _start(self, only: Sequence[int] | None = None) -> None:
-        """Take in what the store remembers, of all items or some."""
+    async def _start(self, only: Sequence[int] | None = None, *, whole: bool = False) -> bool:
+        """Take in what the store remembers, of all items or some. Of very many it may be the first to be
+        polled, unless the ``whole`` is wanted: whether all that are wanted are there."""
         store, clock, settings = self.store, self._clock, self.settings
         self._writer = Writer(store, self._committed, self._engine_state, self._complete)
         if only is None:
             await self._writer.surely(lambda: ask_all_anew(store, settings, clock.now_s()))
         news = await self._writer.surely(lambda: StoreNews(store))
-        if only is None:
+        first = only
+        if only is None and not whole:
+            first = await self._writer.surely(lambda: first_due(store, settings, clock.now_s()))
+        if first is None:
             self.memory.load(await self._writer.surely(lambda: news.added(0)))
         else:
-            self.memory.load([await self._writer.surely(lambda: store.plan.columns_of(only))])
+            self.memory.load([await self._writer.surely(lambda: store.plan.columns_of(first))])
         await self._join()
         now_s = clock.now_s()
         self.policy = await self._writer.surely(lambda: recalled(store, settings, self.memory, now_s))
@@ -233,6 +239,7 @@ class Loop:
         )
         self.polls = Polls(self._parts)
         self.feed = Feed(self._parts, self.polls, self._rng, self._stopping)
+        return first is only
 
     async def _join(self) -> None:
         """Become a worker of the store, with the gate that all its requests pass."""
@@ -261,6 +268,21 @@ class Loop:
         if not self.member.plans:
             return {}
         return {THRESHOLD: repr(self.policy.threshold).encode(), USES: self._accounts.uses.pack()}
+
+    async def _look_around(self, *, filled: bool) -> None:
+        """Follow what others do, and what is seen; first, where they are not there yet, read all items."""
+        if not filled:
+            full = await read_all(self.store, self.settings, self._clock)
+            if full is not None:
+                self.feed.between(lambda: self._take_over(full))
+            await self._whole.wait()
+        await asyncio.gather(self._watch.run(), self._witness.run())
+
+    async def _take_over(self, full: Policy) -> None:
+        await take_over(self._parts, full)
+        self._counted = max(int(self.memory.active.sum()), 1)
+        self._rank_by(self.settings)  # they may have been reloaded meanwhile
+        self._whole.set()
 
     async def _tell_hooks(self) -> None:
         while True:
@@ -296,14 +318,17 @@ class Loop:
         self._hooks.exchange(hooks_of(settings), timeout_s=settings.run.hook_timeout)
         self.settings = self._accounts.settings = self._lister.settings = settings
         self._gate.limit(limits_of(settings.budget), settings.plan.caps)
+        self._rank_by(settings)
+        self._stirred.set()
+        return words
+
+    def _rank_by(self, settings: Settings) -> None:
         self.policy.name = settings.plan.policy
         self.policy.ranking.set_objective(settings.plan.objective)
         if not earns(settings):
             self.policy.ranking.set_budget(settings.budget.requests)
         appraise(self.policy, settings, self._watch.names, self._accounts.uses)
         self.picker.stale()
-        self._stirred.set()
-        return words
 
     async def _finish(self, serving: Sequence[asyncio.Task[None]], *others: asyncio.Task[None]) -> None:
         """Drain: polls under way end, what they brought is committed, sources and thread are let go."""

@@ -19,7 +19,7 @@ from afresh.engine.ranking import Ranking
 from afresh.engine.sight import Sight
 from afresh.rates.observations import Bools, Float64s
 from afresh.values.lease import Lease
-from afresh.values.stored import Ids
+from afresh.values.stored import Ids, PolicyColumns
 
 PolicyName: TypeAlias = Literal["adaptive", "uniform"]
 _RECENT, _SELDOM = 200, 16  # picks whose median is the threshold, and how often it is taken anew
@@ -85,8 +85,23 @@ class Policy:
             return False
         if not self.memory.catch_up(row, polled_s):
             return False
-        self.memory.hold_s[row] = self.ranking.take_over(row, polled_s, lease.belief)
+        one, size = np.array([row]), np.array([len(lease.belief)])
+        (self.memory.hold_s[row],) = self.ranking.take_over(one, np.array([polled_s]), lease.belief, size)
         return True
+
+    def catch_up_with(self, now: PolicyColumns) -> None:
+        """The same for many known items, as the store has them now."""
+        memory, rows = self.memory, self.memory.rows(now.id.tolist())
+        memory.polled_s[rows], memory.due_s[rows] = now.polled_s, now.due_s
+        hold_s = self.ranking.take_over(rows, now.polled_s, now.beliefs, now.belief_size)
+        memory.hold_s[rows] = np.minimum(hold_s, now.due_s)
+
+    def become(self, other: Policy) -> None:
+        """Go on with the items of another policy, and what it knows of them."""
+        vars(self.memory).update(vars(other.memory))
+        self.ranking, self.sight = other.ranking, other.sight
+        self.ranking.memory = self.memory
+        self.paid_off_s, self.floor, self.appraised = other.paid_off_s, other.floor, other.appraised
 
     def picked(self, worth: float) -> None:
         """An item of this worth is being polled: what is polled now tells the price of a poll."""

@@ -63,9 +63,9 @@ class Ranking:
         if shared is not None:
             self.policy.restore(self._fitting(shared))
         for first, found in kept:
-            self._put(first, found)
+            self._put(first + np.arange(found.hold_s.size), found)
         self._begin(np.arange(memory.size))
-        if shared is None and self.policy.belief.polled.any():
+        if shared is None and self.whole and self.policy.belief.polled.any():
             self.policy.refit(now_s)
 
     # Learning.
@@ -88,13 +88,14 @@ class Ranking:
         told = times_s > began_s
         self.policy.observe(rows[told], np.minimum(times_s, self._now_s)[told], changed[told])
 
-    def take_over(self, row: int, polled_s: float, belief: bytes) -> float:
-        """What another engine has learned of an item since; when it may be tried again."""
+    def take_over(self, rows: Ids, polled_s: Float64s, joined: bytes, sizes: Ids) -> Float64s:
+        """What others have learned of some items since (``beliefs``); when each may be tried again."""
         self.grow()
-        found = beliefs.unpack(belief, np.array([len(belief)]))
-        self._put(row, found)
-        self.policy.copied(np.array([row]), np.array([min(polled_s + self._shift_s, self._now_s)]))
-        return float(found.hold_s[0])
+        found = beliefs.unpack(joined, sizes)
+        self._put(rows, found)
+        polled = ~np.isnan(polled_s)
+        self.policy.copied(rows[polled], np.minimum(polled_s[polled] + self._shift_s, self._now_s))
+        return found.hold_s
 
     def notice(self, rows: Ids, now_s: float, source: str) -> None:
         """Hints that these items changed, from one source of hints."""
@@ -142,7 +143,7 @@ class Ranking:
         self.policy.add(memory.ranked_weight(more), memory.ranked_cost(more), self._now_s)
         kept, memory.kept = memory.kept, []
         for first, found in kept:
-            self._put(first, found)
+            self._put(first + np.arange(found.hold_s.size), found)
         self._begin(np.arange(known, memory.size))
 
     # Asking.
@@ -269,12 +270,12 @@ class Ranking:
                 families[first + found.known] = found.families
         return families
 
-    def _put(self, first: int, found: Kept) -> None:
-        """Beliefs from the store, whose first belongs to row ``first``."""
-        rows = first + found.known
+    def _put(self, to: Ids, found: Kept) -> None:
+        """Beliefs from the store, and the row that each belongs to."""
+        rows = to[found.known]
         if rows.size:
             self.policy.restore(None, rows, self.policy.rows(rows) | found.rows)
-        old = first + found.gamma
+        old = to[found.gamma]
         if old.size and self._prior is not None:
             a, b = self._prior
             shape = a + np.maximum(found.more[:, 0], 0.0)
@@ -285,7 +286,9 @@ class Ranking:
         """When each row was copied, and what a listing guessed of the rates of those never polled."""
         memory = self.memory
         polled = rows[~np.isnan(memory.polled_s[rows])]
-        self.policy.copied(polled, np.minimum(memory.polled_s[polled] + self._shift_s, self._now_s))
+        for begin in range(0, polled.size, _BLOCK):  # all at once would be slower, and hold up other threads
+            some = polled[begin : begin + _BLOCK]
+            self.policy.copied(some, np.minimum(memory.polled_s[some] + self._shift_s, self._now_s))
         guess = memory.prior_rate_per_s[rows]
         told = rows[(guess > 0) & ~self.policy.belief.polled[rows]]
         if told.size:

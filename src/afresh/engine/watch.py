@@ -15,6 +15,7 @@ from afresh.engine.learned import pack_shared, unpack_shared
 from afresh.engine.logs import say
 from afresh.engine.memory import Memory
 from afresh.engine.picker import Picker
+from afresh.engine.ranking import Ranking
 from afresh.engine.snapshot import NAMES_LOOKED_AT, names_of
 from afresh.engine.state_names import BEGAN, LEARNED, USES
 from afresh.engine.uses import Uses
@@ -96,12 +97,20 @@ class Watch:
         """``plans``: whether it is on us to keep what was learned of all items together."""
         self._store, self._writer, self._news, self._stirred = store, writer, news, stirred
         self._picker, self._memory, self._accounts = picker, picker.memory, accounts
-        self._clock_watch, self._ranking = ClockWatch(clock), picker.policy.ranking
+        self._clock_watch = ClockWatch(clock)
         self._clock, self._target_s, self._missed = clock, clock.elapsed_s(), False
         self.names: dict[int, str] = {}
         self._plans, self._adopted = plans, b""
         self._ranked, self._kept_polls = self._memory.size, 0
         self._keep_at_s, self._gap = clock.elapsed_s() + KEEP_EVERY_S, self._ranking.policy.refit_gap
+
+    @property
+    def _ranking(self) -> Ranking:
+        return self._picker.policy.ranking
+
+    def refilled(self) -> None:
+        """All items are others now, and what was noticed is to be heard again."""
+        self._ranked, self._news.notice, self._gap = self._memory.size, 0, self._ranking.policy.refit_gap
 
     async def begin(self) -> None:
         """What must be known before the first poll."""

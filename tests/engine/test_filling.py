@@ -1,0 +1,112 @@
+"""Very many items: polls begin with what the store says is due, and go on with all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.engine.living import LivingSite, engine_for
+
+from afresh.engine import filling
+from afresh.engine.engine import Engine
+from afresh.engine.loop import Loop
+from afresh.engine.policy import Policy
+from afresh.values.items import ItemChange
+
+PAGES, FIRST = 60, 10
+
+
+@pytest.fixture(autouse=True)
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten items are due at first, of what counts as very many."""
+    monkeypatch.setattr(filling, "MANY", PAGES // 2)
+    monkeypatch.setattr(filling, "_FEWEST", FIRST)
+    monkeypatch.setattr(filling, "_MOST", FIRST)
+
+
+def waiting(monkeypatch: pytest.MonkeyPatch, site: LivingSite) -> list[int]:
+    """Let all items be taken over only after the first were polled; how many requests there were by then."""
+    read_all, take_over, asked = filling.read_all, filling.take_over, list[int]()
+
+    async def read_later(*given: object) -> Policy | None:
+        full = await read_all(*given)  # type: ignore[arg-type]
+        while len(site.requests) < FIRST:
+            await asyncio.sleep(0.01)
+        return full
+
+    async def noted(*given: object) -> None:
+        asked.append(len(site.requests))
+        await take_over(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("afresh.engine.loop.read_all", read_later)
+    monkeypatch.setattr("afresh.engine.loop.take_over", noted)
+    return asked
+
+
+def loop_of(engine: Engine) -> Loop:
+    return engine._loop()
+
+
+def test_what_is_due_is_polled_while_the_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LivingSite([0.01] * PAGES) as site, engine_for(tmp_path, more="[plan]\naudit_share = 0") as engine:
+        engine.add(site.urls())
+        asked, loop = waiting(monkeypatch, site), loop_of(engine)
+        asyncio.run(loop.run(for_s=2.5))
+        served = Counter(path for _, path in site.requests)
+        kept = engine.store.plan.columns_of(loop.memory.ids.tolist())
+    assert len(served) == PAGES
+    assert loop.memory.size == loop.policy.ranking.policy.items.size == PAGES
+    paths, (number,) = [path for _, path in site.requests], asked
+    assert set(paths[:number]) == {f"/p/{page}" for page in range(FIRST)}
+    # What was polled by then is known to have been: the others come first.
+    assert len(set(paths[number : number + PAGES - FIRST])) == PAGES - FIRST
+    np.testing.assert_allclose(loop.memory.polled_s, kept.polled_s, atol=1e-3)
+    assert site.twice == []
+
+
+def test_what_happens_meanwhile_is_followed_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LivingSite([0.01] * (PAGES + 1)) as site, engine_for(tmp_path) as engine:
+        *old, new = site.urls()
+        engine.add(old)
+        waiting(monkeypatch, site)
+        loop = loop_of(engine)
+
+        async def work() -> None:
+            running = asyncio.create_task(loop.run(for_s=3.0))
+            while not loop.running:
+                await asyncio.sleep(0.01)
+            await asyncio.to_thread(engine.add, [new])
+            await asyncio.to_thread(engine.set, [old[-1]], ItemChange(status="paused"))
+            await running
+
+        asyncio.run(work())
+        assert loop.memory.size == PAGES + 1
+        assert not loop.memory.active[PAGES - 1]
+        assert {path for _, path in site.requests} >= {f"/p/{PAGES}", "/p/0"}
+
+
+def test_a_run_may_end_before_all_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with LivingSite([0.01] * PAGES) as site, engine_for(tmp_path) as engine:
+        engine.add(site.urls())
+        never = asyncio.Event()
+
+        async def read_never(*_: object) -> Policy | None:
+            await never.wait()
+            return None
+
+        monkeypatch.setattr("afresh.engine.loop.read_all", read_never)
+        assert engine.run(for_s=1.0).polls >= FIRST
+        assert {path for _, path in site.requests} == {f"/p/{page}" for page in range(FIRST)}
+
+
+def test_a_single_round_is_of_all(tmp_path: Path) -> None:
+    with LivingSite([0.01] * PAGES) as site, engine_for(tmp_path) as engine:
+        engine.add(site.urls())
+        assert engine.run(once=True).polls == PAGES
