@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from tests.web.serving import HOSTILE, PLAIN, TOKEN, Client, dashboard, engine_of
+from tests.web.serving import HOSTILE, PLAIN, TOKEN, Client, dashboard, engine_of, filled
 
 from afresh.engine.pulse import Pulse
 from afresh.engine.state_names import PULSE, RESTS
@@ -84,6 +84,37 @@ def test_the_plan_rises_with_the_budget(web: Client) -> None:
     assert min(freshness) < found["now"]["freshness"] < max(freshness)
     dropped = [point["dropped"] for point in found["budgets"]]
     assert dropped == sorted(dropped, reverse=True)
+
+
+def test_what_a_budget_is_worth_in_money(tmp_path: Path) -> None:
+    more = 'benefit = "0.02/s"\nstale_cost = "0.01/s"\n'
+    with engine_of(tmp_path, more) as engine:
+        filled(engine)
+        with dashboard(engine) as web:
+            found = web.get("/api/v1/plan").json()
+            assert found["earns"]
+            income = [point["income_per_day"] for point in found["budgets"]]
+            # Each right copy earns 0.02 and each wrong one loses 0.01: the optimum of that, not of freshness.
+            assert income == sorted(income)
+            cost = [point["money_per_day"] for point in found["budgets"]]
+            assert cost == sorted(cost)
+            assert cost[-1] == cost[-2] < 86400 * 0.001 * found["budgets"][-1]["requests_per_s"]
+            weight = 122 + 2.5
+            assert income[-1] < 86400 * 0.02 * weight
+            assert income[0] > -86400 * 0.01 * weight
+            now = found["now"]
+            right = (now["income_per_day"] + now["money_per_day"]) / 86400 / weight
+            assert right == pytest.approx(0.03 * now["freshness"] - 0.01, rel=1e-6)
+            other = web.get("/api/v1/plan/at?budget=0.05/s").json()
+            assert other["then"]["income_per_day"] < other["now"]["income_per_day"]
+            assert "Net income a day" in web.get("/plan").text
+
+
+def test_without_prices_the_plan_says_how_to_set_them(web: Client) -> None:
+    found = web.get("/api/v1/plan").json()
+    assert not found["earns"]
+    assert found["now"]["income_per_day"] is None
+    assert 'benefit = "0.01/d"' in web.get("/plan").text
 
 
 @pytest.mark.parametrize("objective", ["freshness", "age", "harmonic", "missed", "lag"])

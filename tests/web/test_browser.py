@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.engine.living import LivingSite, engine_for
 from tests.web.browser import PHONE, chromium, page_of, serious
-from tests.web.serving import TOKEN, dashboard
+from tests.web.serving import TOKEN, dashboard, engine_of, filled
 
 from afresh.engine.engine import Engine
 from afresh.engine.loop import Loop
@@ -146,6 +146,20 @@ def test_the_slider_says_what_another_budget_would_give(browser: Browser, mirror
         page.locator("#objective").select_option("age")
         page.wait_for_url("**/plan?objective=age")
         drawn(page, "cho")
+
+
+def test_the_slider_says_what_another_budget_is_worth(browser: Browser, tmp_path: Path) -> None:
+    with engine_of(tmp_path, 'benefit = "0.02/s"\n') as engine:
+        filled(engine)
+        with dashboard(engine) as client, page_of(browser) as (page, ear):
+            page.goto(client.address + "plan")
+            drawn(page, "budget")
+            expect(page.locator("#then-worth")).to_have_text("0")
+            page.locator("#slider").focus()
+            page.keyboard.press("Home")
+            expect(page.locator("#then-worth")).to_contain_text("-")
+            expect(page.locator("main")).to_contain_text("No more is spent than pays")
+            assert ear.complaints == []
 
 
 def test_an_action_asks_for_the_token_and_works_with_it(browser: Browser, mirror: Mirror) -> None:

@@ -18,6 +18,7 @@ from afresh.values.units import parse_rate
 from afresh.web import schemas as out
 from afresh.web.believed import Belief
 from afresh.web.context import Context
+from afresh.web.item_view import ItemView
 from afresh.web.now_view import series
 from afresh.web.problems import Problem, ProblemError
 from afresh.web.sources_view import sources_view
@@ -58,28 +59,37 @@ Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]
 def make_api(context: Context) -> APIRouter:
     """All routes."""
     router = APIRouter(prefix="/api/v1")
-    _add_reads(router, context)
+    _add_overview(router, context)
+    _add_items(router, context)
+    _add_copy(router, context)
     _add_plan(router, context)
     _add_writes(router, context, _token_check(context.token))
     return router
 
 
-def _add_reads(router: APIRouter, context: Context) -> None:
+def _add_overview(router: APIRouter, context: Context) -> None:
     @router.get("/status", responses=_READ, summary="How the mirror does")
     def status() -> out.StatusOut:
         look = context.watcher.look()
-        fields = asdict(look.status)
-        for name in ("leases", "groups", "problems", "run", "time_s"):
-            del fields[name]
+        fields = {
+            name: value for name, value in asdict(look.status).items() if name in out.StatusOut.model_fields
+        }
         for name in ("freshness", "audited"):
             del fields[name]["level"]
         own = {"time_s": look.time_s, "state": look.state, "problem": look.problem}
-        return out.StatusOut.model_validate(plain(own | fields))
+        return out.StatusOut.model_validate(plain(fields | own))
 
     @router.get("/course", responses=_READ, summary="The last day as series")
     def course() -> out.SeriesOut:
         return out.SeriesOut.model_validate(series(context.watcher.look()))
 
+    @router.get("/sources", responses=_READ, summary="Sources: hosts, views, queries, and what is wrong")
+    def sources() -> out.SourcesOut:
+        found = [plain(asdict(view)) for view in sources_view(context.engine, context.watcher.look())]
+        return out.SourcesOut.model_validate({"sources": found})
+
+
+def _add_items(router: APIRouter, context: Context) -> None:
     @router.get("/items", responses=_READ, summary="Items, searched, sorted and paged")
     def items(
         text: Text = "",
@@ -97,22 +107,10 @@ def _add_reads(router: APIRouter, context: Context) -> None:
 
     @router.get("/item", responses=_READ, summary="One item explained")
     def item(key: KeyQuery) -> out.ItemDetailOut:
-        view = context.item(key)
-        return out.ItemDetailOut(
-            item=_items([view.why.item], [view.belief])[0],
-            reasons=list(view.why.reasons),
-            threshold=_number(view.why.threshold),
-            curves=out.CurvesOut.model_validate(plain(asdict(view.curves))),
-            polls=[
-                out.PollOut(time_s=time_s, elapsed_s=elapsed_s, changed=changed, audit=audit)
-                for time_s, elapsed_s, changed, audit in view.polls
-            ],
-            versions=[
-                out.VersionOut(number=one.number, time_s=one.time_s, media_type=one.media_type, size=one.size)
-                for one in view.versions
-            ],
-        )
+        return _detail(context.item(key))
 
+
+def _add_copy(router: APIRouter, context: Context) -> None:
     @router.get(
         "/copy",
         responses=_READ | {200: {"content": {"application/octet-stream": {}}}},
@@ -127,11 +125,6 @@ def _add_reads(router: APIRouter, context: Context) -> None:
         # Never as what it claims to be: a page from elsewhere must not run under our name.
         headers = {"Content-Disposition": 'attachment; filename="copy"'}
         return Response(found.content, media_type="application/octet-stream", headers=headers)
-
-    @router.get("/sources", responses=_READ, summary="Sources, their hosts and problems")
-    def sources() -> out.SourcesOut:
-        found = [plain(asdict(view)) for view in sources_view(context.engine, context.watcher.look())]
-        return out.SourcesOut.model_validate({"sources": found})
 
 
 def _add_plan(router: APIRouter, context: Context) -> None:
@@ -205,6 +198,23 @@ def _budget(text: str) -> float:
     if not 1e-12 <= requests <= 1e9:
         raise UsageError(f"a budget of {text}: give more than none and less than 1e9/s")
     return requests
+
+
+def _detail(view: ItemView) -> out.ItemDetailOut:
+    return out.ItemDetailOut(
+        item=_items([view.why.item], [view.belief])[0],
+        reasons=list(view.why.reasons),
+        threshold=_number(view.why.threshold),
+        curves=out.CurvesOut.model_validate(plain(asdict(view.curves))),
+        polls=[
+            out.PollOut(time_s=time_s, elapsed_s=elapsed_s, changed=changed, audit=audit)
+            for time_s, elapsed_s, changed, audit in view.polls
+        ],
+        versions=[
+            out.VersionOut(number=one.number, time_s=one.time_s, media_type=one.media_type, size=one.size)
+            for one in view.versions
+        ],
+    )
 
 
 def _items(items: Sequence[Item], beliefs: Sequence[Belief]) -> list[out.ItemOut]:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from afresh.engine.own_rates import own_rates
 from afresh.engine.policy import Policy
 from afresh.engine.settings import Settings
 from afresh.engine.snapshot import loaded, recalled
 from afresh.stores.store import Store
 from afresh.values.items import Item
 
-LEVEL = 0.9
 Floats = npt.NDArray[np.float64]
 
 
@@ -43,7 +43,7 @@ def believed(store: Store, settings: Settings, items: Sequence[Item], now_s: flo
         return []
     policy = policy_of(store, settings, [item.id for item in items], now_s)
     memory = policy.memory
-    rates, low, high = policy.ranking.rate_range(np.arange(memory.size), LEVEL)
+    rates = own_rates(store, policy, memory.ids.tolist(), now_s)
     fresh, worth = policy.fresh(now_s), policy.worth(now_s)
     intervals_s = policy.intervals_s(np.arange(memory.size))
     rows = {int(item_id): row for row, item_id in enumerate(memory.ids)}
@@ -55,8 +55,7 @@ def believed(store: Store, settings: Settings, items: Sequence[Item], now_s: flo
             found.append(nothing)
             continue
         interval_s = float(intervals_s[row])
-        mean = float(rates[row])
-        numbers = (mean, float(low[row]), float(high[row]), interval_s, float(fresh[row]), float(worth[row]))
+        numbers = (*rates[item.id], interval_s, float(fresh[row]), float(worth[row]))
         found.append(Belief(*numbers, plan=plan_word(item, interval_s)))
     return found
 

@@ -3,24 +3,29 @@
 A plan for a million items is not solved at every touch of a slider. A sample of the active items, of at most
 a few thousand, stands for all: budgets are scaled by the share of the items that it holds, so shares
 and ages are those of the whole up to the sample's own error, about 1/√n, and numbers of items are scaled up.
+Where copies earn money, items count by what is at stake, and no budget is spent beyond what pays.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from afresh.allocation.allocate import allocate
-from afresh.allocation.curve import budget_curve
+from afresh.allocation.inputs import problem_from
+from afresh.allocation.multiplier import Optimum, solve
+from afresh.allocation.problem import Problem
+from afresh.allocation.summary import mean_age, mean_freshness
+from afresh.engine.earnings import earns
 from afresh.engine.engine import Engine
 from afresh.engine.policy import Policy
 from afresh.engine.settings import BudgetTable
 from afresh.engine.snapshot import loaded, recalled, sampled
 from afresh.rates.planning_rate import planning_rate
 from afresh.values.outcome import Spent
+from afresh.web.plan_money import PAYS, Stakes, price_per_request, stakes_of
 
 SAMPLE, DOTS, NAMED = 4000, 1500, 8
 CURVE_POINTS, BUDGET_POINTS = 160, 41
@@ -39,11 +44,15 @@ class PlanItems:
     interval_s: Floats
     active: int
     scale: float
+    stakes: Stakes | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetPoint:
-    """What one budget gives: weighted freshness and age, items dropped, and what it costs a day."""
+    """What one budget gives: weighted freshness and age, items dropped, what it costs and earns a day.
+
+    ``income_per_day`` is net of the cost; None where no source says what a copy earns.
+    """
 
     requests_per_s: float
     freshness: float
@@ -51,6 +60,7 @@ class BudgetPoint:
     marginal: float
     dropped: int
     money_per_day: float
+    income_per_day: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,8 @@ class PlanView:
     typical: float
     equal_weights: bool
     priced: bool
+    earns: bool
+    most_money_per_day: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +104,7 @@ def plan_items(engine: Engine, now_s: float, seed: int = 0) -> PlanItems:
     total = sum(count.items for count in counts)
     policy = recalled(store, settings, loaded(sampled(store, total)), now_s)
     memory = policy.memory
-    rows = np.flatnonzero(memory.active & (memory.weight > 0))
+    rows = np.flatnonzero(memory.ranked_weight(slice(None)) > 0)
     active = round(rows.size * total / max(memory.size, 1))
     if rows.size > SAMPLE:
         rows = np.sort(np.random.default_rng(seed).choice(rows, SAMPLE, replace=False))
@@ -101,11 +113,12 @@ def plan_items(engine: Engine, now_s: float, seed: int = 0) -> PlanItems:
     return PlanItems(
         ids=memory.ids[rows],
         rate=_rates(policy, rows, mean_interval_s),
-        weight=memory.weight[rows],
-        cost=memory.cost[rows],
+        weight=memory.ranked_weight(rows),
+        cost=memory.ranked_cost(rows),
         interval_s=policy.due_times(rows, now_s) - now_s,
         active=active,
         scale=active / max(rows.size, 1),
+        stakes=stakes_of(store, settings, policy, rows) if earns(settings) else None,
     )
 
 
@@ -133,6 +146,8 @@ def plan_view(engine: Engine, items: PlanItems, objective: str, spent: Spent) ->
         typical=typical,
         equal_weights=bool(np.ptp(ratio) < 1e-9 * typical),
         priced=price_per_request(settings, spent) > 0,
+        earns=items.stakes is not None,
+        most_money_per_day=None if settings.money is None else 86400.0 * settings.money,
     )
 
 
@@ -141,29 +156,39 @@ def budgets(items: PlanItems, objective: str, settings: BudgetTable, spent: Spen
     if not items.rate.size:
         return []
     asked = settings.requests * np.geomspace(1 / _SPAN, _SPAN, BUDGET_POINTS)
-    found = budget_curve(
-        items.rate, asked / items.scale, weights=items.weight, costs=items.cost, objective=objective
-    )
-    price = 86400.0 * price_per_request(settings, spent)
-    columns = (found.freshness, found.age, found.marginal, found.dropped * items.scale)
-    return [
-        BudgetPoint(float(budget), float(fresh), float(age), float(gain), round(float(drop)), price * budget)
-        for budget, fresh, age, gain, drop in zip(asked.tolist(), *columns, strict=True)
-    ]
+    return [budget_point(items, objective, budget, settings, spent) for budget in asked.tolist()]
 
 
 def budget_point(
     items: PlanItems, objective: str, requests: float, settings: BudgetTable, spent: Spent
 ) -> BudgetPoint:
     """What one budget gives."""
-    money = 86400.0 * requests * price_per_request(settings, spent)
+    money = requests * price_per_request(settings, spent)
     if not items.rate.size:
-        return BudgetPoint(requests, 1.0, 0.0, 0.0, 0, money)
-    plan = allocate(
-        items.rate, requests / items.scale, weights=items.weight, costs=items.cost, objective=objective
+        return BudgetPoint(requests, 1.0, 0.0, 0.0, 0, 86400.0 * money)
+    problem, optimum = planned(items, objective, requests)
+    frequency, income = optimum.frequency, None
+    if items.stakes is not None:
+        money = items.scale * items.stakes.cost_per_s(frequency)
+        income = 86400.0 * items.scale * items.stakes.income_per_s(items.rate, frequency)
+    return BudgetPoint(
+        requests,
+        mean_freshness(problem, frequency),
+        mean_age(problem, frequency),
+        optimum.multiplier,
+        round(items.scale * np.count_nonzero((frequency <= 0) & (items.rate > 0))),
+        86400.0 * money,
+        income,
     )
-    dropped = round(plan.dropped * items.scale)
-    return BudgetPoint(requests, plan.freshness, plan.age, plan.multiplier, dropped, money)
+
+
+def planned(items: PlanItems, objective: str, requests: float) -> tuple[Problem, Optimum]:
+    """The best plan at a budget; where copies earn, nothing is spent beyond what pays."""
+    problem = problem_from(items.rate, weights=items.weight, costs=items.cost, objective=objective)
+    optimum = solve(problem, requests / items.scale)
+    if items.stakes is None or objective != "freshness" or optimum.multiplier >= PAYS:
+        return problem, optimum
+    return problem, replace(optimum, frequency=problem.plan(PAYS), multiplier=PAYS)
 
 
 def other_budget(
@@ -175,12 +200,10 @@ def other_budget(
     now = budget_point(items, objective, settings.requests, settings, spent)
     if not items.rate.size:
         return OtherBudget(then, now, 0, 0, [], [])
-    options = {"weights": items.weight, "costs": items.cost, "objective": objective}
-    polled = [
-        np.asarray(allocate(items.rate, budget / items.scale, **options).frequency) > 0  # type: ignore[arg-type]
-        for budget in (settings.requests, requests)
-    ]
-    back, gone = np.flatnonzero(~polled[0] & polled[1]), np.flatnonzero(polled[0] & ~polled[1])
+    before, after = (
+        planned(items, objective, budget)[1].frequency > 0 for budget in (settings.requests, requests)
+    )
+    back, gone = np.flatnonzero(~before & after), np.flatnonzero(before & ~after)
     return OtherBudget(
         then,
         now,
@@ -197,8 +220,6 @@ def chos_curve(items: PlanItems, objective: str, multiplier: float, typical: flo
     It is the answer of a plan whose budget is the spend at that price: solved with the rates of the curve
     as items, each with a floor on nothing else (Cho & Garcia-Molina 2000, Fig. 9).
     """
-    from afresh.allocation.inputs import problem_from
-
     if not items.rate.size or not 0 < multiplier < math.inf:
         return np.empty(0), np.empty(0)
     end = typical / multiplier if objective == "freshness" else float(items.rate.max())
@@ -208,12 +229,6 @@ def chos_curve(items: PlanItems, objective: str, multiplier: float, typical: flo
         rate = np.sort(np.r_[rate, end * (1 - np.geomspace(1e-6, 0.3, 24)), end])
     problem = problem_from(rate, weights=np.full(rate.size, typical), objective=objective)
     return rate, np.asarray(problem.plan(multiplier), dtype=np.float64)
-
-
-def price_per_request(settings: BudgetTable, spent: Spent) -> float:
-    """What a request costs, with the bytes that one brought on average in the last hour."""
-    carried = spent.bytes / spent.requests if spent.requests else 0.0
-    return settings.price_per_request + carried * settings.price_per_gb / 1e9
 
 
 def _rates(policy: Policy, rows: npt.NDArray[np.intp], interval_s: float) -> Floats:

@@ -81,6 +81,14 @@ class WorkerOut(Model):
     plans: bool
 
 
+class FailingOut(Model):
+    """Why some items cannot be had, and one of them."""
+
+    words: str
+    items: int
+    example: str
+
+
 class StatusOut(Model):
     """How the mirror does. ``state`` is that of the engine."""
 
@@ -108,6 +116,7 @@ class StatusOut(Model):
     money: ChosenOut | None
     troubles: list[TroubleOut]
     workers: list[WorkerOut]
+    problems: list[FailingOut] = []
 
 
 class ItemOut(Model):
@@ -239,6 +248,7 @@ class BudgetPointOut(Model):
     marginal: Number
     dropped: int
     money_per_day: float
+    income_per_day: Number
 
 
 class PlanOut(Model):
@@ -258,6 +268,8 @@ class PlanOut(Model):
     typical: float
     equal_weights: bool
     priced: bool
+    earns: bool
+    most_money_per_day: Number
 
 
 class OtherBudgetOut(Model):

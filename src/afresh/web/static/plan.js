@@ -62,6 +62,11 @@
     const gained = 100 * (point.freshness - data.now.freshness);
     const paid = point.money_per_day - data.now.money_per_day;
     per(Math.abs(gained) > 0.005 ? `${Words.number(paid / gained)} a day` : "–", "then-point");
+    if (data.earns) {
+      const more = point.income_per_day - data.now.income_per_day;
+      per(Words.number(point.income_per_day), "then-income");
+      per(`${more > 0 ? "+" : ""}${Words.number(more)}`, "then-worth");
+    }
     form.dataset.requests = `${Number(point.requests_per_s.toPrecision(6))}/s`;
     form.querySelector("button").disabled = chosen === middle;
     Charts.draw("budget-chart", budgets);
