@@ -16,9 +16,9 @@ from tests.sources.searching import World, make_world, write_relation
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.settings import read
-from afresh.values.items import Item, ItemQuery
+from afresh.values.items import Item, ItemChange, ItemQuery
 
-RATE = 25.0
+RATE = 60.0
 
 
 def engine_on(world: World, site: SearchSite, folder: Path, more: str = "") -> Engine:
@@ -67,19 +67,19 @@ def rival_lag(name: str, world: World, times_s: list[float], begin_s: float, end
 
 def test_content_lag_is_below_that_of_all_rivals_at_the_same_budget(tmp_path: Path) -> None:
     begin_s = CLOCK.now_s()
-    world = make_world(tmp_path, count=900, own=90, lasts_s=60.0, begin_s=begin_s)
+    world = make_world(tmp_path, count=900, own=90, lasts_s=30.0, begin_s=begin_s, mean_rate=0.5)
     with SearchSite(world.papers, CLOCK.now_s) as site:
         with engine_on(world, site, tmp_path) as engine:
             started_s = CLOCK.now_s()
-            engine.run(for_s=9.0)
+            engine.run(for_s=4.0)
             items = items_of(engine)
             assert set(items) == set(world.keys)
             assert all(item.polled_s is not None for item in items.values())
             assert engine.store.upkeep.check() == []
-        window = started_s + 5.0, started_s + 9.0
+        window = started_s + 2.2, started_s + 4.0
         ours = site.lag(world.own, *window)
         times_s = [time_s for time_s, _ in site.requests]
-        assert len(times_s) <= RATE * 9.2 + 1
+        assert len(times_s) <= RATE * 4.2 + 1
     rivals = {name: rival_lag(name, world, times_s, *window) for name in RIVALS}
     assert ours < min(rivals.values()), (ours, rivals)
 
@@ -88,13 +88,13 @@ def test_a_captcha_rests_the_source_in_words_and_loses_nothing(tmp_path: Path) -
     world = make_world(tmp_path, lasts_s=60.0, begin_s=CLOCK.now_s())
     with SearchSite(world.papers, CLOCK.now_s) as site:
         with engine_on(world, site, tmp_path) as engine:
-            engine.run(for_s=4.0)
+            engine.run(for_s=2.0)
             copied = {key for key in world.keys if engine.get(key) is not None}
             assert len(copied) > 0.8 * len(world.keys)
         site.trouble = lambda _path, _values: HTMLResponse("<html>Are you a robot?</html>")
         asked = len(site.requests)
         with engine_on(world, site, tmp_path, 'longest_rest = "0.6s"') as engine:
-            engine.run(for_s=2.0)
+            engine.run(for_s=1.5)
             assert all(engine.get(key) is not None for key in copied)
             items = items_of(engine)
             assert {item.status for item in items.values()} == {"active"}
@@ -103,7 +103,7 @@ def test_a_captcha_rests_the_source_in_words_and_loses_nothing(tmp_path: Path) -
         assert len(site.requests) == asked  # the odd answers are not among them
         site.trouble = None
         with engine_on(world, site, tmp_path) as engine:
-            engine.run(for_s=3.0)
+            engine.run(for_s=1.5)
             assert len(site.requests) > asked + 20
             assert engine.store.upkeep.check() == []
 
@@ -114,7 +114,7 @@ def test_records_that_leave_the_server_or_the_relation_are_gone(tmp_path: Path) 
     with SearchSite(world.papers, CLOCK.now_s) as site:
         site.hidden.add(world.keys[2])
         with engine_on(world, site, tmp_path, patience) as engine:
-            engine.run(for_s=3.0)
+            engine.run(for_s=2.0)
             items = items_of(engine)
             assert items[world.keys[2]].status == "gone"
             assert "the server no longer has a record with this key" in items[world.keys[2]].problem
@@ -122,12 +122,27 @@ def test_records_that_leave_the_server_or_the_relation_are_gone(tmp_path: Path) 
         other = next(paper for paper in range(len(world.papers)) if paper not in world.own)
         write_relation(world, [*world.own[1:], other])
         with engine_on(world, site, tmp_path, patience) as engine:
-            engine.run(for_s=4.0)
+            engine.run(for_s=2.5)
             items = items_of(engine)
             assert items[world.keys[0]].status == "gone"
             assert "the relation has no record with this key" in items[world.keys[0]].problem
             assert items[f"p{other}"].status == "active"
             assert engine.get(f"p{other}") is not None
+
+
+def test_the_weights_of_items_reach_the_source(tmp_path: Path) -> None:
+    world = make_world(tmp_path, lasts_s=60.0, begin_s=CLOCK.now_s())
+    heavy, paused = world.keys[7], world.keys[9]
+    with SearchSite(world.papers, CLOCK.now_s) as site, engine_on(world, site, tmp_path) as engine:
+        engine.run(for_s=1.0)
+        engine.set([heavy], ItemChange(weight=1e5))
+        engine.set([paused], ItemChange(status="paused"))
+        before, asked = items_of(engine), len(site.requests)
+        engine.run(for_s=1.5)
+        polls = {key: item.polls - before[key].polls for key, item in items_of(engine).items()}
+        assert polls.pop(heavy) > 2 * max(polls.values())
+        assert polls[paused] == 0
+        assert paused not in [what for _, what in site.requests[asked:]]
 
 
 @pytest.mark.parametrize("bad", ["", "id,title\n", "key,title,authors\n1,a,b\n"])
@@ -151,7 +166,7 @@ def test_one_item_can_be_refreshed_at_once(tmp_path: Path) -> None:
 
         site.trouble = watched
         with engine_on(world, site, tmp_path) as engine:
-            engine.run(for_s=2.0)
+            engine.run(for_s=1.0)
             odd.clear()
             copy = engine.get(world.keys[5], max_age_s=0.0)
             assert copy is not None

@@ -38,10 +38,16 @@ class World:
 
 
 def make_world(
-    folder: Path, *, count: int = 600, own: int = 60, lasts_s: float = 60.0, begin_s: float = 0.0
+    folder: Path,
+    *,
+    count: int = 600,
+    own: int = 60,
+    lasts_s: float = 60.0,
+    begin_s: float = 0.0,
+    mean_rate: float = 0.2,
 ) -> World:
     """A world that lasts so long."""
-    papers = draw_papers(count, 3, begin_s=begin_s, lasts_s=lasts_s, mean_rate=0.2)
+    papers = draw_papers(count, 3, begin_s=begin_s, lasts_s=lasts_s, mean_rate=mean_rate)
     rng = np.random.default_rng(5)
     chosen: set[str] = set()
     found: list[int] = []
