@@ -9,7 +9,9 @@ import pytest
 from tests.engine.living import CLOCK, LivingSite, engine_for
 
 import afresh
+from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
+from afresh.engine.settings import read
 from afresh.values.items import ItemQuery
 
 # Half the pages never change, which a plan can win on and uniform polling cannot.
@@ -102,6 +104,15 @@ def test_once_polls_what_is_due_and_ends(tmp_path: Path) -> None:
         done = engine.run(once=True)
         assert 1 <= done.polls < 10
         assert f"/p/{3}" in [path for _, path in site.requests[10:]]
+
+
+def test_once_does_not_wait_for_items_whose_source_is_no_more(tmp_path: Path) -> None:
+    with engine_for(tmp_path) as engine:
+        engine.add(["https://example.org/left-behind"])
+    settings = read("[[source]]\nname = 'another'\nallow_private = true\ndelay = 0")
+    with LivingSite([0.0] * 2) as site, make_engine(settings, tmp_path) as engine:
+        engine.add(site.urls())
+        assert engine.run(once=True).polls == 2
 
 
 def test_get_polls_first_if_the_copy_is_too_old(tmp_path: Path) -> None:

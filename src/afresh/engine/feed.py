@@ -88,13 +88,14 @@ class Feed:
             await asyncio.wait_for(self._parts.stirred.wait(), max(seconds, 0.0))
 
     def _is_done(self) -> bool:
-        """``once``: nothing due is left, not even in groups that rest."""
+        """``once``: nothing due is left, not even in groups that rest, but for sources that are no more."""
         parts = self._parts
         if parts.accounts.only_due_s is None or self._polls.in_flight or bool(parts.memory.busy.any()):
             return False
         if parts.lister.busy or parts.witness.busy:
             return False
-        return not bool(np.any(parts.policy.worth(parts.clock.now_s()) > -np.inf))
+        left = parts.memory.source[parts.policy.worth(parts.clock.now_s()) > -np.inf]
+        return all(parts.settings.source(parts.named((code, 0))[0]) is None for code in set(left.tolist()))
 
     # Due.
 
