@@ -43,9 +43,8 @@ def test_the_next_process_ranks_as_the_last_one_did(tmp_path: Path) -> None:
         found = engine.why(site.url(25))
         row = before.memory.row(found.item.id)
         assert row is not None
-        assert found.rate_per_s == pytest.approx(
-            float(before.ranking.rate_range(np.array([row]), 0.9)[0][0]), rel=5e-3
-        )
+        believed = float(before.ranking.rate_range(np.array([row]), 0.9)[0][0])
+        assert found.rate_low < believed < found.rate_high
 
 
 def test_killed_before_anything_common_was_kept_the_evidence_of_each_item_is_there(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from afresh.cli.engine_project import AllowPrivate, ListJson, Sets, open_project
 from afresh.cli.summary import print_json
 from afresh.values.errors import OutputError, UsageError, one_of
 from afresh.values.units import parse_duration
+from afresh.values.words import counted
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
@@ -82,7 +83,7 @@ def _number(engine: Engine, key: str, version: int | None) -> int | None:
         return version
     versions = engine.versions(key)
     if len(versions) <= -version:
-        raise UsageError(f"{key} has {len(versions)} versions, none {-version} before the newest")
+        raise UsageError(f"{key} has {counted(len(versions), 'version')}, none {-version} before the newest")
     return versions[-version].number
 
 
@@ -118,4 +119,4 @@ def export(
                     number = write_jsonl(engine.store, file)
             except OSError as error:
                 raise OutputError(f"{output} cannot be written: {error.strerror}") from None
-    typer.echo(f"{number:,} copies", err=True)
+    typer.echo(counted(number, "copy"), err=True)

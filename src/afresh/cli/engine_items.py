@@ -89,7 +89,8 @@ def add(
             failed, new = error, new + error.new
         total = sum(count.items for count in engine.store.items.counts())
     if as_json:
-        print_json({"new": new, "items": total, "unread": failed.problems if failed else {}})
+        unread = {"unread": failed.problems} if failed is not None else {}
+        print_json({"new": new, "items": total, **unread})
     typer.echo(f"{new:,} new, {counted(total, 'item')} in all", err=True)
     if failed is not None:
         raise failed

@@ -17,6 +17,7 @@ from afresh.cli.engine_project import ListJson, Sets, open_project
 from afresh.cli.summary import print_json
 from afresh.values.errors import InputError
 from afresh.values.units import parse_duration
+from afresh.values.words import counted
 
 if TYPE_CHECKING:
     from afresh.engine.outside import Reported
@@ -66,7 +67,7 @@ def observe(
         print_json({"taken": taken.taken, "refused": list(taken.refused)})
     for words in taken.refused:
         typer.echo(f"not kept: {words}", err=True)
-    typer.echo(f"{taken.taken:,} observations taken", err=True)
+    typer.echo(f"{counted(taken.taken, 'observation')} taken", err=True)
 
 
 def _rows(file: str) -> Iterator[Reported]:

@@ -23,6 +23,7 @@ from afresh.cli.engine_project import (
 from afresh.cli.summary import print_json
 from afresh.values.errors import one_of
 from afresh.values.units import parse_duration
+from afresh.values.words import counted
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
@@ -135,10 +136,13 @@ def _say_end(engine: Engine, progress: Progress, as_json: bool) -> None:
     from dataclasses import asdict
 
     from afresh.engine.logs import say
+    from afresh.engine.problems import problems
 
     done = asdict(progress) | {"in_flight": None, "trouble": None}
     done = {name: value for name, value in done.items() if value is not None}
     say(logging.INFO, "stopped", **done)
+    for problem in problems(engine.store) if progress.failures else ():
+        say(logging.WARNING, f"{counted(problem.items, 'item')} could not be had", problem=problem.words)
     if engine.settings.plan.target is not None:
         status = engine.status()
         if status.below_target:
@@ -158,7 +162,8 @@ class _Line:
     def __call__(self, progress: Progress) -> None:
         """Draw it."""
         text = (
-            f"\r{progress.polls:,} polls  {progress.changes:,} changes  {progress.failures:,} failed  "
+            f"\r{counted(progress.polls, 'poll')}  {counted(progress.changes, 'change')}  "
+            f"{progress.failures:,} failed  "
             f"{progress.in_flight} under way  freshness {progress.freshness:.3f}  {progress.trouble}"
         )
         sys.stderr.write(text[:110].ljust(110))

@@ -6,15 +6,19 @@ import json
 import math
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from afresh.cli.engine_project import ListJson, Sets, open_project
 from afresh.cli.summary import number, print_summary
-from afresh.values.units import format_duration
+from afresh.values.units import UNIT_SECONDS, format_duration
+from afresh.values.words import counted
 
 _VIEWS_SHOWN = 20
+_BEFORE_ALL = 1e300  # worth of what is polled before all that is ranked
+_RATE_UNITS = {"s": "a second", "h": "an hour", "d": "a day", "w": "a week", "y": "a year"}
 
 if TYPE_CHECKING:
     from afresh.engine.audits import Share
@@ -26,11 +30,11 @@ if TYPE_CHECKING:
 def status(sets: Sets = None, as_json: ListJson = False) -> None:
     """Freshness now and as audits found it, age, budget, hosts, problems."""
     with open_project(sets) as engine:
-        found = engine.status()
+        found, set_per_s = engine.status(), engine.current().budget.requests
     if as_json:
         typer.echo(json.dumps(_plain(asdict(found)), ensure_ascii=False))
         return
-    print_summary("mirror", _status_rows(found))
+    print_summary(Path().resolve().name, _status_rows(found, set_per_s))
 
 
 def why(
@@ -47,23 +51,28 @@ def why(
     print_summary(found.item.key, _why_rows(found))
 
 
-def _status_rows(found: Status) -> list[tuple[str, str]]:
+def _status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
     states = ", ".join(f"{count:,} {name}" for name, count in found.by_status.items())
-    spent = found.spent_last_hour
+    waiting = f"{counted(found.leases, 'lease')}, {counted(found.events, 'event')} waiting"
+    copied, none = found.copies > 0, "no copies yet"
     rows = [
+        ("engine", _engine(found)),
         ("items", f"{found.items:,} ({states or 'none'}); {found.copies:,} with a copy"),
-        ("freshness, model", f"{_share(found.freshness)} now"),
+        ("freshness, model", f"{_share(found.freshness)} now" if copied else none),
         ("freshness, audited", _audited(found)),
-        ("age", f"{format_duration(found.age_s)} on average"),
+        ("age", f"{format_duration(found.age_s)} on average" if copied else none),
         ("due", f"{found.due:,} now, {found.failing:,} waiting after a failure"),
-        ("dropped", f"{found.dropped:,} change too often to be worth a poll at this budget"),
-        ("budget", f"{number(found.budget_per_s)}/s; {spent.requests:,} requests in the last hour"),
+        ("dropped", f"{counted(found.dropped, 'item')}, not worth a poll at this budget"),
+        ("budget", _budget(found, set_per_s)),
         ("hosts can take", f"{number(found.absorbed_per_s)}/s"),
-        ("store", f"{found.file_bytes / 1e6:,.1f} MB; {found.leases} leases, {found.events} events waiting"),
+        ("store", f"{found.file_bytes / 1e6:,.1f} MB; {waiting}"),
     ]
     for group in found.groups:
         rests = f"; rests until {_moment(group.rests_until_s)}: {group.why}" if group.why else ""
-        rows.append((f"  {group.group}", f"{group.items:,} items{rests}"))
+        rows.append((f"  {group.group}", f"{counted(group.items, 'item')}{rests}"))
+    for place, problem in enumerate(found.problems):
+        words = f"{counted(problem.items, 'item')}, such as {problem.example}: {problem.words}"
+        rows.append(("" if place else "problems", words))
     rows += [(f"  {one.source}", f"in trouble: {one.problem}") for one in found.troubles]
     rows += _money_rows(found)
     rows += [(f"  {view.item}", _view_words(view)) for view in found.views[:_VIEWS_SHOWN]]
@@ -71,11 +80,42 @@ def _status_rows(found: Status) -> list[tuple[str, str]]:
         rows.append(("", f"… {len(found.views) - _VIEWS_SHOWN:,} more with --json"))
     for worker in found.workers:
         role = ", plans for all" if worker.plans else ""
-        words = f"seen {_moment(worker.seen_s)}, holds {worker.groups:,} hosts{role}"
+        words = f"seen {_moment(worker.seen_s)}, holds {counted(worker.groups, 'host')}{role}"
         rows.append((f"  worker {worker.name}", words))
     if found.below_target:
         rows.append(("target", f"missed: audits say less than {found.target}"))
     return rows
+
+
+def _engine(found: Status) -> str:
+    """Whether one runs, and how far it or the last one got."""
+    run = found.run
+    if run is None:
+        return "none has run yet: 'afresh run'"
+    counts = f"{counted(run.polls, 'poll')}, {counted(run.changes, 'change')}, {run.failures:,} failed"
+    state = run.state(found.time_s)
+    if state == "running":
+        return f"running since {_moment(run.started_s)}: {counts}"
+    if state == "stopped":
+        return f"stopped {_moment(run.time_s)} after {counts}"
+    return f"silent since {_moment(run.time_s)}: it was killed, or cannot reach the store; {counts}"
+
+
+def _budget(found: Status, set_per_s: float) -> str:
+    """The budget that counts, where it comes from, and how much of it was used."""
+    words, run = f"{number(found.budget_per_s)}/s", found.run
+    own = None if run is None else run.budget_per_s
+    if run is not None and own is not None:
+        running, lasted_s = run.state(found.time_s) == "running", run.time_s - run.started_s
+        if own != set_per_s:
+            said = (
+                f"the settings say {number(set_per_s)}/s" if running else f"the last run had {number(own)}/s"
+            )
+            words += f" ({said})"
+        if lasted_s > 1 / own:
+            which = "this" if running else "the last"
+            words += f"; {run.requests / (own * lasted_s):.0%} used by {which} run"
+    return f"{words}; {counted(found.spent_last_hour.requests, 'request')} in the last hour"
 
 
 def _money_rows(found: Status) -> list[tuple[str, str]]:
@@ -125,24 +165,59 @@ def _share(share: Share) -> str:
 
 def _why_rows(found: Why) -> list[tuple[str, str]]:
     item = found.item
-    per_day = [86400.0 * rate for rate in (found.rate_per_s, found.rate_low, found.rate_high)]
+    polls = f"{item.polls:,}, {item.changes:,} of which found a change" if item.polls else "none yet"
     rows = [
-        ("rate", f"{number(per_day[0])} changes a day ({number(per_day[1])} … {number(per_day[2])})"),
-        ("polled", f"every {format_duration(found.interval_s)}, as things are"),
-        ("fresh now", f"{found.fresh_now:.3f}"),
-        ("worth of a poll now", f"{number(found.marginal)}; items are polled at {number(found.threshold)}"),
+        ("rate", _rate(found)),
+        ("polled", _frequency(found)),
+        ("fresh now", f"{found.fresh_now:.3f}" if item.polled_s is not None else "no copy yet"),
+        ("worth of a poll now", _worth(found)),
         ("weight, cost", f"{number(item.weight)}, {number(item.cost)}"),
         *([("counts only", item.selector)] if item.selector else []),
-        ("next poll", _moment(found.next_s)),
-        (
-            "polls",
-            f"{item.polls:,}, of which {item.changes:,} found a change; {item.failures} failures in a row",
-        ),
+        ("next poll", _next(found)),
+        ("polls", polls),
     ]
     for poll in found.polls[-5:]:
         what = "changed" if poll.changed else "first look" if poll.elapsed_s == 0 else "unchanged"
         rows.append(("  " + _moment(poll.time_s), what + (", an audit" if poll.audit else "")))
     return rows + [("because" if place == 0 else "", words) for place, words in enumerate(found.reasons)]
+
+
+def _rate(found: Why) -> str:
+    """The median and its interval, in the unit of time that suits it."""
+    per_s = found.rate_per_s
+    unit = next((unit for unit in _RATE_UNITS if per_s * UNIT_SECONDS[unit] >= 1.0), "y")
+    rates = (UNIT_SECONDS[unit] * each for each in (per_s, found.rate_low, found.rate_high))
+    rate, low, high = (number(float(f"{each:.2g}")) for each in rates)
+    words = f"{rate} changes {_RATE_UNITS[unit]} ({low} … {high} with 90 % probability)"
+    compared = found.seen is not None or any(poll.elapsed_s > 0 for poll in found.polls)
+    return words if compared else f"not known yet, thought to be {words}"
+
+
+def _frequency(found: Why) -> str:
+    if found.item.polled_s is None and found.interval_s <= 0:
+        return "not planned yet"
+    if math.isinf(found.interval_s):
+        return "never, as things are"
+    return f"every {format_duration(found.interval_s)}, as things are"
+
+
+def _worth(found: Why) -> str:
+    """What a poll now would gain, against what those that are made gain."""
+    level = f"items are polled at {number(found.threshold)}"
+    if found.marginal == -math.inf:
+        return "none: it may not be polled now"
+    if found.marginal >= _BEFORE_ALL:
+        why = "it has no copy yet" if math.isinf(found.marginal) else "it was asked for, or is overdue"
+        return f"before all others: {why}"
+    return f"{number(found.marginal)}; {level}" if found.threshold > 0 else number(found.marginal)
+
+
+def _next(found: Why) -> str:
+    if found.item.status != "active" or not math.isfinite(found.next_s):
+        return "never, as things are"
+    if found.next_s <= found.time_s:
+        return "now"
+    return f"in {format_duration(found.next_s - found.time_s)}, {_moment(found.next_s)}"
 
 
 def _moment(seconds: float) -> str:

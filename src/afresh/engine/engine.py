@@ -21,13 +21,14 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from afresh.engine.asked import ask, with_asked
+from afresh.engine.beat import Beat
 from afresh.engine.gate import Gate
 from afresh.engine.lister import Reading
 from afresh.engine.listing import LISTING_FIELDS, extended, keep_listings, kept_listings, only
 from afresh.engine.logs import say
 from afresh.engine.loop import Loop, Progress
 from afresh.engine.outside import Reported, TakenBack, take_back
-from afresh.engine.pulse import Beat
+from afresh.engine.pulse import as_run
 from afresh.engine.settings import Settings
 from afresh.engine.source_set import Build
 from afresh.engine.state_names import LISTED_AT
@@ -251,11 +252,13 @@ class Engine:
 
     def status(self) -> Status:
         """How the mirror does."""
-        return status(self.store, self.current(), self._clock.now_s())
+        now_s = self._clock.now_s()
+        return status(self.store, as_run(self.store, self.current(), now_s), now_s)
 
     def why(self, key: str) -> Why:
         """Why an item is polled as often as it is."""
-        return why(self.store, self.current(), key, self._clock.now_s())
+        now_s = self._clock.now_s()
+        return why(self.store, as_run(self.store, self.current(), now_s), key, now_s)
 
     def ask_budget(self, requests_per_s: float) -> None:
         """Another budget from now on, also for engines that run; until the settings say something new."""

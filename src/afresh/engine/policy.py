@@ -118,17 +118,23 @@ class Policy:
 
     def due_times(self, rows: Ids, now_s: Float64s | float) -> Float64s:
         """When rows polled then will be worth polling again, as things are; never before their holds."""
+        return np.asarray(np.maximum(now_s + self.intervals_s(rows), self.memory.hold_s[rows]))
+
+    def intervals_s(self, rows: Ids) -> Float64s:
+        """How long after a poll rows are worth the next, as things are; infinite where they never are."""
         memory = self.memory
         after_s = self._due_once_seen(rows, self._due_after_s(rows))
-        after_s = np.minimum(np.maximum(after_s, memory.min_interval_s[rows]), memory.max_interval_s[rows])
-        return np.asarray(np.maximum(now_s + after_s, memory.hold_s[rows]))
+        return np.minimum(np.maximum(after_s, memory.min_interval_s[rows]), memory.max_interval_s[rows])
 
     def _due_after_s(self, rows: Ids) -> Float64s:
         if self.name == "uniform" or self.threshold <= 0:
             return np.full(rows.size, self.threshold)
-        after_s = self.ranking.due_after_s(rows, self.threshold)
-        worthless = (self.memory.weight[rows] == 0) | (after_s > _LONGEST_S)
-        return np.where(worthless, np.inf, after_s)
+        after_s = self.worth_again_s(rows, self.threshold)
+        return np.where(self.memory.weight[rows] == 0, np.inf, after_s)
+
+    def worth_again_s(self, rows: Ids, level: float) -> Float64s:
+        """How long after a poll the worth of rows reaches ``level``; infinite where it never does."""
+        return self.ranking.due_exactly_s(rows, level, _LONGEST_S)
 
     def _due_once_seen(self, rows: Ids, after_s: Float64s) -> Float64s:
         """Rows that are watched are due when they change, on average after 1/λ."""

@@ -29,8 +29,9 @@ ALL_ROWS = 5_000
 POOL_SHARE, FEWEST = 150, 1024
 FAR = 4.0  # a ladder of rates whose middle is off by so much is made anew
 SLOWEST_PER_S = 1e-8  # a change in three years
-GUESS_SHAPE = 0.5  # of what a listing says of an item's rate: half a change's worth of evidence
-_BLOCK = 65_536
+# What a listing says of an item's rate: half a change's worth of evidence, with even odds that it is wrong.
+GUESS_SHAPE, GUESS_DOUBT = 0.5, 0.5
+_BLOCK, _FEW = 65_536, 4096
 
 
 class Ranking:
@@ -55,6 +56,7 @@ class Ranking:
         """
         self.memory, self._now_s, self._shift_s = memory, now_s, 0.0
         self.whole = of_items is None or memory.size >= of_items
+        self.of_items = max(of_items or 0, memory.size)
         self._share = 1.0 if self.whole else max(memory.size, 1) / max(of_items or 1, 1)
         self._prior, self.objective = prior, objective
         self.families = self._families(names)
@@ -192,7 +194,8 @@ class Ranking:
     def rate_range(self, rows: Ids, level: float) -> tuple[Float64s, Float64s, Float64s]:
         """Median of what is believed of each row's rate, and the interval that holds it at ``level``.
 
-        Quantiles on the ladder, even in ln λ between its rates; what its families add comes on top.
+        Quantiles on the ladder, even in ln λ between its rates; what its families add comes on top. Plans go
+        by it; people are shown ``own_rates``.
         """
         self.grow()
         belief = self.policy.belief
@@ -209,6 +212,22 @@ class Ranking:
         """How long after a poll each row's worth reaches ``level``."""
         self.grow()
         return self.policy.due(rows, level)
+
+    def due_exactly_s(self, rows: Ids, level: Float64s | float, longest_s: float) -> Float64s:
+        """The same, however long it takes, with the shocks of its families beside each row's own rate."""
+        self.grow()
+        policy, goal = self.policy, np.broadcast_to(level, rows.shape)
+
+        def work(some: slice) -> Float64s:
+            which = rows[some]
+            rates = policy.calibration.of(which)[:, None] * policy.belief.rates
+            if policy.shocks is not None:
+                rates += policy.shocks.rate(which)[:, None]
+            price = policy.items.cost[which] / np.maximum(policy.items.weight[which], 1e-270)
+            return policy.worth.due_exactly(policy.belief.rows[which], rates, goal[some] * price, longest_s)
+
+        parts = [work(slice(begin, begin + _FEW)) for begin in range(0, rows.size, _FEW)]
+        return np.concatenate(parts) if parts else np.empty(0)
 
     # Keeping.
 
@@ -292,8 +311,11 @@ class Ranking:
         guess = memory.prior_rate_per_s[rows]
         told = rows[(guess > 0) & ~self.policy.belief.polled[rows]]
         if told.size:
-            last = self.policy.items.last[told]
+            belief, last = self.policy.belief, self.policy.items.last[told]
             self.policy.recall(told, GUESS_SHAPE, GUESS_SHAPE / memory.prior_rate_per_s[told], last)
+            # A guess may be anything: polls must be able to refute it, and it is no evidence for others.
+            belief.rows[told] += GUESS_DOUBT * (belief.prior.astype(np.float32) - belief.rows[told])
+            belief.polled[told] = False
 
     def _fitting(self, shared: Arrays) -> Arrays:
         """What was learned before, as far as it fits the items, the budget and the objective of today."""

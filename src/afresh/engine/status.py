@@ -12,11 +12,14 @@ from afresh.engine.audits import Share, audited
 from afresh.engine.earnings import Chosen, chosen
 from afresh.engine.fleet import WorkerStatus, workers_seen
 from afresh.engine.policy import Policy
+from afresh.engine.problems import Problem, problems
+from afresh.engine.pulse import Pulse, read_pulse
 from afresh.engine.seen import SeenItem, seen_items
 from afresh.engine.settings import Settings
 from afresh.engine.snapshot import loaded, recalled, sampled, uses_of
 from afresh.engine.source_set import read_rests
 from afresh.engine.state_names import RESTS, TROUBLE
+from afresh.rates.observations import Bools
 from afresh.stores.store import Store
 from afresh.values.items import ItemCount
 from afresh.values.outcome import Spent
@@ -58,7 +61,9 @@ class Status:
     budget; ``absorbed_per_s`` the requests per second that all groups together can take. Of very many items
     only ``looked_at`` are looked at, and their numbers scaled up. ``views`` are the items whose staleness is
     seen; ``money`` what the engine chose to spend, where copies earn; ``troubles`` sources that cannot be
-    listed or looked at, and why; ``workers`` the engines that run.
+    listed or looked at, and why; ``workers`` the engines that run; ``problems`` what items fail of; ``run``
+    the last sign of life of the engine. The budget is that of the engine that runs, else the settings'.
+    ``age_s`` is NaN without copies.
     """
 
     items: int
@@ -84,6 +89,9 @@ class Status:
     money: Chosen | None = None
     troubles: tuple[SourceTrouble, ...] = ()
     workers: tuple[WorkerStatus, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    run: Pulse | None = None
+    time_s: float = math.nan
 
     @property
     def below_target(self) -> bool:
@@ -111,9 +119,9 @@ def status(store: Store, settings: Settings, now_s: float) -> Status:
         failing=round(scale * np.count_nonzero(memory.active & (memory.hold_s > now_s))),
         freshness=modelled(policy, now_s),
         audited=audited(store.observations.audits(0.0), now_s, policy.covered()),
-        age_s=mean_age_s(policy, now_s),
+        age_s=mean_age_s(policy, now_s) if held.any() else math.nan,
         due=round(scale * np.count_nonzero(memory.active & (memory.due_s <= now_s))),
-        dropped=round(scale * dropped(policy)),
+        dropped=round(scale * np.count_nonzero(dropped(policy))),
         budget_per_s=settings.budget.requests,
         absorbed_per_s=sum(group.most_per_s for group in groups),
         spent_last_hour=store.ledger.total(now_s - _HOUR_S, math.inf),
@@ -127,6 +135,9 @@ def status(store: Store, settings: Settings, now_s: float) -> Status:
         money=chosen(policy, settings, store.plan.names(), uses_of(store), scale),
         troubles=_troubles(store, settings),
         workers=workers_seen(store, now_s, settings.run.claim),
+        problems=problems(store),
+        run=read_pulse(store),
+        time_s=now_s,
     )
 
 
@@ -153,14 +164,12 @@ def mean_age_s(policy: Policy, now_s: float) -> float:
     return float(weight @ policy.ranking.ages(now_s, rows) / weight.sum())
 
 
-def dropped(policy: Policy) -> int:
-    """Active items whose worth, w/(cλ) at most by their mean rate, stays below what is polled now."""
+def dropped(policy: Policy) -> Bools:
+    """Active items with a copy that, as things are, would never be worth another poll."""
     memory = policy.memory
-    if policy.name == "uniform" or policy.objective != "freshness":
-        return 0
-    every = slice(None)
-    most = memory.ranked_weight(every) / (policy.ranking.rates() * memory.ranked_cost(every))
-    return int(np.count_nonzero(memory.active & ~policy.watched() & (most < policy.threshold)))
+    found = memory.active & ~np.isnan(memory.polled_s) & (memory.weight > 0) & ~policy.watched()
+    found[found] = np.isinf(policy.intervals_s(np.flatnonzero(found)))
+    return found
 
 
 def group_statuses(counts: list[ItemCount], settings: Settings) -> list[GroupStatus]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from afresh.engine.own_rates import own_rates
 from afresh.engine.policy import Policy
 from afresh.engine.seen import SeenItem, seen_items
 from afresh.engine.settings import Settings
@@ -17,8 +18,8 @@ from afresh.values.errors import UsageError
 from afresh.values.items import Item
 from afresh.values.units import format_duration
 
-LEVEL = 0.9
 _POLLS_SHOWN = 10
+_HEAVIEST, _NEARLY = 1e9, 1.001  # times its weight that are looked at, and how nearly
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,14 @@ class PastPoll:
 class Why:
     """Everything ``afresh why`` shows. Rates per second, times in seconds.
 
-    ``rate_per_s`` is the median of what is believed, with its 90 % interval; ``interval_s`` from poll to poll
-    as things are; ``marginal`` the worth of a poll now and ``threshold`` the worth at which items are polled;
-    ``reasons`` in words; ``seen`` is what is known of it without polls, where anything is.
+    ``rate_per_s`` is the median by its own polls, with its 90 % interval; ``interval_s`` from poll to poll
+    as things are, infinite if it is dropped; ``marginal`` the worth of a poll now (−∞ where none may be made,
+    +∞ where there is no copy yet) and ``threshold`` that at which items are polled; ``reasons`` in words;
+    ``seen`` is what is known of it without polls, where anything is. All as of ``time_s``.
     """
 
     item: Item
+    time_s: float
     rate_per_s: float
     rate_low: float
     rate_high: float
@@ -62,13 +65,18 @@ def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
     ids = _compared_with(store, settings, item)
     policy = recalled(store, settings, loaded([store.plan.columns_of(ids)]), now_s)
     row = policy.memory.row(item.id) or 0
-    rate, low, high = (float(each[0]) for each in policy.ranking.rate_range(np.array([row]), LEVEL))
+    rate, low, high = own_rates(store, policy, [item.id], now_s)[item.id]
     seen = next((one for one in seen_items(store, policy, now_s) if one.item == key), None)
     if seen is not None and seen.rate_per_s >= 0:
         rate, low, high = seen.rate_per_s, seen.low_per_s, seen.high_per_s
-    interval_s = policy.due_s(row, now_s) - now_s
+    interval_s = float(policy.intervals_s(np.array([row]))[0])
+    if seen is None:
+        reasons = _reasons(item, policy, row, interval_s, now_s)
+    else:
+        reasons = _seen_reasons(seen, item, now_s)
     return Why(
         item=item,
+        time_s=now_s,
         rate_per_s=rate,
         rate_low=low,
         rate_high=high,
@@ -78,9 +86,7 @@ def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
         threshold=policy.threshold,
         next_s=item.due_s if seen is None else seen.next_s,
         polls=_polls(store, item.id),
-        reasons=tuple(
-            _reasons(item, policy, row, rate, now_s) if seen is None else _seen_reasons(seen, item, now_s)
-        ),
+        reasons=tuple(reasons),
         seen=seen,
     )
 
@@ -121,46 +127,66 @@ def _polls(store: Store, item_id: int) -> tuple[PastPoll, ...]:
     return tuple(rows[-_POLLS_SHOWN:])
 
 
-def _reasons(item: Item, policy: Policy, row: int, rate: float, now_s: float) -> list[str]:
+def _reasons(item: Item, policy: Policy, row: int, interval_s: float, now_s: float) -> list[str]:
     """What holds the item where it is, and what would move it."""
     found = _holding(item, now_s)
     if policy.name == "uniform":
         return [*found, "the policy is uniform: every item is polled equally often"]
-    # The weight that is worth what is polled now, were its rate a unit.
-    level = (
-        policy.threshold
-        * item.cost
-        * float(policy.memory.outlay[row] / max(policy.memory.stake[row], 1e-300))
-    )
     if item.weight == 0:
         found.append("its weight is 0: it is polled only when nothing else needs it")
-    elif level <= 0:
+    elif policy.threshold <= 0:
         found.append("nothing has been polled yet, so there is no price of a poll to compare with")
     elif policy.floor > 0 and not policy.memory.stake[row] > 0:
         found.append("futile: its source has no benefit, so that no poll pays; others have one")
-    elif policy.objective == "freshness" and policy.floor > 0 and item.weight < level * rate:
-        found.append(
-            "futile: it changes too fast for its cost, so that a poll earns less than it costs; "
-            f"a weight of {level * rate:.3g} would pay"
-        )
-    elif policy.objective == "freshness" and item.weight < level * rate:
-        found.append(
-            "dropped: it changes so often that a poll is worth little; "
-            f"a weight of {level * rate:.3g} or a larger budget would bring it back"
-        )
+    elif math.isinf(interval_s):
+        found.append(_left(policy, row, item.weight))
     else:
-        heavier_s = float(policy.ranking.due_after_s(np.array([row]), policy.threshold / 2)[0])
-        found.append(f"with twice the weight it would be polled every {format_duration(heavier_s)}")
+        twice, half = (_polled_every(policy, row, factor) for factor in (2.0, 0.5))
+        found.append(f"with twice the weight it would be polled {twice}, with half of it {half}")
     return found
+
+
+def _left(policy: Policy, row: int, weight: float) -> str:
+    """Why an item is never polled as things are, and the weight at which it would be."""
+    if policy.floor > 0:
+        words, rest = "futile: it changes too fast for its cost, so that a poll earns less than it costs", ""
+    else:
+        words, rest = "dropped: it changes so often that a poll is worth little", " or a larger budget"
+    low, high = 1.0, _HEAVIEST
+    if math.isinf(_after_s(policy, row, high)):
+        return words
+    while high / low > _NEARLY:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if math.isinf(_after_s(policy, row, middle)) else (low, middle)
+    return f"{words}; a weight of {weight * high:.3g}{rest} would bring it back"
+
+
+def _after_s(policy: Policy, row: int, factor: float) -> float:
+    """How long after a poll an item of ``factor`` times the weight would be polled again."""
+    return float(policy.worth_again_s(np.array([row]), policy.threshold / factor)[0])
+
+
+def _polled_every(policy: Policy, row: int, factor: float) -> str:
+    after_s = _after_s(policy, row, factor)
+    return f"every {format_duration(after_s)}" if math.isfinite(after_s) else "never"
 
 
 def _holding(item: Item, now_s: float, *, due: bool = True) -> list[str]:
     found = []
-    if item.status != "active":
-        found.append(f"it is {item.status}: not polled until 'afresh set {item.key} --resume'")
-    if item.failures:
-        found.append(f"its last {item.failures} polls failed ({item.problem}); tried again when due")
-    if item.polled_s is None:
+    resume = f"'afresh set {item.key} --resume'"
+    if item.status == "paused":
+        found.append(f"paused: {resume} polls it again")
+    elif item.status == "gone":
+        found.append(f"gone ({item.problem}): polled again when a listing names it, or by {resume}")
+    elif item.status == "refused":
+        found.append(
+            f"refused: {item.problem}; polled again when its source has other settings, or by {resume}"
+        )
+    elif item.failures:
+        last = "poll" if item.failures == 1 else f"{item.failures} polls"
+        soon = "as soon as may be" if item.due_s <= now_s else f"in {format_duration(item.due_s - now_s)}"
+        found.append(f"its last {last} failed: {item.problem}; tried again {soon}")
+    elif item.polled_s is None:
         found.append("it has never been fetched: that comes first")
     if item.min_interval_s > 0:
         found.append(f"never more often than every {format_duration(item.min_interval_s)}")

@@ -8,12 +8,15 @@ ladder mixed in.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
 from afresh.rates.observations import Bools, Float64s, Ints
 
 DECADES_BELOW, DECADES_ABOVE, PER_OCTAVE = 3.0, 2.0, 1  # the ladder around one poll of an item
+PROPER = math.ceil((DECADES_BELOW + DECADES_ABOVE) * math.log2(10.0) * PER_OCTAVE) + 1  # its rungs
 REDRAWN = 150.0  # H: mean intervals between polls after which a rate is redrawn
 FLAT = 1e-3  # share of the flat ladder in the learned prior
 STEPS, ROWS_ENOUGH = 10, 20_000  # of EM, and items it looks at
@@ -34,18 +37,12 @@ class Belief:
     """
 
     def __init__(self, items: int, frequency: float, slowest: float | None = None) -> None:
-        octaves = (DECADES_BELOW + DECADES_ABOVE) * np.log2(10.0)
         lowest = frequency * 10.0**-DECADES_BELOW
         more = 0.0 if slowest is None else max(np.ceil(np.log2(lowest / slowest)), 0.0)
-        steps = np.arange(int(np.ceil(octaves * PER_OCTAVE)) + 1 + int(more * PER_OCTAVE))
+        steps = np.arange(PROPER + int(more * PER_OCTAVE))
         self.rates: Float64s = lowest * np.exp2(steps / PER_OCTAVE - more)
         self.horizon = REDRAWN / frequency
-        # Even on the ladder proper. Were the rungs below it as probable, half of all items would be thought
-        # still before the first refit, and every change they make be laid to shocks of their families.
-        below = self.rates < lowest * (1.0 - 1e-9)
-        even = np.where(below, FLAT / max(int(below.sum()), 1), 1.0)
-        even[~below] *= (1.0 - even[below].sum()) / int((~below).sum())
-        self.prior: Float64s = even
+        self.prior: Float64s = even_prior(self.rates)
         self.rows: Rows = np.tile(self.prior.astype(np.float32), (items, 1))
         self.polled: Bools = np.zeros(items, dtype=bool)
 
@@ -117,3 +114,18 @@ class Belief:
         """New items, of whom only the prior is known."""
         self.rows = np.concatenate([self.rows, np.tile(self.prior.astype(np.float32), (items, 1))])
         self.polled = np.concatenate([self.polled, np.zeros(items, dtype=bool)])
+
+
+def even_prior(rates: Float64s) -> Float64s:
+    """What is believed of an item before any poll: even on the ladder proper, hardly anything below.
+
+    Were the rungs below as probable, half of all items would be thought still before the first refit, and
+    every change they make be laid to shocks of their families.
+
+    >>> Belief(0, 1.0, slowest=1e-8).prior.round(4)[[0, -18, -1]]
+    array([0.0001, 0.0555, 0.0555])
+    """
+    below = np.arange(rates.size) < rates.size - PROPER
+    even = np.where(below, FLAT / max(int(below.sum()), 1), 1.0)
+    even[~below] *= (1.0 - even[below].sum()) / int((~below).sum())
+    return even

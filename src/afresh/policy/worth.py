@@ -16,6 +16,7 @@ from afresh.values.arrays import Floats
 
 MIDDLE = 9  # from the top of a ladder, about the mean frequency
 OCTAVES = 22  # of elapsed time over which due times are looked for
+HALVINGS = 12  # of the logarithm of a time
 SMALL = 0.05  # below it the series is right to 4e−9, and above it single precision to 5e−5
 
 
@@ -73,3 +74,18 @@ class Worth:
         rise = np.maximum(np.log(right / left), np.float32(1e-7))
         share = np.clip(np.log(goal / left) / rise, 0.0, 1.0)
         return np.where(below == OCTAVES, np.inf, self.times[place - 1] * np.exp2(share))
+
+    def due_exactly(self, belief: Floats, rates: Float64s, level: Float64s, longest: float) -> Float64s:
+        """The same where each row has its own ``rates``, to a hundredth; infinite beyond ``longest``.
+
+        >>> worth = Worth("freshness", np.array([1.0]))
+        >>> worth.due_exactly(np.ones((2, 1)), np.ones((2, 1)), np.array([0.2642, 1.1]), 1e9).round(1)
+        array([ 1., inf])
+        """
+        low, high = np.full(level.size, 1e-3 * self.times[0]), np.full(level.size, longest)
+        never = self.of(belief, rates * high[:, None], rates) < level
+        for _ in range(HALVINGS):
+            middle = np.sqrt(low * high)
+            reached = self.of(belief, rates * middle[:, None], rates) >= level
+            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+        return np.where(never, np.inf, high)

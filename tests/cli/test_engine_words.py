@@ -1,0 +1,115 @@
+"""What the engine's commands say to a stranger: refusals and missing documents in words, with what to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Afresh, Ran
+from tests.servers.site import Site, page
+from tests.servers.threaded import served, sitemap
+
+from afresh.engine.logs import LOGGER
+
+QUICK = ("--budget", "200/s", "--host-delay", "0.001s", "--allow-private")
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with served({f"/{name}": page(name.encode()) for name in "abc"}) as found:
+        found.routes["/map.xml"] = page(sitemap(found.url, "a", "b"), Content_Type="application/xml")
+        found.routes["/closed/map.xml"] = found.routes["/map.xml"]
+        found.routes["/robots.txt"] = page(b"User-agent: *\nDisallow: /closed")
+        yield found
+
+
+@pytest.fixture
+def mirror(afresh: Afresh) -> Iterator[Afresh]:
+    """A shell in a new project."""
+    assert afresh("init").code == 0
+    yield afresh
+    LOGGER.handlers.clear()
+
+
+def items(mirror: Afresh) -> int:
+    return int(json.loads(mirror("status", "--json").out)["items"])
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "words"),
+    [
+        ("/missing.xml", ("--allow-private",), "404 Not Found"),
+        ("/closed/map.xml", ("--allow-private",), "robots.txt forbids it"),
+        ("/a", ("--allow-private",), "neither XML nor a list of addresses"),
+        ("/map.xml", (), "127.0.0.1 is a loopback address (allowed by --allow-private"),
+    ],
+)
+def test_a_document_that_cannot_be_read_is_an_error_and_not_kept(
+    mirror: Afresh, site: Site, path: str, options: tuple[str, ...], words: str
+) -> None:
+    ran = mirror("add", "--sitemap", site.url + path, *options)
+    assert ran.code == 1
+    assert f"{site.url}{path} cannot be read: " in ran.err
+    assert words in ran.err
+    assert items(mirror) == 0
+    asked = len(site.seen)
+    assert mirror("run", "--once", *QUICK).code == 0  # nothing is remembered of it
+    assert len(site.seen) == asked
+
+
+def test_what_can_be_read_is_added_beside_what_cannot(mirror: Afresh, site: Site) -> None:
+    documents = ("--sitemap", f"{site.url}/map.xml", "--feed", f"{site.url}/feed")
+    ran = mirror("add", f"{site.url}/c", *documents, "--allow-private", "--json")
+    assert ran.code == 1
+    assert json.loads(ran.out) == {"new": 3, "items": 3, "unread": {f"{site.url}/feed": "404 Not Found"}}
+
+
+def test_only_what_is_new_is_read(mirror: Afresh, site: Site) -> None:
+    site.routes["/more.xml"] = page(sitemap(site.url, "c"), Content_Type="application/xml")
+    for name in ("map", "more"):
+        assert mirror("add", "--sitemap", f"{site.url}/{name}.xml", "--allow-private").code == 0
+    assert [path for path in site.paths() if path.endswith(".xml")] == ["/map.xml", "/more.xml"]
+    assert items(mirror) == 3
+
+
+def test_add_says_that_run_must_be_allowed_too(mirror: Afresh, site: Site, tmp_path: Path) -> None:
+    assert "needs --allow-private too" in mirror("add", f"{site.url}/a", "--allow-private").err
+    settings = tmp_path / "afresh.toml"
+    settings.write_text(settings.read_text() + "allow_private = true\n")
+    assert "needs --allow-private" not in mirror("add", f"{site.url}/b", "--allow-private").err
+
+
+def refused(mirror: Afresh, site: Site) -> Ran:
+    """A run that may ask nothing."""
+    assert mirror("add", *(f"{site.url}/{name}" for name in "abc")).code == 0
+    return mirror("run", "--once", "--json")
+
+
+def test_what_is_refused_is_said_with_its_remedy_and_costs_nothing(mirror: Afresh, site: Site) -> None:
+    ran = refused(mirror, site)
+    done = json.loads(ran.out)
+    assert (ran.code, done["failures"], done["requests"]) == (0, 3, 0)
+    last = ran.err.splitlines()[-1]
+    assert "3 items" in last
+    assert "--allow-private" in last
+    status = json.loads(mirror("status", "--json").out)
+    assert status["spent_last_hour"]["requests"] == 0
+    (problem,) = status["problems"]
+    assert problem["items"] == 3
+    for words in (mirror("status").err, mirror("why", f"{site.url}/a").err):
+        assert "127.0.0.1 is a loopback address (allowed by --allow-private" in " ".join(words.split())
+    assert site.seen == []
+
+
+def test_what_was_refused_is_polled_at_once_when_it_is_allowed(mirror: Afresh, site: Site) -> None:
+    refused(mirror, site)
+    done = json.loads(mirror("run", "--once", "--json", *QUICK).out)
+    assert (done["polls"], done["failures"]) == (3, 0)
+    assert json.loads(mirror("status", "--json").out)["problems"] == []
+
+
+def test_what_was_refused_waits_while_nothing_is_different(mirror: Afresh, site: Site) -> None:
+    refused(mirror, site)
+    assert json.loads(mirror("run", "--once", "--json").out)["polls"] == 0
