@@ -1,17 +1,20 @@
 """The dashboard over a million items: time of each page at the server, and what an open page costs.
 
-The processor's share of an open dashboard is that of engine and dashboard together, watched by one listener,
-less that of the engine alone, both polling a loopback site at the same budget.
+The processor's share of an open dashboard: an engine in this process, its dashboard beside it, polls a
+loopback site in turns with and without a page open, each turn as long as the other; the site and the page are
+other processes. What the turns with a page take more is its share, with the standard error over the pairs.
 """
 
 from __future__ import annotations
 
 import http.client
+import math
+import subprocess
+import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -29,16 +32,20 @@ from bench.timing import seconds
 
 _DAY_S = 86400.0
 _POLLED, _GROUP = 50_000, 1000
+_CORE = "% of a core"
 _PAGES = {
     "overview": "/",
     "overview, API": "/api/v1/status",
     "items": "/items",
     "items by name, falling": "/items?sort=key&order=down",
     "items, search": "/items?text=/99",
+    "items, search for the last": "/items?text=/{last}",
+    "items, search for the last by name": "/items?text=/{last}&sort=key",
+    "items, search for what is nowhere": "/items?text=nowhere-at-all",
     "one item": "/item?key=https%3A%2F%2Fhost7.example%2F7",
     "plan": "/plan",
 }
-_MOST_MS = {"overview": 100.0, "overview, API": 100.0, "items": 200.0, "items, search": 200.0}
+_MOST_MS = {name: 100.0 if name.startswith("overview") else 200.0 for name in _PAGES if name != "plan"}
 _SETTINGS = (
     '[budget]\nrequests = "{budget}/s"\n[[source]]\nname = "web"\ndelay = "0s"\nallow_private = true\n'
 )
@@ -46,16 +53,10 @@ _SETTINGS = (
 
 def rows(*, quick: bool) -> list[Row]:
     """Pages over many items, then the processor's shares."""
-    size, repeats, lasts_s = (5_000, 1, 2.0) if quick else (1_000_000, 7, 20.0)
+    size, repeats, lasts_s, pairs = (5_000, 1, 2.0, 1) if quick else (1_000_000, 7, 10.0, 6)
     with tempfile.TemporaryDirectory() as folder:
         found = _page_rows(Path(folder), size, repeats, lasts_s, judged=not quick)
-        alone = _share(Path(folder) / "alone", lasts_s, watched=False)
-        together = _share(Path(folder) / "together", lasts_s, watched=True)
-    return [
-        *found,
-        Row("engine alone, 50 polls a second", 100 * alone, "% of a core"),
-        Row("its dashboard, open in one window", 100 * max(together - alone, 0.0), "% of a core"),
-    ]
+        return found + _share_rows(Path(folder) / "shares", lasts_s, pairs)
 
 
 def _page_rows(folder: Path, size: int, repeats: int, lasts_s: float, *, judged: bool) -> list[Row]:
@@ -65,11 +66,12 @@ def _page_rows(folder: Path, size: int, repeats: int, lasts_s: float, *, judged:
         with Server(make_app(engine, None), listen("127.0.0.1", 0)) as server:
             first_s = time.perf_counter() - start_s
             host = server.address.removeprefix("http://").rstrip("/")
-            times = seconds(*(partial(_get, host, path) for path in _PAGES.values()), repeats=repeats)
-            with _listener(host):
-                cpu_s, wall_s = time.process_time(), time.perf_counter()
-                time.sleep(lasts_s)
-                share = (time.process_time() - cpu_s) / (time.perf_counter() - wall_s)
+            paths = [path.format(last=size - 1) for path in _PAGES.values()]
+            times = seconds(*(partial(_get, host, path) for path in paths), repeats=repeats)
+            begun_s = time.process_time()
+            with _open_page(host, lasts_s) as page:
+                page.wait()
+            share = (time.process_time() - begun_s) / lasts_s
     most = _MOST_MS if judged else {}
     return [
         Row(f"first look at {size:.0e} items", first_s, "s"),
@@ -77,7 +79,7 @@ def _page_rows(folder: Path, size: int, repeats: int, lasts_s: float, *, judged:
             Row(f"{name}, {size:.0e} items", 1e3 * took_s, "ms", at_most=most.get(name))
             for name, took_s in zip(_PAGES, times, strict=True)
         ),
-        Row(f"dashboard over {size:.0e} items, open in one window", 100 * share, "% of a core"),
+        Row(f"dashboard over {size:.0e} items at rest, open in one window", 100 * share, _CORE),
     ]
 
 
@@ -107,43 +109,40 @@ def _get(host: str, path: str) -> None:
 
 
 @contextmanager
-def _listener(host: str) -> Iterator[None]:
-    """An open page, as far as the server is concerned: it reads the live events, now and then the course."""
-    over = threading.Event()
-
-    def listen_on() -> None:
-        connection = http.client.HTTPConnection(host, timeout=60)
-        connection.request("GET", "/live")
-        answer = connection.getresponse()
-        beats = 0
-        while not over.is_set() and answer.readline():
-            beats += 1
-            if beats % 30 == 0:  # an event has three lines, and the course a new point every ten
-                _get(host, "/api/v1/course")
-        connection.close()
-
-    thread = threading.Thread(target=listen_on)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+def _open_page(host: str, lasts_s: float) -> Iterator[subprocess.Popen[bytes]]:
+    """An open page, as far as the server is concerned, in a process of its own that ends after a while."""
+    command = [sys.executable, "-m", "bench.open_page", host, str(lasts_s)]
+    with subprocess.Popen(command) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
 
 
-def _share(folder: Path, lasts_s: float, *, watched: bool) -> float:
-    """The processor's share of an engine, with or without a dashboard that is watched."""
+def _share_rows(folder: Path, lasts_s: float, pairs: int) -> list[Row]:
+    """The processor's share of an engine beside its dashboard, and what an open page adds."""
     folder.mkdir()
+    shares: dict[bool, list[float]] = {False: [], True: []}
     with site() as port, make_engine(read(_SETTINGS.format(budget=50)), folder, seed=1) as engine:
-        engine.add([f"http://127.0.0.1:{port}/{number}" for number in range(1000)])
-        if not watched:
-            return _run(engine, lasts_s)
-        server = Server(make_app(engine, None), listen("127.0.0.1", 0))
-        with server, _listener(server.address.removeprefix("http://").rstrip("/")):
-            return _run(engine, lasts_s)
+        engine.add([f"http://127.0.0.1:{port}/{number}" for number in range(200)])
+        with Server(make_app(engine, None), listen("127.0.0.1", 0)) as server:
+            host = server.address.removeprefix("http://").rstrip("/")
+            engine.run(for_s=lasts_s)  # the first polls of items are not like the others
+            for pair in range(pairs):
+                for is_open in (pair % 2 > 0, pair % 2 == 0):  # either first in turn: no drift counts
+                    with _open_page(host, math.inf) if is_open else nullcontext():
+                        shares[is_open].append(_share(engine, lasts_s))
+    more = [opened - closed for opened, closed in zip(shares[True], shares[False], strict=True)]
+    mean = sum(more) / pairs
+    error = math.sqrt(sum((one - mean) ** 2 for one in more) / max(pairs - 1, 1) / pairs)
+    return [
+        Row("engine, 50 polls a second, its dashboard closed", 100 * sum(shares[False]) / pairs, _CORE),
+        Row("the dashboard open in one window: more", 100 * mean, _CORE),
+        Row("its standard error", 100 * error, _CORE),
+    ]
 
 
-def _run(engine: Engine, lasts_s: float) -> float:
+def _share(engine: Engine, lasts_s: float) -> float:
     cpu_s, wall_s = time.process_time(), time.perf_counter()
     engine.run(for_s=lasts_s)
     return (time.process_time() - cpu_s) / (time.perf_counter() - wall_s)

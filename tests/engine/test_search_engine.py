@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from bench.search_rivals import RIVALS
@@ -16,6 +17,8 @@ from tests.sources.searching import World, make_world, write_relation
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.settings import read
+from afresh.engine.state_names import NOTES
+from afresh.sources.search_notes import read_notes
 from afresh.values.items import Item, ItemChange, ItemQuery
 
 RATE = 60.0
@@ -143,6 +146,27 @@ def test_the_weights_of_items_reach_the_source(tmp_path: Path) -> None:
         assert polls.pop(heavy) > 2 * max(polls.values())
         assert polls[paused] == 0
         assert paused not in [what for _, what in site.requests[asked:]]
+
+
+def test_two_workers_share_what_they_learned_of_queries(tmp_path: Path) -> None:
+    world = make_world(tmp_path, lasts_s=60.0, begin_s=CLOCK.now_s())
+    more = '[run]\nclaim = "0.3s"'
+    with (
+        SearchSite(world.papers, CLOCK.now_s) as site,
+        engine_on(world, site, tmp_path, more) as one,
+        engine_on(world, site, tmp_path, more) as other,
+    ):
+        threads = [Thread(target=engine.run, kwargs={"for_s": 4.0}) for engine in (one, other)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        notes = read_notes(one.store.state.get(NOTES + "papers") or b"")
+        polled = {key for key, item in items_of(one).items() if item.polled_s is not None}
+        assert one.store.upkeep.check() == []
+    asked = {what.rpartition(" ")[0] for _, what in site.requests if " " in what}
+    assert len(notes.queries) == len(asked)
+    assert {note.key for note in notes.records} == polled
 
 
 @pytest.mark.parametrize("bad", ["", "id,title\n", "key,title,authors\n1,a,b\n"])

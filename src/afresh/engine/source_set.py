@@ -31,6 +31,7 @@ from afresh.values.lease import Lease
 
 Build = Callable[[SourceTable], Source]
 NOTES_EVERY_S = 60.0
+_TRIES = 3  # of keeping notes beside others who keep theirs
 
 
 @dataclass(slots=True, eq=False)
@@ -185,11 +186,30 @@ class SourceSet:
                 if held.source.name in groups:  # the source is one group: all that was learned is of it
                     await self._learn(held.source.name, held.source)
 
-    async def _learn(self, name: str, source: RememberingSource) -> None:
-        """Take in the notes of other workers, where there are any."""
+    async def _learn(self, name: str, source: RememberingSource) -> bool:
+        """Take in the notes of other workers, where there are any; whether there were."""
         notes = await self._writer.surely(lambda: self._store.state.get(NOTES + name))
-        if notes and _digest(notes) != self._noted.get(name):
-            source.recall((), notes)
+        if not notes or _digest(notes) == self._noted.get(name):
+            return False
+        source.recall((), notes)
+        return True
+
+    async def _keep_notes(self) -> None:
+        """Keep what was learned, with what others did; when they kept theirs at the same time, once more."""
+        self._notes_s = self._clock.elapsed_s() + NOTES_EVERY_S
+        for name, held in list(self._held.items()):
+            source = held.source
+            if not isinstance(source, RememberingSource):
+                continue
+            await self._learn(name, source)
+            for _ in range(_TRIES):
+                packed = source.notes()
+                self._noted[name] = _digest(packed)
+                await self._writer.surely(
+                    lambda name=name, packed=packed: self._store.state.set({NOTES + name: packed})  # type: ignore[misc]
+                )
+                if not await self._learn(name, source):
+                    break
 
     async def keep(self, *, notes: bool = False, is_elsewhere: Callable[[str], bool] = _nowhere) -> None:
         """Keep rests that changed, and notes when it is their time or they are asked for.
@@ -197,7 +217,6 @@ class SourceSet:
         ``is_elsewhere``: groups of other workers, whose rests stay as those kept them.
         """
         values: dict[str, bytes | None] = {}
-        notes = notes or self._clock.elapsed_s() >= self._notes_s
         for name, held in self._held.items():
             source = held.source
             if not isinstance(source, RememberingSource):
@@ -213,14 +232,10 @@ class SourceSet:
                     if rest.until_s > now_s and rest.group not in known and is_elsewhere(rest.group)
                 ]
                 values[RESTS + name] = json.dumps([astuple(rest) for rest in (*rests, *theirs)]).encode()
-            if notes:
-                await self._learn(name, source)
-                packed = source.notes()
-                values[NOTES + name], self._noted[name] = packed, _digest(packed)
-        if notes:
-            self._notes_s = self._clock.elapsed_s() + NOTES_EVERY_S
         if values:
             await self._writer.surely(lambda: self._store.state.set(values))
+        if notes or self._clock.elapsed_s() >= self._notes_s:
+            await self._keep_notes()
 
     async def close(self) -> None:
         """Let all go, the retiring too."""
