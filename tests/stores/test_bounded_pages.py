@@ -8,6 +8,8 @@ import pytest
 from tests.stores.backends import Backend, poll
 
 from afresh.stores.cursors import sort_value
+from afresh.stores.postgres.pages import PostgresPaging
+from afresh.stores.sqlite.pages import SqlitePaging
 from afresh.stores.store import Store
 from afresh.values.items import SORTS, Item, ItemChange, ItemQuery, NewItem, Sort
 
@@ -15,13 +17,12 @@ ITEMS = 60
 
 
 @pytest.fixture
-def filled(backend: Backend, store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
+def filled(store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
     """Items of two groups and sources, some paused and polled, in a store that looks at 7 at a time."""
-    if backend.name != "memory":
-        monkeypatch.setattr(f"afresh.stores.{backend.name}.pages.LOOKED_AT", 7)
-        monkeypatch.setattr(f"afresh.stores.{backend.name}.pages.FEW", 5)
-    if backend.name == "sqlite":
-        monkeypatch.setattr("afresh.stores.sqlite.pages.NEARBY", 2)
+    for paging in (SqlitePaging, PostgresPaging):
+        monkeypatch.setattr(paging, "looked_at", 7)
+        monkeypatch.setattr(paging, "nearby", 2)
+    monkeypatch.setattr("afresh.stores.pages.FEW", 5)
     store.items.add(
         [
             NewItem(f"k{i * 7 % ITEMS}", "feed" if i % 20 == 1 else "web", f"h{i % 2}", weight=i % 3)

@@ -18,7 +18,6 @@ def sort_value(item: Item, sort: Sort) -> SortValue:
         "id": item.id,
         "key": item.key,
         "due": item.due_s,
-        "polled": item.polled_s,
         "changed": item.changed_s,
         "failures": item.failures,
         "weight": item.weight,

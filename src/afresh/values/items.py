@@ -15,7 +15,7 @@ Status: TypeAlias = Literal["active", "paused", "gone", "refused"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 """All statuses; stores keep the position as a code, so new ones go to the end."""
 
-Sort: TypeAlias = Literal["id", "key", "due", "polled", "changed", "failures", "weight"]
+Sort: TypeAlias = Literal["id", "key", "due", "changed", "failures", "weight"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
 
 

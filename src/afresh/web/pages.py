@@ -29,7 +29,6 @@ _SORT_WORDS = {
     "id": "order of adding",
     "key": "name",
     "due": "next poll",
-    "polled": "last poll",
     "changed": "last change",
     "failures": "failures in a row",
     "weight": "weight",

@@ -51,8 +51,6 @@ CREATE TABLE state (
 
 CREATE INDEX state_by_due ON state (due_s, item_id, status);
 
-CREATE INDEX state_by_polled ON state (coalesce(polled_s, '-infinity'), item_id);
-
 CREATE INDEX state_by_changed ON state (coalesce(changed_s, '-infinity'), item_id);
 
 CREATE INDEX state_by_failures ON state (failures, item_id);

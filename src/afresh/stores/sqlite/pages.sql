@@ -1,5 +1,5 @@
 -- name: name_id
-SELECT id FROM name WHERE text = ?;
+SELECT id FROM name WHERE text = :text;
 
 -- name: matching
 -- How many rows of an index match, as far as it matters.

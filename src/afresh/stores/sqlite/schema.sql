@@ -171,8 +171,6 @@ CREATE TABLE pace (
 
 CREATE INDEX by_due ON state (due_s, item_id, status);
 
-CREATE INDEX by_polled ON state (coalesce(polled_s, -9e999), item_id);
-
 CREATE INDEX by_changed ON state (coalesce(changed_s, -9e999), item_id);
 
 CREATE INDEX by_failures ON state (failures, item_id);
