@@ -53,7 +53,7 @@ _SETTINGS = (
 
 def rows(*, quick: bool) -> list[Row]:
     """Pages over many items, then the processor's shares."""
-    size, repeats, lasts_s, pairs = (5_000, 1, 2.0, 1) if quick else (1_000_000, 7, 10.0, 6)
+    size, repeats, lasts_s, pairs = (5_000, 1, 1.0, 1) if quick else (1_000_000, 7, 10.0, 6)
     with tempfile.TemporaryDirectory() as folder:
         found = _page_rows(Path(folder), size, repeats, lasts_s, judged=not quick)
         return found + _share_rows(Path(folder) / "shares", lasts_s, pairs)

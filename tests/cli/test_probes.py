@@ -99,7 +99,7 @@ def test_records_gone_from_the_server_are_said_to_be(afresh: Afresh, files: tupl
     server.write_text("\n".join(kept) + "\n")
     ran = afresh("probes", relation, *COLUMNS, "--server", server)
     assert ran.code == 0
-    assert "1 are not on the server" in ran.err
+    assert "1 record not on the server" in ran.err
 
 
 def test_a_table_of_a_database_is_a_relation(afresh: Afresh, files: tuple[Path, Path]) -> None:

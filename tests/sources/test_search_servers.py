@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -193,27 +194,60 @@ def test_a_bad_relation_is_refused_in_words(bad: str, world: World) -> None:
         SearchSource(settings, Surroundings())
 
 
-def test_csv_parquet_and_sqlite_give_one_relation(world: World) -> None:
+def test_files_and_tables_give_one_relation(world: World, request: pytest.FixtureRequest) -> None:
     rows = [(*row, float(at)) for at, row in enumerate(world.papers.rows(world.own))]
     columns = dict(zip(("id", "title", "authors", "w"), zip(*rows, strict=True), strict=True))
     folder = world.relation.parent
     with world.relation.open("w", newline="") as file:
         csv.writer(file).writerows([tuple(columns), *rows])
     pq.write_table(pa.table({name: list(column) for name, column in columns.items()}), folder / "r.parquet")
-    database = sqlite3.connect(folder / "r.db")
-    with database:
+    records = [json.dumps(dict(zip(columns, row, strict=True))) for row in rows]
+    (folder / "r.jsonl").write_text("\n".join(records) + "\n")
+    with closing(sqlite3.connect(folder / "r.db")) as database, database:
         database.execute("CREATE TABLE r (id, title, authors, w)")
         database.executemany("INSERT INTO r VALUES (?, ?, ?, ?)", rows)
-    database.close()
+    server: PostgresServer = request.getfixturevalue("postgres")
+    url = server.url(request.getfixturevalue("database"))
+    with psycopg.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE r (id text, title text, authors text, w float)")
+        cursor.executemany("INSERT INTO r VALUES (%s, %s, %s, %s)", rows)
     settings = read_settings(SearchSettings, search_table(world, None, server="all.csv"))
+    places = [str(world.relation), *(str(folder / f"r.{ending}") for ending in ("parquet", "jsonl", "db#r"))]
     found = [
-        read_relation(path, "id", settings.attributes, "w", scoped=True)
-        for path in (str(world.relation), str(folder / "r.parquet"), f"{folder / 'r.db'}#r")
+        read_relation(place, "id", settings.attributes, "w", scoped=True, resolver={"WHERE": url}.get)
+        for place in (*places, f"{url}#r", "env:WHERE#public.r")
     ]
-    assert found[0].keys == found[1].keys == found[2].keys == world.keys
-    for one in found[1:]:
+    for one in found:
+        assert one.keys == world.keys
         assert one.index.keywords == found[0].index.keywords
         np.testing.assert_array_equal(one.weights, found[0].weights)
+
+
+def test_a_table_of_postgres_is_read_again_and_its_address_is_never_shown(
+    world: World, request: pytest.FixtureRequest
+) -> None:
+    server: PostgresServer = request.getfixturevalue("postgres")
+    url = server.url(request.getfixturevalue("database"))
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE r (id text, title text, authors text)")
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO r VALUES (%s, %s, %s)", world.papers.rows(world.own))
+
+        async def rewrite(source: SearchSource, _: Any) -> None:
+            before = source.keys()
+            listings = [listing async for listing in source.listings()]
+            assert source.keys() is before  # nothing is made anew where nothing is new
+            connection.execute("DELETE FROM r WHERE id = %s", (world.keys[0],))
+            listings += [listing async for listing in source.listings()]
+            assert {entry.key for entry in listings[1].entries} == set(world.keys[1:])
+            connection.execute("ALTER TABLE r RENAME TO s")
+            listings += [listing async for listing in source.listings()]
+            assert len(listings[2].entries) == len(world.keys) - 1
+            assert "table r: there is no such table; the records read before are kept" in listings[2].problem
+            assert url not in repr((listings, source._settings))
+
+        with table_of("file", world, request) as table:
+            with_source(world, None, SetClock(0.0), rewrite, **(table | {"relation": f"{url}#r"}))
 
 
 BAD_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {

@@ -104,9 +104,9 @@ def probes(
     from afresh.cli.probes_live import LiveServer, is_live
     from afresh.cli.probes_run import Question, carry_out
 
-    asked, scoped = is_live(server), not any_attribute
-    file = None if asked else server
-    check_files([relation.partition("#")[0], file, proxy], output, plot, as_json=as_json)
+    file, scoped = None if is_live(server) else server, not any_attribute
+    inputs = [relation.partition("#")[0], file, proxy]
+    check_files(inputs, output, plot, as_json=as_json)
     with Progress("reading", 1.0) as progress:
         world = read_world(
             relation,
@@ -119,7 +119,7 @@ def probes(
             on_read=progress.reach,
         )
     given = {name: options[name] for name in _LIVE}
-    live = LiveServer(given | {"scoped": scoped}, world.relation, world.keys) if asked else None
+    live = LiveServer(given | {"scoped": scoped}, world.relation, world.keys) if file is None else None
     with Progress("asking", world.tuples) as progress, live or nullcontext():
         outcome = carry_out(world, Question(page_size, limit, method, pool, quota), progress.reach, live)
     _show(outcome, output, plot, as_json=as_json)
@@ -181,11 +181,11 @@ def _draw(path: str, outcome: Outcome) -> None:
 def _words(summary: dict[str, Any]) -> list[tuple[str, str]]:
     covered = f"{summary['covered']:,} of {summary['tuples']:,} records"
     if summary["missing"]:
-        covered += f"; {summary['missing']:,} are not on the server"
+        covered += f"; {counted(summary['missing'], 'record')} not on the server"
     bound = "no sure plan needs fewer" if summary["quota"] is None else "most that the quota could bring"
     return [
         ("covered", covered),
-        ("requests", f"{summary['requests']:,}, of these {summary['look_ups']:,} look-ups by key"),
+        ("requests", f"{summary['requests']:,}, of these {counted(summary['look_ups'], 'look-up')} by key"),
         ("records per request", number(summary["speedup_ratio"])),
         ("bound", f"{number(summary['bound'])}: {bound}"),
     ]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
+import os
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +14,11 @@ import pyarrow.compute as pc
 from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation
 from afresh.probes.splitters import KeywordAttribute, parse_keywords
 from afresh.probes.update_models import expected_lag
+from afresh.sources.search_tables import is_postgres, shown_place, table_rows
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table
 from afresh.tables.table import Table
-from afresh.values.errors import InputError, UsageError, did_you_mean
+from afresh.values.errors import InputError, UsageError
 
 _LONGEST = 1_000_000  # characters of one keyword field: more is a document, or a broken quote
 
@@ -82,6 +81,15 @@ def read_world(
     return World(table.text(key).to_pylist(), own, values, server_keys, indexed, sample)
 
 
+def in_database(place: str) -> bool:
+    """Whether records are in a table of a database.
+
+    >>> in_database("papers.csv"), in_database("papers.db#papers")
+    (False, True)
+    """
+    return "#" in place or is_postgres(place)
+
+
 def _read(
     path: str,
     key: str | None,
@@ -96,41 +104,19 @@ def _read(
             wanted.append(Column(attribute.name, "text", what="keywords"))
             taken.add(attribute.name)
     wanted += [Column(name, "number", required=True, minimum=0) for name in numbers if name not in taken]
-    table = (
-        _read_sqlite(path, wanted)
-        if "#" in path
-        else read_table(path, wanted, unique=key if unique else None)
-    )
+    if in_database(path):
+        rows = table_rows(path, [column.name for column in wanted], os.environ.get)
+        table = _as_table(shown_place(path), wanted, rows)
+    else:
+        table = read_table(path, wanted, unique=key if unique else None)
     for column in wanted:
         if column.name not in table:
             raise InputError(f"has no column {column.name}", path=table.path)
-    if "#" in path and key is not None and unique:
+    if in_database(path) and key is not None and unique:
         _refuse_repeats(table, key)
     for attribute in attributes:
         _refuse_long(table, attribute.name)
     return table
-
-
-def _read_sqlite(place: str, wanted: Sequence[Column]) -> Table:
-    """The columns ``wanted`` of FILE#TABLE."""
-    path, _, name = place.partition("#")
-    if not Path(path).is_file():
-        raise InputError("does not exist", path=path)
-    try:
-        with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as database:
-            known = [row[1] for row in database.execute(f"PRAGMA table_info({_quoted(name)})")]
-            if not known:
-                tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master")]
-                raise InputError(f"has no table {name!r}{did_you_mean(name, tables)}", path=path)
-            for column in wanted:
-                if column.name not in known:
-                    hint = did_you_mean(column.name, known)
-                    raise InputError(f"has no column {column.name}{hint}", path=place)
-            names = ", ".join(_quoted(column.name) for column in wanted)
-            rows = database.execute(f"SELECT {names} FROM {_quoted(name)}").fetchall()
-    except sqlite3.Error as error:
-        raise InputError(f"cannot be read as SQLite: {error}", path=path) from None
-    return _as_table(place, wanted, rows)
 
 
 def _as_table(place: str, wanted: Sequence[Column], rows: list[tuple[object, ...]]) -> Table:
@@ -175,10 +161,6 @@ def _refuse_long(table: Table, name: str) -> None:
         index = int(lengths.argmax())
         problem = f"holds {lengths[index]:,} characters: a keyword field has at most {_LONGEST:,}"
         raise table.fault(index, name, problem)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _texts(table: Table, attributes: Sequence[KeywordAttribute]) -> dict[str, list[str]]:

@@ -10,7 +10,8 @@ Relation = Annotated[
     str,
     typer.Argument(
         metavar="RELATION",
-        help="Local records: CSV, Parquet or JSONL, also .gz or .zst; FILE.db#TABLE is a SQLite table.",
+        help="Local records: CSV, Parquet or JSONL, also .gz or .zst; or a table: FILE.db#TABLE of SQLite, "
+        "postgresql://…#TABLE.",
     ),
 ]
 KeyColumn = Annotated[str, typer.Option(metavar="COLUMN", help="The column that identifies a record.")]

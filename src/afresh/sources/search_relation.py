@@ -1,14 +1,15 @@
-"""The local relation of a ``search`` source, from CSV, Parquet or SQLite: keys, texts of keywords, weights.
+"""The local relation of a ``search`` source, from a file or a table: keys, texts of keywords, weights.
 
 What is wrong with it is said with file, row and column, and nothing is taken from it then.
 """
 
 from __future__ import annotations
 
-import sqlite3
+import json
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
+from hashlib import blake2b
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ import numpy.typing as npt
 
 from afresh.probes.keyword_index import KeywordIndex, index_relation
 from afresh.probes.splitters import KeywordAttribute
+from afresh.sources.search_tables import check_names, is_postgres, shown_place, table_rows
+from afresh.sources.secret import Resolver
 from afresh.sources.sql_error import one_line
-from afresh.sources.sql_session import quoted
-from afresh.values.errors import InputError, did_you_mean
+from afresh.sources.surroundings import no_secrets
+from afresh.values.errors import InputError
 
 _LONGEST = 1_000_000  # characters of one keyword field: more is a document, or a broken quote
 _BLOCK_BYTES = 1 << 26  # read at once: the longest row that can be read
@@ -36,44 +39,65 @@ class Columns:
         """How many rows."""
         return len(next(iter(self.texts.values()), []))
 
+    def digest(self) -> bytes:
+        """A fingerprint of all texts."""
+        found = blake2b(digest_size=16)
+        for column in self.texts.values():
+            for text in column:
+                found.update(text.encode("utf-8", "backslashreplace") + b"\x00")
+        return found.digest()
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relation:
-    """The records: their keys, their keywords, what each weighs; ``places`` are the rows of the keys."""
+    """The records: their keys, their keywords, what each weighs; ``places`` are the rows of the keys.
+
+    ``digest`` tells whether a relation read later is another one.
+    """
 
     keys: list[str]
     index: KeywordIndex
     weights: npt.NDArray[np.float64]
     places: dict[str, int]
+    digest: bytes = b""
 
 
-def read_columns(path: str, names: Sequence[str]) -> Columns:
-    """The columns ``names`` of a CSV or Parquet file, or of FILE#TABLE in SQLite."""
-    file = path.partition("#")[0] if "#" in path else path
-    if not Path(file).is_file():
-        raise InputError("does not exist", path=file)
-    found = _of_sqlite(path, names) if "#" in path else _of_arrow(path, names)
-    return Columns(path, found)
+def read_columns(path: str, names: Sequence[str], resolver: Resolver = no_secrets) -> Columns:
+    """The columns ``names`` of a CSV, Parquet or JSONL file, or of a table of SQLite or PostgreSQL."""
+    if "#" in path or is_postgres(path):
+        rows = table_rows(path, names, resolver)
+        found = {name: [_text(row[at]) for row in rows] for at, name in enumerate(names)}
+        return Columns(shown_place(path), found)
+    if not Path(path).is_file():
+        raise InputError("does not exist", path=path)
+    lines = path.removesuffix(".gz").removesuffix(".zst").endswith(".jsonl")
+    return Columns(path, _of_json_lines(path, names) if lines else _of_arrow(path, names))
 
 
 def read_relation(
-    path: str, key: str, attributes: Sequence[KeywordAttribute], weight: str, *, scoped: bool
+    path: str,
+    key: str,
+    attributes: Sequence[KeywordAttribute],
+    weight: str,
+    *,
+    scoped: bool,
+    resolver: Resolver = no_secrets,
 ) -> Relation:
     """The relation, checked: every record has a key of its own, some have keywords, weights are numbers."""
     words = [attribute.name for attribute in attributes]
     names = list(dict.fromkeys([key, *words, *([weight] if weight else [])]))
-    columns = read_columns(path, names)
+    columns = read_columns(path, names, resolver)
     places = checked_keys(columns, key)
     for name in words:
         for row, text in enumerate(columns.texts[name], 1):
             if len(text) > _LONGEST:
                 words_ = f"holds {len(text):,} characters: a keyword field has at most {_LONGEST:,}"
-                raise InputError(words_, path=path, row=row, line=0, column=name)
+                raise InputError(words_, path=columns.path, row=row, line=0, column=name)
     index = index_relation(columns.texts, attributes, scoped=scoped)
     if len(columns) and not index.keywords:
-        raise InputError(f"no record has a keyword in {', '.join(words)}", path=path)
+        raise InputError(f"no record has a keyword in {', '.join(words)}", path=columns.path)
     weights = _weights(columns, weight) if weight else np.ones(len(columns))
-    return Relation(columns.texts[key], index, weights, places)
+    return Relation(columns.texts[key], index, weights, places, columns.digest())
 
 
 def checked_keys(columns: Columns, key: str) -> dict[str, int]:
@@ -117,7 +141,7 @@ def _of_arrow(path: str, names: Sequence[str]) -> dict[str, list[str]]:
 def _parquet(path: str, names: Sequence[str]) -> Any:
     import pyarrow.parquet as pq
 
-    _check_names(path, names, pq.read_schema(path).names)
+    check_names(path, names, pq.read_schema(path).names)
     return pq.read_table(path, columns=list(names))
 
 
@@ -132,27 +156,32 @@ def _csv(path: str, names: Sequence[str]) -> Any:
         column_types=types, strings_can_be_null=False, quoted_strings_can_be_null=False
     )
     table = csv.read_csv(path, read_options=reading, parse_options=parsing, convert_options=converting)
-    _check_names(path, names, table.column_names)
+    check_names(path, names, table.column_names)
     return table
 
 
-def _of_sqlite(place: str, names: Sequence[str]) -> dict[str, list[str]]:
-    path, _, name = place.partition("#")
+def _of_json_lines(path: str, names: Sequence[str]) -> dict[str, list[str]]:
+    import pyarrow as pa
+
+    found: dict[str, list[str]] = {name: [] for name in names}
     try:
-        with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as database:
-            known = [row[1] for row in database.execute(f"PRAGMA table_info({quoted(name)})")]
-            if not known:
-                tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master")]
-                raise InputError(f"has no table {name!r}{did_you_mean(name, tables)}", path=path)
-            _check_names(place, names, known)
-            wanted = ", ".join(f"CAST({quoted(column)} AS TEXT)" for column in names)
-            rows = database.execute(f"SELECT {wanted} FROM {quoted(name)}").fetchall()
-    except sqlite3.Error as error:
-        raise InputError(f"cannot be read as SQLite: {one_line(str(error))}", path=path) from None
-    return {column: [row[at] or "" for row in rows] for at, column in enumerate(names)}
+        with TextIOWrapper(pa.input_stream(path, compression="detect"), "utf-8") as lines:
+            for row, line in enumerate(lines, 1):
+                record = json.loads(line) if line.strip() else None
+                if not isinstance(record, dict):
+                    raise InputError("is no JSON object", path=path, row=row, line=row)
+                for name, column in found.items():
+                    if name not in record:
+                        raise InputError(f"has no {name}", path=path, row=row, line=row)
+                    column.append(_text(record[name]))
+    except json.JSONDecodeError as error:
+        raise InputError(f"is no JSON: {error.msg}", path=path, row=row, line=row) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {one_line(str(error))}", path=path) from None
+    return found
 
 
-def _check_names(path: str, names: Sequence[str], known: Sequence[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise InputError(f"has no column {name}{did_you_mean(name, known)}", path=path)
+def _text(value: object) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, bool | list | dict) else str(value)

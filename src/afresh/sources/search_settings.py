@@ -35,9 +35,10 @@ _HTTP = (
 class SearchSettings(SourceSettings):
     """A source of kind ``search``: items are the records of ``relation``, found by keywords on ``server``.
 
-    ``relation`` is a CSV or Parquet file, or FILE.db#TABLE of SQLite, with a ``key``, columns of ``keywords``
-    (``title``, ``authors:;``) and perhaps a ``weight``. ``fields`` are what counts as content, each with how
-    much it differs: ``absolute``, ``relative``, ``unequal`` or ``module:function``.
+    ``relation`` is a CSV, Parquet or JSONL file, FILE.db#TABLE of SQLite or postgresql://…#TABLE (or
+    env:NAME#TABLE), with a ``key``, columns of ``keywords`` (``title``, ``authors:;``) and perhaps a
+    ``weight``. ``fields`` are what counts as content, each with how much it differs: ``absolute``,
+    ``relative``, ``unequal`` or ``module:function``.
 
     ``server`` is a web address with ``{query}`` and ``{page}`` (or ``{offset}``), ``sqlite:PATH`` or
     ``postgresql://…`` (or ``env:NAME``) with a ``table``, or a file of records. ``total rows key_path paths``
@@ -45,7 +46,7 @@ class SearchSettings(SourceSettings):
     """
 
     kind: Literal["search"] = "search"
-    relation: str = Field(min_length=1)
+    relation: str = Field(min_length=1, repr=False)
     key: str = Field(min_length=1)
     keywords: Texts = Field(min_length=1)
     fields: Mapping[str, str] = Field(default_factory=dict)

@@ -29,6 +29,7 @@ from afresh.sources.search_planner import Ask, Planner
 from afresh.sources.search_relation import Relation, read_relation
 from afresh.sources.search_server import Record, Results, SearchServer
 from afresh.sources.search_settings import SearchSettings
+from afresh.sources.search_tables import is_postgres, shown_place
 from afresh.sources.sql_values import row_json
 from afresh.sources.surroundings import Surroundings
 from afresh.values.errors import AfreshError, InputError, UsageError
@@ -210,16 +211,15 @@ class SearchSource:
         return found
 
     async def listings(self) -> AsyncIterator[Listing]:
-        """The keys of the relation, when its file was written since."""
-        stamp = file_stamp(self._settings.relation)
-        problem = ""
-        if stamp != self._stamp:
+        """The keys of the relation, read again when its file was written since; a database always."""
+        place, problem = self._settings.relation, ""
+        if is_postgres(place) or file_stamp(place) != self._stamp:
             try:
                 await self._reread()
             except AfreshError as wrong:
                 problem = f"{wrong}; the records read before are kept"
         entries = tuple(Listed(key) for key in self._relation.keys)
-        yield Listing(self._settings.relation, "catalogue", entries, complete=not problem, problem=problem)
+        yield Listing(shown_place(place), "catalogue", entries, complete=not problem, problem=problem)
 
     async def close(self) -> None:
         """Let go of the server."""
@@ -340,7 +340,12 @@ class SearchSource:
         settings = self._settings
         self._stamp = file_stamp(settings.relation)
         return read_relation(
-            settings.relation, settings.key, settings.attributes, settings.weight, scoped=settings.scoped
+            settings.relation,
+            settings.key,
+            settings.attributes,
+            settings.weight,
+            scoped=settings.scoped,
+            resolver=self._around.resolver,
         )
 
     def _planned(self, relation: Relation) -> Planner:
@@ -363,6 +368,8 @@ class SearchSource:
             except AfreshError:
                 self._stamp = stamp
                 raise
+            if relation.digest == self._relation.digest:
+                return
             planner = await asyncio.to_thread(self._planned, relation)
             known, self._relation, self._planner = self._noted(), relation, planner
             self._book = RecordBook(relation, self._measures)
