@@ -92,8 +92,8 @@ class Feed:
         parts = self._parts
         if parts.accounts.only_due_s is None or self._polls.in_flight or bool(parts.memory.busy.any()):
             return False
-        if parts.lister.busy or parts.witness.busy:
-            return False
+        if parts.lister.busy or parts.witness.busy or parts.watch.looked_s < parts.lister.read_s:
+            return False  # what was listed is not there yet
         left = parts.memory.source[parts.policy.worth(parts.clock.now_s()) > -np.inf]
         return all(parts.settings.source(parts.named((code, 0))[0]) is None for code in set(left.tolist()))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -56,7 +57,7 @@ class Lister:
         self._plans = plans
         self._troubles: dict[str, str] = {}
         self._said: dict[str, Mapping[str, str]] = {}
-        self.busy = True
+        self.busy, self.read_s = True, -math.inf  # elapsed seconds when documents were last read
 
     async def run(self, *, once: bool = False) -> None:
         """Read what is due, again and again; ``once``: one round."""
@@ -89,6 +90,7 @@ class Lister:
         await self._keep_trouble(name, found)
         again = repr(found.again_s).encode()
         await self._writer.surely(lambda: self._store.state.set({LISTED_AT + name: again}))
+        self.read_s = self._clock.elapsed_s()
 
     def _say(self, name: str, problems: Mapping[str, str]) -> None:
         """What is wrong with documents, once as long as it stays so."""

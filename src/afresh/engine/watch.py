@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -100,6 +101,7 @@ class Watch:
         self._clock_watch = ClockWatch(clock)
         self._clock, self._target_s, self._missed = clock, clock.elapsed_s(), False
         self.names: dict[int, str] = {}
+        self.looked_s = -math.inf  # what was there at this elapsed time has been taken in
         self._plans, self._adopted = plans, b""
         self._ranked, self._kept_polls = self._memory.size, 0
         self._keep_at_s, self._gap = clock.elapsed_s() + KEEP_EVERY_S, self._ranking.policy.refit_gap
@@ -143,6 +145,7 @@ class Watch:
         """Until cancelled."""
         while True:
             await asyncio.sleep(TICK_S)
+            began_s = self._clock.elapsed_s()
             self._ranking.set_back(self._clock_watch.check(self._memory))
             await self._new_items()
             await self._edits()
@@ -150,6 +153,7 @@ class Watch:
             if self._keep_is_due():
                 await (self.keep_learned() if self._plans() else self._adopt())
             await self._check_target()
+            self.looked_s = began_s
             self._stirred.set()
 
     async def _new_items(self) -> None:
