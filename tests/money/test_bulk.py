@@ -111,13 +111,29 @@ def test_the_factor_is_where_refreshing_begins_to_pay(given_records: dict[str, A
     best = solve_bulks(bulks_of(items_of(**given_records), BULK, given_records["cost_of_size"]))
     member = np.array([0, 1, 0, 2, 1, 0])
     known = np.isfinite(best.factor) & (best.factor > 0)
-    # with two humps the factor itself is known to about a ten-thousandth
-    for side, futile in ((1 - 1e-3, True), (1 + 1e-3, False)):
+    for side, futile in ((1 - 1e-6, True), (1 + 1e-6, False)):
         scaled = given_records["benefit"] * (np.where(known, best.factor, 1.0) * side)[member]
         found = best_intervals(**given_records | {"benefit": scaled}, bulk=BULK)
-        # with a stale cost a ten-thousandth of the benefit may be lost in rounding
+        # with a stale cost a millionth of the benefit may be lost in rounding
         if not np.any(given_records["stale_cost"]):
             assert np.all(found.futile[known[member]] == futile)
+
+
+def test_the_factor_is_exact_where_one_dear_update_makes_humps() -> None:
+    """Bulks of three records at random paces, one with a dear update: a hump that barely pays is narrow."""
+    rng = np.random.default_rng(0)
+    records, bulks = 600, 200
+    given_records: dict[str, Any] = {
+        "rate": 10 ** rng.uniform(-2, 2, records),
+        "benefit": 10 ** rng.uniform(-2, 2, records),
+        "update_cost": np.where(np.arange(records) % 3 == 0, 10 ** rng.uniform(-1, 2, records), 0.0),
+        "cost": 1.0,
+    }
+    member = np.repeat(np.arange(bulks), 3)
+    best = solve_bulks(bulks_of(items_of(**given_records), member))
+    for side, futile in ((1 - 1e-6, True), (1 + 1e-6, False)):
+        scaled = given_records["benefit"] * (best.factor * side)[member]
+        assert np.all(best_intervals(**given_records | {"benefit": scaled}, bulk=member).futile == futile)
 
 
 def test_two_humps_and_the_higher_one_wins() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from afresh.model.decay import Empirical, Exponential, Geometric
@@ -23,6 +23,8 @@ extras = st.one_of(st.just(0.0), st.floats(1e-3, 1e-1))
 @pytest.mark.parametrize("decay", SMOOTH)
 @TIMES
 @given(rate=amounts, benefit=amounts, cost=amounts, update=extras, stale=extras, size=st.floats(1, 50))
+@example(rate=8.0, benefit=10.0, cost=3.0, update=0.0625, stale=0.0, size=11.75)  # two rates nearly one
+@example(rate=0.1, benefit=0.0625, cost=3.0, update=0.0625, stale=0.0625, size=11.75)
 def test_round_trips(
     decay: str, rate: float, benefit: float, cost: float, update: float, stale: float, size: float
 ) -> None:
@@ -50,9 +52,9 @@ def test_round_trips(
 
 
 def _near_the_peak(rate: float, interval: float, options: dict[str, Any]) -> bool:
-    """Whether a hundredth more or less of the rate moves the cost asked for by less than a ten-thousandth."""
-    costs = [implied_cost(interval, [rate * x], 1.0, **options)[0] for x in (0.99, 1.0, 1.01)]
-    return bool(np.ptp(costs) < 1e-3 * costs[1])
+    """Whether a ten-thousandth more or less of the rate moves the cost by less than a ten-millionth."""
+    costs = [implied_cost(interval, [rate * x], 1.0, **options)[0] for x in (0.9999, 1.0, 1.0001)]
+    return bool(np.ptp(costs) < 1e-7 * costs[1])
 
 
 @TIMES

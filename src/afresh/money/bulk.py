@@ -26,7 +26,7 @@ from afresh.model.decay import Decay, Empirical, Exponential, Geometric
 from afresh.money.items import CostOfSize, Items, size_factor
 from afresh.money.optimum import just_before
 from afresh.money.pieces import SLOPED, balance, changed, turning
-from afresh.money.roots import highest, rising_root
+from afresh.money.roots import highest, narrowed, rising_root
 from afresh.money.terms import Array
 from afresh.money.time_range import time_range
 from afresh.values.errors import InputError
@@ -150,25 +150,31 @@ def solve_bulks(bulks: Bulks) -> BulkOptimum:
     # a refresh must earn its cost: G·Z(u) > K, and Z(u) ≤ u
     least = np.divide(bulks.check, gain, out=np.zeros_like(gain), where=gain > 0)
     low = np.clip(least, first, last)
+    cheapest, factor = _break_even(bulks, first, last)
     if bulks.crosses_once(bulks.items.terms.gain):
         interval = rising_root(bulks.slope, low, last)
     else:
-        interval = _before_a_step(bulks, highest(bulks.excess, low, last))
+        # a hump that barely pays is narrow, but stands where refreshing would pay first
+        near = narrowed(bulks.excess, np.maximum(cheapest / 2, low), np.minimum(cheapest * 2, last))
+        interval = _higher(bulks, near, highest(bulks.excess, low, last))
+        interval = _before_a_step(bulks, interval)
     excess = bulks.excess(interval)
     interval = np.where((bulks.check == 0) & (interval <= first), 0.0, interval)
     pays = excess > 0
-    factor = _break_even_factor(bulks, first, last)
     return BulkOptimum(np.where(pays, interval, np.inf), np.where(pays, excess, 0.0), factor)
 
 
 def _before_a_step(bulks: Bulks, interval: Array) -> Array:
     """The interval, or the moment before a step of z next to it where more is earned."""
-    best = bulks.excess(interval)
     for group in bulks.items.groups:
         for candidate in _steps_near(group.decay, interval):
-            value = bulks.excess(candidate)
-            interval, best = np.where(value > best, candidate, interval), np.maximum(best, value)
+            interval = _higher(bulks, candidate, interval)
     return interval
+
+
+def _higher(bulks: Bulks, one: Array, other: Array) -> Array:
+    """Of two intervals for each bulk the one that earns more."""
+    return np.where(bulks.excess(one) > bulks.excess(other), one, other)
 
 
 def _steps_near(decay: Decay, u: Array) -> list[Array]:
@@ -194,8 +200,8 @@ def _surplus(decay: Decay, u: Array, gain: Array, update: Array) -> Array:
     return np.asarray(gain * (decay.integral(u) - u * decay.plateau()) - update * lost)
 
 
-def _break_even_factor(bulks: Bulks, first: Array, last: Array) -> Array:
-    """The least of (K + ΣU(1−z) − ΣS·Z)/(ΣnB·Z) over u, 0 if it is below that (Z short for ∫(z−z∞))."""
+def _break_even(bulks: Bulks, first: Array, last: Array) -> tuple[Array, Array]:
+    """Where (K + ΣU(1−z) − ΣS·Z)/(ΣnB·Z) is least, and that, 0 if it is below (Z short for ∫(z−z∞))."""
     stale, benefit = bulks.items.terms.stale, bulks.items.benefit * bulks.items.size
 
     def cheapness(u: Array) -> Array:
@@ -210,9 +216,10 @@ def _break_even_factor(bulks: Bulks, first: Array, last: Array) -> Array:
 
     factor = factor_at(last)
     if not bulks.items.terms.update.any():
-        return factor  # what one refresh earns only grows
+        return last, factor  # what one refresh earns only grows
     # its slope is −H'(u)/u; if H' turns once, from − to +, the end is its highest point too
     scaled = benefit * np.where(factor < np.inf, factor, 1.0)[bulks.member] + stale
     if bulks.crosses_once(scaled):
-        return factor
-    return factor_at(highest(cheapness, first, last))
+        return last, factor
+    cheapest = highest(cheapness, first, last)
+    return cheapest, factor_at(cheapest)

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from afresh.model.decay import Decay, Exponential, Lomax, Weibull, decay_from
 from afresh.money.items import CostOfSize, Items, Options, items_of, positive, size_factor
 from afresh.money.pieces import SLOPED, excess, slope, turning
-from afresh.money.roots import rising_root
+from afresh.money.roots import narrowed, rising_root
 from afresh.money.solve import optimum_of
 from afresh.money.terms import Array, Terms
 from afresh.values.arrays import ArrayLike
@@ -98,22 +98,31 @@ def implied_rates(
         size=size,
         cost_of_size=cost_of_size,
     )
-    rates = np.geomspace(1e-12, 1e12, _RATES) / u
-    terms = items.terms.take(np.zeros(_RATES, dtype=np.intp))
-    law = decay_from(decay, rates)
-    if not isinstance(law, SLOPED):
+    if not isinstance(decay_from(decay, np.ones(1)), SLOPED):
         raise UsageError(f"{decay} decay has steps, and many rates share one interval: no single one follows")
-    sign = np.sign(slope(law, terms, np.full(_RATES, u)))
+
+    def terms(number: int) -> Terms:
+        return items.terms.take(np.zeros(number, dtype=np.intp))
+
+    def slope_at(rate: Array) -> Array:
+        return slope(decay_from(decay, rate), terms(rate.size), np.full(rate.size, u))
+
+    rates = np.geomspace(1e-12, 1e12, _RATES) / u
+    # two rates about to fall together hide between two of these, unless the peak is one of them
+    rates = np.sort(np.append(rates, narrowed(slope_at, *_around_the_peak(rates, slope_at(rates)))))
+    sign = np.sign(slope_at(rates))
     cells = np.flatnonzero(sign[:-1] * sign[1:] < 0)
-    direction, some = sign[cells + 1], items.terms.take(np.zeros(cells.size, dtype=np.intp))
-
-    def rising(rate: Array) -> Array:
-        return direction * slope(decay_from(decay, rate), some, np.full(rate.size, u))
-
-    found = rising_root(rising, rates[cells], rates[cells + 1])
+    found = rising_root(lambda rate: sign[cells + 1] * slope_at(rate), rates[cells], rates[cells + 1])
+    some = terms(found.size)
     best = optimum_of(decay_from(decay, found), some)
     good = (np.abs(best.interval - u) <= 1e-3 * u) & (best.excess > _VISIBLE * some.gain)
     return tuple(float(rate) for rate in found[good])
+
+
+def _around_the_peak(rates: Array, values: Array) -> tuple[Array, Array]:
+    """The neighbours of the rate with the highest value."""
+    top = min(max(int(values.argmax()), 1), rates.size - 2)
+    return rates[top - 1 : top], rates[top + 1 : top + 2]
 
 
 def _by_group(items: Items, u: Array, solve: Callable[[Decay, Terms, Array], Array]) -> Array:
