@@ -16,10 +16,22 @@ def test_a_new_project_is_right_and_stays_as_it_is(afresh: Afresh, tmp_path: Pat
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     ran = afresh("config", "check")
     assert ran.code == 0
-    for words in ("afresh.toml is right", "1 requests per second", "0 items", "with a token", "source web"):
+    for words in ("afresh.toml is right", "1/s in requests", "0 items", "with a token", "source web"):
         assert words in ran.err
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
-    assert json.loads(afresh("config", "check", "--json").out) == {"problems": []}
+    found = json.loads(afresh("config", "check", "--json").out)
+    assert found["problems"] == []
+    assert found["settings"]["budget"]["requests"] == 1.0
+    assert found["settings"]["source"][0]["name"] == "web"
+
+
+def test_secrets_are_not_shown(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "afresh.toml").write_text(
+        "[web]\ntoken = 'hunter2hunter2'\n[[source]]\nname = 'web'\nheaders = { X = 'hunter2hunter2' }\n"
+    )
+    ran = afresh("config", "check", "--json")
+    assert json.loads(ran.out)["settings"]["source"][0]["headers"] == "hidden"
+    assert "hunter2" not in ran.out + ran.err
 
 
 def test_no_store_is_made(afresh: Afresh, tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_get_of_versions_and_their_difference(
         (("add", "--file", "nowhere.txt"), InputError, "nowhere.txt: cannot be read"),
         (("add", "gopher://h/"), UsageError, ""),
         (("set", "https://h/"), UsageError, "nothing to set"),
-        (("set", "https://h/", "--weight", "2"), UsageError, "are not known"),
+        (("set", "https://h/", "--weight", "2"), UsageError, "is not known"),
         (("set", "https://h/", "--pause", "--resume"), UsageError, "neither"),
         (("run", "--for", "soon"), UsageError, "not a duration"),
         (("run", "--budget", "5"), UsageError, "per what"),

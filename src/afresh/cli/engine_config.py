@@ -14,6 +14,7 @@ import typer
 from afresh.cli.engine_project import ListJson, Sets, overrides_of
 from afresh.cli.summary import number, print_json, print_summary
 from afresh.values.errors import AfreshError, StoreMissingError, StoreReadOnlyError, UsageError, one_of
+from afresh.values.words import counted
 
 if TYPE_CHECKING:
     from afresh.engine.settings import Settings, SourceTable
@@ -30,11 +31,12 @@ def config(
     """
     one_of("action", action, ("check",))
     from afresh.engine.app import read_folder
+    from afresh.engine.settings import shown
 
     settings = read_folder(Path(), overrides_of(sets))
     found, problems = _looked_at(settings)
     if as_json:
-        print_json({"problems": problems})
+        print_json({"settings": shown(settings), "problems": problems})
     elif not problems:
         print_summary("afresh.toml is right", [("budget", _budget(settings)), *found])
     for problem in problems:
@@ -65,7 +67,7 @@ def _looked_at(settings: Settings) -> tuple[list[tuple[str, str]], list[str]]:
 
 def _budget(settings: Settings) -> str:
     each = " for each item" if settings.budget.each_item else ""
-    return f"{number(settings.budget.requests)} requests per second{each}"
+    return f"{number(settings.budget.requests)}/s in requests{each}"
 
 
 def _store(settings: Settings) -> str:
@@ -81,7 +83,7 @@ def _store(settings: Settings) -> str:
         return "not there yet: it will be made"
     except StoreReadOnlyError:  # all that opening for reading cannot do is to upgrade
         return "of an older afresh: the next run brings it up to date"
-    return f"{items:,} items"
+    return counted(items, "item")
 
 
 def _web(settings: Settings) -> str:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from afresh.cli.engine_project import AllowPrivate, ListJson, Sets, open_project, source_overrides
+from afresh.cli.engine_project import AllowPrivate, ListJson, Sets, open_project, private_overrides
+from afresh.cli.options import read_duration
 from afresh.cli.summary import print_json
-from afresh.values.errors import OutputError, UsageError, one_of
-from afresh.values.units import parse_duration
+from afresh.values.errors import AfreshError, OutputError, UsageError, one_of
 from afresh.values.words import counted
 
 if TYPE_CHECKING:
@@ -34,13 +34,14 @@ def get(
     as_json: ListJson = False,
 ) -> None:
     """The copy of an item, on standard output."""
-    more = source_overrides({"allow_private": "true"} if allow_private else {})
-    with open_project(sets, more) as engine:
-        max_age_s = parse_duration(max_age) if max_age else math.inf
+    max_age_s = read_duration("--max-age", max_age, math.inf)
+    with open_project(sets, private_overrides(allow_private)) as engine:
         copy = engine.get(key, max_age_s=max_age_s, version=_number(engine, key, version))
         versions = engine.versions(key)
         if copy is None:
-            raise UsageError(f"there is no copy of {key}" + (f" of version {version}" if version else " yet"))
+            if version is not None:
+                raise UsageError(f"there is no copy of {key} of version {version}")
+            raise AfreshError(f"there is no copy of {key} yet{_why_none(engine, key)}")
         if max_age is not None and version is None:
             _warn_if_old(engine, key, max_age_s)
         if diff:
@@ -62,6 +63,13 @@ def get(
         else:
             sys.stdout.buffer.write(copy.content)
             sys.stdout.buffer.flush()
+
+
+def _why_none(engine: Engine, key: str) -> str:
+    item = engine.store.items.get(key)
+    if item is not None and item.problem:
+        return f": {item.problem}"
+    return ": 'afresh run' fetches it, or --max-age 0s"
 
 
 def _warn_if_old(engine: Engine, key: str, max_age_s: float) -> None:

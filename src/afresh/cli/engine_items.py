@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,12 +17,15 @@ from afresh.cli.engine_project import (
     Sets,
     allows_private,
     open_project,
-    source_overrides,
+    private_overrides,
 )
+from afresh.cli.options import read_duration
 from afresh.cli.summary import print_json
 from afresh.values.errors import InputError, ListingError, UsageError
-from afresh.values.units import parse_duration
 from afresh.values.words import counted
+
+if TYPE_CHECKING:
+    from afresh.values.items import ItemChange
 
 Keys = Annotated[list[str] | None, typer.Argument(metavar="URL…", help="Addresses, or keys of a source.")]
 MinInterval = Annotated[
@@ -71,15 +75,15 @@ def add(
     listings = {name: urls for name, urls in documents.items() if urls}
     if not (keys or file or listings):
         raise UsageError("nothing to add: give URLs, --file, --sitemap, --feed or --discover")
-    more = source_overrides({"allow_private": "true"} if allow_private else {})
-    with open_project(sets, more) as engine:
+    numbers = _numbers(weight, cost, min_interval, max_interval)
+    with open_project(sets, private_overrides(allow_private)) as engine:
         new = engine.add(
             _all_keys(keys, file),
             source=source,
             weight=weight,
             cost=cost,
-            min_interval_s=parse_duration(min_interval) if min_interval else 0.0,
-            max_interval_s=parse_duration(max_interval) if max_interval else float("inf"),
+            min_interval_s=numbers.min_interval_s or 0.0,
+            max_interval_s=float("inf") if numbers.max_interval_s is None else numbers.max_interval_s,
             selector=selector or "",
         )
         failed: ListingError | None = None
@@ -140,11 +144,8 @@ def set_items(
         Recipe().for_item(selector)  # refuses what is no selector
     if pause and (resume or poll_now):
         raise UsageError("--pause goes with neither --resume nor --poll-now")
-    change = ItemChange(
-        weight=weight,
-        cost=cost,
-        min_interval_s=parse_duration(min_interval) if min_interval else None,
-        max_interval_s=parse_duration(max_interval) if max_interval else None,
+    change = replace(
+        _numbers(weight, cost, min_interval, max_interval),
         selector=selector,
         status="paused" if pause else "active" if resume else None,
         due_s=SystemClock().now_s() if poll_now or resume else None,
@@ -155,6 +156,22 @@ def set_items(
         unknown = engine.set(wanted, change)
     _say_unknown(unknown)
     typer.echo(f"{counted(len(wanted) - len(unknown), 'item')} changed", err=True)
+
+
+def _numbers(
+    weight: float | None, cost: float | None, min_interval: str | None, max_interval: str | None
+) -> ItemChange:
+    """What the options say of items, refused as wrong options where no plan could use it."""
+    from afresh.values.items import ItemChange
+
+    shortest, longest = (
+        None if text is None else read_duration(option, text, 0.0)
+        for option, text in (("--min-interval", min_interval), ("--max-interval", max_interval))
+    )
+    try:
+        return ItemChange(weight=weight, cost=cost, min_interval_s=shortest, max_interval_s=longest)
+    except InputError as error:
+        raise UsageError(str(error)) from None
 
 
 def _all_keys(keys: list[str] | None, file: str | None) -> Iterator[str]:
@@ -175,4 +192,5 @@ def _all_keys(keys: list[str] | None, file: str | None) -> Iterator[str]:
 def _say_unknown(unknown: tuple[str, ...]) -> None:
     if unknown:
         shown = ", ".join(unknown[:5]) + (" …" if len(unknown) > 5 else "")
-        raise UsageError(f"{len(unknown)} of these items are not known: {shown}; the others were done")
+        are = "is" if len(unknown) == 1 else "are"
+        raise UsageError(f"{len(unknown):,} of these items {are} not known: {shown}; the others were done")

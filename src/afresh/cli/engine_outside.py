@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from afresh.cli.engine_project import ListJson, Sets, open_project
+from afresh.cli.options import read_duration
 from afresh.cli.summary import print_json
 from afresh.values.errors import InputError
-from afresh.values.units import parse_duration
 from afresh.values.words import counted
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ def due(
     as_json: ListJson = False,
 ) -> None:
     """The items due now, longest due first."""
+    lease_s = None if lease is None else read_duration("--lease", lease, 0.0)
     with open_project(sets) as engine:
-        found = engine.due(k, lease_s=parse_duration(lease) if lease else None, source=source)
+        found = engine.due(k, lease_s=lease_s, source=source)
     for entry in found:
         if not as_json:
             typer.echo(entry.key)

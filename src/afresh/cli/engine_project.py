@@ -33,14 +33,14 @@ def overrides_of(sets: list[str] | None, more: Mapping[str, str] | None = None) 
     >>> overrides_of(["plan.policy=uniform"])["plan.policy"]
     'uniform'
     """
-    from afresh.engine.settings import environment_overrides
+    from afresh.engine.settings import Said, environment_overrides
 
     found = environment_overrides(os.environ)
     for text in sets or []:
         key, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"--set {text!r}: write KEY=VALUE, such as budget.requests=2/s")
-        found[key.strip()] = value.strip()
+        found[key.strip()] = Said(value.strip(), f"--set {text}")
     return found | dict(more or {})
 
 
@@ -63,12 +63,18 @@ def set_up_logs(kind: str, level: int) -> None:
     LOGGER.setLevel(level)
 
 
-def source_overrides(settings: Mapping[str, str]) -> dict[str, str]:
-    """Options that go to every HTTP source of the project's file, as overrides."""
-    if not settings:
-        return {}
-    names = [table.name for table in _http_sources()]
-    return {f"source.{name}.{key}": value for name in names for key, value in settings.items()}
+def source_overrides(options: Mapping[str, tuple[str, str | None]]) -> dict[str, str]:
+    """Options that go to every HTTP source of the project's file: by setting, the option and what it says."""
+    from afresh.engine.settings import Said
+
+    given = {key: Said(text, f"{option} {text}") for key, (option, text) in options.items() if text}
+    names = [table.name for table in _http_sources()] if given else []
+    return {f"source.{name}.{key}": said for name in names for key, said in given.items()}
+
+
+def private_overrides(allowed: bool) -> dict[str, str]:
+    """What ``--allow-private`` means."""
+    return source_overrides({"allow_private": ("--allow-private", "true" if allowed else None)})
 
 
 def allows_private() -> bool:

@@ -17,12 +17,13 @@ from afresh.cli.engine_project import (
     Sets,
     open_project,
     overrides_of,
+    private_overrides,
     set_up_logs,
     source_overrides,
 )
+from afresh.cli.options import read_duration
 from afresh.cli.summary import print_json
 from afresh.values.errors import one_of
-from afresh.values.units import parse_duration
 from afresh.values.words import counted
 
 if TYPE_CHECKING:
@@ -61,14 +62,16 @@ def run(
     as_json: ListJson = False,
 ) -> None:
     """Poll until stopped: SIGTERM drains, SIGHUP reads the settings again."""
+    from afresh.engine.settings import Said
+
     one_of("kind of log", log, ("plain", "json", "debug"))
-    of_sources = {"delay": host_delay, "concurrency": host_concurrency and str(host_concurrency)}
-    if allow_private:
-        of_sources["allow_private"] = "true"
-    more = source_overrides({name: value for name, value in of_sources.items() if value})
+    at_once = None if host_concurrency is None else str(host_concurrency)
+    more = private_overrides(allow_private) | source_overrides(
+        {"delay": ("--host-delay", host_delay), "concurrency": ("--host-concurrency", at_once)}
+    )
     if budget is not None:
-        more["budget.requests"] = budget
-    for_s = parse_duration(for_time) if for_time else math.inf
+        more["budget.requests"] = Said(budget, f"--budget {budget}")
+    for_s = read_duration("--for", for_time, math.inf)
     with open_project(sets, more) as engine:
         set_up_logs(log, logging.DEBUG if log == "debug" else logging.INFO)
         if dry_run:

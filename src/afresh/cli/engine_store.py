@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from afresh.cli.engine_project import ListJson, open_project
-from afresh.cli.summary import print_json
+from afresh.cli.summary import print_json, print_summary
 from afresh.values.errors import AfreshError, UsageError, one_of
+from afresh.values.words import counted
+
+if TYPE_CHECKING:
+    from afresh.stores.store import Upkeep
+    from afresh.values.stored import StoreStats
 
 _NEEDS = {"check": 0, "vacuum": 0, "sizes": 0, "backup": 1, "copy": 2}
 
@@ -34,30 +40,64 @@ def store(
         raise UsageError("'store backup FILE' needs a file, 'store copy FROM TO' two stores, others nothing")
     if action == "copy":
         _copy(*given, as_json=as_json)
-    else:
-        _care(action, given, sample, as_json)
-    typer.echo(f"{action}: done", err=True)
-
-
-def _care(action: str, given: list[str], sample: int | None, as_json: bool) -> None:
-    from dataclasses import asdict
-
+        return
     with open_project() as engine:
         upkeep = engine.store.upkeep
         if action == "check":
-            problems = upkeep.check(sample)
-            if as_json:
-                print_json({"problems": problems})
-            for words in problems:
-                typer.echo(words, err=True)
-            if problems:
-                raise AfreshError(f"the store has {len(problems)} problems")
-        elif action == "vacuum":
-            upkeep.vacuum()
-        elif action == "backup":
-            upkeep.backup(Path(given[0]))
-        if action == "sizes" or (as_json and action != "check"):
-            print_json(asdict(upkeep.stats()))
+            _check(upkeep, sample, as_json)
+        else:
+            _care(upkeep, action, given, as_json)
+
+
+def _check(upkeep: Upkeep, sample: int | None, as_json: bool) -> None:
+    """What was looked at, and what was found."""
+    problems, sizes = upkeep.check(sample), upkeep.stats()
+    if as_json:
+        print_json({"problems": problems, "checked": asdict(sizes)})
+    for words in problems:
+        typer.echo(words, err=True)
+    if problems:
+        raise AfreshError(f"the store has {counted(len(problems), 'problem')}")
+    hashed = sizes.contents if sample is None else min(sample, sizes.contents)
+    typer.echo(
+        f"{counted(sizes.items, 'item')}, {counted(sizes.versions, 'version')} of their copies, "
+        f"{_megabytes(sizes.file_bytes)}: structure, references and counts are right, "
+        f"and so are the hashes of {counted(hashed, 'content')}",
+        err=True,
+    )
+
+
+def _care(upkeep: Upkeep, action: str, given: list[str], as_json: bool) -> None:
+    before = upkeep.stats()
+    if action == "vacuum":
+        upkeep.vacuum()
+    elif action == "backup":
+        upkeep.backup(Path(given[0]))
+    sizes = upkeep.stats()
+    if as_json:
+        print_json(asdict(sizes))
+    if action == "vacuum":
+        typer.echo(f"{_megabytes(sizes.file_bytes)}, before {_megabytes(before.file_bytes)}", err=True)
+    elif action == "backup":
+        typer.echo(f"{counted(sizes.items, 'item')} and all else are now in {given[0]} too", err=True)
+    elif not as_json:
+        _say_sizes(sizes)
+
+
+def _say_sizes(sizes: StoreStats) -> None:
+    plain, kept = _megabytes(sizes.content_bytes), _megabytes(sizes.stored_bytes)
+    rows = [
+        ("items", f"{sizes.items:,}; {counted(sizes.leases, 'lease')}"),
+        ("copies", f"{counted(sizes.versions, 'version')}, {counted(sizes.contents, 'content')}"),
+        ("contents", f"{plain}, compressed {kept}"),
+        ("waiting", f"{counted(sizes.events, 'event')}, {counted(sizes.notices, 'notice')}"),
+        ("on disk", f"{_megabytes(sizes.file_bytes)}, of which {_megabytes(sizes.free_bytes)} free"),
+    ]
+    print_summary("store", rows)
+
+
+def _megabytes(octets: int) -> str:
+    return f"{octets / 1e6:,.1f} MB"
 
 
 def _copy(source: str, target: str, *, as_json: bool) -> None:
@@ -74,6 +114,7 @@ def _copy(source: str, target: str, *, as_json: bool) -> None:
         rows = copy_store(whence.tables, whither.tables, lambda done, total: progress.reach(done / total))
     if as_json:
         print_json({"rows": rows})
+    typer.echo(f"{counted(rows, 'row')} copied", err=True)
 
 
 def _address(text: str) -> str:

@@ -6,6 +6,9 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from afresh.values.errors import UsageError
+from afresh.values.units import parse_duration
+
 ItemsFile: TypeAlias = Annotated[
     str, typer.Argument(metavar="ITEMS", help="CSV, Parquet or JSONL, also .gz or .zst; - is standard input.")
 ]
@@ -43,3 +46,20 @@ Plot: TypeAlias = Annotated[
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one summary object on standard output instead of the rows.")
 ]
+
+
+def read_duration(option: str, text: str | None, default: float) -> float:
+    """The seconds that an option says; ``default`` where it is not given.
+
+    >>> read_duration("--for", "10m", 0.0), read_duration("--for", None, 0.0)
+    (600.0, 0.0)
+    >>> read_duration("--for", "soon", 0.0)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    afresh.values.errors.UsageError: --for: 'soon' is not a duration: give ...
+    """
+    if text is None:
+        return default
+    try:
+        return parse_duration(text)
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}") from None

@@ -116,8 +116,11 @@ class Engine:
         cannot be read are not kept, and make a ``ListingError`` once the others are taken in.
         """
         name = self._source_name(source)
-        for field in documents:
+        group = self._grouping(name)
+        for field, urls in documents.items():
             one_of("kind of listing", field, LISTING_FIELDS)
+            for url in urls:
+                group(url)  # refuses what is no address
         found = _run(self._loop(documents, name).list_items(name))
         self._keep_listings(name, documents, found)
         named = {url for urls in documents.values() for url in urls}
@@ -277,6 +280,8 @@ class Engine:
     def due(self, k: int, *, lease_s: float | None = None, source: str | None = None) -> list[Lease | Item]:
         """The items due now, longest due first; with ``lease_s`` they are lent to the caller for so long."""
         now_s = self._clock.now_s()
+        if source is not None:
+            self._source_name(source)
         if lease_s is None:
             found = self.store.items.by_id(self.store.items.due(now_s, k))
             return [item for item in found if source in (None, item.source)]

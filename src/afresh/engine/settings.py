@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -105,6 +105,24 @@ class WebTable(_Table):
     names: tuple[str, ...] = ()
 
 
+class Said(str):
+    """A setting that was given elsewhere than in the file, and where: what is wrong with it is said there.
+
+    >>> read("", {"budget.requests": Said("soon", "--budget soon")})
+    Traceback (most recent call last):
+    afresh.values.errors.UsageError: --budget soon: 'soon' is not a rate: write it like 5000/d
+    """
+
+    __slots__ = ("origin",)
+    origin: str
+
+    def __new__(cls, value: str, origin: str) -> Self:
+        """The value, with its origin."""
+        said = super().__new__(cls, value)
+        said.origin = origin
+        return said
+
+
 @dataclass(frozen=True, slots=True)
 class SourceTable:
     """One ``[[source]]``: its own settings, what builds it, and what the engine does with its changes.
@@ -176,11 +194,15 @@ def read(
         if table not in (*_TABLES, "source"):
             near = did_you_mean(table, (*_TABLES, "source"))
             raise UsageError(f"{_place(name, text, table, '')}unknown table {table!r}{near}")
+    origins: dict[str, str] = {}
     for path, value in (overrides or {}).items():
         _override(raw, path, value)
+        origins[path] = value.origin if isinstance(value, Said) else path
     _split_per_item(raw)
-    tables = {key: _checked(model, raw.get(key, {}), key, name, text) for key, model in _TABLES.items()}
-    settings = Settings(**tables, sources=_sources(raw, name, kinds))  # type: ignore[arg-type]
+    tables = {
+        key: _checked(model, raw.get(key, {}), key, name, text, origins) for key, model in _TABLES.items()
+    }
+    settings = Settings(**tables, sources=_sources(raw, name, kinds, origins))  # type: ignore[arg-type]
     _check_money(settings, name)
     return settings
 
@@ -191,7 +213,7 @@ def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
     >>> environment_overrides({"AFRESH_BUDGET_REQUESTS": "2/s", "HOME": "/"})
     {'budget.requests': '2/s'}
     """
-    found = {}
+    found: dict[str, str] = {}
     for name, value in environment.items():
         prefix, _, rest = name.partition("_")
         table, _, key = rest.lower().partition("_")
@@ -199,8 +221,28 @@ def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
             if table == "source":
                 source, _, key = key.partition("_")
                 key = f"{source}.{key}"
-            found[f"{table}.{key}"] = value
+            found[f"{table}.{key}"] = Said(value, name)
     return found
+
+
+def shown(settings: Settings) -> dict[str, Any]:
+    """The settings as they were read, every default filled in; what may be secret is only said to be there.
+
+    >>> shown(read("[web]\\ntoken = 'a'"))["web"]["token"], shown(read(""))["budget"]["requests"]
+    ('hidden', 1.0)
+    """
+    tables: dict[str, Any] = {name: _shown(getattr(settings, name)) for name in _TABLES}
+    own = ("on_change", "benefit", "stale_cost")
+    tables["source"] = [
+        _shown(table.settings) | {name: getattr(table, name) for name in own} for table in settings.sources
+    ]
+    return tables
+
+
+def _shown(table: BaseModel) -> dict[str, Any]:
+    plain = table.model_dump(mode="json")
+    hidden = {key for key, field in type(table).model_fields.items() if not field.repr and plain[key]}
+    return {key: "hidden" if key in hidden else value for key, value in plain.items()}
 
 
 def changes(before: Settings, after: Settings) -> list[str]:
@@ -221,7 +263,9 @@ def changes(before: Settings, after: Settings) -> list[str]:
     return found
 
 
-def _checked(model: type[_Table], table: object, key: str, name: str, text: str) -> _Table:
+def _checked(
+    model: type[_Table], table: object, key: str, name: str, text: str, origins: Mapping[str, str]
+) -> _Table:
     if not isinstance(table, dict):
         raise UsageError(f"{_place(name, text, key, '')}[{key}] must be a table")
     for given in table:
@@ -236,13 +280,13 @@ def _checked(model: type[_Table], table: object, key: str, name: str, text: str)
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"]))
         words = first["msg"].removeprefix("Value error, ")
-        raise UsageError(
-            f"{_place(name, text, key, where)}[{key}] {where}: {words[:1].lower()}{words[1:]}"
-        ) from None
+        origin = origins.get(f"{key}.{where}")
+        place = f"{_place(name, text, key, where)}[{key}] {where}" if origin is None else origin
+        raise UsageError(f"{place}: {words[:1].lower()}{words[1:]}") from None
 
 
 def _sources(
-    raw: Mapping[str, Any], name: str, kinds: Mapping[str, SourceKind[Any]]
+    raw: Mapping[str, Any], name: str, kinds: Mapping[str, SourceKind[Any]], origins: Mapping[str, str]
 ) -> tuple[SourceTable, ...]:
     found = []
     for table in raw.get("source", [{"name": DEFAULT_SOURCE}]):
@@ -256,12 +300,24 @@ def _sources(
             raise UsageError(f"{name}: unknown kind of source {chosen!r}{did_you_mean(chosen, kinds)}")
         kind = kinds[chosen]
         earned = [_money_rate(own, key, name) for key in ("benefit", "stale_cost")]
-        settings = read_settings(kind.settings, own)
+        try:
+            settings = read_settings(kind.settings, own)
+        except UsageError as error:
+            raise UsageError(_blamed(str(error), own.get("name"), origins)) from None
         found.append(SourceTable(settings, tuple(hook) if isinstance(hook, list) else hook, kind, *earned))
     names = [source.settings.name for source in found]
     for twice in {each for each in names if names.count(each) > 1}:
         raise UsageError(f"{name}: two sources are named {twice!r}: give each its own name")
     return tuple(found)
+
+
+def _blamed(words: str, source: object, origins: Mapping[str, str]) -> str:
+    """What is wrong with a source, said of the option or variable where that is what was wrong."""
+    for path, origin in origins.items():
+        who, _, problem = words.partition(f": {path.rpartition('.')[2]}: ")
+        if problem and path.startswith(f"source.{source}.") and who == f"source {source!r}":
+            return f"{origin}: {problem}"
+    return words
 
 
 def _money_rate(own: dict[str, Any], key: str, name: str) -> float:
