@@ -107,10 +107,11 @@ def test_debts_are_paid_before_the_next_window_and_one_after_the_other(store: St
 
 def test_a_clock_that_was_set_back_takes_windows_and_debts_with_it(store: Store) -> None:
     store.fleet.reserve(3, 1.0, 0.0, 1e9)
-    assert store.fleet.reserve(1, 1.0, 0.0, 1000.0).first_s == 1003.0
-    store.fleet.owe(1e7, 1001.0)
-    assert store.fleet.reserve(1, 1.0, 0.0, 500.0).first_s == 500.0 + 1e7
-    assert store.fleet.reserve(1, 1.0, 0.0, 499.5).first_s == 501.0 + 1e7  # a mere correction
+    assert store.fleet.reserve(1, 1.0, 0.0, 10_000.0).first_s == 10_003.0
+    store.fleet.owe(1e7, 10_001.0)
+    assert store.fleet.reserve(1, 1.0, 0.0, 5000.0).first_s == 5000.0 + 1e7
+    # One that read its clock some minutes before the last came in between is late, and no more.
+    assert store.fleet.reserve(1, 1.0, 0.0, 4500.0).first_s == 5001.0 + 1e7
 
 
 def test_windows_that_are_days_apart_never_overlap_however_many_wait(store: Store) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from afresh.values.errors import InputError
 from afresh.values.stored import Window
 
-_STEP_S = 1.0  # smaller steps back are corrections
+_STEP_S = 600.0  # a time that is older by less was read before others came in between
 
 
 @dataclass(frozen=True, slots=True)
