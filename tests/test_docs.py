@@ -130,7 +130,7 @@ def settings_section(heading: str) -> str:
 
 def documented_settings(heading: str) -> dict[str, str]:
     """The keys of a section of docs/settings.md with what is said of their defaults."""
-    pairs = []
+    pairs: list[tuple[str, str]] = []
     for row in table_rows(settings_section(heading)):
         keys, defaults = named(row[0]), row[1].split(", ")
         pairs += zip(keys, defaults if len(keys) == len(defaults) else [row[1]] * len(keys), strict=True)

@@ -63,9 +63,7 @@ def sections(page: str) -> list[list[Block]]:
     if page == "tutorial":
         return [blocks]
     starts = [
-        number
-        for number, line in enumerate(PAGES[page].read_text().splitlines(), 1)
-        if line.startswith("## ")
+        number for number, line in enumerate(PAGES[page].read_text().splitlines(), 1) if line.startswith("##")
     ]
     parts: dict[int, list[Block]] = {}
     for block in blocks:

@@ -103,7 +103,9 @@ class Stage:
         """
         words = ["bash", "-c", self.head + self.told(script)]
         environment = {**self.environment, **sources}
-        ran = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        ran = subprocess.run(
+            words, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=100
+        )
         assert ran.returncode == 0, f"{script}\n{ran.stdout[-2000:]}\n{ran.stderr[-2000:]}"
         return ran.stdout
 
@@ -162,9 +164,7 @@ def write_files(folder: Path, found: Papers) -> None:
     (folder / "items.csv").write_text("item,rate\na,1\nb,2\nc,3\nd,4\ne,5\n")
     (folder / "views.csv").write_text("view,base\ndaily,a\ndaily,b\nweekly,b\n")
     (folder / "polls.csv").write_text("item,time,changed\na,2026-01-01,0\na,2026-01-02,1\na,2026-01-04,1\n")
-    (folder / "reindex.py").write_text("import sys\nsys.stdin.buffer.read()\n")
     (folder / "your_fetcher.py").write_text(_FETCHER)
-    (folder / "prices.py").write_text("def price(key):\n    return key\n")
     stock = sqlite3.connect(folder / "stock.db")
     stock.execute("CREATE TABLE stock (sku TEXT PRIMARY KEY, price REAL, updated_at TEXT, viewed_at TEXT)")
     stock.executemany("INSERT INTO stock VALUES (?, 1.5, '2026-01-01', '')", [("x1",), ("x2",), ("x3",)])
@@ -228,7 +228,6 @@ def staged(folder: Path, quick: str, postgres_url: str) -> Iterator[Stage]:
             "AFRESH_WEB_PORT": "0",
             "HOUSE_URL": database,
             "STOCK_URL": "sqlite:stock.db",
-            "PYTHONPATH": ".",
         }
         head = "set -e\n" + quick.replace("afresh()", "quick()", 1) + _UNTIL_STOPPED + _IN_PLACE_OF
         (model / "found.jsonl").write_text(f'{{"item": "{address}news", "content": "found"}}\n')

@@ -53,7 +53,7 @@ class QuickAfresh:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._server.terminate()
+        os.killpg(self._server.pid or 0, signal.SIGTERM)  # with commands that are still running
         self._server.join()
         self._server.close()
 
@@ -65,6 +65,7 @@ class QuickAfresh:
 
 def _serve(path: str, told: object) -> None:
     """Fork for every caller, which waits for its command's exit code."""
+    os.setsid()
     _import_everything()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as server:
@@ -98,7 +99,8 @@ def _answer(line: socket.socket) -> None:
     pid = os.fork()
     if pid == 0:
         line.close()
-        _become(*json.loads(words), streams)
+        arguments, folder, environment = json.loads(words)
+        _become(arguments, folder, environment, streams)
     _, status = os.waitpid(pid, 0)
     line.sendall(struct.pack("!i", os.waitstatus_to_exitcode(status)))
     os._exit(0)
@@ -114,6 +116,7 @@ def _become(words: list[str], folder: str, environment: dict[str, str], streams:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    sys.path[:0] = environment.get("PYTHONPATH", "").split(os.pathsep)
     sys.argv = ["afresh", *words]
     code = 0
     try:
