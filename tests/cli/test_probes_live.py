@@ -6,6 +6,7 @@ import csv
 import json
 import sqlite3
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from fastapi.responses import HTMLResponse, JSONResponse
@@ -76,7 +77,13 @@ def test_a_wrong_path_or_template_is_said(afresh: Afresh, world: World) -> None:
         site.trouble = lambda _path, _values: JSONResponse({}, 500)
         ran = afresh("probes", world.relation, *COLUMNS, "--server", address, *PATHS)
         assert ran.code == 1
-        assert "500 Internal Server Error" in ran.err
+        assert "the server gave nothing: 500 Internal Server Error" in ran.err
+    begun_s = monotonic()
+    ran = afresh("probes", world.relation, *COLUMNS, "--server", "http://127.0.0.1:1/?q={query}", *PATHS)
+    assert ran.code == 1
+    assert "the server gave nothing: " in ran.err
+    assert "cannot connect" in ran.err
+    assert monotonic() - begun_s < 5  # a wrong address is said at once, not after patient tries
     ran = afresh("probes", world.relation, *COLUMNS, "--server", "https://a.test/?q={quary}")
     assert ran.code == 2
     assert "server: {quary} is not known, only {query}, {page}" in ran.err

@@ -128,8 +128,11 @@ def probes(
 
 
 def _check_end(trouble: str, outcome: Outcome) -> None:
+    requests = outcome.summary["requests"]
+    if trouble and not requests:
+        raise InputError(f"the server gave nothing: {trouble}")
     if trouble:
-        answered = counted(outcome.summary["requests"], "request")
+        answered = counted(requests, "request")
         raise InputError(f"after {answered} the server stopped: {trouble}; what came before is kept")
 
 

@@ -36,6 +36,7 @@ class LiveServer:
         self.page_size = settings.page_size
         self._places = {key: place for place, key in enumerate(keys)}
         self.trouble = ""
+        self._answered = False
 
     def __enter__(self) -> Self:
         self._runner = asyncio.Runner()
@@ -73,9 +74,12 @@ class LiveServer:
         for attempt in range(_RETRIES + 1):
             found: Results = await ask()
             if not found.problem:
+                self._answered = True
                 return found
             wait_s = found.retry_after_s or 0.0
-            if found.refused or attempt == _RETRIES or not 0 < wait_s <= _PATIENCE_S:
+            # Who never answered was perhaps never there: a wrong address is said at once.
+            hopeless = found.refused or not self._answered
+            if hopeless or attempt == _RETRIES or not 0 < wait_s <= _PATIENCE_S:
                 break
             await asyncio.sleep(wait_s)
         self.trouble = found.problem
