@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Afresh
 
+from afresh.engine.app import init_folder, open_engine
+
 KEY = "https://h.test/a"
 SOON = "is not a duration"
 
@@ -66,10 +68,19 @@ IMPOSSIBLE = [
 ]
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with one item; no wrong question changes it."""
+    made = tmp_path_factory.mktemp("project")
+    init_folder(made)
+    with open_engine(made) as engine:
+        engine.add([KEY])
+    return made
+
+
 @pytest.fixture
-def project(afresh: Afresh) -> Afresh:
-    assert afresh("init").code == 0
-    assert afresh("add", KEY).code == 0
+def project(afresh: Afresh, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Afresh:
+    monkeypatch.chdir(folder)
     return afresh
 
 
@@ -108,10 +119,9 @@ def test_what_is_no_number_is_2_too(project: Afresh, command: str, option: str) 
     assert (ran.code, option in ran.err) == (2, True)
 
 
-def test_a_file_is_blamed_for_what_it_says(project: Afresh, tmp_path: Path) -> None:
-    settings = tmp_path / "afresh.toml"
-    settings.write_text('[budget]\nrequests = "foo"\n')
-    ran = project("status")
+def test_a_file_is_blamed_for_what_it_says(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "afresh.toml").write_text('[budget]\nrequests = "foo"\n')
+    ran = afresh("status")
     assert (ran.code, ran.err.startswith("afresh: afresh.toml, line 2: [budget] requests: 'foo'")) == (
         2,
         True,
