@@ -35,4 +35,7 @@ class RememberingSource(Protocol):
         """What else was learned of its groups (robots.txt, honesty), for ``recall`` alone; bounded."""
 
     def recall(self, rests: Sequence[Rest], notes: bytes) -> None:
-        """What an earlier source of this name knew. Notes of another version are passed over."""
+        """What an earlier source of this name knew, or now and then that of another worker.
+
+        What is known already stays, unless the notes are newer; those of another version are passed over.
+        """
