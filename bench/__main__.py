@@ -33,6 +33,7 @@ BENCHES = (
     "replay_robust",
     "web",
     "demo",
+    "package",
 )
 
 

@@ -42,7 +42,7 @@ _IN_PLACE_OF = f"""
 make() {{ command make -n -C '{ROOT}' "$@"; }}       # the targets exist
 pip() {{ [ "$1" = install ]; }}                      # test_package installs the wheel
 /opt/afresh/bin/pip() {{ pip "$@"; }}
-python3() {{ [ "$2" = venv ] || "{sys.executable}" "$@"; }}
+python3() {{ [ "$2" = venv ] || [ "$2" = build ] || "{sys.executable}" "$@"; }}
 useradd() {{ :; }}
 systemctl() {{ [ "$1" = enable ]; }}                 # the unit has a test of its own
 sudo() {{ shift 2; mkdir -p var; "${{@//\\/var\\//var/}}"; }}
