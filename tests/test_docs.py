@@ -56,6 +56,11 @@ def test_every_option_is_documented(command: str) -> None:
             assert f"`{long}`" in text, f"{command} {long} is not in docs/commands.md"
 
 
+def test_every_command_is_documented_and_no_other() -> None:
+    text = (ROOT / "docs" / "commands.md").read_text()
+    assert sorted(re.findall(r"^## (.*)$", text, re.MULTILINE)) == sorted(COMMANDS)
+
+
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_every_documented_option_exists(command: str) -> None:
     known = {option for parameter in parameters(command) for option in parameter.opts}

@@ -223,7 +223,8 @@ def staged(folder: Path, quick: str, postgres_url: str) -> Iterator[Stage]:
             '{"budget.requests": "2/s"}': '{"budget.requests": "50/s", "source.web.allow_private": "true"}',
         }
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if not name.startswith("AFRESH_")},
+            "HOME": str(folder),  # where completion is installed
             "AFRESH_BUDGET_REQUESTS": "100/s",
             "AFRESH_WEB_PORT": "0",
             "HOUSE_URL": database,
