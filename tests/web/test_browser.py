@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,12 +12,13 @@ from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from tests.engine.living import LivingSite, engine_for
+from tests.engine.living import CLOCK, LivingSite, engine_for
 from tests.web.browser import PHONE, chromium, page_of, serious
 from tests.web.serving import TOKEN, dashboard, engine_of, filled
 
 from afresh.engine.engine import Engine
 from afresh.engine.loop import Loop
+from afresh.engine.state_names import RESTS
 
 expect.set_options(timeout=20_000)  # the machine may be busy
 PAGES = ("/", "/items", "/plan", "/sources", "/api/docs")
@@ -130,6 +132,22 @@ def test_numbers_move_without_a_reload(browser: Browser, mirror: Mirror) -> None
         assert ear.complaints == []
 
 
+def test_what_is_in_trouble_shows_without_a_reload(browser: Browser, tmp_path: Path) -> None:
+    now_s = CLOCK.now_s()
+    with engine_of(tmp_path) as engine:
+        engine.add(["https://a.example/"])
+        with dashboard(engine) as client, page_of(browser) as (page, ear):
+            page.goto(client.address)
+            trouble = page.locator("#trouble")
+            expect(trouble).to_contain_text("Nothing fails")
+            rest = ["a.example", now_s + 600.0, 3, "429 Too Many Requests"]
+            engine.store.state.set({RESTS + "web": json.dumps([rest]).encode()})
+            expect(trouble).to_contain_text("429 Too Many Requests")
+            engine.store.state.set({RESTS + "web": b"[]"})
+            expect(trouble).to_contain_text("Nothing fails")
+            assert ear.complaints == []
+
+
 def test_the_slider_says_what_another_budget_would_give(browser: Browser, mirror: Mirror) -> None:
     with page_of(browser) as (page, _):
         open_page(page, mirror, "/plan")
@@ -151,10 +169,14 @@ def test_the_slider_says_what_another_budget_would_give(browser: Browser, mirror
 def test_the_slider_says_what_another_budget_is_worth(browser: Browser, tmp_path: Path) -> None:
     with engine_of(tmp_path, 'benefit = "0.02/s"\n') as engine:
         filled(engine)
-        with dashboard(engine) as client, page_of(browser) as (page, ear):
+        with dashboard(engine) as client, page_of(browser, viewport=PHONE) as (page, ear):
             page.goto(client.address + "plan")
             drawn(page, "budget")
             expect(page.locator("#then-worth")).to_have_text("0")
+            page.locator("#slider").focus()
+            for _ in range(5):
+                page.keyboard.press("ArrowRight")
+                assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
             page.locator("#slider").focus()
             page.keyboard.press("Home")
             expect(page.locator("#then-worth")).to_contain_text("-")

@@ -70,7 +70,7 @@ def make_api(context: Context) -> APIRouter:
 def _add_overview(router: APIRouter, context: Context) -> None:
     @router.get("/status", responses=_READ, summary="How the mirror does")
     def status() -> out.StatusOut:
-        look = context.watcher.look()
+        look = context.watcher.look(patient=True)
         fields = {
             name: value for name, value in asdict(look.status).items() if name in out.StatusOut.model_fields
         }
@@ -81,11 +81,13 @@ def _add_overview(router: APIRouter, context: Context) -> None:
 
     @router.get("/course", responses=_READ, summary="The last day as series")
     def course() -> out.SeriesOut:
-        return out.SeriesOut.model_validate(series(context.watcher.look()))
+        return out.SeriesOut.model_validate(series(context.watcher.look(patient=True)))
 
     @router.get("/sources", responses=_READ, summary="Sources: hosts, views, queries, and what is wrong")
     def sources() -> out.SourcesOut:
-        found = [plain(asdict(view)) for view in sources_view(context.engine, context.watcher.look())]
+        found = [
+            plain(asdict(view)) for view in sources_view(context.engine, context.watcher.look(patient=True))
+        ]
         return out.SourcesOut.model_validate({"sources": found})
 
 

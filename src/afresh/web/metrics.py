@@ -33,7 +33,7 @@ class MirrorMetrics(Collector):
         latency_s = store_latency_s(self._context)
         yield _gauge("store_latency_seconds", "A small read from the store; NaN: it failed.", latency_s)
         try:
-            look = self._context.watcher.look()
+            look = self._context.watcher.look(patient=True)
         except StoreError:
             return
         yield from _status(look)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from hashlib import blake2b
 
 import numpy as np
 
@@ -52,6 +53,7 @@ def fields(look: Look) -> dict[str, str]:
         "store": wording.size(status.file_bytes),
         "store-detail": f"{counted(status.events, 'event')} and {counted(status.notices, 'notice')} waiting",
         "sampled": _sampled(look),
+        "trouble": _trouble(look),
         "as-of": wording.moment(look.time_s),
     }
 
@@ -130,6 +132,13 @@ def _detail(look: Look) -> str:
     if look.state == "lost":
         return f"No sign of life since {wording.moment(pulse.time_s)}: it was killed, or lost its store."
     return pulse.trouble or f"since {wording.moment(pulse.started_s)}"
+
+
+def _trouble(look: Look) -> str:
+    """A mark that is another when other hosts or items are in trouble."""
+    items = [(item.key, item.failures, item.problem) for item in look.failing]
+    rests = [(name, rest.group, rest.failures, rest.why) for name, rest in look.rests]
+    return blake2b(repr((items, rests)).encode(), digest_size=6).hexdigest()
 
 
 def _audited(look: Look) -> str:

@@ -2,11 +2,13 @@
 
 A look at a million items takes a good part of a second. So one look serves everybody until it is older than
 twenty times what it took (and at least a second); whoever comes after that gets the old one at once while a
-new look is taken behind, unless looking is quick.
+new look is taken behind, unless looking is quick. One that nobody asked for in a long while is too old for
+that: a page may still show it, since live updates follow; a program that asks waits for the new one.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import dataclass, replace
 
@@ -22,6 +24,7 @@ from afresh.values.items import Item, ItemQuery
 from afresh.values.stored import LedgerRow, ObservationColumns
 
 LEAST_S, SHARE, QUICK_S = 1.0, 20.0, 0.05
+_OVERDUE_S, _BEARABLE_S = 10.0, 0.5
 _DAY_S, _HOUR_S = 86400.0, 3600.0
 _TROUBLED = 8
 
@@ -62,16 +65,23 @@ class Watcher:
         self._engine, self._clock = engine, clock
         self._lock = threading.Lock()
         self._last: Look | None = None
-        self._again_s = 0.0
+        self._again_s = -math.inf
 
-    def look(self) -> Look:
-        """The last look, or a new one if it is too old; raises ``StoreError`` while none ever succeeded."""
+    def look(self, *, patient: bool = False) -> Look:
+        """The last look, or a new one if it is too old; raises ``StoreError`` while none ever succeeded.
+
+        ``patient``: rather wait than be told what was long ago.
+        """
         last = self._last
         if last is None:
             with self._lock:
                 return self._last or self._anew()
-        if self._clock.elapsed_s() < self._again_s:
+        overdue_s = self._clock.elapsed_s() - self._again_s
+        if overdue_s < 0:
             return last
+        if overdue_s > _OVERDUE_S and (patient or last.took_s <= _BEARABLE_S):
+            with self._lock:
+                return self._anew() if self._last is last else self._last or last
         if last.took_s <= QUICK_S:
             if self._lock.acquire(blocking=False):
                 return self._released()
@@ -81,7 +91,7 @@ class Watcher:
 
     def forget(self) -> None:
         """Something was changed from here: the next look is a new one."""
-        self._again_s = 0.0
+        self._again_s = -math.inf
 
     def _released(self) -> Look:
         try:

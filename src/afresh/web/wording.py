@@ -22,14 +22,16 @@ def count(value: float) -> str:
 
 
 def number(value: float | None) -> str:
-    """Three figures.
+    """Three figures, without an exponent up to a thousand million.
 
-    >>> number(0.12345), number(1234567.0), number(None), number(math.inf)
-    ('0.123', '1.23e+06', '–', '∞')
+    >>> number(0.12345), number(-1234567.0), number(1e9), number(None), number(math.inf)
+    ('0.123', '-1,230,000', '1e+09', '–', '∞')
     """
     if value is None or math.isnan(value):
         return NONE
-    return f"{value:.3g}" if math.isfinite(value) else "∞"
+    if not math.isfinite(value):
+        return "∞"
+    return f"{float(f'{value:.3g}'):,.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.3g}"
 
 
 def share(value: float | None) -> str:

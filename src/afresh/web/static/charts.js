@@ -11,7 +11,7 @@ const Charts = (() => {
       orange: dark ? "#f0a05a" : "#d55e00", green: dark ? "#55cfa6" : "#00865f", grey: dark ? "#7c8894" : "#8c959f",
     };
   };
-  const layout = (colours, more) => {
+  const layout = (colours, more, width) => {
     const axis = (given) => ({
       gridcolor: colours.line, linecolor: colours.line, zeroline: false, ticks: "", automargin: true,
       tickfont: { color: colours.soft }, ...given,
@@ -23,7 +23,8 @@ const Charts = (() => {
       font: { family: "system-ui, -apple-system, Segoe UI, Roboto, DejaVu Sans, sans-serif", size: 12, color: colours.ink },
       hoverlabel: { bgcolor: colours.card, bordercolor: colours.line, font: { color: colours.ink } },
       legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { color: colours.soft, size: 11 }, entrywidthmode: "pixels" },
-      hovermode: "closest", uirevision: "keep", ...rest, xaxis: axis(xaxis), yaxis: axis(yaxis),
+      hovermode: "closest", uirevision: "keep", ...rest, yaxis: axis(yaxis),
+      xaxis: axis({ tickangle: 0, nticks: Math.max(3, Math.round(width / 110)), ...xaxis }),
     };
   };
   const draw = (id, make) => {
@@ -32,7 +33,7 @@ const Charts = (() => {
     drawn.set(id, make);
     const colours = palette();
     const { traces, ...rest } = make(colours);
-    Plotly.react(element, traces, layout(colours, rest), { displayModeBar: false, responsive: true });
+    Plotly.react(element, traces, layout(colours, rest, element.clientWidth), { displayModeBar: false, responsive: true });
   };
   document.addEventListener("theme", () => { for (const [id, make] of drawn) draw(id, make); });
   const data = () => JSON.parse(document.getElementById("data").textContent);
@@ -45,7 +46,7 @@ const Words = (() => {
   const units = [["s", 1], ["m", 60], ["h", 3600], ["d", 86400], ["w", 604800], ["y", 31557600]];
   const number = (value, figures = 3) => {
     if (value === null || value === undefined) return "∞";
-    return String(Number(value.toPrecision(figures)));
+    return Number(value.toPrecision(figures)).toLocaleString("en", { maximumSignificantDigits: figures });
   };
   const rate = (perS) => {
     if (perS === 0) return "0";

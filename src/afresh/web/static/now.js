@@ -49,6 +49,16 @@
   };
 
   draw();
+  // What is in trouble is a table: it is fetched anew when it is another.
+  document.addEventListener("now", async (event) => {
+    const shown = document.getElementById("trouble");
+    if (shown.dataset.mark === event.detail.fields.trouble) return;
+    shown.dataset.mark = event.detail.fields.trouble;
+    const answer = await fetch("/").catch(() => null);
+    if (!answer || !answer.ok) return;
+    const found = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("trouble");
+    if (found) document.getElementById("trouble").replaceWith(found);
+  });
   document.addEventListener("now", async (event) => {
     if (event.detail.course_s === last) return;
     const first = last === null;
