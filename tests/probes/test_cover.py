@@ -151,3 +151,10 @@ def test_the_lazy_greedy_is_the_plain_greedy(
 def test_nothing_to_cover_costs_nothing() -> None:
     cover = best_cover(Postings.of_rows([[0, 1, 2]], 3), np.ones(1), np.zeros(3, dtype=np.bool_))
     assert (cover.requests, cover.bound, len(cover.queries)) == (0.0, 0.0, 0)
+
+
+def test_a_query_dearer_than_its_records_is_left_however_its_price_rounds() -> None:
+    # 7/25·25 > 7 in doubles: the look-ups are as good all the same.
+    for records, cost in ((7, 25), (15, 29), (29, 35), (23, 41)):
+        queries = Postings.of_rows([list(range(records))], width=60)
+        assert greedy_cover(queries, np.array([float(cost)])).size == 0

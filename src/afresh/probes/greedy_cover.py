@@ -38,9 +38,10 @@ def greedy_cover(tuples: Postings, costs: Floats, values: Floats | None = None) 
     while heap:
         _, query = heapq.heappop(heap)
         left = worth[members[query]]
-        score = -float(left.sum()) / costs[query]
-        if -score * costs[query] <= _by_look_up(left, costs[query]):
+        gain = float(left.sum())
+        if gain <= _by_look_up(left, costs[query]):
             continue
+        score = -gain / costs[query]
         if heap and (score, query) > heap[0]:
             heapq.heappush(heap, (score, query))
             continue
