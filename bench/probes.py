@@ -111,9 +111,9 @@ def _papers_of_some(authors: Sequence[str], count: int) -> list[int]:
     """All papers of authors drawn at random, until there are ``count``."""
     papers: dict[str, list[int]] = {}
     for place, text in enumerate(authors):
-        for name in {part.strip() for part in text.split(";")} - {""}:
+        for name in dict.fromkeys(part.strip() for part in text.split(";")):  # in the same order every time
             papers.setdefault(name, []).append(place)
-    names = [name for name, places in papers.items() if len(places) >= 5]
+    names = [name for name, places in papers.items() if name and len(places) >= 5]
     own: set[int] = set()
     for name in np.random.default_rng(0).permutation(names).tolist():
         if len(own) >= count:
