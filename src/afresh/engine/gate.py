@@ -18,7 +18,7 @@ from afresh.values.outcome import Spent
 from afresh.values.stored import Window
 
 _COARSE_S = 0.002  # a sleeping loop wakes up late by about so much
-_MORE = 1.5
+_MORE, _LESS, _LEAST_SLACK = 1.5, 0.7, 0.1
 _AHEAD_S = 0.1  # so long before a window ends the next is asked for
 _LONGEST_SLEEP_S = 0.5  # the budget may be raised meanwhile
 
@@ -65,7 +65,8 @@ class Gate:
         self._began_s: dict[str, float] = {}
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._slots, self._last = Slots(limits), Window(-math.inf, -math.inf)
-        self._used, self._owed_s, self._took_s = 0, 0.0, 0.0
+        self._count, self._used, self._slack = 0, 0, 1.0  # of the last window; part of the usual slack
+        self._owed_s, self._took_s = 0.0, 0.0
         self._drawing: asyncio.Task[None] | None = None
         self._paying: asyncio.Task[None] | None = None
         self._queue = asyncio.Lock()
@@ -106,7 +107,8 @@ class Gate:
         self._used += 1
         self.requests += 1
         ahead_s = max(_AHEAD_S, 2 * self._took_s)
-        if self._slots.limits.spacing_s < ahead_s and self._slots.until_s() - now_s < ahead_s:
+        wanted = self._line.alone or self.waiting > 1  # this one has its turn, others may wait behind it
+        if wanted and self._slots.limits.spacing_s < ahead_s and self._slots.until_s() - now_s < ahead_s:
             self._draw()  # so that the next window is there when this one ends
 
     def ready_s(self, group: str) -> float:
@@ -130,10 +132,21 @@ class Gate:
             else:
                 return
 
-    def _length_s(self) -> float:
-        """How long a window to reserve; where others wait for theirs, little more than the last was used."""
-        used_s = WINDOW_S if self._line.alone and self._used else self._used * self._slots.limits.spacing_s
-        return min(max(_MORE * used_s, SHORTEST_WINDOW_S), WINDOW_S)
+    def _window(self) -> tuple[int, float]:
+        """How many requests to reserve, and the slack for those that start late.
+
+        Where other workers wait for their windows: for those that wait here or, as long as all is used, for
+        some more; and with little slack, unless too little made a window be missed.
+        """
+        limits, used = self._slots.limits, self._used
+        few, slack_s = window_of(limits, SHORTEST_WINDOW_S)
+        many, _ = window_of(limits, WINDOW_S)
+        if self._line.alone:
+            return many if used else few, slack_s
+        missed = self._count > 0 and used == 0
+        self._slack = min(2.0 * self._slack, 1.0) if missed else max(_LESS * self._slack, _LEAST_SLACK)
+        more = min(int(_MORE * self._count), few) if used >= self._count else 1
+        return min(max(self.waiting, more, 1), few), self._slack * slack_s
 
     def _draw(self) -> asyncio.Task[None]:
         if self._drawing is None or self._drawing.done():
@@ -142,11 +155,11 @@ class Gate:
 
     async def _reserve(self) -> None:
         limits = self._slots.limits
-        count, slack_s = window_of(limits, self._length_s())
+        self._count, slack_s = self._window()
         self._used, begun_s = 0, self._clock.elapsed_s()
         # A window from a slow store must not be over before it is here.
         slack_s = max(slack_s, 2 * self._took_s)
-        window, offset_s = await self._line.reserve(count, limits.spacing_s, slack_s)
+        window, offset_s = await self._line.reserve(self._count, limits.spacing_s, slack_s)
         self._took_s = min(self._clock.elapsed_s() - begun_s, WINDOW_S)
         joined = window.first_s <= math.nextafter(self._last.until_s + limits.spacing_s, math.inf)
         self._last = window
