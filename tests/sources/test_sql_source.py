@@ -385,6 +385,31 @@ def test_a_role_without_rights(postgres: PostgresServer) -> None:
     )
 
 
+def test_a_full_disk_is_said_and_waited_for(schema_url: str) -> None:
+    db = PostgresDatabase(schema_url)
+    db.run(
+        "CREATE TABLE disk AS SELECT true AS is_full",
+        """CREATE FUNCTION disk_space() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+            IF (SELECT is_full FROM disk) THEN
+                RAISE EXCEPTION 'could not write to file' USING ERRCODE = '53100';
+            END IF;
+            RETURN 1;
+        END $$""",
+    )
+
+    async def run(source: SqlSource) -> None:
+        full = await source.poll_many(leases_of("1", "2"))
+        assert {(each.kind, each.problem) for each in full} == {
+            ("failed", "the server's disk is full: could not write to file")
+        }
+        assert source.ready_s("g", 1e9) > 1e9  # a sort that needs the disk may be no row's fault
+        db.run("UPDATE disk SET is_full = false")
+        assert (await source.poll(lease_of("1"))).kind == "content"
+
+    around = Surroundings(clock=SetClock())
+    using(source_of(schema_url, around, query="SELECT 1 AS id, disk_space() AS space"), run)
+
+
 def test_a_server_that_restarts_between_polls_is_found_again() -> None:
     with running_postgres() as server:
 

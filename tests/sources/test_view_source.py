@@ -38,6 +38,16 @@ TABLES = """
 OF_A, OF_B, OF_BOTH = "public.of_a", "public.of_b", "public.of_both"
 
 
+DISK_SPACE = """
+    CREATE FUNCTION disk_space() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+        IF (SELECT is_full FROM public.disk) THEN
+            RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100';
+        END IF;
+        RETURN 1;
+    END $$
+"""
+
+
 class DayClock(SetClock):
     """The time of day goes when told to, durations are real."""
 
@@ -445,6 +455,27 @@ def test_a_refresh_that_fails_says_why_and_harms_no_other(house: Warehouse) -> N
         assert (found.kind, found.problem) == ("failed", "division by zero")
         assert house.source.ready_s("g", house.clock.now_s()) == house.clock.now_s()
         assert (await house.poll(OF_A)).kind == "content"
+
+    house.use(work)
+
+
+def test_a_full_disk_is_said_and_waited_for(house: Warehouse) -> None:
+    async def work() -> None:
+        house.run("CREATE TABLE disk AS SELECT false AS is_full", DISK_SPACE, "INSERT INTO b VALUES (1, 1)")
+        house.run("CREATE MATERIALIZED VIEW large AS SELECT id, disk_space() FROM b")
+        await house.begin()
+        assert (await house.poll("public.large")).kind == "content"
+        house.run("UPDATE disk SET is_full = true", "INSERT INTO b VALUES (2, 2)")
+        found = await house.poll("public.large")
+        assert found.kind == "failed"
+        assert found.problem == "the server's disk is full: could not extend file"
+        now_s = house.clock.now_s()
+        assert house.source.ready_s("g", now_s) > now_s  # other views would fare no better
+        await house.look()
+        assert "public.large" in house.stale()
+        house.run("UPDATE disk SET is_full = false")
+        assert (await house.poll("public.large")).kind == "content"
+        assert house.rows("SELECT count(*) FROM large") == [(2,)]
 
     house.use(work)
 
