@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 import psycopg
@@ -195,7 +196,7 @@ def make_house(url: str, name: str) -> str:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {name}".encode())
         connection.execute(f"CREATE DATABASE {name}".encode())
-    house = re.sub(r"/[^/?]*\?", f"/{name}?", url)
+    house = urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
     with psycopg.connect(house, autocommit=True) as connection:
         connection.execute("CREATE TABLE sales (day date, amount int)")
         connection.execute("CREATE SCHEMA reports")
@@ -217,7 +218,7 @@ def staged(folder: Path, quick: str, postgres_url: str) -> Iterator[Stage]:
             "https://example.org/search": f"{search.url}/search",
             "https://example.org/papers": f"{search.url}/papers",
             "https://example.org/": address,
-            "postgresql://me@db.example.org/copies?": f"{database}&",
+            "postgresql://me@db.example.org/copies?": f"{database}{'&' if '?' in database else '?'}",
             "--for 60s": "--for 1s",
             "for_s=60": "for_s=1",
             '{"budget.requests": "2/s"}': '{"budget.requests": "50/s", "source.web.allow_private": "true"}',

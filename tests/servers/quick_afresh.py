@@ -6,6 +6,7 @@ folder, environment and standard streams over a socket; a fork of ours becomes t
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -67,6 +68,7 @@ def _serve(path: str, told: object) -> None:
     """Fork for every caller, which waits for its command's exit code."""
     os.setsid()
     _import_everything()
+    gc.freeze()  # forks share what is never collected
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
