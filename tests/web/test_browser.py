@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.engine.living import CLOCK, LivingSite, engine_for
-from tests.web.browser import PHONE, chromium, page_of, serious
+from tests.web.browser import PHONE, page_of, serious
 from tests.web.serving import TOKEN, dashboard, engine_of, filled
 
 from afresh.engine.engine import Engine
@@ -63,12 +63,6 @@ class Mirror:
     def item(self, page: int) -> str:
         """The page of an item."""
         return self.url(f"/item?{urlencode({'key': self.site.url(page)})}")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -6,21 +6,23 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 from markupsafe import escape
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 from tests.engine.living import CLOCK
 from tests.engine.warehouse import OF_A, House
 from tests.servers.postgres import PostgresServer, running_postgres
 from tests.servers.search_site import SearchSite
 from tests.sources.searching import make_world
-from tests.web.browser import PHONE, chromium, page_of, serious
+from tests.web.browser import PHONE, page_of, serious
 from tests.web.lying_hosts import BROKEN, CONSTANT, FUTURE, NOISY, SLOW, lying_hosts
 from tests.web.serving import Client, dashboard
 
 from afresh.engine.app import make_engine
+from afresh.engine.engine import Engine
 from afresh.engine.settings import read
 
 SETTINGS = """
@@ -87,6 +89,13 @@ def server() -> Iterator[PostgresServer]:
         yield found
 
 
+def ran(engine: Engine, for_s: float) -> None:
+    """Run in a thread of its own: the browser's driver has an event loop in this one."""
+    thread = Thread(target=engine.run, kwargs={"for_s": for_s})
+    thread.start()
+    thread.join()
+
+
 @pytest.fixture(scope="module")
 def stage(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder: Path = tmp_path_factory.mktemp("sources")
@@ -98,9 +107,9 @@ def stage(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> I
         )
         with make_engine(read(text), folder, seed=1) as engine:
             engine.add(f"http://{host}:{port}/x" for host in (NOISY, FUTURE, CONSTANT, BROKEN, SLOW))
-            engine.run(for_s=2.0)
+            ran(engine, 2.0)
             house.write("a")
-            engine.run(for_s=4.0)
+            ran(engine, 4.0)
             with dashboard(engine) as web:
                 yield Stage(web, port, len(world.own))
 
@@ -163,9 +172,9 @@ def test_a_source_out_of_reach_says_why(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("look", ["light", "dark", "phone"])
-def test_the_page_shows_it_all(stage: Stage, look: str) -> None:
+def test_the_page_shows_it_all(browser: Browser, stage: Stage, look: str) -> None:
     options = {"viewport": PHONE} if look == "phone" else {"color_scheme": look}
-    with chromium() as browser, page_of(browser, **options) as (page, ear):
+    with page_of(browser, **options) as (page, ear):
         page.goto(stage.web.address + "sources")
         hosts = page.locator("[data-source=hosts]")
         expect(hosts).to_contain_text("its ETag changes while the content does not")
