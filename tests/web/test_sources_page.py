@@ -129,9 +129,9 @@ def test_validators_that_lie_are_named(stage: Stage, host: str, words: str) -> N
 
 def test_how_a_host_is_treated(stage: Stage) -> None:
     slow, broken = stage.host(SLOW), stage.host(BROKEN)
-    assert (slow["delay_s"], slow["robots"]) == (2.0, "is followed")
+    assert (slow["delay_s"], slow["robots"]) == (2.0, "robots.txt is followed")
     assert not slow["validators"]
-    assert broken["robots"] == "has none"
+    assert broken["robots"] == "no robots.txt"
     assert "503" in broken["problem"]
     assert broken["failures"] >= 1
     assert broken["rests_until_s"] > CLOCK.now_s() + 300

@@ -65,6 +65,6 @@ def _robots(note: RobotsNote | None) -> tuple[str, float]:
     if barred:
         return barred, 0.0
     if not text:
-        return "has none", 0.0
+        return "no robots.txt", 0.0
     rules = remembered(expires_s, text, barred, failures)
-    return "is followed", rules.crawl_delay_s(AGENT)
+    return "robots.txt is followed", rules.crawl_delay_s(AGENT)
