@@ -60,7 +60,8 @@ def past_polls(urls: list[str]) -> list[Reported]:
 
 
 def test_the_engine_polls_what_pays_and_leaves_the_futile_alone(tmp_path: Path) -> None:
-    with LivingSite(RATES) as site, engine_of(tmp_path) as engine:
+    # Each on a host of its own: pages of one folder would be thought to change together.
+    with LivingSite(RATES, hosts=len(RATES)) as site, engine_of(tmp_path) as engine:
         engine.add(site.urls())
         assert engine.observe(past_polls(site.urls())).taken == 100 * len(RATES)
         engine.run(for_s=6)
@@ -69,7 +70,7 @@ def test_the_engine_polls_what_pays_and_leaves_the_futile_alone(tmp_path: Path) 
         reasons = engine.why(site.urls()[-1]).reasons
     requests_per_s, income_per_s = best(RATES)
     assert found is not None
-    assert 3 <= found.futile <= 4  # pages of one folder may be thought to change together
+    assert found.futile == 3
     assert found.price == 0
     assert found.requests_per_s == pytest.approx(requests_per_s, rel=0.4)
     assert found.income_per_s == pytest.approx(income_per_s, rel=0.4)

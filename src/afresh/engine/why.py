@@ -138,6 +138,9 @@ def _reasons(item: Item, policy: Policy, row: int, interval_s: float, now_s: flo
         found.append("nothing has been polled yet, so there is no price of a poll to compare with")
     elif policy.floor > 0 and not policy.memory.stake[row] > 0:
         found.append("futile: its source has no benefit, so that no poll pays; others have one")
+    elif (more := _unpaid(policy, row)) > 1:
+        words = "futile: it changes too fast for its cost, so that a poll earns less than it costs"
+        found.append(f"{words}; a weight of {item.weight * more:.3g} would bring it back")
     elif math.isinf(interval_s):
         found.append(_left(policy, row, item.weight))
     else:
@@ -148,17 +151,23 @@ def _reasons(item: Item, policy: Policy, row: int, interval_s: float, now_s: flo
 
 def _left(policy: Policy, row: int, weight: float) -> str:
     """Why an item is never polled as things are, and the weight at which it would be."""
-    if policy.floor > 0:
-        words, rest = "futile: it changes too fast for its cost, so that a poll earns less than it costs", ""
-    else:
-        words, rest = "dropped: it changes so often that a poll is worth little", " or a larger budget"
+    words = "dropped: it changes so often that a poll is worth little"
     low, high = 1.0, _HEAVIEST
     if math.isinf(_after_s(policy, row, high)):
         return words
     while high / low > _NEARLY:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if math.isinf(_after_s(policy, row, middle)) else (low, middle)
-    return f"{words}; a weight of {weight * high:.3g}{rest} would bring it back"
+    return f"{words}; a weight of {weight * high:.3g} or a larger budget would bring it back"
+
+
+def _unpaid(policy: Policy, row: int) -> float:
+    """Where copies earn, λ·c/(w·(B+O)): above 1 no poll pays, as ``status`` counts too; else 0."""
+    if policy.floor <= 0:
+        return 0.0
+    rows, memory = np.array([row]), policy.memory
+    rate = policy.ranking.rate_range(rows, 0.5)[0][0]
+    return float(rate * memory.ranked_cost(rows)[0] / (memory.weight[row] * memory.stake[row]))
 
 
 def _after_s(policy: Policy, row: int, factor: float) -> float:
