@@ -21,6 +21,7 @@ from afresh.rates.gamma_prior import LEAST_MASS, GammaPrior, cell_masses, check_
 from afresh.rates.grid_integrals import Nodes, Rows, cubic, even_nodes, in_parts
 from afresh.rates.grid_prior import fit_grid, fit_grid_groups, flat_share
 from afresh.rates.likelihood import log_likelihood
+from afresh.rates.lognormal_prior import FEWEST, fit_lognormal
 from afresh.rates.observations import Bools, Float64s, Ints, Polls
 from afresh.rates.sharp import POINTS, Sharp, sharp_items
 from afresh.rates.static_share import Mixture
@@ -112,6 +113,10 @@ class GridPosterior:
         mixture = Mixture.of(table, state.quiet, gamma[begun.kind])
         shares = mixture.shares(begun.kind, len(gamma), static)
         changing = 1.0 - mixture.responsible(shares[begun.kind])
+        if len(gamma) == 1 and len(table) >= FEWEST:
+            lognormal, probable = fit_lognormal(table, state.rates, gamma[0], changing)
+            begun = replace(begun, log_prior=lognormal.mixed_density(begun.log_prior, state.rates, probable))
+            gamma = (1.0 - probable) * gamma + probable * lognormal.cell_masses(state.rates)
         share = np.bincount(begun.kind, minlength=len(gamma)) / max(begun.kind.size, 1)
         flat = flat_share(table, share @ gamma, changing)
         floor = flat / state.rates.size
