@@ -48,11 +48,11 @@ def best(rates: list[float], limit: float | None = None) -> tuple[float, float]:
     return plan.requests, float(plan.net_income.sum())
 
 
-def past_polls(urls: list[str]) -> list[Reported]:
+def past_polls(urls: list[str], rates: list[float]) -> list[Reported]:
     """Polls of the past that tell the rates: a hundred of each page, at a spacing of about its changes."""
     rng, now_s = np.random.default_rng(1), SystemClock().now_s()
     found = []
-    for url, rate in zip(urls, RATES, strict=True):
+    for url, rate in zip(urls, rates, strict=True):
         changed = rng.random(100) < 1.0 - np.exp(-1.0)
         times_s = now_s - 500.0 + np.arange(100) / rate
         found += [Reported(url, when, bool(seen)) for when, seen in zip(times_s, changed, strict=True)]
@@ -63,7 +63,7 @@ def test_the_engine_polls_what_pays_and_leaves_the_futile_alone(tmp_path: Path) 
     # Each on a host of its own: pages of one folder would be thought to change together.
     with LivingSite(RATES, hosts=len(RATES)) as site, engine_of(tmp_path) as engine:
         engine.add(site.urls())
-        assert engine.observe(past_polls(site.urls())).taken == 100 * len(RATES)
+        assert engine.observe(past_polls(site.urls(), RATES)).taken == 100 * len(RATES)
         engine.run(for_s=6)
         found = engine.status().money
         asked = np.array([sum(url.endswith(f"/{page}") for _, url in site.requests) for page in range(9)])
@@ -83,6 +83,7 @@ def test_the_engine_polls_what_pays_and_leaves_the_futile_alone(tmp_path: Path) 
 def test_the_limit_of_money_is_kept_and_priced(tmp_path: Path) -> None:
     with LivingSite([SLOW] * 6) as site, engine_of(tmp_path, budget='money = "2/s"') as engine:
         engine.add(site.urls())
+        engine.observe(past_polls(site.urls(), [SLOW] * 6))
         engine.run(for_s=6)
         found = engine.status().money
         spent = engine.store.ledger.total(0.0, 1e12)
