@@ -136,6 +136,28 @@ class LivingSite:
             total += max(0.0, min(until_s, stale_s, end_s) - max(time_s, begin_s))
         return total / (end_s - begin_s)
 
+    def right_at(self, now_s: float) -> float:
+        """The share of pages whose last answer before then was still right."""
+        last = {path: time_s for time_s, path in self.requests if time_s < now_s}
+        pages = ((int(path.removeprefix("/p/")), time_s) for path, time_s in last.items())
+        right = [self.version(page, time_s) == self.version(page, now_s) for page, time_s in pages]
+        return sum(right) / self.rates.size
+
+    def expected_freshness(self, begin_s: float, end_s: float) -> float:
+        """The same with the chance of the changes taken out: what pages of these rates, served then, come to.
+
+        Between two answers a page stays right for ∫e^{−λt}dt.
+        """
+        total = 0.0
+        for page, rate in enumerate(self.rates):
+            served = np.array([time_s for time_s, path in self.requests if path == f"/p/{page}"])
+            served = served[served < end_s]
+            first = np.maximum(served, begin_s) - served
+            last = np.append(served[1:], end_s) - served
+            alive = last - first if rate == 0 else (np.exp(-rate * first) - np.exp(-rate * last)) / rate
+            total += float(alive[last > first].sum())
+        return total / self.rates.size / (end_s - begin_s)
+
     def most_over_budget(self, rate: float, jitter_s: float) -> float:
         """The largest excess over rate·(T + jitter) + 1 in any window: the way here is not always as long."""
         times = np.array(sorted(time_s for time_s, _ in self.requests))
