@@ -231,6 +231,18 @@ def test_a_gate_tells_its_debts_to_the_store(hands: Hands) -> None:
     assert starts[-1] - starts[0] == pytest.approx(0.4, rel=0.05)
 
 
+def test_what_requests_cost_says_how_many_may_start(hands: Hands) -> None:
+    async def work() -> tuple[float, float]:
+        gate = Gate(hands, Limits(requests=200.0, bytes=100.0), hands, hands)
+        before = gate.starts_within(0.1)
+        for _ in range(30):
+            gate.paid(Spent(bytes=50))
+        await gate.close()
+        return before, gate.starts_within(0.1)
+
+    assert asyncio.run(work()) == pytest.approx((20.0, 0.2), rel=0.01)
+
+
 def test_a_group_lost_while_waiting_is_asked_for_again(hands: Hands) -> None:
     hands.lost = 1
     starts = admitted(hands, Limits(requests=100.0), 2)

@@ -57,7 +57,7 @@ class Feed:
                 await self._begin_anew()
                 continue
             wait_s = max(parts.gate.wait_s(), 0.0)
-            ahead = max(1, min(int(parts.settings.budget.requests * _AHEAD_S), _MOST_AT_ONCE))
+            ahead = int(max(1, min(parts.gate.starts_within(_AHEAD_S), _MOST_AT_ONCE)))
             room = parts.settings.run.concurrency - len(polls.in_flight)
             if parts.writer.crowded or room <= 0 or parts.gate.waiting >= ahead or wait_s > _AHEAD_S:
                 await self._pause(min(left_s, wait_s if wait_s > _AHEAD_S else TICK_S))

@@ -19,6 +19,7 @@ from afresh.values.stored import Window
 
 _COARSE_S = 0.002  # a sleeping loop wakes up late by about so much
 _MORE, _LESS, _LEAST_SLACK = 1.5, 0.7, 0.1
+_LATEST = 0.2  # of the last request in what is usual
 _AHEAD_S = 0.1  # so long before a window ends the next is asked for
 _LONGEST_SLEEP_S = 0.5  # the budget may be raised meanwhile
 
@@ -66,7 +67,7 @@ class Gate:
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._slots, self._last = Slots(limits), Window(-math.inf, -math.inf)
         self._count, self._used, self._slack = 0, 0, 1.0  # of the last window; part of the usual slack
-        self._owed_s, self._took_s = 0.0, 0.0
+        self._owed_s, self._took_s, self._usual_debt_s = 0.0, 0.0, 0.0
         self._drawing: asyncio.Task[None] | None = None
         self._paying: asyncio.Task[None] | None = None
         self._queue = asyncio.Lock()
@@ -172,9 +173,14 @@ class Gate:
         ready_s = self._slots.ready_s(now_s)
         return (self._slots.earliest_s(now_s) if math.isinf(ready_s) else ready_s) - now_s
 
+    def starts_within(self, seconds: float) -> float:
+        """How many requests may start in so long a time, by the budget and by what they have cost of late."""
+        return seconds / max(self._slots.limits.spacing_s, self._usual_debt_s)
+
     def paid(self, spent: Spent) -> None:
         """What a request turned out to cost."""
         owed_s = self._slots.limits.owed_s(spent)
+        self._usual_debt_s += _LATEST * (owed_s - self._usual_debt_s)
         if owed_s > 0:
             self._slots = self._slots.owing(self._clock.elapsed_s(), owed_s)
             self._owed_s += owed_s
