@@ -175,7 +175,7 @@ def write_files(folder: Path, found: Papers) -> None:
 
 
 def make_repository(folder: Path) -> None:
-    """Thirty pages, the first ten of which change now and then from 2023 to 2026."""
+    """Twelve pages, the first five of which change now and then from 2022 to 2026."""
     alone = {"PATH": os.environ["PATH"], "HOME": str(folder.parent)}
 
     def git(*words: str, given: bytes = b"") -> None:
@@ -185,7 +185,7 @@ def make_repository(folder: Path) -> None:
     for commit in range(60):
         stamp = 1_660_000_000 + commit * 2_000_000
         stream += f"commit refs/heads/main\ncommitter a <a@b> {stamp} +0000\ndata 1\nx\n".encode()
-        for page in range(30) if commit == 0 else range(commit % 10, 10, 4):
+        for page in range(12) if commit == 0 else range(commit % 5, 5, 2):
             stream += f"M 644 inline content/en/p{page}.md\ndata 2\n{commit:02d}\n".encode()
     git("init", "--quiet", "--bare", "--initial-branch=main", str(folder))
     git("-C", str(folder), "fast-import", "--quiet", given=bytes(stream))
