@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from afresh.allocation.objectives import NAMES, objective_for
 from afresh.model.curves import g
 from afresh.model.index import poisson_due
-from afresh.policy.belief import Belief
+from afresh.policy.belief import SILENT, Belief
 from afresh.policy.calibration import Calibration
 from afresh.policy.caps import Allowances
+from afresh.policy.knowledge import Knowledge
 from afresh.policy.notices import Notices
 from afresh.policy.opening import OpenTime
-from afresh.policy.policy import best
+from afresh.policy.policy import Start, best
 from afresh.policy.season_clock import SeasonClock
 from afresh.policy.worth import Worth
 from afresh.values.errors import InputError
@@ -34,6 +35,20 @@ def test_the_posterior_is_bayes() -> None:
         log_posterior += np.log(-np.expm1(-expected)) if bit[0] else -expected
     want = np.exp(log_posterior - log_posterior.max())
     np.testing.assert_allclose(belief.of(one)[0], want / want.sum(), atol=2e-5)
+
+
+def test_one_silence_does_not_make_a_busy_item_slow() -> None:
+    """However long: found changed thirty times running, then once not, it is not starved."""
+    known = Knowledge(Start.of(1, 1.0))
+    one = np.zeros(1, dtype=np.int64)
+    for day in range(3, 93, 3):
+        known.learn(one, np.array([float(day)]), np.array([True]))
+    before = known.rates()[0]
+    known.learn(one, np.array([400.0]), np.array([False]))
+    assert known.rates()[0] > 0.2 * before
+    telling = known.belief.telling(np.array([1e-9, 1.0, 1e9]))
+    assert np.all(telling <= np.log(1.0 / SILENT) * (1 + 1e-12))
+    np.testing.assert_allclose(telling[0], (1.0 - SILENT) * 1e-9 * known.belief.rates, rtol=1e-6)
 
 
 def test_the_prior_is_learned_and_serves_new_items() -> None:

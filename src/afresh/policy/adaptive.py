@@ -43,7 +43,7 @@ AGAIN_AFTER = 0.01, 0.05
 NEAR = 3.0  # batches before it can reach the level an item that was looked at in vain is looked at again
 LONGEST = 10.0  # mean intervals until an item is looked at, whatever is believed of it
 SAMPLED = 32  # of the items to be looked at next that tell where the others are
-REKEY_POLLS = 0.05  # of all items must be polled between two re-keyings
+REKEY_POLLS = 0.1  # of all items must be polled between two re-keyings
 LEARNING = 20.0  # mean intervals for which a bit is of use, at most; at first as long as there were polls
 REFIT_AFTER, REFIT_GROWTH = 1.0, 1.3  # rounds of all items until the first refit, and the growth of the gap
 

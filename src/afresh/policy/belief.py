@@ -1,9 +1,10 @@
 """What is believed of each item's rate: a posterior on a ladder of log-spaced rates, a row per item.
 
-A poll multiplies the row by its likelihood, e^{−E} or 1−e^{−E}, E the changes expected at each rate. Rates
-are redrawn now and then: after a poll p ← (1−ϱ)p + ϱ·prior with ϱ = 1−e^{−τ/H}, so that evidence fades, and
-no item is ever taken for dead. The prior is learned without a form: EM over all items, a little of the flat
-ladder mixed in.
+A poll multiplies the row by its likelihood, e^{−E} or 1−e^{−E}, E the changes expected at each rate; of an
+item's own changes never more than ln 1/ε, for even the busiest falls silent now and then. Rates are redrawn
+now and then: after a poll p ← (1−ϱ)p + ϱ·prior with ϱ = 1−e^{−τ/H}, so that evidence fades, and no item is
+ever taken for dead. The prior is learned without a form: EM over all items, a little of the flat ladder mixed
+in.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from afresh.rates.observations import Bools, Float64s, Ints
 DECADES_BELOW, DECADES_ABOVE, PER_OCTAVE = 3.0, 2.0, 1  # the ladder around one poll of an item
 PROPER = math.ceil((DECADES_BELOW + DECADES_ABOVE) * math.log2(10.0) * PER_OCTAVE) + 1  # its rungs
 REDRAWN = 150.0  # H: mean intervals between polls after which a rate is redrawn
+SILENT = 0.02  # ε: how often nothing is found whatever the rate
 FLAT = 1e-3  # share of the flat ladder in the learned prior
 STEPS, ROWS_ENOUGH = 10, 20_000  # of EM, and items it looks at
 LEAST = 1e-30
@@ -67,6 +69,14 @@ class Belief:
     def expected(self, elapsed: Float64s) -> Float64s:
         """Changes expected at each rate: λτ, a row per item."""
         return np.asarray(elapsed[:, None] * self.rates)
+
+    def telling(self, elapsed: Float64s) -> Float64s:
+        """The same as a poll can tell: −ln(ε + (1−ε)e^{−λτ}), never more than ln 1/ε.
+
+        So a quiet poll multiplies the odds of no two rates by more than 1/ε: the item has become slower, or
+        it rests (a holiday, an outage) and comes back as busy as it was.
+        """
+        return np.asarray(-np.log1p((1.0 - SILENT) * np.expm1(-self.expected(elapsed))))
 
     def learn(
         self,

@@ -97,7 +97,7 @@ class Knowledge:
         since = np.minimum(self.items.last[items], now)
         self.clock.record(items, now, now - since, changed)
         elapsed = np.maximum(self.clock.read(now) - self.clock.read(since), 0.0)
-        own = self.belief.expected(elapsed)
+        own = self.belief.telling(elapsed)
         quiet = np.einsum("ij,ij->i", self.belief.of(items), np.exp(-own))
         quiet = np.clip(quiet, 1e-300, 1.0)  # rows sum to 1 but for the rounding of float32
         alone = -np.log(quiet)
