@@ -102,7 +102,8 @@ class Stage:
 
         ``sources`` are overrides of settings of sources, which must be there then.
         """
-        words = ["bash", "-c", self.head + self.told(script)]
+        alone = script.replace(" && ", "\n")  # a shell that ends at errors forgives those before &&
+        words = ["bash", "-c", self.head + self.told(alone)]
         environment = {**self.environment, **sources}
         ran = subprocess.run(
             words, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=100
@@ -231,7 +232,9 @@ def staged(folder: Path, quick: str, postgres_url: str) -> Iterator[Stage]:
             "HOUSE_URL": database,
             "STOCK_URL": "sqlite:stock.db",
         }
-        head = "set -e\n" + quick.replace("afresh()", "quick()", 1) + _UNTIL_STOPPED + _IN_PLACE_OF
+        head = (
+            "set -e -o pipefail\n" + quick.replace("afresh()", "quick()", 1) + _UNTIL_STOPPED + _IN_PLACE_OF
+        )
         (model / "found.jsonl").write_text(f'{{"item": "{address}news", "content": "found"}}\n')
         stage = Stage(model, leads, head, environment)
         stage.run("afresh init . && afresh add --sitemap https://example.org/sitemap.xml", model)
