@@ -123,15 +123,17 @@ def test_what_is_chosen_is_what_the_theory_chooses(tmp_path: Path) -> None:
         appraise(policy, engine.settings, names, uses)
         found = chosen(policy, engine.settings, names, uses)
         rates = policy.ranking.rate_range(np.arange(50), 0.9)[0]
-        plan = choose_budget(rates, 10.0, Prices(request=1.0))
+        plan = choose_budget(rates, 10.0, Prices(request=1.0), most_requests=200.0)
         thrice = chosen(policy, engine.settings, names, uses, scale=3.0)
+        third = choose_budget(rates, 10.0, Prices(request=1.0), most_requests=200.0 / 3.0)
     assert found is not None
     assert (found.futile, found.dropped, found.price) == (int(plan.futile.sum()), 0, 0.0)
     assert found.requests_per_s == pytest.approx(plan.requests)
     assert found.money_per_s == pytest.approx(plan.money)
     assert found.income_per_s == pytest.approx(float(plan.net_income.sum()))
     assert thrice is not None
-    assert thrice.money_per_s == pytest.approx(3 * plan.money)
+    assert thrice.money_per_s == pytest.approx(3 * third.money)
+    assert thrice.requests_per_s == pytest.approx(200.0)
     assert policy.floor == 1.0
 
 

@@ -86,6 +86,24 @@ def test_a_limit_has_a_price_and_drops_items() -> None:
     np.testing.assert_array_equal(slack.interval, free.interval)
 
 
+@pytest.mark.parametrize("money", [None, 0.4])
+def test_a_limit_of_requests_has_a_price_too(money: float | None) -> None:
+    rate, benefit = np.array([0.1, 0.5, 2.0, 0.3]), np.full(4, 3.0)
+    prices, use = Prices(request=0.1, second=1.0), Use(requests=[1, 1, 1, 5], seconds=[0.1, 0.2, 0.1, 0.0])
+    free = choose_budget(rate, benefit, prices, use=use, limit=money)
+    assert free.request_price == 0
+    most = 0.4 * free.requests
+    bound = choose_budget(rate, benefit, prices, use=use, limit=money, most_requests=most)
+    assert bound.requests == pytest.approx(most, rel=1e-6)
+    assert bound.money <= free.money
+    assert money is None or bound.money <= money * (1 + 1e-9)
+    more = choose_budget(rate, benefit, prices, use=use, limit=money, most_requests=most + 1e-4)
+    gain = float(more.net_income.sum() - bound.net_income.sum()) / 1e-4
+    assert gain == pytest.approx(bound.request_price, rel=1e-2)
+    with pytest.raises(InputError, match="most_requests is 0"):
+        choose_budget(rate, benefit, prices, use=use, most_requests=0.0)
+
+
 def test_futile_items_cost_and_earn_nothing_but_their_staleness() -> None:
     chosen = choose_budget([5.0, 0.0], [1.0, 1.0], Prices(request=1.0), stale_cost=0.25)
     assert chosen.futile.all()

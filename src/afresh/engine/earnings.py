@@ -192,7 +192,8 @@ def chosen(
     seen = _seen(policy, memory)
     watched = _watched(policy, terms, budget, rows[seen[rows]], limit)
     left = None if limit is None else max(limit - watched.money_per_s, _LEAST)
-    looked = _looked_for(policy, terms, budget, rows[~seen[rows]], left)
+    most = max(budget.requests / scale - watched.requests_per_s, _LEAST)
+    looked = _looked_for(policy, terms, budget, rows[~seen[rows]], left, most)
     both = (watched, looked)
     return Chosen(
         scale * sum(one.requests_per_s for one in both),
@@ -235,7 +236,9 @@ def _watched(policy: Policy, terms: Terms, budget: BudgetTable, rows: Ints, limi
     return Chosen(requests, plan.spend, float(income.sum()), int(np.sum(~pays)), dropped, price)
 
 
-def _looked_for(policy: Policy, terms: Terms, budget: BudgetTable, rows: Ints, limit: float | None) -> Chosen:
+def _looked_for(
+    policy: Policy, terms: Terms, budget: BudgetTable, rows: Ints, limit: float | None, most_requests: float
+) -> Chosen:
     """Items whose changes are found by polls alone."""
     weight = policy.memory.weight[rows]
     if rows.size == 0:
@@ -245,13 +248,14 @@ def _looked_for(policy: Policy, terms: Terms, budget: BudgetTable, rows: Ints, l
     plan = choose_budget(
         np.maximum(rate, _LEAST),
         weight * terms.benefit[rows],
-        Prices(request=1.0),
-        use=Use(requests=np.maximum(terms.money(budget)[rows], _LEAST)),
+        Prices(second=1.0),
+        use=Use(requests=terms.requests[rows], seconds=np.maximum(terms.money(budget)[rows], _LEAST)),
         stale_cost=weight * terms.stale_cost[rows],
         limit=limit,
+        most_requests=most_requests,
     )
     return Chosen(
-        float(np.sum(plan.frequency * terms.requests[rows])),
+        plan.requests,
         plan.money,
         float(plan.net_income.sum()),
         int(plan.futile.sum()),

@@ -4,18 +4,21 @@ One look at an item costs c = p_r·requests + p_b·bytes + p_s·seconds, and whe
 more, for the bytes and seconds that only then are spent. With the benefit B per time of a right copy and
 the cost O per time of a wrong one each item has its own best interval, and together these are the budget:
 nothing is left to choose. The last unit of money then earns just itself (the plan of ``allocate`` with
-weights B+O, whose multiplier is 1). Within a limit below that it earns more, and ``price`` says how much.
+weights B+O, whose multiplier is 1). Within a limit below that it earns more, and ``price`` says how much. A
+limit of requests acts as a price ν above their own, the one at which just so many are made.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from afresh.money.futile import Verdict, in_words
-from afresh.money.items import items_of
+from afresh.money.items import Options, items_of
 from afresh.money.limited import spend_at, with_money
 from afresh.money.many import Incomes, solve_items
 from afresh.money.net_income import income_at
@@ -73,8 +76,8 @@ class ChosenBudget:
     """The plan of the highest net income, and what it takes per time.
 
     ``futile`` items are worth no refresh at any budget, ``dropped`` ones none within the limit. ``price``
-    is the net income that one more unit of money would earn, 0 where the limit does not bind. ``best`` is
-    the plan without a limit, with the verdict on each item.
+    is the net income that one more unit of money would earn, ``request_price`` one more request per time, 0
+    where the limit does not bind. ``best`` is the plan without a limit, with the verdict on each item.
     """
 
     interval: Array
@@ -87,6 +90,7 @@ class ChosenBudget:
     bytes: float
     seconds: float
     price: float
+    request_price: float
     best: Incomes
 
     def reason(self, item: int) -> str:
@@ -106,8 +110,9 @@ def choose_budget(
     use: Use | None = None,
     stale_cost: ArrayLike = 0.0,
     limit: float | None = None,
+    most_requests: float = np.inf,
 ) -> ChosenBudget:
-    """The budget that maximises net income, ``limit`` money per time at most.
+    """The budget that maximises net income, ``limit`` money and ``most_requests`` per time at most.
 
     Example 4 of the paper: addresses that change at these rates, a benefit of 1 and a request of 1. The
     fourth changes too fast to be worth it.
@@ -127,11 +132,16 @@ def choose_budget(
             "a look at some items costs nothing, so that no budget is best: give a price per request"
         )
     best = solve_items(items.with_terms(items.terms))
-    interval, price = np.asarray(best.interval, dtype=np.float64).ravel(), 0.0
-    if limit is not None:
-        limited = with_money(rate, benefit, check, limit, update_cost=update, stale_cost=stale_cost)
-        interval, price = np.asarray(limited.interval, dtype=np.float64).ravel(), limited.price
-    frequency = np.divide(1.0, interval, out=np.zeros_like(interval), where=interval > 0)
+    requests = np.broadcast_to(np.asarray(taken.requests, dtype=np.float64).ravel(), items.rate.shape)
+    options: Options = {"update_cost": update, "stale_cost": stale_cost}
+
+    def within(extra: float) -> tuple[Array, float]:
+        seeming = extra * most_requests if extra else 0.0
+        return _within(rate, benefit, check + extra * requests, limit, seeming, options)
+
+    request_price = _least_price(lambda extra: _total(requests, _often(within(extra)[0])), most_requests)
+    interval, price = within(request_price)
+    frequency = _often(interval)
     found = items.rate * _freshness(items.rate, interval)  # changes found per time
     futile = best.futile.ravel()
     return ChosenBudget(
@@ -145,8 +155,42 @@ def choose_budget(
         bytes=_total(taken.bytes, frequency) + _total(taken.update_bytes, found),
         seconds=_total(taken.seconds, frequency) + _total(taken.update_seconds, found),
         price=price,
+        request_price=request_price * (1.0 + price),
         best=best,
     )
+
+
+def _within(
+    rate: ArrayLike, benefit: ArrayLike, check: Array, limit: float | None, seeming: float, options: Options
+) -> tuple[Array, float]:
+    """Best intervals where looks cost so much, of which ``seeming`` is no money that anybody spends; and what
+    a unit of money would earn beyond itself."""
+    if limit is None:
+        items = items_of(rate, benefit, check, **options)
+        found, price = solve_items(items.with_terms(items.terms)).interval, 0.0
+    else:
+        limited = with_money(rate, benefit, check, limit + seeming, **options)
+        found, price = limited.interval, limited.price
+    return np.asarray(found, dtype=np.float64).ravel(), price
+
+
+def _least_price(requests: Callable[[float], float], most: float) -> float:
+    """The least price above their own at which no more than ``most`` requests are made, to ten digits."""
+    if requests(0.0) <= most:
+        return 0.0
+    if not most > 0:
+        raise InputError(f"most_requests is {most}: must be above 0")
+    low, high = 0.0, 1.0
+    while requests(high) > most:
+        low, high = high, 4.0 * high
+    while high - low > 1e-10 * high:
+        middle = math.sqrt(low * high) if low > 0 else high / 4.0
+        low, high = (middle, high) if requests(middle) > most else (low, middle)
+    return high
+
+
+def _often(interval: Array) -> Array:
+    return np.divide(1.0, interval, out=np.zeros_like(interval), where=interval > 0)
 
 
 def _freshness(rate: Array, interval: Array) -> Array:
