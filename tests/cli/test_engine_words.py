@@ -113,3 +113,50 @@ def test_what_was_refused_is_polled_at_once_when_it_is_allowed(mirror: Afresh, s
 def test_what_was_refused_waits_while_nothing_is_different(mirror: Afresh, site: Site) -> None:
     refused(mirror, site)
     assert json.loads(mirror("run", "--once", "--json").out)["polls"] == 0
+
+
+def test_a_paused_item_says_only_that(mirror: Afresh, site: Site) -> None:
+    mirror("add", f"{site.url}/a")
+    mirror("run", "--once", *QUICK)
+    mirror("set", f"{site.url}/a", "--pause")
+    why = json.loads(mirror("why", f"{site.url}/a", "--json").out)
+    assert why["reasons"] == [f"paused: 'afresh set {site.url}/a --resume' polls it again"]
+    assert "none while it is paused" in mirror("why", f"{site.url}/a").err
+
+
+def test_get_that_polls_says_nothing_more(mirror: Afresh, site: Site) -> None:
+    mirror("add", f"{site.url}/a")
+    ran = mirror("get", f"{site.url}/a", "--max-age", "0s", "--allow-private")
+    assert (ran.code, ran.out, ran.err) == (0, "a", "")
+    ran = mirror("get", f"{site.url}/a", "--max-age", "0s")
+    assert ran.out == "a"  # an old copy is more than none
+    assert "old: refused: 127.0.0.1 is a loopback address" in ran.err
+
+
+def test_an_item_never_fetched_has_a_wide_rate(mirror: Afresh, site: Site) -> None:
+    mirror("add", *(f"{site.url}/{name}" for name in "abc"))
+    before = json.loads(mirror("why", f"{site.url}/a", "--json").out)
+    assert before["rate_high"] > 1e3 * before["rate_low"] > 0
+    assert "not known yet" in mirror("why", f"{site.url}/a").err
+    mirror("run", "--once", *QUICK)
+    after = json.loads(mirror("why", f"{site.url}/a", "--json").out)
+    assert after["marginal"] < 1e300  # ranked now, and no more before all others
+    assert after["next_s"] > after["time_s"] - 60
+
+
+def test_one_is_not_many(mirror: Afresh, site: Site) -> None:
+    assert "1 new, 1 item in all" in mirror("add", f"{site.url}/a").err
+    mirror("run", "--once", *QUICK)
+    assert "after 1 poll, 0 changes, 0 failed" in " ".join(mirror("status").err.split())
+    assert mirror("export", "-o", "copies.jsonl").err == "1 copy\n"
+    assert "1 item, 1 version of their copies" in mirror("store", "check").err
+
+
+def test_status_tells_the_budget_of_the_run_and_that_nothing_is_copied(mirror: Afresh, site: Site) -> None:
+    mirror("add", f"{site.url}/a")
+    before = mirror("status")
+    assert "none has run yet" in before.err
+    assert before.err.count("no copies yet") == 2
+    assert json.loads(mirror("status", "--json").out)["age_s"] is None
+    mirror("run", "--once", *QUICK)
+    assert "1/s (the last run had 200/s)" in " ".join(mirror("status").err.split())

@@ -13,7 +13,9 @@ import typer
 from afresh.cli.engine_project import AllowPrivate, ListJson, Sets, open_project, private_overrides
 from afresh.cli.options import read_duration
 from afresh.cli.summary import print_json
+from afresh.values.clock import SystemClock
 from afresh.values.errors import AfreshError, OutputError, UsageError, one_of
+from afresh.values.units import format_duration
 from afresh.values.words import counted
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ def get(
     """The copy of an item, on standard output."""
     max_age_s = read_duration("--max-age", max_age, math.inf)
     with open_project(sets, private_overrides(allow_private)) as engine:
+        began_s = SystemClock().now_s()
         copy = engine.get(key, max_age_s=max_age_s, version=_number(engine, key, version))
         versions = engine.versions(key)
         if copy is None:
@@ -43,7 +46,7 @@ def get(
                 raise UsageError(f"there is no copy of {key} of version {version}")
             raise AfreshError(f"there is no copy of {key} yet{_why_none(engine, key)}")
         if max_age is not None and version is None:
-            _warn_if_old(engine, key, max_age_s)
+            _warn_if_old(engine, key, max_age_s, began_s)
         if diff:
             older = [each for each in versions if each.number < copy.version.number]
             before = engine.get(key, version=older[0].number) if older else None
@@ -72,17 +75,12 @@ def _why_none(engine: Engine, key: str) -> str:
     return ": 'afresh run' fetches it, or --max-age 0s"
 
 
-def _warn_if_old(engine: Engine, key: str, max_age_s: float) -> None:
+def _warn_if_old(engine: Engine, key: str, max_age_s: float, now_s: float) -> None:
     """The copy is printed all the same: an old one is more than none."""
-    from afresh.values.clock import SystemClock
-    from afresh.values.units import format_duration
-
     item = engine.store.items.get(key)
-    if item is not None and item.polled_s is not None:
-        age_s = SystemClock().now_s() - item.polled_s
-        if age_s > max_age_s:
-            why = item.problem or "another engine is polling it"
-            typer.echo(f"the last look is {format_duration(age_s)} old: {why}", err=True)
+    if item is not None and item.polled_s is not None and now_s - item.polled_s > max_age_s:
+        why = item.problem or "another engine is polling it"
+        typer.echo(f"the last look is {format_duration(now_s - item.polled_s)} old: {why}", err=True)
 
 
 def _number(engine: Engine, key: str, version: int | None) -> int | None:

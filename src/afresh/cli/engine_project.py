@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TextIO, TypeAlias
 
 import typer
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from afresh.engine.engine import Engine
     from afresh.sources.settings import HttpSettings
 
+CLEAR_LINE = "\r\x1b[K"
 Sets: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as budget.requests=2/s."),
@@ -56,11 +57,19 @@ def set_up_logs(kind: str, level: int) -> None:
     """Log from this level on standard error: ``plain`` lines, or ``json`` objects."""
     from afresh.engine.logs import LOGGER, JsonLines, PlainLines
 
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _OverProgress(sys.stderr) if sys.stderr.isatty() else logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if kind == "json" else PlainLines())
     LOGGER.handlers[:] = [handler]
     LOGGER.propagate = False
     LOGGER.setLevel(level)
+
+
+class _OverProgress(logging.StreamHandler[TextIO]):
+    """Log lines on a terminal go over the line of progress, which is drawn again below them."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, in place of what the line before holds."""
+        return CLEAR_LINE + super().format(record)
 
 
 def source_overrides(options: Mapping[str, tuple[str, str | None]]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import shutil
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from afresh.cli.engine_project import (
+    CLEAR_LINE,
     AllowPrivate,
     ListJson,
     Sets,
@@ -127,12 +129,14 @@ def _say_start(engine: Engine) -> None:
 
 
 def _say_first(engine: Engine, as_json: bool) -> None:
-    for entry in engine.due(_SHOWN):
+    first = engine.due(_SHOWN)
+    for entry in first:
         if as_json:
             print_json({"item": entry.key})
         else:
             typer.echo(entry.key)
-    typer.echo(f"nothing was polled; these are the first of what is due (at most {_SHOWN})", err=True)
+    which = f"these are the first {len(first)} of what is due" if first else "nothing is due now"
+    typer.echo(f"nothing was polled; {which}", err=True)
 
 
 def _say_end(engine: Engine, progress: Progress, as_json: bool) -> None:
@@ -163,13 +167,13 @@ class _Line:
     """Progress on a terminal: one line that is written over."""
 
     def __call__(self, progress: Progress) -> None:
-        """Draw it."""
+        """Draw it, as much as fits."""
         text = (
-            f"\r{counted(progress.polls, 'poll')}  {counted(progress.changes, 'change')}  "
-            f"{progress.failures:,} failed  "
-            f"{progress.in_flight} under way  freshness {progress.freshness:.3f}  {progress.trouble}"
+            f"{counted(progress.polls, 'poll')}  {counted(progress.changes, 'change')}  "
+            f"{progress.failures:,} failed  {progress.in_flight} under way  "
+            f"freshness {progress.freshness:.3f}  {progress.trouble}"
         )
-        sys.stderr.write(text[:110].ljust(110))
+        sys.stderr.write(CLEAR_LINE + text[: shutil.get_terminal_size().columns - 1])
         sys.stderr.flush()
 
 

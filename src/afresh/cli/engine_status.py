@@ -156,7 +156,7 @@ def _view_words(view: SeenItem) -> str:
 def _audited(found: Status) -> str:
     if found.audited.n == 0:
         return "no audits yet"
-    return f"{_share(found.audited)} by {found.audited.n:,} random polls"
+    return f"{_share(found.audited)} by {counted(found.audited.n, 'random poll')}"
 
 
 def _share(share: Share) -> str:
@@ -194,6 +194,8 @@ def _rate(found: Why) -> str:
 
 
 def _frequency(found: Why) -> str:
+    if found.item.status != "active":
+        return f"not while it is {found.item.status}"
     if found.item.polled_s is None and found.interval_s <= 0:
         return "not planned yet"
     if math.isinf(found.interval_s):
@@ -213,7 +215,9 @@ def _worth(found: Why) -> str:
 
 
 def _next(found: Why) -> str:
-    if found.item.status != "active" or not math.isfinite(found.next_s):
+    if found.item.status != "active":
+        return f"none while it is {found.item.status}"
+    if not math.isfinite(found.next_s):
         return "never, as things are"
     if found.next_s <= found.time_s:
         return "now"

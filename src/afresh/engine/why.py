@@ -130,6 +130,8 @@ def _polls(store: Store, item_id: int) -> tuple[PastPoll, ...]:
 def _reasons(item: Item, policy: Policy, row: int, interval_s: float, now_s: float) -> list[str]:
     """What holds the item where it is, and what would move it."""
     found = _holding(item, now_s)
+    if item.status != "active":
+        return found
     if policy.name == "uniform":
         return [*found, "the policy is uniform: every item is polled equally often"]
     if item.weight == 0:
