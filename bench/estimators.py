@@ -1,6 +1,7 @@
 """All estimators on real histories polled at a fixed pace: error of the rate, freshness of the plan.
 
-The first half of a history is polled every ``pace``, one bit per poll. The second half judges: the rate
+The first half of a history is polled every ``pace``, one bit per poll unless a row says more. The second half
+judges: the rate
 against the changes then counted, the plan by running it on the changes themselves.
 ``AFRESH_DATA`` names the folder with ``NAME.items.csv.gz`` and ``NAME.changes.csv.gz``.
 """
@@ -108,6 +109,8 @@ def compare(history: History, pace: float) -> list[Row]:
         told = {"last-modified": replace(polls, count=None), "counts": polls}.get(method, bits)
         found = estimate_polls(told, method=method).rate
         rates[method] = np.where(np.isinf(found), ALWAYS, found)
+    rates["grid, with stamps"] = estimate_polls(replace(polls, count=None), method="grid").rate
+    rates["grid, with counts"] = estimate_polls(polls, method="grid").rate
     for method in ("gamma", "grid"):
         rates[f"{method}, to plan with"] = estimate_polls(bits, method=method, interval=1.0 / BUDGET).rate
     rows = []

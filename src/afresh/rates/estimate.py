@@ -164,10 +164,10 @@ def _learned(estimator: GridPosterior, polls: Polls, groups: Ints | None) -> tup
     blank = estimator.start(GammaPrior.of(1.0, 1.0), part.items)
     state = estimator.update(blank, part)
     table, rates, weak = state.log_likelihood, state.rates, weak_prior(polls)
-    share = fit_static_share(table, state.quiet, rates, weak)
+    share, start = fit_static_share(table, state.quiet, rates, weak)
     static = log_odds(state.quiet, share)
     if groups is None:
-        fitted = fit_gamma_table(table, rates, weak, static=static)
+        fitted = fit_gamma_table(table, rates, weak, static=static, start=start)
         return estimator.learned(state, fitted, share), np.zeros(polls.items, dtype=np.int64)
     of_part = groups if sample is None else groups[sample]
     by_group = fit_gamma_groups(table, rates, of_part, weak, static=static)

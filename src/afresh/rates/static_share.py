@@ -66,8 +66,12 @@ class Mixture:
         return float(np.log(share * self.if_static + (1.0 - share) * self.if_not).sum())
 
 
-def fit_static_share(table: Float64s, quiet: Bools, rates: Float64s, parent: GammaPrior) -> float:
-    """The share of items that never change; 0 where the polls do not call for one.
+def fit_static_share(
+    table: Float64s, quiet: Bools, rates: Float64s, parent: GammaPrior
+) -> tuple[float, GammaPrior | None]:
+    """The share of items that never change, 0 where the polls call for none, and a Gamma for the others.
+
+    The Gamma is of a sample of the items: a place to climb from. None where there was nothing to decide.
 
     >>> from afresh.rates.likelihood import log_likelihood
     >>> from afresh.rates.observations import polls_of
@@ -75,14 +79,15 @@ def fit_static_share(table: Float64s, quiet: Bools, rates: Float64s, parent: Gam
     >>> polls = polls_of(np.ones(6000), (item % 2 == 0) & (np.arange(6000) % 3 == 0), item=item)
     >>> grid = np.exp2(np.arange(-10.0, 5.0))
     >>> quiet = polls.changes_per_item() == 0
-    >>> round(fit_static_share(log_likelihood(polls, grid), quiet, grid, GammaPrior.of(0.5, 0.5)), 2)
+    >>> share, _ = fit_static_share(log_likelihood(polls, grid), quiet, grid, GammaPrior.of(0.5, 0.5))
+    >>> round(share, 2)
     0.5
     """
     every = -(-max(1, len(table)) // ITEMS)
     some, silent = table[::every], quiet[::every]
     if np.count_nonzero(silent) < FEWEST or np.all(silent):
-        return 0.0
-    gamma = fit_gamma_table(some, rates, parent)
+        return 0.0, None
+    gamma = alone = fit_gamma_table(some, rates, parent)
     without = Mixture.of(some, silent, cell_masses(gamma, rates))
     share = 0.8 * float(silent.mean())
     for _ in range(ROUNDS):
@@ -90,7 +95,7 @@ def fit_static_share(table: Float64s, quiet: Bools, rates: Float64s, parent: Gam
         mixture = Mixture.of(some, silent, cell_masses(gamma, rates))
         share = mixture.share(share)
     gain = mixture.log_likelihood(share) - without.log_likelihood(0.0)
-    return share if gain > MARGIN else 0.0
+    return (share, gamma) if gain > MARGIN else (0.0, alone)
 
 
 def log_odds(quiet: Bools, share: float | Float64s) -> Float64s | None:
