@@ -3,31 +3,36 @@
 The cost of a statement for n rows is fitted as a + b·n; ``money`` plans with it the interval that earns
 the most for bulks of each size, and predicts freshness and net income. Then the plan is carried out on
 the real table: rows change at random times of a clock that the benchmark turns, whole rounds are polled
-through the source, and freshness is worked out from when each row changed and was polled. Costs are
-processor time, of which SQLite needs all in this process.
+through the source, and freshness is worked out from when each row changed and was polled. At last the engine
+carries out the plan for what its own ledger says that statements take. Costs are processor time where SQLite
+works in this process, and seconds where PostgreSQL or the engine's ledger is asked.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from afresh.engine.app import make_engine
+from afresh.engine.engine import Engine
+from afresh.engine.settings import read
 from afresh.money.many import Incomes, best_intervals
 from afresh.sources.sql_settings import SqlSettings
 from afresh.sources.sql_source import SqlSource
 from afresh.sources.surroundings import Surroundings
+from afresh.values.clock import SystemClock
 from afresh.values.fetched import Fetched
+from afresh.values.items import ItemChange
 from afresh.values.lease import Lease
 from bench.rows import Row
+from bench.sql_rows import Rows, SqliteRows, databases
 
 Array = npt.NDArray[np.float64]
 
@@ -35,47 +40,127 @@ _RATE = 1.0  # changes of a row a day
 _BENEFIT = 1.0  # of a right row, a day
 _PRICE = 2000.0  # of a second of the database's time
 _ROUNDS = 3
+_DAY_S = 86400.0
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Cost by size of bulk, the plan for it, and what came of the plan."""
+    """Cost by size of bulk, the plan for it, and what came of the plan, by the source and by the engine."""
     count, bulk, singles = (2_000, 200, 100) if quick else (100_000, 1000, 2000)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.db"
-        _make(path, count)
-        return asyncio.run(_measured(path, count, bulk, singles, quick=quick))
+    found: list[Row] = []
+    with databases() as both:
+        for name, table in both.items():
+            table.make(count)
+            found += asyncio.run(_measured(name, table, count, bulk, singles, quick=quick))
+            found += _by_engine(name, table, count, bulk, quick=quick)
+    return found
 
 
-async def _measured(path: Path, count: int, bulk: int, singles: int, *, quick: bool) -> list[Row]:
-    settings = SqlSettings(
-        name="rows", url=f"sqlite:{path}", query="SELECT * FROM record", key="id", bulk=bulk
-    )
+async def _measured(name: str, table: Rows, count: int, bulk: int, singles: int, *, quick: bool) -> list[Row]:
+    settings = SqlSettings(name="rows", url=table.url, query="SELECT * FROM record", key="id", bulk=bulk)
     source = SqlSource(settings, Surroundings())
+    clock = time.process_time if isinstance(table, SqliteRows) else time.perf_counter
     await source.poll(_lease(0))
-    one_s = await _seconds(source, range(singles), 1) / singles
-    many_s = await _seconds(source, range(count), bulk) / count
+    one_s = await _seconds(source, range(singles), 1, clock) / singles
+    many_s = await _seconds(source, range(count), bulk, clock) / count
     fixed_s, each_s = _line(one_s, many_s * bulk, bulk)
-    alone = _plan(1, fixed_s, each_s)
-    planned = _plan(bulk, fixed_s, each_s)
-    interval = float(planned.interval)
-    freshness, found, spent_s = await _carried_out(source, path, count, bulk, interval)
+    alone, planned = _plan(1, fixed_s, each_s), _plan(bulk, fixed_s, each_s)
+    freshness, found, spent_s = await _carried_out(source, table, count, bulk, float(planned.interval), clock)
     await source.close()
-    earned = freshness * _BENEFIT * count - spent_s / (_ROUNDS * interval) * _PRICE
-    predicted = float(planned.net_income) / bulk * count
-    limit = None if quick else 0.05
+    changed = count * -np.expm1(-_RATE * float(planned.interval))
     return [
-        Row("one by one", 1e6 * one_s, "µs/row"),
+        Row(f"{name}: one by one", 1e6 * one_s, "µs/row"),
         Row(f"in bulks of {bulk}", 1e6 * many_s, "µs/row", ratio=one_s / many_s, at_least=2.0),
         Row("freshness planned, one by one", float(alone.freshness), ""),
-        Row("freshness planned, in bulk", float(planned.freshness), ""),
-        Row("freshness measured, in bulk", freshness, ""),
-        Row("off the plan", abs(freshness - float(planned.freshness)), "", at_most=limit),
-        Row("changes found of those expected", found / (count * -np.expm1(-_RATE * interval)), ""),
-        Row(
-            "net income measured", earned, "a day", ratio=earned / predicted, at_least=None if quick else 0.8
-        ),
+        *_against(planned, bulk, count, freshness, spent_s, quick=quick),
+        Row("changes found of those expected", found / changed, ""),
         Row("net income planned, one by one", float(alone.net_income) * count, "a day"),
     ]
+
+
+def _against(
+    planned: Incomes, bulk: int, count: int, freshness: float, spent_s: float, *, quick: bool
+) -> list[Row]:
+    """What a plan came to, in freshness and in money, over all rounds."""
+    earned = freshness * _BENEFIT * count - spent_s / (_ROUNDS * float(planned.interval)) * _PRICE
+    predicted = float(planned.net_income) / bulk * count
+    off, income = (None, None) if quick else (0.05, 0.8)
+    return [
+        Row("freshness planned, in bulk", float(planned.freshness), ""),
+        Row("freshness measured, in bulk", freshness, ""),
+        Row("off the plan", abs(freshness - float(planned.freshness)), "", at_most=off),
+        Row("net income measured", earned, "a day", ratio=earned / predicted, at_least=income),
+    ]
+
+
+class _TurnedClock(SystemClock):
+    """The time of day, ahead by as much as it is turned."""
+
+    ahead_s = 0.0
+
+    def now_s(self) -> float:
+        """Unix seconds."""
+        return super().now_s() + self.ahead_s
+
+
+def _by_engine(name: str, table: Rows, count: int, bulk: int, *, quick: bool) -> list[Row]:
+    """Rounds of ``afresh run --once``; the plan is for what statements took by the ledger of the first."""
+    text = f"""
+        [budget]
+        requests = "1e6/s"
+        [plan]
+        audit_share = 0
+        [[source]]
+        name = "rows"
+        kind = "sql"
+        url = "{table.url}"
+        query = "SELECT * FROM record"
+        key = "id"
+        bulk = {bulk}
+    """
+    clock, keys = _TurnedClock(), [str(key) for key in range(count)]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        make_engine(read(text), Path(folder), clock=clock) as engine,
+    ):
+        engine.add(keys, source="rows")
+        first_s, requests = _round_of(engine)
+        planned = _plan(bulk, bulk * first_s / count, 0.0)
+        interval_s = float(planned.interval) * _DAY_S
+        engine.set(
+            keys, ItemChange(min_interval_s=interval_s, max_interval_s=interval_s, due_s=clock.now_s())
+        )
+        _round_of(engine)
+        right, spent_s, start_s = 0.0, 0.0, time.process_time()
+        for number, first in enumerate(_changes(count), 10):
+            right += _right(first, float(planned.interval))
+            table.change(np.flatnonzero(first < float(planned.interval)).tolist(), number)
+            clock.ahead_s += interval_s
+            spent_s += _round_of(engine)[0]
+        cpu_s = (time.process_time() - start_s) / (_ROUNDS * count)
+    return [
+        Row(f"{name}, by the engine: statements for all", requests, ""),
+        Row("its processor time, commits included", 1e6 * cpu_s, "µs/row"),
+        *_against(planned, bulk, count, right / _ROUNDS, spent_s, quick=quick),
+    ]
+
+
+def _round_of(engine: Engine) -> tuple[float, int]:
+    """Everything due is polled once: the seconds that statements took, and how many there were."""
+    before = engine.store.ledger.total(0.0, np.inf)
+    engine.run(once=True)
+    after = engine.store.ledger.total(0.0, np.inf)
+    return after.seconds - before.seconds, after.requests - before.requests
+
+
+def _changes(count: int) -> list[Array]:
+    """When each row first changes after its last poll, in days, for every round."""
+    rng = np.random.default_rng(5)
+    return [rng.exponential(1 / _RATE, count) for _ in range(_ROUNDS)]
+
+
+def _right(first: Array, interval: float) -> float:
+    """The share of an interval for which copies are right."""
+    return float(np.minimum(first, interval).mean()) / interval
 
 
 def _plan(size: int, fixed_s: float, each_s: float) -> Incomes:
@@ -97,21 +182,17 @@ def _line(one_s: float, bulk_s: float, bulk: int) -> tuple[float, float]:
 
 
 async def _carried_out(
-    source: SqlSource, path: Path, count: int, bulk: int, interval: float
+    source: SqlSource, table: Rows, count: int, bulk: int, interval: float, clock: Callable[[], float]
 ) -> tuple[float, int, float]:
     """Freshness over some rounds, changes found a round, and the seconds that polling took."""
-    rng = np.random.default_rng(5)
-    leases = [_lease(key) for key in range(count)]
-    held = await _round(source, leases, bulk)
+    held = await _round(source, [_lease(key) for key in range(count)], bulk)
     right, found, spent_s = 0.0, 0, 0.0
-    for number in range(1, _ROUNDS + 1):
-        first = rng.exponential(1 / _RATE, count)  # of each row, since its last poll
-        right += float(np.minimum(first, interval).sum()) / interval / count
-        _change(path, np.flatnonzero(first < interval), number)
-        start_s = time.process_time()
-        before = held
+    for number, first in enumerate(_changes(count), 1):
+        right += _right(first, interval)
+        table.change(np.flatnonzero(first < interval).tolist(), number)
+        start_s, before = clock(), held
         held = await _round(source, before, bulk)
-        spent_s += time.process_time() - start_s
+        spent_s += clock() - start_s
         found += sum(old.content_hash != new.content_hash for old, new in zip(before, held, strict=True))
     return right / _ROUNDS, found // _ROUNDS, spent_s
 
@@ -124,11 +205,11 @@ async def _round(source: SqlSource, leases: Sequence[Lease], bulk: int) -> list[
     return [_held(lease, one) for lease, one in zip(leases, fetched, strict=True)]
 
 
-async def _seconds(source: SqlSource, keys: Sequence[int], bulk: int) -> float:
+async def _seconds(source: SqlSource, keys: Sequence[int], bulk: int, clock: Callable[[], float]) -> float:
     leases = [_lease(key) for key in keys]
-    start_s = time.process_time()
+    start_s = clock()
     await _round(source, leases, bulk)
-    return time.process_time() - start_s
+    return clock() - start_s
 
 
 def _lease(key: int) -> Lease:
@@ -138,20 +219,3 @@ def _lease(key: int) -> Lease:
 def _held(lease: Lease, fetched: Fetched) -> Lease:
     found = fetched.normal_hash if fetched.kind == "content" else lease.content_hash
     return replace(lease, validators=fetched.validators, content_hash=found)
-
-
-def _make(path: Path, count: int) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(
-            "CREATE TABLE record (id INTEGER PRIMARY KEY, name TEXT, price REAL, version INTEGER)"
-        )
-        rows = ((at, f"record number {at}", at / 7, 0) for at in range(count))
-        connection.executemany("INSERT INTO record VALUES (?, ?, ?, ?)", rows)
-        connection.commit()
-
-
-def _change(path: Path, keys: npt.NDArray[np.intp], version: int) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        changed = ((version, int(key)) for key in keys)
-        connection.executemany("UPDATE record SET version = ? WHERE id = ?", changed)
-        connection.commit()

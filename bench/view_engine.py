@@ -15,7 +15,7 @@ from afresh.sources.surroundings import Surroundings
 from afresh.sources.view_catalogue import Catalogue
 from afresh.sources.view_settings import ViewSettings
 from afresh.sources.view_source import ViewSource
-from bench.view_world import Refresh, Writer, load
+from bench.view_world import Load, Refresh, Writer
 
 Clock = Callable[[], float]
 
@@ -60,9 +60,9 @@ def settings_of(url: str, share: float, look_every_s: float, notes: list[Refresh
     return read(text, kinds={**BUILT_IN, "view": kind})
 
 
-def run_engine(url: str, seconds: float, pace: float, seed: int, share: float, *, look_every_s: float) -> Ran:
+def run_engine(url: str, load: Load, share: float, *, look_every_s: float) -> Ran:
     """Refresh all views once; then let the load begin, and the engine run beside it."""
-    writer = Writer(url, load(seconds, pace, seed), prompt=True)
+    writer = Writer(url, load.writes(), prompt=True)
     notes: list[Refresh] = []
     settings = settings_of(url, share, look_every_s, notes, writer.now_s)
     with tempfile.TemporaryDirectory() as folder:
@@ -72,6 +72,6 @@ def run_engine(url: str, seconds: float, pace: float, seed: int, share: float, *
             engine.run(once=True)
         with make_engine(settings, Path(folder), seed=1) as engine:
             thread = writer.begin()
-            engine.run(for_s=seconds)
+            engine.run(for_s=load.seconds)
             thread.join()
             return Ran(notes, writer.committed, engine.status())

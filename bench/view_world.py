@@ -18,7 +18,6 @@ import psycopg
 Array = npt.NDArray[np.float64]
 
 TABLES = ("calm", "slow", "usual", "quick", "hectic")
-RATES = (0.03, 0.08, 0.2, 0.5, 2.0)  # transactions a second at pace 1
 VIEWS: Mapping[str, tuple[str, ...]] = {
     "public.one": ("calm",),
     "public.over": ("calm", "slow"),
@@ -59,14 +58,32 @@ class Write:
     rows: int
 
 
-def load(seconds: float, pace: float, seed: int) -> list[Write]:
-    """The same writes for every policy: Poisson times, batches of geometric size."""
-    rng = np.random.default_rng(seed)
-    found: list[Write] = []
-    for table, rate in zip(TABLES, RATES, strict=True):
-        times = rng.uniform(0.0, seconds, rng.poisson(rate * pace * seconds))
-        found += [Write(float(at), table, int(rng.geometric(0.1))) for at in times]
-    return sorted(found, key=lambda write: write.time_s)
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A load for so long: ``rates`` of the tables in transactions a second."""
+
+    rates: tuple[float, ...]
+    seed: int
+    seconds: float = 60.0
+
+    def writes(self) -> list[Write]:
+        """The same for every policy: Poisson times, batches of geometric size."""
+        rng = np.random.default_rng(self.seed)
+        found: list[Write] = []
+        for table, rate in zip(TABLES, self.rates, strict=True):
+            times = rng.uniform(0.0, self.seconds, rng.poisson(rate * self.seconds))
+            found += [Write(float(at), table, int(rng.geometric(0.1))) for at in times]
+        return sorted(found, key=lambda write: write.time_s)
+
+    def rate_of(self, view: str) -> float:
+        """That of all tables below a view."""
+        return sum(self.rates[TABLES.index(table)] for table in VIEWS[view])
+
+
+LOADS: Mapping[str, Load] = {
+    "as named": Load((0.03, 0.08, 0.2, 0.5, 2.0), seed=1),  # what is dear changes often
+    "other": Load((0.4, 1.0, 0.05, 0.1, 0.3), seed=2),  # what is dear changes least, all else often
+}
 
 
 @dataclass

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import psycopg
@@ -25,16 +25,17 @@ from afresh.sources.view_settings import ViewSettings
 from afresh.sources.view_source import ViewSource
 from afresh.values.lease import Lease
 from bench.rows import Row
-from bench.view_engine import run_engine
-from bench.view_world import RATES, TABLES, VIEWS, Refresh, Writer, load, make, staleness
+from bench.view_engine import Ran, run_engine
+from bench.view_world import LOADS, VIEWS, Load, Refresh, Writer, make, staleness
 
-_SHARE, _SEED = 0.05, 1
+SHARE = 0.05  # of the time may be spent refreshing
 
 
 @dataclass
 class Situation:
-    """What a policy may know: what the source tells, the time, and when it refreshed what."""
+    """What a policy may know: what the source tells, the time, when it refreshed what, and the true rates."""
 
+    load: Load
     told: Mapping[str, Evidence] = field(default_factory=dict)
     now_s: float = 0.0
     last_s: dict[str, float] = field(default_factory=lambda: dict.fromkeys(VIEWS, 0.0))
@@ -56,7 +57,7 @@ def stale_in_turn(seen: Situation) -> str | None:
 
 def proportional(seen: Situation) -> str | None:
     """The view with the most changes expected since its refresh: as often as they change."""
-    return max(VIEWS, key=lambda view: (seen.now_s - seen.last_s[view]) * true_rate(view))
+    return max(VIEWS, key=lambda view: (seen.now_s - seen.last_s[view]) * seen.load.rate_of(view))
 
 
 POLICIES: dict[str, Policy] = {
@@ -64,11 +65,6 @@ POLICIES: dict[str, Policy] = {
     "in proportion": proportional,
     "in turn, if stale": stale_in_turn,
 }
-
-
-def true_rate(view: str) -> float:
-    """The load's rate of the tables below a view, at pace 1."""
-    return sum(RATES[TABLES.index(table)] for table in VIEWS[view])
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +75,17 @@ class Result:
     spent_s: float
 
 
-async def run(url: str, policy: Policy, seconds: float, pace: float, seed: int, *, prompt: bool) -> Result:
+async def run(url: str, policy: Policy, load: Load) -> Result:
     """One policy on a database as new."""
     settings = ViewSettings(name="house", url=url, look_every=0.25)
     source = ViewSource(settings, Surroundings())
-    writer = Writer(url, load(seconds, pace, seed), prompt)
+    writer = Writer(url, load.writes(), prompt=True)
     for view in VIEWS:
         await _refresh(source, view)
     refreshes: list[Refresh] = []
-    seen, free_s, spent_s = Situation(), 0.0, 0.0
+    seen, free_s, spent_s = Situation(load), 0.0, 0.0
     thread = writer.begin()
-    while (now_s := writer.now_s()) < seconds:
+    while (now_s := writer.now_s()) < load.seconds:
         _ = [one async for one in source.listings()]
         seen.told, seen.now_s = source.evidence(), now_s
         chosen = policy(seen) if now_s >= free_s else None
@@ -101,11 +97,11 @@ async def run(url: str, policy: Policy, seconds: float, pace: float, seed: int, 
         ended_s = writer.now_s()
         refreshes += [Refresh(view, begun_s, ended_s) for view in done]
         spent_s += ended_s - begun_s
-        free_s = begun_s + (ended_s - begun_s) / _SHARE
+        free_s = begun_s + (ended_s - begun_s) / SHARE
         seen.last_s |= dict.fromkeys(done, ended_s)
     await asyncio.to_thread(thread.join)
     await source.close()
-    stale = staleness(refreshes, writer.committed, seconds)
+    stale = staleness(refreshes, writer.committed, load.seconds)
     return Result(float(np.mean(list(stale.values()))), spent_s)
 
 
@@ -118,32 +114,48 @@ async def _refresh(source: ViewSource, view: str) -> list[str]:
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Mean staleness of each policy; how many of the true rates lie in their 90 % intervals."""
-    seconds, pace, size = (1.5, 6.0, 400) if quick else (60.0, 1.0, 4000)
-    with running_postgres() as server:
-        _make(server.url(), size)
-        ran = run_engine(server.url(), seconds, pace, _SEED, _SHARE, look_every_s=0.25)
-        stale = staleness(ran.refreshes, ran.committed, seconds)
-        spent_s = sum(one.end_s - one.start_s for one in ran.refreshes)
-        results = {"afresh": Result(float(np.mean(list(stale.values()))), spent_s)}
-        for name, policy in list(POLICIES.items())[: 1 if quick else None]:
-            _make(server.url(), size)
-            results[name] = asyncio.run(run(server.url(), policy, seconds, pace, _SEED, prompt=True))
+    """Mean staleness of each policy, on each load; how many of the true rates lie in their 90 % intervals."""
     found: list[Row] = []
-    for name, result in results.items():
-        wanted = None if quick or name in ("afresh", "in turn, if stale") else 1.0
-        ratio = results["afresh"].stale / result.stale if result.stale else 1.0
-        found.append(Row(f"stale, {name}", result.stale, "of time", ratio=ratio, at_most=wanted))
-        found.append(Row(f"refreshing, {name}", result.spent_s, "s"))
-    held = [
-        view.low_per_s <= true_rate(view.item) * pace <= view.high_per_s
-        for view in ran.status.views
-        if view.low_per_s >= 0
+    with running_postgres() as server:
+        for name, load in list(LOADS.items())[: 1 if quick else None]:
+            found += _compared(server.url(), name, replace(load, seconds=2.0) if quick else load, quick=quick)
+    return found
+
+
+def _compared(url: str, name: str, load: Load, *, quick: bool) -> list[Row]:
+    size = 400 if quick else 4000
+    make_world(url, size)
+    ran = run_engine(url, load, SHARE, look_every_s=0.25)
+    ours = result_of(ran, load)
+    found = [
+        Row(f"load {name}: stale, afresh", ours.stale, "of time"),
+        Row("refreshing, afresh", ours.spent_s, "s"),
     ]
+    for other, policy in list(POLICIES.items())[: 1 if quick else None]:
+        make_world(url, size)
+        theirs = asyncio.run(run(url, policy, load))
+        wanted = None if quick or policy is stale_in_turn else 1.0
+        ratio = ours.stale / theirs.stale if theirs.stale else 1.0
+        found.append(Row(f"stale, {other}", theirs.stale, "of time", ratio=ratio, at_most=wanted))
+        found.append(Row(f"refreshing, {other}", theirs.spent_s, "s"))
+    held = within(ran, load)
     found.append(Row("true rates within their intervals", sum(held), f"of {len(held)} views"))
     return found
 
 
-def _make(url: str, size: int) -> None:
+def result_of(ran: Ran, load: Load) -> Result:
+    """How the engine fared."""
+    stale = staleness(ran.refreshes, ran.committed, load.seconds)
+    return Result(float(np.mean(list(stale.values()))), sum(one.end_s - one.start_s for one in ran.refreshes))
+
+
+def within(ran: Ran, load: Load) -> list[bool]:
+    """Whether the true rate of each view lies in its interval, of those that have one."""
+    views = [view for view in ran.status.views if view.low_per_s >= 0]
+    return [view.low_per_s <= load.rate_of(view.item) <= view.high_per_s for view in views]
+
+
+def make_world(url: str, size: int) -> None:
+    """The tables and views as new."""
     with psycopg.connect(url, autocommit=True) as connection:
         make(connection, size)
