@@ -152,14 +152,22 @@ def test_edits_are_followed() -> None:
     memory = chosen.memory
     memory.hold_s[1] = 5000.0
     now = columns(2, first_id=2, weight=np.array([7.0, 1.0]), due_s=np.array([940.0, 950.0]))
-    memory.edit((1, 2, 3), now)
+    memory.edit((1, 2, 3), now, NOW)
     assert memory.active.tolist() == [False, True, True]
     assert memory.weight.tolist() == [1.0, 7.0, 1.0]
     assert memory.asked.tolist() == [False, True, False]  # made due by hand
     assert memory.hold_s[1] == -np.inf
     paused = np.full(1, STATUSES.index("paused"), dtype=np.int8)
-    memory.edit((3,), columns(1, first_id=3, status=paused))
+    memory.edit((3,), columns(1, first_id=3, status=paused), NOW)
     assert not memory.active[2]
+
+
+def test_what_is_overdue_can_be_asked_for_too() -> None:
+    memory = policy(3).memory
+    memory.due_s[:] = NOW - 500.0, NOW + 500.0, NOW - 500.0
+    due_s = np.array([NOW - 0.5, NOW + 90.0, NOW - 500.0])  # by hand; by another engine; as it was
+    memory.edit((1, 2, 3), columns(3, due_s=due_s), NOW)
+    assert memory.asked.tolist() == [True, False, False]
 
 
 def test_audits_are_drawn_by_weight_alone() -> None:

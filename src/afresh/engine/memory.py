@@ -96,14 +96,15 @@ class Memory:
         rows = np.minimum(rows, max(self.size - 1, 0))
         return rows[self.ids[rows] == wanted] if self.size else rows[:0]
 
-    def edit(self, item_ids: Sequence[int], now: PolicyColumns) -> None:
+    def edit(self, item_ids: Sequence[int], now: PolicyColumns, now_s: float) -> None:
         """These items were changed or removed by someone: ``now`` has those that are still there."""
         rows = self.rows(item_ids)
         self.active[rows] = False
         rows = self.rows(now.id.tolist())
         part = np.isin(now.id, self.ids[rows])
-        # Only a person moves a due time here: the item waits no longer.
-        asked = now.due_s[part] < self.due_s[rows]
+        # Due now, and not as it was: a person wants it polled, be it overdue already; it waits no longer.
+        due_s = now.due_s[part]
+        asked = (due_s <= now_s) & (due_s != self.due_s[rows])
         self.asked[rows[asked]] = True
         self.hold_s[rows[asked]] = -np.inf
         for name in _FLOATS:

@@ -171,7 +171,7 @@ class Watch:
             ids = tuple(self._memory.ids.tolist())
             now = await self._writer.surely(lambda: self._store.plan.columns_of(ids))
         if now is not None:
-            self._memory.edit(ids, now)
+            self._memory.edit(ids, now, self._clock.now_s())
             self._ranking.reweighed(self._memory.rows(ids))
             self._picker.stale()
 
