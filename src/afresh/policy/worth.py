@@ -78,12 +78,18 @@ class Worth:
     def due_exactly(self, belief: Floats, rates: Float64s, level: Float64s, longest: float) -> Float64s:
         """The same where each row has its own ``rates``, to a hundredth; infinite beyond ``longest``.
 
+        Infinite also where the median rate is too high for it: the rest of doubt that a rate might be low
+        makes every item worth a poll in the end.
+
         >>> worth = Worth("freshness", np.array([1.0]))
         >>> worth.due_exactly(np.ones((2, 1)), np.ones((2, 1)), np.array([0.2642, 1.1]), 1e9).round(1)
         array([ 1., inf])
         """
         low, high = np.full(level.size, 1e-3 * self.times[0]), np.full(level.size, longest)
+        median = np.argmax(np.cumsum(belief, axis=1) >= 0.5 * belief.sum(axis=1, keepdims=True), axis=1)
+        typical = np.take_along_axis(rates, median[:, None], axis=1)[:, 0]
         never = self.of(belief, rates * high[:, None], rates) < level
+        never |= self.objective.top / typical**self.objective.power < level
         for _ in range(HALVINGS):
             middle = np.sqrt(low * high)
             reached = self.of(belief, rates * middle[:, None], rates) >= level
