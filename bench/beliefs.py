@@ -11,6 +11,7 @@ from itertools import product
 import numpy as np
 from tests.rates.populations import POPULATIONS, draw_rates, poll, poll_at_own_pace
 from tests.rates.test_drift import drifting, steady
+from tests.rates.test_regime import HOUR, steady_log
 from tests.rates.test_season import PROFILES, fitted
 
 from afresh.allocation.allocate import allocate
@@ -19,6 +20,7 @@ from afresh.rates.drift import choose_horizon
 from afresh.rates.estimate import estimate_polls
 from afresh.rates.observations import Float64s, Polls
 from afresh.rates.prior import fit_gamma
+from afresh.rates.regime import find_regime
 from afresh.rates.view_estimates import with_views
 from afresh.values.results import RateEstimates
 
@@ -99,6 +101,12 @@ def regimes() -> Iterator[str]:
         horizons = [drift.horizon for drift in found if drift.supported]
         median = f", horizon {np.median(horizons):.1f}" if horizons else ""
         yield f"{name}: {len(horizons)} of 20 called drifting{median}"
+    for fast, slow, share in ((24.0, 1 / 365, 0.3), (3.0, 0.1, 0.3), (24.0, 1 / 30, 0.1)):
+        each = [find_regime(steady_log(fast, slow, share, seed), hour=HOUR) for seed in range(20)]
+        seasonal = sum(regime.season.supported for regime in each)
+        moving = sum(bool(np.isfinite(regime.horizon)) for regime in each)
+        paces = f"{share:.0%} at {fast:g} a day, others at {slow:.3g}, each at its pace"
+        yield f"{paces}: {seasonal} of 20 called seasonal, {moving} drifting"
     for profile in PROFILES:
         seen = sum(fitted(profile, seed).supported for seed in range(8))
         yield f"{profile}: {seen} of 8 called seasonal"

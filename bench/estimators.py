@@ -1,8 +1,7 @@
 """All estimators on real histories polled at a fixed pace: error of the rate, freshness of the plan.
 
 The first half of a history is polled every ``pace``, one bit per poll unless a row says more. The second half
-judges: the rate
-against the changes then counted, the plan by running it on the changes themselves.
+judges: the rate against the changes then counted, the plan by running it on the changes themselves.
 ``AFRESH_DATA`` names the folder with ``NAME.items.csv.gz`` and ``NAME.changes.csv.gz``.
 """
 
