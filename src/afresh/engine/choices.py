@@ -69,6 +69,8 @@ class Choices:
             rows = [-1 if (item_id := ids.get(key)) is None else memory.row(item_id) for key in keys]
             found = np.array([-1 if row is None else row for row in rows], dtype=np.int64)
             known = self._rows[source.name] = _Rows(keys, found, memory.size)
+            if source.keys() is not keys:  # they became others meanwhile: the next choice will know
+                return
         weights = memory.ranked_weight(known.rows) if memory.size else np.ones(len(keys))
         source.weigh(np.where(known.rows < 0, 1.0, weights))
 
