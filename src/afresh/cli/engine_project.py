@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -57,19 +57,21 @@ def set_up_logs(kind: str, level: int) -> None:
     """Log from this level on standard error: ``plain`` lines, or ``json`` objects."""
     from afresh.engine.logs import LOGGER, JsonLines, PlainLines
 
-    handler = _OverProgress(sys.stderr) if sys.stderr.isatty() else logging.StreamHandler(sys.stderr)
+    handler = _Lines()
     handler.setFormatter(JsonLines() if kind == "json" else PlainLines())
     LOGGER.handlers[:] = [handler]
     LOGGER.propagate = False
     LOGGER.setLevel(level)
 
 
-class _OverProgress(logging.StreamHandler[TextIO]):
-    """Log lines on a terminal go over the line of progress, which is drawn again below them."""
+class _Lines(logging.Handler):
+    """Log lines on standard error; on a terminal they go over the line of progress, drawn again below."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        """One line, in place of what the line before holds."""
-        return CLEAR_LINE + super().format(record)
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line."""
+        over = CLEAR_LINE if sys.stderr.isatty() else ""
+        sys.stderr.write(f"{over}{self.format(record)}\n")
+        sys.stderr.flush()
 
 
 def source_overrides(options: Mapping[str, tuple[str, str | None]]) -> dict[str, str]:
