@@ -8,6 +8,7 @@ import sqlite3
 from pathlib import Path
 from time import monotonic
 
+import psycopg
 import pytest
 from fastapi.responses import HTMLResponse, JSONResponse
 from tests.cli.conftest import Afresh
@@ -51,6 +52,26 @@ def test_a_full_text_table_is_asked(afresh: Afresh, world: World) -> None:
     summary = json.loads(ran.out)
     assert summary["covered"] == summary["tuples"] == len(world.own)
     assert summary["missing"] == 0
+
+
+def test_postgres_is_asked_and_holds_the_relation(afresh: Afresh, world: World, postgres_url: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("DROP SCHEMA IF EXISTS probed CASCADE")
+        cursor.execute("CREATE SCHEMA probed")
+        for table, papers in (("every", range(len(world.papers))), ("own", world.own)):
+            cursor.execute(f"CREATE TABLE probed.{table} (id text, title text, authors text)".encode())
+            cursor.executemany(
+                f"INSERT INTO probed.{table} VALUES (%s, %s, %s)".encode(), world.papers.rows(papers)
+            )
+        server = ("--server", postgres_url, "--table", "probed.every")
+        ran = afresh("probes", f"{postgres_url}#probed.own", *COLUMNS, *server, "--json")
+        assert ran.code == 0, ran.err
+        summary = json.loads(ran.out)
+        assert summary["covered"] == summary["tuples"] == len(world.own)
+        wrong = afresh("probes", f"{postgres_url}#probed.none", *COLUMNS, *server, "--json")
+        assert wrong.code == 1
+        assert "table probed.none: there is no such table" in wrong.err
+        cursor.execute("DROP SCHEMA probed CASCADE")
 
 
 def test_a_server_that_turns_us_away_ends_it_in_words_and_loses_nothing(afresh: Afresh, world: World) -> None:
