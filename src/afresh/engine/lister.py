@@ -29,13 +29,15 @@ _LOOK_S = 1.0
 class Reading:
     """What reading the documents of a source brought: items ``born``, when to read again, what was wrong.
 
-    ``problems`` are words by document, ``unread`` the documents that gave nothing at all.
+    ``problems`` are words by document, ``unread`` the documents that gave nothing at all; ``documents`` says
+    how many there were: none where a source rests.
     """
 
     born: int = 0
     again_s: float = 0.0
     problems: Mapping[str, str] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
+    documents: int = 0
 
 
 class Lister:
@@ -86,8 +88,9 @@ class Lister:
     async def read_in_turn(self, name: str) -> None:
         """Read all documents of one source, say what is wrong with them, and note when to read them again."""
         found = await self.read(name)
-        self._say(name, found.problems)
-        await self._keep_trouble(name, found)
+        if found.documents:
+            self._say(name, found.problems)
+            await self._keep_trouble(name, found)
         again = repr(found.again_s).encode()
         await self._writer.surely(lambda: self._store.state.set({LISTED_AT + name: again}))
         self.read_s = self._clock.elapsed_s()
@@ -110,18 +113,18 @@ class Lister:
     async def _read(self, name: str, source: Source) -> Reading:
         table = self.settings.source(name)
         own_s = table.settings.listings_every_s if table is not None else None
-        born, wait_s = 0, self.settings.run.listings_every if own_s is None else own_s
+        documents, born, wait_s = 0, 0, self.settings.run.listings_every if own_s is None else own_s
         problems: dict[str, str] = {}
         unread: set[str] = set()
         async for listing in source.listings():
-            born += await self._take_in(name, source, listing)
+            documents, born = documents + 1, born + await self._take_in(name, source, listing)
             if listing.problem:
                 problems[listing.origin] = listing.problem
                 if not listing.entries and not listing.complete:
                     unread.add(listing.origin)
             if listing.again_after_s is not None:
                 wait_s = max(wait_s, listing.again_after_s)
-        return Reading(born, self._clock.now_s() + wait_s, problems, frozenset(unread))
+        return Reading(born, self._clock.now_s() + wait_s, problems, frozenset(unread), documents)
 
     async def _take_in(self, name: str, source: Source, listing: Listing) -> int:
         """Pay for one document and act on it; how many items were born."""
