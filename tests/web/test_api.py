@@ -10,7 +10,7 @@ import pytest
 from tests.web.serving import HOSTILE, PLAIN, TOKEN, Client, dashboard, engine_of, filled
 
 from afresh.engine.pulse import Pulse
-from afresh.engine.state_names import PULSE, RESTS
+from afresh.engine.state_names import NOTES, PULSE, RESTS
 from afresh.values.clock import SystemClock
 
 
@@ -239,3 +239,17 @@ def test_hosts_left_alone_are_said_in_words(tmp_path: Path) -> None:
                 page = web.get(path).text
                 assert "429 Too Many &lt;b&gt;Requests" in page
                 assert "in 10 m" in page or "in 9." in page
+
+
+def test_of_many_hosts_those_that_lie_are_shown(tmp_path: Path) -> None:
+    noisy = [[0.0, 0.0, 9.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0], 0, 4, ""]
+    notes = {"v": 1, "robots": [], "honesty": {"liar.example": noisy}}
+    with engine_of(tmp_path) as engine:
+        engine.add(f"https://{host}.example/{page}" for host in range(60) for page in range(2))
+        engine.add(["https://liar.example/"])
+        engine.store.state.set({NOTES + "web": json.dumps(notes).encode()})
+        with dashboard(engine) as web:
+            source = web.get("/api/v1/sources").json()["sources"][0]
+            assert source["hosts"][0]["name"] == "liar.example"
+            assert source["hosts"][0]["validators"]
+            assert source["more_hosts"] == 11

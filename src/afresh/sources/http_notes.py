@@ -22,6 +22,10 @@ class HttpNotes:
     robots: tuple[RobotsNote, ...] = ()
     honesty: Mapping[str, Honesty] = field(default_factory=dict)
 
+    def liars(self) -> set[str]:
+        """The hosts with validators that are held against them."""
+        return {host for host, honesty in self.honesty.items() if complaints(honesty)}
+
 
 @dataclass(frozen=True, slots=True)
 class HostReport:
@@ -48,9 +52,8 @@ def read_notes(packed: bytes) -> HttpNotes:
     return HttpNotes(tuple(tuple(note) for note in known.get("robots", ())), honesty)
 
 
-def host_reports(packed: bytes, hosts: Collection[str]) -> dict[str, HostReport]:
+def host_reports(known: HttpNotes, hosts: Collection[str]) -> dict[str, HostReport]:
     """What is known of some hosts, for people."""
-    known = read_notes(packed)
     robots = {host_group(note[0]): note for note in known.robots}
     return {
         host: HostReport(*_robots(robots.get(host)), complaints(known.honesty.get(host, Honesty())))

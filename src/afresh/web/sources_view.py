@@ -10,6 +10,7 @@ from afresh.engine.seen import SeenItem
 from afresh.engine.settings import SourceTable
 from afresh.engine.state_names import NOTES
 from afresh.sources.http_notes import HostReport, host_reports
+from afresh.sources.http_notes import read_notes as read_http_notes
 from afresh.sources.remembering import Rest
 from afresh.sources.search_notes import ScaleNote, read_notes
 from afresh.values.outcome import NOTHING_SPENT, Spent
@@ -128,12 +129,15 @@ def _source(
 def _hosts(
     look: Look, source: str, table: SourceTable | None, hosts: dict[str, Counter[str]], notes: bytes
 ) -> list[HostView]:
-    """The hosts in trouble first, then those with the most items."""
+    """The hosts in trouble first, then those whose validators lie, then those with the most items."""
+    known = read_http_notes(notes)
+    liars = known.liars()
     problems = {item.group: item.problem for item in reversed(look.failing) if item.source == source}
     rests = {rest.group: rest for name, rest in look.rests if name == source}
     problems |= {group: rest.why or "asked to be left alone" for group, rest in rests.items()}
-    first = sorted(hosts, key=lambda host: (host not in problems, -hosts[host].total(), host))[:_HOSTS]
-    reports = host_reports(notes, first)
+    order = {host: (host not in problems, host not in liars, -hosts[host].total(), host) for host in hosts}
+    first = sorted(hosts, key=order.__getitem__)[:_HOSTS]
+    reports = host_reports(known, first)
     delay_s = getattr(table.settings, "delay", None) if table else None
     found = []
     for host in first:
