@@ -89,7 +89,8 @@ def _world(
     def make(quick: bool) -> Case:
         rng = np.random.default_rng(7)
         number, length = (items // 10, days / 4) if quick else (items, days)
-        group = np.arange(number) // GROUP
+        # Dealt out, or uniform would poll a whole group at once and its score be a matter of luck.
+        group = rng.permutation(number) // GROUP
         rates = rates_per_day(number, rng) / DAY
         world = make_world(rates, 0.0, length * DAY, nature, rng, group=group)
         names = [f"g{of}/i{one}" for one, of in enumerate(group)]

@@ -153,3 +153,13 @@ def test_a_copy_made_elsewhere_restarts_the_clock_and_teaches_nothing() -> None:
     assert policy.items.last[item] == 200 * DAY
     assert policy.values(item, 200 * DAY) == 0.0
     np.testing.assert_array_equal(policy.belief.rows, before)
+
+
+def test_what_was_quiet_for_long_is_taken_to_last() -> None:
+    """Polled each day for eight years, an item that never changed is not expected to within the month."""
+    policy = Adaptive(replace(Start.of(2, 2.0), hour=None))
+    for day in range(1, 3000):
+        policy.observe([0, 1], float(day), [False, day % 3 == 0])
+    assert policy.belief.horizon == pytest.approx(3 * 2999)
+    assert policy.rates()[0] < 1 / 300
+    assert policy.rates()[1] == pytest.approx(np.log(3 / 2), rel=0.3)

@@ -85,6 +85,7 @@ class Adaptive(Knowledge):
             return
         latest = float(when.max())
         self.learned_for, self._now = self.learned_for + max(latest - self._now, 0.0), max(latest, self._now)
+        self.belief.watched(self.learned_for)
         risen = self.learn(which, when, found)
         self.look[risen] = np.minimum(self.look[risen], self.clock.read(when.max(keepdims=True)))
         self._key(which, when)
@@ -216,6 +217,7 @@ class Adaptive(Knowledge):
             self.spared[which] = field(rows, "spared", (which.size,))
             self.look[which] = field(rows, "look", (which.size,))
             self.look[~self.items.alive] = np.inf
+            self._now = max(self._now, float(self.items.last.max(initial=-np.inf)))
 
     def recall(self, items: ArrayLike, shape: ArrayLike, rate: ArrayLike, last: ArrayLike) -> None:
         """Start from Gamma(shape, rate) summaries of these items' rates, last polled at ``last``."""
