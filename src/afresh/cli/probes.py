@@ -105,8 +105,7 @@ def probes(
     from afresh.cli.probes_run import Question, carry_out
 
     file, scoped = None if is_live(server) else server, not any_attribute
-    inputs = [relation.partition("#")[0], file, proxy]
-    check_files(inputs, output, plot, as_json=as_json)
+    check_files([relation.partition("#")[0], file, proxy], output, plot, as_json=as_json)
     with Progress("reading", 1.0) as progress:
         world = read_world(
             relation,
