@@ -197,7 +197,7 @@ class Loop:
         await self._join()
         now_s = clock.now_s()
         self.policy = await self._writer.surely(lambda: recalled(store, settings, self.memory, now_s))
-        self.picker = Picker(self.memory, self.policy)
+        self.picker = Picker(self.memory, self.policy, clock.elapsed_s)
         self._counted = max(int(self.memory.active.sum()), 1)
         self._accounts = Accounts(settings, self.memory, self.policy)
         self._watch = Watch(

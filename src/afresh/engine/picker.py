@@ -28,21 +28,22 @@ POOL_SHARE = 300
 _FEWEST = 512  # rows of a pool
 _PER_GROUP = 64  # rows of a pool that holds some of every group
 _OLD_S, _OLD = 0.5, 30.0  # a pool of millions ages slowly, as their worth does
-_YOUNG_S, _PER_ROW_S, _PER_MANY_S = 0.01, 2e-5, 1e-6  # ranking may take a tenth of the time
-_RANKED_IN_S = 0.5  # what ranking the most urgent of many may be worth waiting for
+_YOUNG_S, _PER_MANY_S = 0.01, 1e-6
+_SELDOM, _LONGEST_S = 10.0, 1.0  # ranking may take a tenth of the time, unless it takes long
 
 
 class Picker:
     """Takes rows one by one, each marked busy until the poll is over."""
 
-    def __init__(self, memory: Memory, policy: Policy) -> None:
-        self.memory, self.policy = memory, policy
+    def __init__(self, memory: Memory, policy: Policy, elapsed_s: Callable[[], float] = lambda: 0.0) -> None:
+        """``elapsed_s`` tells how long ranking takes, and so how seldom it should be done."""
+        self.memory, self.policy, self._elapsed_s = memory, policy, elapsed_s
         self._lines: dict[Place, list[tuple[float, int]]] = {}
         self._heads: list[tuple[float, Place]] = []
         self._resting: list[tuple[float, Place]] = []
         self._full: set[Place] = set()
         self._built_s = -math.inf
-        self._taken = 0
+        self._taken, self._took_s, self._lasts = 0, 0.0, 0
         self._blocked = False
         self._places = self._placed = 0
 
@@ -108,15 +109,21 @@ class Picker:
         return self._resting[0][0] if self._resting else math.inf
 
     def _is_old(self, now_s: float) -> bool:
-        age_s, size = now_s - self._built_s, self.memory.size
-        young_s = max(_YOUNG_S, min(_PER_ROW_S * size, _RANKED_IN_S), _PER_MANY_S * size)
+        age_s, young_s = now_s - self._built_s, self._young_s
         if age_s < 0:
             return True  # the clock was set back
         enough = self._taken >= max(1, self.memory.size // POOL_SHARE) or not self._heads
         return age_s >= max(_OLD_S, _OLD * young_s) or (enough and age_s >= young_s)
 
+    @property
+    def _young_s(self) -> float:
+        return max(_YOUNG_S, min(_SELDOM * self._took_s, _LONGEST_S), _PER_MANY_S * self.memory.size)
+
     def _build(self, now_s: float) -> None:
+        begun_s, age_s = self._elapsed_s(), now_s - self._built_s
         worth = self.policy.worth(now_s)
+        # Enough for as long as the pool is young, at the pace of the last one.
+        self._lasts = int(2 * self._taken * self._young_s / age_s) if 0 < age_s < math.inf else 0
         if self._placed != self.memory.size:
             self._places, self._placed = np.unique(self._codes()).size, self.memory.size
         rows = self._best(worth)
@@ -127,11 +134,12 @@ class Picker:
         self._heads = [(-line[-1][0], place) for place, line in self._lines.items()]
         heapq.heapify(self._heads)
         self._built_s, self._taken = now_s, 0
+        self._took_s = self._elapsed_s() - begun_s
 
     def _best(self, worth: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """The rows for the pool, best first."""
         rows = np.flatnonzero(worth > -np.inf)
-        few = max(_FEWEST, 2 * rows.size // POOL_SHARE)
+        few = max(_FEWEST, 2 * rows.size // POOL_SHARE, self._lasts)
         if self._blocked and rows.size > few:
             rows = self._best_of_each(rows, worth)
         elif rows.size > few:
