@@ -9,6 +9,9 @@ import hypothesis
 import pytest
 from tests.servers.postgres import running_postgres
 
+# Tests run side by side: threads of the linear algebra would only spin beside each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # The same examples every time: what fails once fails again, and what lands was seen to pass.
 hypothesis.settings.register_profile("steady", derandomize=True)
 hypothesis.settings.load_profile("steady")
