@@ -181,6 +181,16 @@ def test_a_file_that_went_is_said_at_once_and_taken_up_when_it_is_back(tmp_path:
         assert store.upkeep.check() == []
 
 
+def test_a_process_that_goes_elsewhere_keeps_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with SqliteStore(Path("s.db")) as store:
+        monkeypatch.chdir("/")
+        store.items.add(new_items(3), 0.0)
+        assert sum(count.items for count in store.items.counts()) == 3
+
+
 def test_a_reader_sees_what_a_writer_commits(tmp_path: Path) -> None:
     with (
         SqliteStore(tmp_path / "store.db") as store,

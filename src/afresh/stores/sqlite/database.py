@@ -46,6 +46,7 @@ class Database:
         if (read_only or not create) and not _exists(path):
             raise StoreMissingError(f"there is no store at {path}")
         self.path, self.read_only, self._timeout_s = path, read_only, timeout_s
+        self._place = path.absolute()  # wherever the process goes later
         self._write_lock, self._read_lock = RLock(), RLock()
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
@@ -143,7 +144,7 @@ class Database:
             self._reader = self._connect("rw")
             self._reader.execute("PRAGMA query_only = ON")
             self._reader.execute("SELECT count(*) FROM sqlite_master").fetchone()  # so that there is a log
-        self._file, self._log = _identity(self.path), _identity(self._log_path)
+        self._file, self._log = _identity(self._place), _identity(self._log_path)
 
     def _settle(self) -> None:
         """Make sure of the file: it is in its place, or another one is and was joined."""
@@ -152,7 +153,7 @@ class Database:
         with self._write_lock, self._read_lock:
             if self._closed or self._is_in_place():
                 return
-            if not _exists(self.path) or self.path.stat().st_size == 0:
+            if not _exists(self._place) or self._place.stat().st_size == 0:
                 raise StoreMissingError(f"{self.path} was deleted or moved: put it back, or a backup of it")
             if self._log is not None and _identity(self._log_path) == self._log:
                 raise StoreMissingError(
@@ -168,11 +169,11 @@ class Database:
                 raise StoreMissingError(f"{error}: it is not the file that was there before") from None
 
     def _is_in_place(self) -> bool:
-        return self._file is not None and _identity(self.path) == self._file
+        return self._file is not None and _identity(self._place) == self._file
 
     @property
     def _log_path(self) -> Path:
-        return self.path.with_name(self.path.name + "-wal")
+        return self._place.with_name(self._place.name + "-wal")
 
     def _use_log(self, connection: sqlite3.Connection) -> None:
         """Switch to the write-ahead log. SQLite does not wait for others when it does so: we do."""
@@ -202,7 +203,7 @@ class Database:
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            f"file:{quote(str(self.path.absolute()))}?mode={mode}",
+            f"file:{quote(str(self._place))}?mode={mode}",
             uri=True,
             timeout=self._timeout_s,
             isolation_level=None,
