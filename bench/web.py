@@ -44,6 +44,7 @@ _PAGES = {
     "items, search for what is nowhere": "/items?text=nowhere-at-all",
     "one item": "/item?key=https%3A%2F%2Fhost7.example%2F7",
     "plan": "/plan",
+    "sources": "/sources",
 }
 _MOST_MS = {name: 100.0 if name.startswith("overview") else 200.0 for name in _PAGES if name != "plan"}
 _SETTINGS = (
