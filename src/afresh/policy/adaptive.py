@@ -254,7 +254,9 @@ class Adaptive(Knowledge):
             come = self._soonest(TOO_MANY * n)
         if come.size < n:
             come = np.flatnonzero(self.items.alive)
-        value = self.values(come, now)
+        # All at once would be slower, and take more memory than there is where all of millions are due.
+        parts = [self.values(come[begin : begin + AT_ONCE], now) for begin in range(0, come.size, AT_ONCE)]
+        value = np.concatenate(parts)
         chosen = best(value, n)
         level = float(value[chosen[-1]])
         self._put_back(come, value, now, level * max(1.0 - NEAR * n / self.items.number, 0.9))
