@@ -147,6 +147,19 @@ def test_many_items_in_groups_that_rest_are_found_too() -> None:
     assert group[row] == 3  # … the next one holds some of every group
 
 
+def test_a_pool_holds_whole_bulks() -> None:
+    chosen = policy(6000)
+    picker = Picker(chosen.memory, chosen)
+    ready = lambda place, now_s: now_s  # noqa: E731
+    sizes = []
+    for turn in range(3):
+        picker.stale()
+        row = picker.next(NOW + turn, ready)
+        assert row is not None
+        sizes.append(1 + len(picker.further(picker.place(row), 999)))
+    assert sizes[1:] == [1000, 1000]
+
+
 def test_edits_are_followed() -> None:
     chosen = policy(3)
     memory = chosen.memory

@@ -29,7 +29,7 @@ _FEWEST = 512  # rows of a pool
 _PER_GROUP = 64  # rows of a pool that holds some of every group
 _OLD_S, _OLD = 0.5, 30.0  # a pool of millions ages slowly, as their worth does
 _YOUNG_S, _PER_MANY_S = 0.01, 1e-6
-_SELDOM, _LONGEST_S = 10.0, 1.0  # ranking may take a tenth of the time, unless it takes long
+_SELDOM, _LONGEST_S = 5.0, 0.25  # ranking may take a fifth of the time, unless it takes long
 
 
 class Picker:
@@ -43,7 +43,7 @@ class Picker:
         self._resting: list[tuple[float, Place]] = []
         self._full: set[Place] = set()
         self._built_s = -math.inf
-        self._taken, self._took_s, self._lasts = 0, 0.0, 0
+        self._taken, self._took_s, self._lasts, self._largest = 0, 0.0, 0, 0
         self._blocked = False
         self._places = self._placed = 0
 
@@ -78,6 +78,7 @@ class Picker:
 
     def further(self, place: Place, most: int) -> list[int]:
         """Up to so many more rows of a place, the best of them first, marked busy."""
+        self._largest = max(self._largest, most)
         line = self._lines.get(place, [])
         rows: list[int] = []
         while line and len(rows) < most:
@@ -139,7 +140,7 @@ class Picker:
     def _best(self, worth: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """The rows for the pool, best first."""
         rows = np.flatnonzero(worth > -np.inf)
-        few = max(_FEWEST, 2 * rows.size // POOL_SHARE, self._lasts)
+        few = max(_FEWEST, 2 * rows.size // POOL_SHARE, self._lasts, 2 * self._largest)
         if self._blocked and rows.size > few:
             rows = self._best_of_each(rows, worth)
         elif rows.size > few:
