@@ -107,7 +107,8 @@ class Knowledge:
         if self.notices.matter(items):
             told = self.notices.told(items, self.belief.rates)
             total += told.hints - told.recall * own
-            evidence = told.once * told.hints - told.recall * own
+            # Notices are counted, not one bit: their silence is not bounded.
+            evidence = told.once * told.hints - told.recall * self.belief.expected(elapsed)
         self.belief.learn(items, elapsed, changed, total, evidence)
         rate = self.belief.mean(items)
         self.notices.learn(items, elapsed, changed, rate)
