@@ -150,7 +150,7 @@ def test_many_items_in_groups_that_rest_are_found_too() -> None:
 def test_a_pool_holds_whole_bulks() -> None:
     chosen = policy(6000)
     picker = Picker(chosen.memory, chosen)
-    ready = lambda place, now_s: now_s  # noqa: E731
+    ready = lambda _, now_s: now_s  # noqa: E731
     sizes = []
     for turn in range(3):
         picker.stale()
