@@ -7,7 +7,7 @@ READY := .venv/.ready
 
 help:
 	@echo "make demo    set up .venv if need be and show the main job in a minute: afresh against uniform"
-	@echo "make test    set up .venv if need be and run every test"
+	@echo "make test    set up .venv if need be and run the tests"
 	@echo "make check   ruff, mypy --strict, import-linter, docs against code"
 	@echo "make bench   measured ratios: planning against a streaming pass, against cvxpy, ..."
 	@echo "make slow    soak and scale tests that make test leaves out"

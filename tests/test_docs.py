@@ -211,6 +211,18 @@ def test_every_page_is_linked_from_the_readme() -> None:
         assert name == "README.md" or f"({name})" in text, f"the README does not lead to {name}"
 
 
+def test_the_readme_tells_the_figures_of_the_experiments() -> None:
+    """Each policy's share at .05, the middle of the three budgets, on the three histories."""
+    told = r"^\| (\w+).*\| (\S+), (\S+), (\S+) %\s*\|$"
+    measured = r"^\| (\w+)\s+\| \S+ (\S+) \S+\s+\| \S+ (\S+) \S+\s+\| \S+ (\S+) \S+\s+\|$"
+    rows = re.findall(measured, (ROOT / "docs" / "experiments.md").read_text(), re.MULTILINE)
+    found = {name: shares for name, *shares in rows}
+    table = re.findall(told, (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(table) == 4
+    for name, *shares in table:
+        assert found[{"afresh": "adaptive"}.get(name, name.lower())] == shares
+
+
 def test_files_named_in_the_docs_exist() -> None:
     layers = "|".join(path.name for path in (ROOT / "src" / "afresh").iterdir() if path.is_dir())
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
