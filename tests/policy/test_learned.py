@@ -65,12 +65,8 @@ def test_rows_alone_keep_the_rates_even_on_another_ladder() -> None:
     assert other.belief.rates[0] == pytest.approx(2.3 * same.belief.rates[0])
     mine, its = (one.belief.of(every) @ np.log(one.belief.rates) for one in (same, other))
     assert np.corrcoef(mine, its)[0, 1] > 0.98
-    ladder = np.log(same.belief.rates)
-    spread = same.belief.of(every) @ ladder**2 - mine**2
-    # Of the others no poll tells how slow or fast they are: that is the prior's, and the ladder's ends.
-    told = (spread < 2.0) & (mine > ladder[3]) & (mine < ladder[-5])
-    assert told.any()
-    np.testing.assert_allclose(its[told], mine[told], atol=0.1)
+    busy = every % 8 == 0  # of quiet ones no poll tells how slow they are: that is the prior's
+    np.testing.assert_allclose(its[busy], mine[busy], atol=0.25)  # a step of the ladder is ln 2
 
 
 def test_shared_alone_keeps_the_prior_for_items_not_seen_before() -> None:
