@@ -144,3 +144,36 @@ def test_keys_that_no_source_could_poll_are_refused(engine: Engine) -> None:
     with pytest.raises(UsageError, match="unknown source"):
         engine.add(["https://h/x"], source="nowhere")
     assert engine.remove(["https://h/a", "https://h/zz"]) == ("https://h/zz",)
+
+
+def polled_once(engine: Engine, clock: FixedClock) -> str:
+    """The key of the one item that is due again at once, having been polled."""
+    engine.remove(["https://h/b", "https://h/c"])
+    engine.observe([Reported("https://h/a", clock.time_s, content=b"one")])
+    clock.time_s += 3600
+    assert [item.key for item in engine.due(9)] == ["https://h/a"]
+    return "https://h/a"
+
+
+def test_a_least_interval_holds_for_those_who_fetch_themselves(engine: Engine, clock: FixedClock) -> None:
+    key, polled_s = polled_once(engine, clock), clock.time_s - 3600
+    engine.set([key], ItemChange(min_interval_s=7 * 86400.0))
+    assert engine.due(9) == []
+    assert engine.due(9, lease_s=60.0) == []
+    found = engine.why(key)
+    assert found.next_s == polled_s + 7 * 86400.0
+    assert found.marginal == float("-inf")
+    assert not any("due now" in words for words in found.reasons)
+    engine.poll_now([key])
+    assert engine.due(9) == []
+    engine.set([key], ItemChange(min_interval_s=0.0))
+    assert [item.key for item in engine.due(9)] == [key]
+
+
+def test_a_longest_interval_makes_due(engine: Engine, clock: FixedClock) -> None:
+    key = polled_once(engine, clock)
+    engine.set([key], ItemChange(min_interval_s=5e6, max_interval_s=1e7))
+    clock.time_s += 1e6
+    assert engine.due(9) == []
+    engine.set([key], ItemChange(min_interval_s=0.0, max_interval_s=10.0))
+    assert [item.key for item in engine.due(9)] == [key]

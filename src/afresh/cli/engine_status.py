@@ -189,8 +189,10 @@ def _rate(found: Why) -> str:
     rates = (UNIT_SECONDS[unit] * each for each in (per_s, found.rate_low, found.rate_high))
     rate, low, high = (number(float(f"{each:.2g}")) for each in rates)
     words = f"{rate} changes {_RATE_UNITS[unit]} ({low} … {high} with 90 % probability)"
-    compared = found.seen is not None or any(poll.elapsed_s > 0 for poll in found.polls)
-    return words if compared else f"not known yet, thought to be {words}"
+    if found.seen is not None or found.item.changes:
+        return words
+    compared = any(poll.elapsed_s > 0 for poll in found.polls)
+    return f"{'no change seen yet' if compared else 'not known yet'}, thought to be {words}"
 
 
 def _frequency(found: Why) -> str:
@@ -198,9 +200,11 @@ def _frequency(found: Why) -> str:
         return f"not while it is {found.item.status}"
     if found.item.polled_s is None and found.interval_s <= 0:
         return "not planned yet"
+    gaps_s = [poll.elapsed_s for poll in found.polls if poll.elapsed_s > 0]
+    late = f"; every {format_duration(sum(gaps_s) / len(gaps_s))} of late" if gaps_s else ""
     if math.isinf(found.interval_s):
-        return "never, as things are"
-    return f"every {format_duration(found.interval_s)}, as things are"
+        return f"never, by its worth as things are{late}"
+    return f"every {format_duration(found.interval_s)}, by its worth as things are{late}"
 
 
 def _worth(found: Why) -> str:

@@ -29,6 +29,7 @@ from afresh.engine.logs import say
 from afresh.engine.loop import Loop, Progress
 from afresh.engine.outside import Reported, TakenBack, take_back
 from afresh.engine.pulse import as_run
+from afresh.engine.redue import redue_changed
 from afresh.engine.settings import Settings
 from afresh.engine.source_set import Build
 from afresh.engine.state_names import LISTED_AT
@@ -107,7 +108,14 @@ class Engine:
             )
             for key in keys
         )
-        return self.store.items.add(new, self._clock.now_s())
+        try:
+            return self.store.items.add(new, self._clock.now_s())
+        except UsageError as error:  # a key that the source could never poll
+            others = [table.settings.name for table in self.settings.sources if table.settings.name != name]
+            if source is not None or not others:
+                raise
+            hint = f"for a source other than {name!r} say --source {' or '.join(others)}"
+            raise UsageError(f"{error}; {hint}") from None
 
     def add_listings(self, *, source: str | None = None, **documents: Sequence[str]) -> int:
         """Register what ``sitemaps``, ``feeds`` or ``discover`` (start pages) list; how many items were new.
@@ -149,7 +157,10 @@ class Engine:
 
     def set(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
         """Change items; the keys that were not known. A running engine follows within a second."""
-        return self.store.items.change(keys, change)
+        unknown = self.store.items.change(keys, change)
+        ids = sorted(self.store.items.ids(list(keys)).values())
+        redue_changed(self.store, self.current(), ids, change, self._clock.now_s())
+        return unknown
 
     def poll_now(self, keys: Sequence[str]) -> tuple[str, ...]:
         """Have items polled as soon as may be; the keys that were not known."""

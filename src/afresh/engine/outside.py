@@ -15,6 +15,7 @@ import numpy as np
 from afresh.engine.accounts import Accounts
 from afresh.engine.decide import Decision
 from afresh.engine.ranking import Ranking
+from afresh.engine.redue import redue
 from afresh.engine.settings import Settings
 from afresh.engine.snapshot import loaded, recalled, replan
 from afresh.sources.judgement import judge
@@ -107,17 +108,6 @@ def relearn(store: Store, settings: Settings, ids: list[int], now_s: float) -> N
             for batch in batches:
                 _fold(ranking, batch)
             store.plan.save(memory.ids, memory.due_s, ranking.pack(np.arange(memory.size)))
-
-
-def redue(store: Store, settings: Settings, ids: list[int], now_s: float) -> None:
-    """Due times of these items by what is believed of them and the price of a poll."""
-    for begin in range(0, len(ids), _BATCH):
-        policy = recalled(
-            store, settings, loaded([store.plan.columns_of(ids[begin : begin + _BATCH])]), now_s
-        )
-        memory = policy.memory
-        due_s = policy.due_times(np.arange(memory.size), memory.polled_s)
-        store.plan.save(memory.ids, np.where(np.isnan(due_s), memory.due_s, due_s))
 
 
 def _fold(ranking: Ranking, seen: ObservationColumns) -> None:

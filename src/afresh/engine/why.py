@@ -9,6 +9,7 @@ import numpy as np
 
 from afresh.engine.own_rates import own_rates
 from afresh.engine.policy import Policy
+from afresh.engine.redue import earliest_s
 from afresh.engine.seen import SeenItem, seen_items
 from afresh.engine.settings import Settings
 from afresh.engine.sight import kept_evidence
@@ -84,11 +85,17 @@ def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
         fresh_now=float(policy.fresh(now_s)[row]),
         marginal=float(policy.worth(now_s)[row]),
         threshold=policy.threshold,
-        next_s=item.due_s if seen is None else seen.next_s,
+        next_s=_due_s(item) if seen is None else seen.next_s,
         polls=_polls(store, item.id),
         reasons=tuple(reasons),
         seen=seen,
     )
+
+
+def _due_s(item: Item) -> float:
+    """When it is due; a store may know of a later least interval than its due time does."""
+    polled_s = math.nan if item.polled_s is None else item.polled_s
+    return max(item.due_s, float(earliest_s(polled_s, item.min_interval_s)))
 
 
 def _compared_with(store: Store, settings: Settings, item: Item) -> list[int]:
@@ -203,6 +210,6 @@ def _holding(item: Item, now_s: float, *, due: bool = True) -> list[str]:
         found.append(f"never more often than every {format_duration(item.min_interval_s)}")
     if math.isfinite(item.max_interval_s):
         found.append(f"at least every {format_duration(item.max_interval_s)}")
-    if due and item.due_s <= now_s and item.status == "active" and item.polled_s is not None:
+    if due and _due_s(item) <= now_s and item.status == "active" and item.polled_s is not None:
         found.append("due now: waits for its host's turn, the budget, or an engine to run")
     return found
