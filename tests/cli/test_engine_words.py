@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -160,3 +161,68 @@ def test_status_tells_the_budget_of_the_run_and_that_nothing_is_copied(mirror: A
     assert json.loads(mirror("status", "--json").out)["age_s"] is None
     mirror("run", "--once", *QUICK)
     assert "1/s (the last run had 200/s)" in " ".join(mirror("status").err.split())
+
+
+def test_polls_made_and_polls_worth_making_are_told_apart(mirror: Afresh, site: Site) -> None:
+    mirror("add", f"{site.url}/a")
+    mirror("run", "--once", *QUICK)
+    mirror("set", f"{site.url}/a", "--poll-now")
+    mirror("run", "--once", *QUICK)
+    words = " ".join(mirror("why", f"{site.url}/a").err.split())
+    assert re.search(r"rate no change seen yet, thought to be .* with 90 % probability", words)
+    assert re.search(r"polled every .*, by its worth as things are; every .* of late", words)
+
+
+def test_a_least_interval_is_said_once_and_kept(mirror: Afresh, site: Site) -> None:
+    mirror("add", f"{site.url}/a")
+    mirror("run", "--once", *QUICK)
+    mirror("set", f"{site.url}/a", "--min-interval", "1w")
+    assert mirror("due", "--json").out == mirror("due", "--lease", "1m").out == ""
+    words = " ".join(mirror("why", f"{site.url}/a").err.split())
+    assert "none: it may not be polled now" in words
+    assert "next poll in 7" in words or "next poll in 6" in words
+    assert "due now" not in words
+
+
+def test_a_key_of_another_source_is_told_how_it_is_added(mirror: Afresh, tmp_path: Path) -> None:
+    with (tmp_path / "afresh.toml").open("a", encoding="utf-8") as file:
+        file.write('[[source]]\nname = "prices"\nkind = "python"\ncall = "math:sqrt"\n')
+    ran = mirror("add", "tea")
+    assert ran.code == 2
+    assert "not an http or https address" in ran.err
+    assert "for a source other than 'web' say --source prices" in ran.err
+    assert mirror("add", "tea", "--source", "prices").code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('headers = { Authorization = "Bearer env:AFRESH_TEST_UNSET" }', "AFRESH_TEST_UNSET"),
+        ('on_change = "no_such_module:told"', "on_change 'no_such_module:told' cannot be found"),
+    ],
+)
+def test_a_run_that_cannot_start_does_not_say_that_it_has(
+    mirror: Afresh, tmp_path: Path, line: str, words: str
+) -> None:
+    (tmp_path / "afresh.toml").write_text(f'[[source]]\nname = "web"\n{line}\n', encoding="utf-8")
+    ran = mirror("run", "--once")
+    assert ran.code == 2
+    assert words in ran.err
+    assert "started" not in ran.err
+
+
+def test_what_is_not_there_is_missing_before_it_is_gone(mirror: Afresh, site: Site) -> None:
+    mirror("add", f"{site.url}/nowhere")
+    ran = mirror("run", "--once", *QUICK)
+    assert "kind=missing" in ran.err
+    assert "kind=gone" not in ran.err
+
+
+def test_a_folder_of_copies_says_what_each_file_is(mirror: Afresh, site: Site, tmp_path: Path) -> None:
+    mirror("add", f"{site.url}/a")
+    mirror("run", "--once", *QUICK)
+    mirror("export", "--format", "dir", "-o", "copies")
+    (row,) = map(json.loads, (tmp_path / "copies" / "index.jsonl").read_text(encoding="utf-8").splitlines())
+    assert list(row) == ["item", "file", "polled", "changed", "media_type", "version"]
+    assert (tmp_path / "copies" / row["file"]).read_bytes() == b"a"
+    assert (row["media_type"], row["version"], row["changed"]) == ("text/html", 1, None)

@@ -208,7 +208,9 @@ def test_metrics_are_prometheus_text(web: Client) -> None:
         "store_latency_seconds items engine_state"
     )
     assert {f"afresh_{name}" for name in wanted.split()} <= set(found)
-    assert sum(sample.value for sample in found["afresh_items"].samples) == 123
+    items = {sample.labels["status"]: sample.value for sample in found["afresh_items"].samples}
+    assert set(items) == {"active", "paused", "gone", "refused"}  # an alarm needs the zeros too
+    assert sum(items.values()) == 123
 
 
 def test_healthy_without_a_store_but_not_ready(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def _looked_at(settings: Settings) -> tuple[list[tuple[str, str]], list[str]]:
         ("web", lambda: _web(settings)),
     ]
     parts += [
-        (f"source {table.settings.name}", lambda table=table: _source(table))  # type: ignore[misc]
+        (f"source {table.settings.name}", lambda table=table: check_source(table))  # type: ignore[misc]
         for table in settings.sources
     ]
     found, problems = [], []
@@ -96,8 +96,8 @@ def _web(settings: Settings) -> str:
     return f"{settings.web.host}:{settings.web.port}, {rights}"
 
 
-def _source(table: SourceTable) -> str:
-    """Built as a run would build it, and let go again."""
+def check_source(table: SourceTable) -> str:
+    """What it is; built as a run would build it and let go again, its hook looked for."""
     from afresh.sources.surroundings import Surroundings
 
     async def build() -> None:

@@ -150,8 +150,10 @@ def set_items(
         status="paused" if pause else "active" if resume else None,
         due_s=SystemClock().now_s() if poll_now or resume else None,
     )
-    if not wanted or change == ItemChange():
-        raise UsageError("nothing to set: give URLs, and what to change, such as --weight 3")
+    if not wanted:
+        raise UsageError("nothing to set: give URLs or --file")
+    if change == ItemChange():
+        raise UsageError("nothing to set: say what is to change, such as --weight 3 or --pause")
     with open_project() as engine:
         unknown = engine.set(wanted, change)
     _say_unknown(unknown)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from afresh.cli.engine_config import check_source
 from afresh.cli.engine_project import (
     CLEAR_LINE,
     AllowPrivate,
@@ -79,6 +80,8 @@ def run(
         if dry_run:
             _say_first(engine, as_json)
             return
+        for table in engine.settings.sources:
+            check_source(table)
         _say_start(engine)
         with _dashboard(engine, web):
             progress = engine.run(

@@ -129,7 +129,9 @@ class Accounts:
             told=int(seen is not None and seen.elapsed_s > 0),
         )
         if seen is None:
-            words = {"kind": fetched.kind, "problem": decision.problem, "failures": decision.failures}
+            # A page that is not there is missing; it is gone when patience ends.
+            kind = "missing" if fetched.kind == "gone" and decision.status != "gone" else fetched.kind
+            words = {"kind": kind, "problem": decision.problem, "failures": decision.failures}
             say(logging.INFO, "poll failed", item=lease.key, **words)
         else:
             say(logging.DEBUG, "polled", item=lease.key, kind=fetched.kind, changed=seen.changed, audit=audit)

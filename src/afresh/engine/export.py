@@ -39,13 +39,7 @@ def write_jsonl(store: Store, out: TextIO) -> int:
     """
     number = 0
     for item, copy in copies(store):
-        line: dict[str, object] = {
-            "item": item.key,
-            "polled": item.polled_s,
-            "changed": item.changed_s,
-            "media_type": copy.version.media_type,
-            "version": copy.version.number,
-        }
+        line: dict[str, object] = {"item": item.key, **_described(item, copy)}
         try:
             line["content"] = copy.content.decode()
         except UnicodeDecodeError:
@@ -56,7 +50,10 @@ def write_jsonl(store: Store, out: TextIO) -> int:
 
 
 def write_folder(store: Store, folder: Path) -> int:
-    """A file per item, named by its key, and ``index.jsonl`` that says which is which; how many."""
+    """A file per item, named by its key, and ``index.jsonl`` that says which is which; how many.
+
+    A line there has ``item, file`` and, as in ``write_jsonl``, ``polled, changed, media_type, version``.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         number = 0
@@ -64,12 +61,22 @@ def write_folder(store: Store, folder: Path) -> int:
             for item, copy in copies(store):
                 name = file_name(item.key, item.id)
                 (folder / name).write_bytes(copy.content)
-                line = {"item": item.key, "file": name, "polled": item.polled_s, "changed": item.changed_s}
+                line = {"item": item.key, "file": name, **_described(item, copy)}
                 index.write(json.dumps(line, ensure_ascii=False) + "\n")
                 number += 1
     except OSError as error:
         raise OutputError(f"{folder} cannot be written: {error.strerror}") from None
     return number
+
+
+def _described(item: Item, copy: Copy) -> dict[str, object]:
+    """What is said of a copy beside its content; times in Unix seconds, ``changed`` null before a change."""
+    return {
+        "polled": item.polled_s,
+        "changed": item.changed_s,
+        "media_type": copy.version.media_type,
+        "version": copy.version.number,
+    }
 
 
 def file_name(key: str, item_id: int) -> str:

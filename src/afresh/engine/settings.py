@@ -409,7 +409,8 @@ def _place(name: str, text: str, table: str, key: str) -> str:
 
 TEMPLATE = """\
 # Settings of this mirror. Every line may be left out; what is commented shows the default.
-# Durations: 90s 15m 6h 1d. Rates: 2/s 5000/d. Secrets: env:NAME. All settings: docs/settings.md
+# Durations: 90s 15m 6h 1d. Rates: 2/s 5000/d. Secrets: env:NAME. All settings, with
+# what they are now: afresh config check --json
 
 [store]
 # url = "sqlite:afresh.db"

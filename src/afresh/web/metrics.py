@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 
 from afresh.values.clock import Clock
 from afresh.values.errors import StoreError
+from afresh.values.items import STATUSES
 from afresh.web.context import Context
 from afresh.web.watching import Look
 
@@ -58,8 +59,8 @@ def _status(look: Look) -> Iterator[Metric]:
     yield _gauge("events_waiting", "Changes not yet told to hooks.", status.events)
     yield _gauge("notices_open", "Notices not yet answered by a poll.", status.notices)
     items = GaugeMetricFamily("afresh_items", "Items by status.", labels=["status"])
-    for name, number in sorted(status.by_status.items()):
-        items.add_metric([name], number)
+    for name in STATUSES:
+        items.add_metric([name], status.by_status.get(name, 0))
     yield items
 
 

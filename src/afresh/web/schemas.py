@@ -364,10 +364,3 @@ class SeriesOut(Model):
     minutes: dict[str, list[Number]]
     budget_per_minute: float
     target: Number
-
-
-class HealthOut(Model):
-    """Whether all is well."""
-
-    ok: bool
-    engine: str
