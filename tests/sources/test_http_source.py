@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -211,7 +212,7 @@ def test_crawl_delay_and_own_delay_are_kept_between_all_requests() -> None:
     around = Surroundings(clock=clock, sleep=clock.sleep)
     site = on_site({"/robots.txt": robots, "/p": noted}, visit, around, delay="1s", longest_rest="1d")
     gaps = [later - earlier for earlier, later in pairwise(times)]
-    assert gaps == [1.0, 7.0, 7.0, 7.0]  # the delay was not known before robots.txt came
+    assert gaps == [7.0] * 4  # from the very first page on: robots.txt was a request too
     assert site.most_at_once == 1
 
 
@@ -362,3 +363,89 @@ def test_a_cancelled_poll_and_a_closed_source_leave_nothing_behind() -> None:
         assert (closed.kind, closed.problem) == ("failed", "connection broke: the source is closed")
 
     on_site({"/stall": stall, "/p": page(b"x")}, visit, respect_robots=False)
+
+
+def test_where_an_item_moved_for_good_is_asked_at_once_until_that_fails() -> None:
+    async def visit(site: Site, source: HttpSource) -> None:
+        lease = lease_of(site.url + "/old")
+        lease = held(lease, await source.poll(lease))
+        again = await source.poll(lease)
+        assert (again.kind, again.requests, again.moved_to) == ("unchanged", 1, site.url + "/new")
+        lease = held(lease, again)  # as the store would give it to another process
+        site.routes["/old"] = page(b"back again")
+        assert (await source.poll(lease, conditional=False)).content == b"back again"  # an audit
+        del site.routes["/new"]
+        back = await source.poll(lease)
+        assert (back.content, back.requests, back.moved_to) == (b"back again", 2, None)
+        assert "moved" not in back.validators
+        await source.poll(replace(lease, failures=1))
+
+    routes = {"/old": redirect("/new", 308), "/new": page(b"x", ETag='"1"')}
+    site = on_site(routes, visit, respect_robots=False)
+    assert site.paths() == ["/old", "/new", "/new", "/old", "/new", "/old", "/old"]
+    assert site.seen[2].headers["if-none-match"] == '"1"'
+
+
+def test_a_remembered_target_is_checked_like_a_redirect_to_it() -> None:
+    async def visit(site: Site, source: HttpSource) -> None:
+        lease = lease_of(site.url + "/old")
+        lease = held(lease, await source.poll(lease))
+        for moved in ("http://169.254.169.254/", site.url + "/closed"):
+            again = await source.poll(replace(lease, validators={"moved": moved}))
+            assert (again.kind, again.moved_to) == ("unchanged", site.url + "/new")
+
+    robots = page(b"User-agent: *\nDisallow: /closed", Content_Type="text/plain")
+    routes = {"/robots.txt": robots, "/old": redirect("/new", 301), "/new": page(b"x"), "/closed": page(b"y")}
+    site = on_site(routes, visit)
+    assert site.paths() == ["/robots.txt", "/old", "/new", "/old", "/new", "/old", "/new"]
+
+
+def test_sources_with_pages_on_one_host_are_one_visitor() -> None:
+    clock = SetClock()
+    times: list[float] = []
+
+    async def noted(_seen: Seen, answer: Answer) -> None:
+        times.append(clock.time_s)
+        await answer.send(b"x")
+
+    async def run() -> Site:
+        async with Site({"/p": noted, "/busy": versions(b"", status=503, Retry_After="120")}) as site:
+            around = Surroundings(clock=clock, sleep=clock.sleep)
+            careful = {"longest_rest": "1d", "queue_time": "30s"}
+            sources = [
+                quick_source(around, name=str(delay), delay=f"{delay}s", **careful) for delay in (1, 4, 2)
+            ]
+            polls = [source.poll(lease_of(f"{site.url}/p?{n}")) for n in range(2) for source in sources]
+            await asyncio.gather(*polls)
+            gaps = [later - earlier for earlier, later in pairwise(times)]
+            assert gaps == [4.0] * 5
+            await sources[0].poll(lease_of(site.url + "/busy"))
+            others = [await source.poll(lease_of(site.url + "/p")) for source in sources[1:]]
+            assert [other.requests for other in others] == [0, 0]
+            assert {source.ready_s(source.group(site.url), clock.now_s()) for source in sources} == {
+                clock.now_s() + 120.0
+            }
+            await sources[1].close()
+            clock.time_s += 120.0
+            for _ in range(2):
+                await sources[0].poll(lease_of(site.url + "/p"))
+            assert times[-1] - times[-2] == 2.0  # the most careful one is gone
+            for source in sources:
+                await source.close()
+            return site
+
+    site = asyncio.run(run())
+    assert site.paths().count("/robots.txt") == 1
+    assert site.most_at_once == 1
+
+
+def test_a_document_waits_for_a_long_crawl_delay_after_robots_txt() -> None:
+    clock = SetClock()
+
+    async def visit(site: Site, source: HttpSource) -> None:
+        assert (await source.document(site.url + "/feed")).body == b"x"
+        assert clock.slept == [90.0]
+
+    robots = page(b"User-agent: *\nCrawl-delay: 90", Content_Type="text/plain")
+    around = Surroundings(clock=clock, sleep=clock.sleep)
+    on_site({"/robots.txt": robots, "/feed": page(b"x")}, visit, around, longest_rest="1d")

@@ -37,7 +37,7 @@ def test_starts_keep_the_delay_and_never_exceed_the_number_at_once(
     for start, verdict, retry_after_s, wait_s in steps:
         if start and ready_s(host, manners) != float("inf"):
             now_s = max(now_s, ready_s(host, manners))
-            host = started(host, manners, now_s)
+            host = started(host, now_s)
             starts.append(now_s)
         elif host.in_flight:
             host = finished(host, manners, now_s, verdict, retry_after_s)
@@ -53,21 +53,21 @@ def test_rests_double_up_to_the_longest_and_end_with_one_good_answer(manners: Ma
     host, now_s = HostState(), 0.0
     rests = []
     for _ in range(failures):
-        host = finished(started(host, manners, now_s), manners, now_s, "down")
-        rests.append(host.next_s - now_s)
-        now_s = host.next_s
+        host = finished(started(host, now_s), manners, now_s, "down")
+        rests.append(ready_s(host, manners) - now_s)
+        now_s = ready_s(host, manners)
     firsts = [manners.first_rest_s * 2**k for k in range(min(failures, 30))]
     expected = [max(min(rest, manners.longest_rest_s), manners.delay_s) for rest in firsts]
     assert rests[:30] == pytest.approx(expected)
     assert rests[-1] <= max(manners.longest_rest_s, manners.delay_s) * (1 + 1e-9)
-    well = finished(started(HostState(failures=failures), manners, 0.0), manners, 0.0, "fine")
-    assert (well.failures, well.next_s) == (0, manners.delay_s)
+    well = finished(started(HostState(failures=failures), 0.0), manners, 0.0, "fine")
+    assert (well.failures, ready_s(well, manners)) == (0, manners.delay_s)
 
 
 @given(MANNERS, st.floats(0, 1e9))
 @settings(deadline=None)
 def test_retry_after_is_kept_up_to_the_longest_rest(manners: Manners, asked_s: float) -> None:
-    host = finished(started(HostState(), manners, 0.0), manners, 0.0, "busy", asked_s)
+    host = finished(started(HostState(), 0.0), manners, 0.0, "busy", asked_s)
     assert host.next_s >= min(asked_s, manners.longest_rest_s)
     assert host.next_s <= max(manners.longest_rest_s, manners.delay_s)
 
@@ -77,7 +77,7 @@ def turnstile(clock: SetClock, manners: Manners, admitted: list[str], patience_s
         admitted.append(group)
 
     around = Surroundings(clock=clock, sleep=clock.sleep, admit=admit)
-    return Turnstile(manners, around, patience_s=patience_s)
+    return Turnstile("web", manners, around, patience_s=patience_s)
 
 
 def test_turns_are_a_delay_apart_one_at_a_time_and_each_is_admitted_once() -> None:
@@ -160,7 +160,7 @@ def test_hosts_long_done_with_are_forgotten() -> None:
             clock.time_s += 1.0
             async with gate.turn(f"{number}.test"):
                 pass
-        assert len(gate._hosts) <= 10_001
-        assert gate._lines == {}
+        assert len(gate._hosts.states) <= 10_001
+        assert gate._hosts.lines == {}
 
     asyncio.run(run())

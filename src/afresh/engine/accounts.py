@@ -18,6 +18,7 @@ from afresh.engine.settings import BudgetTable, Settings
 from afresh.engine.uses import Uses
 from afresh.rates.observations import Float64s, Ints
 from afresh.sources.patience import Patience
+from afresh.sources.validators import MOVED
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 from afresh.values.outcome import NOTHING_SPENT, Outcome, Spent
@@ -135,7 +136,7 @@ class Accounts:
             say(logging.INFO, "poll failed", item=lease.key, **words)
         else:
             say(logging.DEBUG, "polled", item=lease.key, kind=fetched.kind, changed=seen.changed, audit=audit)
-        if fetched.moved_to is not None:
+        if fetched.tells and fetched.moved_to not in (None, lease.validators.get(MOVED)):
             say(logging.INFO, "moved for good", item=lease.key, to=fetched.moved_to)
 
 

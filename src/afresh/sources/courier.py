@@ -47,7 +47,7 @@ class Arrival:
 
 
 class Courier:
-    """Sends the requests of one source; politeness and robots.txt are remembered per host while it lives.
+    """Sends the requests of one source; what is known of hosts and their robots.txt it shares with others.
 
     All methods that send may raise ``RestingError``, when a host may not be asked for longer than a poll
     waits, and ``UsageError`` for what is no address.
@@ -56,8 +56,10 @@ class Courier:
     def __init__(self, settings: HttpSettings, around: Surroundings, fetcher: Fetcher) -> None:
         self._settings, self._around, self._fetcher = settings, around, fetcher
         self._limits = settings.limits
-        self._turnstile = Turnstile(settings.manners, around, patience_s=settings.queue_time)
-        self._robots = RobotsBook(around.clock)
+        self._turnstile = Turnstile(settings.name, settings.manners, around, patience_s=settings.queue_time)
+        # Who asks otherwise, or from elsewhere, may be told other rules.
+        visitor = settings.user_agent, settings.allow_private, settings.proxy
+        self._robots = around.hosts.books.setdefault(visitor, RobotsBook(around.clock))
 
     def wait_s(self, group: str) -> float:
         """How long until the next request to a host may start."""
@@ -126,6 +128,7 @@ class Courier:
 
     async def close(self) -> None:
         """Close every connection."""
+        self._turnstile.close()
         await self._fetcher.close()
 
     async def _barred(self, url: str, trip: Trip, remedy: str) -> Fetched | None:
@@ -153,6 +156,8 @@ class Courier:
                 turn.why = without_content(reply, conditional=False)[1]
         if reply.trouble == "private":  # found out by its name: nothing was sent
             trip.requests -= 1
+        else:
+            self._around.cost(reply.wire_bytes, reply.seconds)
         trip.bytes += reply.wire_bytes
         trip.seconds += reply.seconds
         return reply

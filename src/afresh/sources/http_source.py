@@ -28,7 +28,7 @@ from afresh.sources.statuses import WITH_CONTENT, asked_to_wait_s, without_conte
 from afresh.sources.surroundings import Surroundings
 from afresh.sources.turnstile import RestingError
 from afresh.sources.urls import host_group, origin
-from afresh.sources.validators import conditional_headers, is_conditional, kept
+from afresh.sources.validators import MOVED, conditional_headers, is_conditional, kept
 from afresh.values.errors import UsageError
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
@@ -36,6 +36,7 @@ from afresh.values.listing import Listing
 
 _HOSTS_KEPT = 100_000
 _NOTES_KEPT = 10_000  # of how many hosts the notes tell
+_LONGEST_SPACING_S = 300.0  # that the reading of a document waits for
 _IN_THREAD_BYTES = 1 << 18  # normalising more than this would hold up the other polls
 
 
@@ -43,7 +44,7 @@ class HttpSource:
     """See ``Source``. Politeness, robots.txt and honesty are remembered per host for as long as it lives."""
 
     def __init__(self, settings: HttpSettings, around: Surroundings, fetcher: Fetcher) -> None:
-        self._settings, self._clock = settings, around.clock
+        self._settings, self._clock, self._sleep = settings, around.clock, around.sleep
         self._courier = Courier(settings, around, fetcher)
         self._recipe = settings.recipe
         self._headers = secret_headers(settings, around.resolver)
@@ -89,7 +90,7 @@ class HttpSource:
         """One look at one address; see ``Source.poll``."""
         trip = Trip()
         try:
-            fetched = await self._judged(lease, await self._arrive(lease, trip, conditional=conditional))
+            fetched = await self._look(lease, trip, conditional=conditional)
         except RestingError as resting:
             fetched = Fetched("failed", retry_after_s=resting.wait_s, problem=str(resting))
         except UsageError as wrong:
@@ -112,7 +113,7 @@ class HttpSource:
         reply, problem = Reply(), ""
         try:
             lease = Lease(item_id=0, key=url, source=self.name, group=host_group(url), token=0, until_s=0.0)
-            arrival = await self._arrive(lease, trip, conditional=False)
+            arrival = await self._patiently(lease, trip)
             reply, url = arrival.reply, arrival.url
             if arrival.barred is not None:
                 problem = arrival.barred.problem
@@ -131,6 +132,16 @@ class HttpSource:
             self._hide(problem),
         )
 
+    async def _patiently(self, lease: Lease, trip: Trip) -> Arrival:
+        """A document is no poll that others wait for: it waits out a long Crawl-delay after robots.txt."""
+        try:
+            return await self._arrive(lease, trip, lease.key, conditional=False)
+        except RestingError as resting:
+            if not resting.spaced or resting.wait_s > _LONGEST_SPACING_S:
+                raise
+            await self._sleep(resting.wait_s)
+        return await self._arrive(lease, trip, lease.key, conditional=False)
+
     async def sitemaps(self, url: str) -> tuple[str, ...]:
         """The sitemaps that the robots.txt of an address names."""
         try:
@@ -142,7 +153,21 @@ class HttpSource:
         """Close every connection."""
         await self._courier.close()
 
-    async def _arrive(self, lease: Lease, trip: Trip, *, conditional: bool) -> Arrival:
+    async def _look(self, lease: Lease, trip: Trip, *, conditional: bool) -> Fetched:
+        """Ask where the item moved for good, or where it was: when that fails, and for audits.
+
+        So a move that was taken back is noticed, and one that leads nowhere any more is forgotten.
+        """
+        moved = lease.validators.get(MOVED) if conditional and not lease.failures else None
+        if moved is not None:
+            arrival = await self._arrive(lease, trip, moved, conditional=conditional)
+            fetched = await self._judged(lease, arrival, moved)
+            if fetched.kind not in ("gone", "refused"):
+                return fetched
+        arrival = await self._arrive(lease, trip, lease.key, conditional=conditional)
+        return await self._judged(lease, arrival, None)
+
+    async def _arrive(self, lease: Lease, trip: Trip, start: str, *, conditional: bool) -> Arrival:
         home = origin(lease.key)
 
         def headers_for(url: str) -> dict[str, str]:
@@ -154,7 +179,7 @@ class HttpSource:
                 headers |= {name: secret.reveal() for name, secret in self._headers.items()}
             return headers
 
-        return await self._courier.deliver(lease.key.partition("#")[0], headers_for, trip)
+        return await self._courier.deliver(start.partition("#")[0], headers_for, trip)
 
     def _conditions(self, lease: Lease, url: str, *, conditional: bool) -> dict[str, str]:
         """The conditional headers to send; none where the host is due to be checked."""
@@ -165,7 +190,9 @@ class HttpSource:
             return {}
         return conditions
 
-    async def _judged(self, lease: Lease, arrival: Arrival) -> Fetched:
+    async def _judged(self, lease: Lease, arrival: Arrival, started_at: str | None) -> Fetched:
+        """What an arrival means, from where the item had moved to (``started_at``) or from its own address."""
+        arrival = replace(arrival, moved_to=arrival.moved_to or started_at)
         reply = arrival.reply
         if arrival.barred is not None:
             return arrival.barred
@@ -185,7 +212,8 @@ class HttpSource:
     def _not_modified(self, lease: Lease, arrival: Arrival) -> Fetched:
         honesty = saw_not_modified(self.honesty(host_group(arrival.url)))
         self._remember(arrival.url, honesty)
-        validators = {**lease.validators, **kept(arrival.reply.headers)}
+        before = {name: value for name, value in lease.validators.items() if name != MOVED}
+        validators = {**before, **kept(arrival.reply.headers), **_moved(arrival)}
         return Fetched(
             "unchanged",
             validators=validators,
@@ -203,6 +231,7 @@ class HttpSource:
         found = await self._compare(lease, reply, media_type)
         accept_encoding = arrival.headers["Accept-Encoding"]
         validators = {**kept(reply.headers), **found.notes, "accept-encoding": accept_encoding}
+        validators |= _moved(arrival)
         if arrival.url != lease.key:
             validators["url"] = arrival.url
         honesty = self._learn(lease, arrival, validators, found)
@@ -264,6 +293,10 @@ class HttpSource:
         self._honesty[host_group(url)] = honesty
         if len(self._honesty) > _HOSTS_KEPT:
             del self._honesty[next(iter(self._honesty))]  # the one known longest; it is learned again
+
+
+def _moved(arrival: Arrival) -> dict[str, str]:
+    return {} if arrival.moved_to is None else {MOVED: arrival.moved_to}
 
 
 def _modified_s(validators: Mapping[str, str], honesty: Honesty) -> float | None:

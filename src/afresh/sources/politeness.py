@@ -29,30 +29,52 @@ class Manners:
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """What is remembered of a host; the default is a host never asked. ``why`` it failed last, in words."""
+    """What is remembered of a host; the default is a host never asked.
+
+    It rests until ``next_s`` (``why``, in words), and was asked last at ``asked_s``.
+    """
 
     next_s: float = float("-inf")
     in_flight: int = 0
     failures: int = 0
     crawl_delay_s: float = 0.0
     why: str = ""
+    asked_s: float = float("-inf")
 
 
 def ready_s(host: HostState, manners: Manners) -> float:
     """When the next request may start: infinite while as many as allowed are in flight.
 
-    >>> asked = started(HostState(), Manners(delay_s=2.0), 100.0)
-    >>> ready_s(asked, Manners()), ready_s(finished(asked, Manners(), 100.5, "fine"), Manners())
+    >>> asked, manners = started(HostState(), 100.0), Manners(delay_s=2.0)
+    >>> ready_s(asked, manners), ready_s(finished(asked, manners, 100.5, "fine"), manners)
     (inf, 102.0)
     """
-    return float("inf") if host.in_flight >= manners.concurrency else host.next_s
-
-
-def started(host: HostState, manners: Manners, now_s: float) -> HostState:
-    """A request starts now."""
+    if host.in_flight >= manners.concurrency:
+        return float("inf")
     delay_s = max(manners.delay_s, min(host.crawl_delay_s, manners.longest_rest_s))
-    next_s = max(host.next_s, now_s + delay_s)
-    return replace(host, next_s=next_s, in_flight=host.in_flight + 1)
+    return max(host.next_s, host.asked_s + delay_s)
+
+
+def strictest(first: Manners, *others: Manners) -> Manners:
+    """The manners that offend none of these.
+
+    >>> strictest(Manners(delay_s=1.0), Manners(delay_s=3.0, longest_rest_s=60.0))
+    Manners(delay_s=3.0, concurrency=1, first_rest_s=10.0, longest_rest_s=86400.0)
+    """
+    if all(other is first for other in others):
+        return first
+    every = (first, *others)
+    return Manners(
+        max(each.delay_s for each in every),
+        min(each.concurrency for each in every),
+        max(each.first_rest_s for each in every),
+        max(each.longest_rest_s for each in every),
+    )
+
+
+def started(host: HostState, now_s: float) -> HostState:
+    """A request starts now."""
+    return replace(host, asked_s=max(host.asked_s, now_s), in_flight=host.in_flight + 1)
 
 
 def finished(
@@ -75,11 +97,13 @@ def finished(
     asked_s = retry_after_s or 0.0
     if verdict == "fine":
         next_s = max(host.next_s, now_s + _bounded(asked_s, manners))
-        return HostState(next_s, in_flight, 0, host.crawl_delay_s, why if asked_s > 0 else "")
+        why = why if asked_s > 0 else ""
+        return replace(host, next_s=next_s, in_flight=in_flight, failures=0, why=why)
     failures = host.failures + 1
     rest_s = manners.first_rest_s * 2.0 ** min(failures - 1, _MAX_DOUBLINGS)
     rest_s = _bounded(max(rest_s, asked_s), manners)
-    return HostState(max(host.next_s, now_s + rest_s), in_flight, failures, host.crawl_delay_s, why)
+    next_s = max(host.next_s, now_s + rest_s)
+    return replace(host, next_s=next_s, in_flight=in_flight, failures=failures, why=why)
 
 
 def _bounded(rest_s: float, manners: Manners) -> float:

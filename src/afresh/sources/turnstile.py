@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
+from afresh.sources.hosts import Line
 from afresh.sources.politeness import HostState, Manners, Verdict, finished, ready_s, started
 from afresh.sources.remembering import Rest
 from afresh.sources.surroundings import Surroundings
 from afresh.values.units import format_duration
 
-_PRUNE_FROM = 10_000
 _RESTS_KEPT = 10_000
 
 
 class RestingError(Exception):
-    """The group may not be asked for ``wait_s`` more seconds, longer than a poll may wait for its turn."""
+    """The group may not be asked for ``wait_s`` more seconds, longer than a poll may wait for its turn.
 
-    def __init__(self, group: str, wait_s: float) -> None:
+    ``spaced``: it is well, and asks for so much time between requests.
+    """
+
+    def __init__(self, group: str, wait_s: float, *, spaced: bool) -> None:
         super().__init__(f"{group} rests for {format_duration(wait_s)} more")
-        self.wait_s = wait_s
+        self.wait_s, self.spaced = wait_s, spaced
 
 
 @dataclass(slots=True)
@@ -33,34 +35,29 @@ class Turn:
     why: str = ""
 
 
-@dataclass(slots=True)
-class _Line:
-    """Those who wait for one group, in order of arrival."""
-
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    freed: asyncio.Event = field(default_factory=asyncio.Event)
-    people: int = 0
-
-
 class Turnstile:
-    """Per group a delay, a number of requests at once, and rests after failures (see ``politeness``)."""
+    """Per group a delay, a number of requests at once, and rests after failures (see ``politeness``).
 
-    def __init__(self, manners: Manners, around: Surroundings, *, patience_s: float) -> None:
-        self._manners, self._around, self._patience_s = manners, around, patience_s
-        self._hosts: dict[str, HostState] = {}
-        self._lines: dict[str, _Line] = {}
-        self._prune_at = _PRUNE_FROM
+    Each source has its own, with its manners; the hosts behind them are those of the surroundings.
+    """
+
+    def __init__(self, source: str, manners: Manners, around: Surroundings, *, patience_s: float) -> None:
+        self._source, self._manners, self._patience_s = source, manners, patience_s
+        self._around, self._hosts = around, around.hosts
 
     def wait_s(self, group: str) -> float:
         """How long until the next request may start; infinite while the group's turns are all taken."""
-        host = self._hosts.get(group)
-        return max(0.0, ready_s(host, self._manners) - self._around.clock.elapsed_s()) if host else 0.0
+        host = self._hosts.states.get(group)
+        if host is None:
+            return 0.0
+        manners = self._hosts.manners(group, self._manners)
+        return max(0.0, ready_s(host, manners) - self._around.clock.elapsed_s())
 
     def set_crawl_delay(self, group: str, delay_s: float) -> None:
         """What the group's robots.txt asks for, from now on."""
-        host = self._hosts.get(group, HostState())
+        host = self._hosts.states.get(group, HostState())
         if host.crawl_delay_s != delay_s:
-            self._hosts[group] = replace(host, crawl_delay_s=delay_s)
+            self._hosts.states[group] = replace(host, crawl_delay_s=delay_s)
 
     def rests(self) -> tuple[Rest, ...]:
         """The groups that failed last or rest longer than their delay, longest rest first; bounded."""
@@ -68,7 +65,7 @@ class Turnstile:
         now_s, offset_s = clock.elapsed_s(), clock.now_s() - clock.elapsed_s()
         found = [
             Rest(group, round(host.next_s + offset_s, 3), host.failures, host.why)
-            for group, host in self._hosts.items()
+            for group, host in self._hosts.states.items()
             if host.next_s > now_s and (host.failures or host.why)
         ]
         return tuple(sorted(found, key=lambda rest: -rest.until_s)[:_RESTS_KEPT])
@@ -79,9 +76,9 @@ class Turnstile:
         for rest in rests:
             wait_s = min(rest.until_s - clock.now_s(), self._manners.longest_rest_s)
             if wait_s > 0:
-                host = self._hosts.get(rest.group, HostState())
+                host = self._hosts.states.get(rest.group, HostState())
                 next_s = max(host.next_s, clock.elapsed_s() + wait_s)
-                self._hosts[rest.group] = replace(
+                self._hosts.states[rest.group] = replace(
                     host, next_s=next_s, failures=max(host.failures, rest.failures), why=rest.why
                 )
 
@@ -93,45 +90,42 @@ class Turnstile:
         try:
             yield turn
         finally:
-            now_s = self._around.clock.elapsed_s()
-            host = self._hosts[group]
-            self._hosts[group] = finished(
-                host, self._manners, now_s, turn.verdict, turn.retry_after_s, turn.why
+            now_s, hosts = self._around.clock.elapsed_s(), self._hosts
+            manners = hosts.manners(group, self._manners)
+            hosts.states[group] = finished(
+                hosts.states[group], manners, now_s, turn.verdict, turn.retry_after_s, turn.why
             )
-            if group in self._lines:
-                self._lines[group].freed.set()
-            elif len(self._hosts) > self._prune_at:
-                self._prune(now_s)
+            if group in hosts.lines:
+                hosts.lines[group].freed.set()
+            else:
+                hosts.prune(now_s)
+
+    def close(self) -> None:
+        """No more turns are asked for here."""
+        self._hosts.let_go(self._source, self._manners)
 
     async def _enter(self, group: str) -> None:
-        line = self._lines.setdefault(group, _Line())
+        hosts = self._hosts
+        line = hosts.lines.setdefault(group, Line())
         line.people += 1
         try:
             async with line.lock:
+                hosts.asked_by(group, self._source, self._manners)
                 await self._wait(group, line)
                 await self._around.admit(group)
                 now_s = self._around.clock.elapsed_s()
-                self._hosts[group] = started(self._hosts.get(group, HostState()), self._manners, now_s)
+                hosts.states[group] = started(hosts.states.get(group, HostState()), now_s)
         finally:
             line.people -= 1
             if not line.people:
-                del self._lines[group]
+                del hosts.lines[group]
 
-    async def _wait(self, group: str, line: _Line) -> None:
+    async def _wait(self, group: str, line: Line) -> None:
         while (wait_s := self.wait_s(group)) > 0:
             if wait_s == float("inf"):
                 line.freed.clear()
                 await line.freed.wait()
             elif wait_s > self._patience_s:
-                raise RestingError(group, wait_s)
+                raise RestingError(group, wait_s, spaced=not self._hosts.states[group].why)
             else:
                 await self._around.sleep(wait_s)
-
-    def _prune(self, now_s: float) -> None:
-        """Forget groups of which there is nothing to remember, so that a million hosts fit."""
-        self._hosts = {
-            group: host
-            for group, host in self._hosts.items()
-            if host.in_flight or host.failures or host.next_s > now_s or group in self._lines
-        }
-        self._prune_at = max(_PRUNE_FROM, 2 * len(self._hosts))

@@ -3,6 +3,7 @@
 etag, last-modified   as the server wrote them
 accept-encoding       what was asked for then: ETags differ by encoding, so it is asked for again
 url                   where they came from, if a redirect led there: they mean nothing elsewhere
+moved                 where permanent redirects led: the next poll goes there at once
 recipe                how the copy was normalised (see ``content``)
 sketch                of the copy, where near-duplicates are no changes (see ``similarity``)
 """
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from afresh.sources.honesty import Honesty, usable
 from afresh.values.lease import Lease
 
+MOVED = "moved"
 _KEPT = ("etag", "last-modified")
 _LONGEST = 1024
 
