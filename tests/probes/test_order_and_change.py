@@ -13,7 +13,6 @@ from afresh.probes.dissimilarity import (
     DISSIMILARITIES,
     absolute,
     dissimilarity,
-    magnitudes,
     record_change,
     relative,
 )
@@ -99,13 +98,3 @@ def test_fields_add_up_and_missing_ones_count() -> None:
         absolute("cheap", "3")
     with pytest.raises(UsageError, match="did you mean 'absolute'"):
         dissimilarity("absolut")
-
-
-def test_magnitudes_lean_on_all_records_until_a_record_has_its_own() -> None:
-    totals, changes = np.array([0.0, 1.0, 1000.0]), np.array([0, 1, 100])
-    found = magnitudes(totals, changes)
-    pooled = totals.sum() / changes.sum()
-    assert found[0] == pytest.approx(pooled)
-    assert 1.0 < found[1] < pooled
-    assert found[2] == pytest.approx(10.0, rel=0.01)
-    assert magnitudes(np.zeros(2), np.zeros(2, dtype=np.int64)).tolist() == [1.0, 1.0]

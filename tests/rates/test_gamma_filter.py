@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.rates.counts import Counts
-from afresh.rates.gamma_filter import FEW, GammaFilter, GammaState, found_change, rebased
+from afresh.rates.gamma_filter import FEW, GammaFilter, found_change
 from afresh.rates.gamma_prior import GammaPrior, cell_masses
 from afresh.rates.last_modified import LastModified
 from afresh.rates.observations import Polls, polls_of
@@ -89,15 +89,6 @@ def test_forgetting_leads_back_to_the_prior() -> None:
     later = estimator.update(state, polls_of(60.0, True))  # a change within ages: no news
     assert later.shape[0] == pytest.approx(0.5, rel=0.35)
     assert float(estimator.rate(later)[0]) == pytest.approx(0.5, rel=0.3)
-
-
-def test_a_new_prior_moves_the_evidence_onto_it() -> None:
-    old, new = GammaPrior.of(1.0, 2.0), GammaPrior.of(3.0, 9.0)
-    fresh = rebased(GammaState(old, old.shape, old.rate), new)
-    assert (fresh.shape[0], fresh.rate[0]) == (3.0, 9.0)
-    # A late change lowers b below the prior's: the result must stay a distribution.
-    late = rebased(GammaState(old, np.array([1.0]), np.array([0.1])), GammaPrior.of(1.0, 0.5))
-    assert late.rate[0] > 0
 
 
 @given(st.floats(0.05, 50), st.floats(1e-6, 1e6))

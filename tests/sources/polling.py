@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from afresh.sources.aiohttp_fetcher import AiohttpFetcher
 from afresh.sources.http_source import HttpSource
+from afresh.sources.kinds import BUILT_IN
 from afresh.sources.settings import HttpSettings, read_settings
+from afresh.sources.source import Source
 from afresh.sources.surroundings import Surroundings
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
@@ -67,3 +70,9 @@ def held(lease: Lease, fetched: Fetched, polled_s: float = 1e9) -> Lease:
         return lease
     found = fetched.normal_hash if fetched.kind == "content" else lease.content_hash
     return replace(lease, validators=fetched.validators, content_hash=found, polled_s=polled_s)
+
+
+def make_source(table: Mapping[str, Any], around: Surroundings) -> Source:
+    """The source that a table of settings describes."""
+    kind = BUILT_IN[table["kind"]]
+    return kind.build(read_settings(kind.settings, table), around)

@@ -9,9 +9,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.sources.polling import SetClock, held, lease_of
+from tests.sources.polling import SetClock, held, lease_of, make_source
 
-from afresh.sources.kinds import make_source
 from afresh.sources.source import Source
 from afresh.sources.surroundings import Surroundings
 from afresh.values.errors import UsageError

@@ -12,10 +12,9 @@ from typing import Any, Protocol, TypeVar
 import psycopg
 import pytest
 from tests.servers.postgres import PostgresServer, running_postgres
-from tests.sources.polling import SetClock, held, lease_of
+from tests.sources.polling import SetClock, held, lease_of, make_source
 
 from afresh.sources.bulk import BulkSource
-from afresh.sources.kinds import make_source
 from afresh.sources.sql_source import SqlSource
 from afresh.sources.surroundings import Surroundings
 from afresh.values.errors import UsageError

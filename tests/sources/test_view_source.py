@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 from tests.servers.postgres import PostgresServer, running_postgres
-from tests.sources.polling import SetClock, held, lease_of
+from tests.sources.polling import SetClock, held, lease_of, make_source
 
 from afresh.sources.evidence import WitnessSource
-from afresh.sources.kinds import make_source
 from afresh.sources.surroundings import Surroundings
 from afresh.sources.view_source import ViewSource
 from afresh.values.clock import SystemClock

@@ -7,7 +7,6 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.tables.codes import Codes
 from afresh.tables.header import is_misspelling
 from afresh.tables.keys import KeyHashes, first_repeat
 
@@ -31,19 +30,6 @@ def test_hashes_that_collide_are_checked_on_the_keys() -> None:
     keys = pa.array(["a", "b", "c"])
     everyone = np.sort(np.array([hash("a"), hash("b"), hash("c")], dtype=np.int64))
     assert first_repeat([keys], everyone) is None
-
-
-@settings(deadline=None, max_examples=100)
-@given(texts, st.integers(1, 7))
-def test_codes_stand_for_the_same_text_in_every_batch(names: list[str], size: int) -> None:
-    codes = Codes()
-    numbers = [
-        codes.encode(pa.array(names[start : start + size], pa.large_string()))
-        for start in range(0, len(names), size)
-    ]
-    back = [codes.names[number] for part in numbers for number in part]
-    assert back == names
-    assert codes.names == list(dict.fromkeys(names))
 
 
 @settings(deadline=None, max_examples=200)

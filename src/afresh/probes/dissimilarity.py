@@ -1,10 +1,8 @@
-"""How much a record has changed, δ(r_L, r_S), field by field; and how much a change is, learned from the
-past.
+"""How much a record has changed, δ(r_L, r_S), field by field.
 
 A price that moved by a cent and one that halved are both changes, but not the same loss. Each content
 field has a dissimilarity: ``absolute`` |a−b|, ``relative`` |a−b|/max(|a|,|b|), ``unequal`` 0 or 1, or a
-function of two texts. A record's magnitude of change is the mean of those seen, drawn towards the mean of
-all records while few were seen.
+function of two texts.
 """
 
 from __future__ import annotations
@@ -13,10 +11,6 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
-from afresh.values.arrays import Floats, nonnegative
 from afresh.values.errors import InputError, UsageError, one_of
 
 Dissimilarity: TypeAlias = Callable[[str, str], float]
@@ -86,22 +80,6 @@ def record_change(
     if not (math.isfinite(total) and total >= 0):
         raise UsageError(f"a dissimilarity is {total}: it must be a finite number of 0 or more")
     return total
-
-
-def magnitudes(
-    totals: Floats, changes: npt.NDArray[np.int64], *, strength: float = 2.0
-) -> npt.NDArray[np.float64]:
-    """Expected δ of one change of each record, from the sum of δ seen and the number of changes seen.
-
-    (Σδ + s·m)/(n + s), m the mean over all changes, s ``strength`` changes' worth of it.
-
-    >>> magnitudes(np.array([30.0, 0.0, 3.0]), np.array([10, 0, 1]))
-    array([3., 3., 3.])
-    """
-    sums, counts = nonnegative("totals", totals), nonnegative("changes", changes)
-    seen = float(counts.sum())
-    pooled = float(sums.sum()) / seen if seen else 1.0
-    return np.asarray((sums + strength * pooled) / (counts + strength), dtype=np.float64)
 
 
 def _number(text: str) -> float:

@@ -107,21 +107,6 @@ def found_change(shape: Float64s, rate: Float64s, elapsed: Float64s) -> tuple[Fl
     return new_shape, new_shape / mean
 
 
-def rebased(state: GammaState, prior: GammaPrior) -> GammaState:
-    """The same evidence on top of a refitted prior: a − a₀ + a₀', b likewise, never below the new prior's.
-
-    >>> old = GammaState(GammaPrior.of(1.0, 2.0), np.array([3.0]), np.array([7.0]))
-    >>> new = rebased(old, GammaPrior.of(0.5, 1.0))
-    >>> new.shape.tolist(), new.rate.tolist()
-    ([2.5], [6.0])
-    """
-    rows = prior.for_items(state.shape.size)
-    shape = rows.shape + np.maximum(state.shape - state.prior.shape, 0.0)
-    # A late first change lowers b below the prior's; half the prior's is as far as a new prior lets it go.
-    rate = rows.rate + np.maximum(state.rate - state.prior.rate, -0.5 * rows.rate)
-    return GammaState(rows, shape, rate)
-
-
 def fold(state: GammaState, polls: Polls, evidence: Evidence, horizon: float = math.inf) -> GammaState:
     """Carry many beliefs through their polls at once.
 

@@ -1,7 +1,7 @@
 """The kinds of source there are, and how one is made from its ``[[source]]`` table.
 
-A kind from another package is one more entry of the table that ``make_source`` is given: whoever looks up
-entry points passes ``{**BUILT_IN, **found}``.
+A kind from another package is one more entry of the table: whoever looks up entry points passes
+``{**BUILT_IN, **found}`` on.
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ from afresh.sources.settings import (
     PythonSettings,
     Settings,
     SourceSettings,
-    read_settings,
 )
 from afresh.sources.source import Source
 from afresh.sources.sql_settings import SqlSettings
 from afresh.sources.surroundings import Surroundings
 from afresh.sources.view_settings import ViewSettings
-from afresh.values.errors import one_of
 
 
 def _whole_source(settings: SourceSettings, key: str) -> str:
@@ -95,16 +93,3 @@ BUILT_IN: Mapping[str, SourceKind[Any]] = MappingProxyType(
         "view": SourceKind(ViewSettings, _view),
     }
 )
-
-
-def make_source(
-    table: Mapping[str, Any], around: Surroundings, kinds: Mapping[str, SourceKind[Any]] = BUILT_IN
-) -> Source:
-    """The source that a table of settings describes; wrong settings are refused in words.
-
-    >>> make_source({"name": "web", "kind": "htpp"}, Surroundings())  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    afresh.values.errors.UsageError: unknown kind of source 'htpp': did you mean 'http'? One of ...
-    """
-    kind = kinds[one_of("kind of source", str(table.get("kind", "http")), kinds)]
-    return kind.build(read_settings(kind.settings, table), around)
