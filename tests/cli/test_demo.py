@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -135,8 +136,29 @@ def test_the_screen_draws_lines_on_a_terminal_and_the_result() -> None:
     screen.tell(half)
     text = console.export_text()
     console.file.close()
-    for words in ("·", "●", "57.1%", "60.1%", "61.6%", "12,498", "7.9 days", "took 69%", "afresh run --web"):
+    assert "Too short" not in text
+    for words in (
+        "·",
+        "●",
+        "requests (12,500 allowed)",
+        "57.1%",
+        "60.1%",
+        "61.6%",
+        "12,498",
+        "7.9 days",
+        "took 69%",
+        "afresh run --web",
+    ):
         assert words in text
+
+
+def test_too_few_days_give_no_verdict() -> None:
+    console = Console(width=200, record=True, file=io.StringIO())
+    short = Found(18, 593, Score(0.6, 5.6, 590), Score(0.59, 5.7, 588), theory(RATES, 1000 / 30), -0.18)
+    Screen(browser=False, console=console).tell(short)
+    text = console.export_text()
+    assert "Too short to tell: before these days each page was asked for 0.6 times on average" in text
+    assert "-18%" not in text
 
 
 def started(tmp_path: Path, *options: str) -> subprocess.Popen[str]:

@@ -14,12 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from afresh.cli.demo_chart import chart, smoothed
-from afresh.cli.demo_run import PAGES, ROUND_D, Found
+from afresh.cli.demo_run import PAGES, ROUND_D, SPAN_D, Found
 from afresh.cli.demo_score import Theory
 
 _SMOOTH = 12  # samples, three seconds
 _WIDEST = 100
 _TELLINGS = 10
+_ROUNDS_ENOUGH = 5.0  # looks at each page on average, below which a share gained would be chance
 NEXT = """\
 For your own site:
   afresh init mirror && cd mirror
@@ -91,7 +92,7 @@ class Screen:
         title = f"The last {found.days:.0f} days, as the site itself measured them"
         table = Table(title=title, title_justify="left", title_style="bold")
         table.add_column("")
-        for name in ("pages right", "age", f"requests of {found.budget:,.0f}"):
+        for name in ("pages right", "age", f"requests ({found.budget:,.0f} allowed)"):
             table.add_column(name, justify="right")
         for name, score in (("uniform", found.uniform), ("afresh", found.afresh)):
             table.add_row(name, f"{score.freshness:.1%}", f"{score.age_d:.1f} days", f"{score.requests:,}")
@@ -100,11 +101,23 @@ class Screen:
         table.add_row("uniform, in theory", f"{known.uniform:.1%}", f"{known.uniform_age_d:.1f} days", "")
         table.add_row("optimum, rates known", f"{known.optimum:.1%}", "unbounded", "")
         self._console.print(table)
-        self._console.print(
-            f"afresh took {found.captured:.0%} of what knowing every rate would gain over uniform. Pages "
-            'that change too often to be kept right are left to age; [bold]objective = "age"[/] would not.'
-        )
+        self._console.print(_verdict(found))
         self._console.print(NEXT)
+
+
+def _verdict(found: Found) -> str:
+    """What afresh gained; or that there was too little to learn from, where that is so."""
+    rounds = found.days / ROUND_D
+    if rounds < _ROUNDS_ENOUGH:
+        whole = f"{SPAN_D:g} days of the site, [bold]afresh demo[/] without --for, are enough"
+        return (
+            f"Too short to tell: before these days each page was asked for {rounds:.1f} times on average, "
+            f"and afresh learns from nothing. {whole}."
+        )
+    return (
+        f"afresh took {found.captured:.0%} of what knowing every rate would gain over uniform. Pages "
+        'that change too often to be kept right are left to age; [bold]objective = "age"[/] would not.'
+    )
 
 
 def _has_desktop() -> bool:
