@@ -32,6 +32,7 @@ SHOWN = {
     ("architecture", "values/errors.py"): "a list of files, checked by test_docs",
     ("engine", "policy (memory)"): "a drawing",
     ("deploy", "[Unit]"): "a systemd unit, checked below",
+    ("deploy", "*/10 * * * *"): "a line of a crontab",
     ("metrics", "scrape_configs"): "settings of Prometheus",
     ("settings", "[project.entry-points"): "part of another package's pyproject.toml, checked below",
 }

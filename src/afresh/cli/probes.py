@@ -184,7 +184,8 @@ def _words(summary: dict[str, Any]) -> list[tuple[str, str]]:
     covered = f"{summary['covered']:,} of {summary['tuples']:,} records"
     if summary["missing"]:
         covered += f"; {counted(summary['missing'], 'record')} not on the server"
-    bound = "no sure plan needs fewer" if summary["quota"] is None else "most that the quota could bring"
+    sure = "requests that a plan sure to cover all needs at least; with luck fewer do"
+    bound = sure if summary["quota"] is None else "most that the quota could bring"
     return [
         ("covered", covered),
         ("requests", f"{summary['requests']:,}, of these {counted(summary['look_ups'], 'look-up')} by key"),
