@@ -231,6 +231,22 @@ def test_a_gate_tells_its_debts_to_the_store(hands: Hands) -> None:
     assert starts[-1] - starts[0] == pytest.approx(0.4, rel=0.05)
 
 
+def test_requests_of_one_poll_wait_for_each_other_s_debts_and_none_is_paid_twice(hands: Hands) -> None:
+    async def work() -> list[float]:
+        gate, starts = Gate(hands, Limits(requests=100.0, money=1.0), hands, hands), []
+        for _ in range(3):
+            for _hop in range(2):
+                await gate.admit("a")
+                starts.append(hands.now)
+                gate.owe_ahead(Spent(requests=1, money=0.5))
+            gate.paid(Spent(requests=2, money=1.0))
+        await gate.close()
+        return starts
+
+    assert np.diff(asyncio.run(work())) == pytest.approx(0.5, rel=0.05)
+    assert hands.owed == pytest.approx(3.0)
+
+
 def test_what_requests_cost_says_how_many_may_start(hands: Hands) -> None:
     async def work() -> tuple[float, float]:
         gate = Gate(hands, Limits(requests=200.0, bytes=100.0), hands, hands)

@@ -140,6 +140,36 @@ def test_every_answer_is_checked_anew() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        "169.254.169.254",
+        "169.254.0.1",
+        "[fe80::1]",
+        "[::ffff:169.254.169.254]",
+        "[fd00:ec2::254]",
+        "100.100.100.200",
+        "metadata.google.internal",
+        "sly.test",
+    ],
+)
+@pytest.mark.parametrize("respect_robots", [True, False])
+def test_a_machine_s_own_keys_are_never_asked_for(host: str, respect_robots: bool) -> None:
+    async def run() -> None:
+        async with Site() as site:
+            site.routes["/p"] = redirect(f"http://{host}/latest/")
+            fetcher = AiohttpFetcher(allow_private=True, resolver=FakeNames({"sly.test": ["169.254.1.1"]}))
+            settings = quick_settings(respect_robots=respect_robots)
+            source = HttpSource(settings, Surroundings(), fetcher)
+            for url in (f"{site.url}/p", f"http://{host}/"):
+                fetched = await source.poll(lease_of(url))
+                assert fetched.kind == "refused"
+                assert fetched.problem.endswith(" address, never asked")
+            await source.close()
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("respect_robots", [True, False])
 @pytest.mark.parametrize(
     "target", ["http://169.254.169.254/latest/", "http://localhost:{}/", "http://sly.test:{}/"]

@@ -20,6 +20,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from afresh.engine.accounts import spent_of
 from afresh.engine.asked import ask, with_asked
 from afresh.engine.beat import Beat
 from afresh.engine.gate import Gate
@@ -233,7 +234,10 @@ class Engine:
         return self._with_listings()
 
     def _build_for(self, gate: Gate) -> Build:
-        around = Surroundings(clock=self._clock, admit=gate.admit, resolver=self._secrets)
+        def cost(received: int, seconds: float) -> None:
+            gate.owe_ahead(spent_of(self.settings.budget, 1, received, seconds))
+
+        around = Surroundings(clock=self._clock, admit=gate.admit, cost=cost, resolver=self._secrets)
         return lambda table: table.kind.build(table.settings, around)
 
     def _with_listings(self) -> Settings:

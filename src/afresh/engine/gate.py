@@ -14,13 +14,14 @@ from typing import Protocol
 
 from afresh.engine.budget import SHORTEST_WINDOW_S, WINDOW_S, Limits, Slots, window_of
 from afresh.values.clock import Clock
-from afresh.values.outcome import Spent
+from afresh.values.outcome import NOTHING_SPENT, Spent
 from afresh.values.stored import Window
 
 _COARSE_S = 0.002  # a sleeping loop wakes up late by about so much
 _MORE, _LESS, _LEAST_SLACK = 1.5, 0.7, 0.1
 _LATEST = 0.2  # of the last request in what is usual
 _AHEAD_S = 0.1  # so long before a window ends the next is asked for
+_ROUNDING_S = 1e-9  # a debt so small is none
 _LONGEST_SLEEP_S = 0.5  # the budget may be raised meanwhile
 
 
@@ -68,6 +69,7 @@ class Gate:
         self._slots, self._last = Slots(limits), Window(-math.inf, -math.inf)
         self._count, self._used, self._slack = 0, 0, 1.0  # of the last window; part of the usual slack
         self._owed_s, self._took_s, self._usual_debt_s = 0.0, 0.0, 0.0
+        self._ahead = NOTHING_SPENT  # owed by requests of polls that are not over
         self._drawing: asyncio.Task[None] | None = None
         self._paying: asyncio.Task[None] | None = None
         self._queue = asyncio.Lock()
@@ -178,10 +180,20 @@ class Gate:
         return seconds / max(self._slots.limits.spacing_s, self._usual_debt_s)
 
     def paid(self, spent: Spent) -> None:
-        """What a request turned out to cost."""
+        """What a poll turned out to cost, all its requests; what was owed ahead of it is not owed twice."""
+        self._usual_debt_s += _LATEST * (self._slots.limits.owed_s(spent) - self._usual_debt_s)
+        ahead = self._ahead
+        self._ahead = ahead.less(spent)
+        self._owe(spent.less(ahead))
+
+    def owe_ahead(self, spent: Spent) -> None:
+        """What one request cost, before its poll is over: the next of the same poll waits for it too."""
+        self._ahead += spent
+        self._owe(spent)
+
+    def _owe(self, spent: Spent) -> None:
         owed_s = self._slots.limits.owed_s(spent)
-        self._usual_debt_s += _LATEST * (owed_s - self._usual_debt_s)
-        if owed_s > 0:
+        if owed_s > _ROUNDING_S:
             self._slots = self._slots.owing(self._clock.elapsed_s(), owed_s)
             self._owed_s += owed_s
             if self._paying is None or self._paying.done():

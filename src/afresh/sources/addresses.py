@@ -1,16 +1,20 @@
 """Which network addresses may be asked: the public ones, unless a source allows private ones.
 
 A URL, a redirect or a DNS answer can point anywhere; a fetcher that follows it into its own network
-reads what was never published (a cloud's metadata service at 169.254.169.254, a router's page).
+reads what was never published (a cloud's metadata service at 169.254.169.254, a router's page). What gives
+away the machine's own keys, link-local addresses and metadata services, is never asked, whatever is allowed.
 """
 
 from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
+NEVER = "never asked"
 NOT_AN_ADDRESS = "not an IP address"
 _NAT64 = IPv6Network("64:ff9b::/96")
 _LOW_32_BITS = 0xFFFFFFFF
+_METADATA = frozenset({ip_address("100.100.100.200"), ip_address("fd00:ec2::254")})
+_METADATA_NAMES = frozenset({"metadata", "metadata.google.internal"})
 _SHARED = IPv4Network("100.64.0.0/10")  # carrier-grade NAT, and some clouds' metadata
 
 
@@ -34,6 +38,21 @@ def refusal(address: str) -> str:
         (ip.is_reserved or not ip.is_global, "reserved"),
     )
     return next((words for bad, words in checks if bad), "")
+
+
+def prohibition(host: str) -> str:
+    """Why a host, an address or a name, must not be asked even where private ones may be; empty if it may.
+
+    >>> [prohibition(host) for host in ("::ffff:169.254.169.254", "metadata.google.internal", "10.1.2.3")]
+    ['link-local', 'metadata', '']
+    """
+    if host.rstrip(".").lower() in _METADATA_NAMES:
+        return "metadata"
+    reason = refusal(host)
+    if reason == "link-local":
+        return reason
+    known = reason not in ("", NOT_AN_ADDRESS) and _unwrapped(ip_address(host.partition("%")[0])) in _METADATA
+    return "metadata" if known else ""
 
 
 def _unwrapped(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:

@@ -16,7 +16,7 @@ import aiohttp
 import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from afresh.sources.addresses import NOT_AN_ADDRESS, refusal
+from afresh.sources.addresses import NEVER, NOT_AN_ADDRESS, prohibition, refusal
 from afresh.sources.decompress import BadEncodingError, Inflater, TooLargeError
 from afresh.sources.fetcher import Limits, Reply, Request, Trouble
 from afresh.sources.secret import Secret
@@ -36,10 +36,16 @@ class PrivateAddressError(OSError):
 
 
 class CheckedResolver(AbstractResolver):
-    """Resolves names to public addresses only; ``trusted`` names (a proxy's own) may lead anywhere."""
+    """Resolves names to public addresses only; ``trusted`` names (a proxy's own) may lead anywhere.
 
-    def __init__(self, inner: AbstractResolver, trusted: Iterable[str] = ()) -> None:
+    ``allow_private``: to all but those that are never asked.
+    """
+
+    def __init__(
+        self, inner: AbstractResolver, trusted: Iterable[str] = (), *, allow_private: bool = False
+    ) -> None:
         self._inner, self._trusted = inner, frozenset(trusted)
+        self._refusal = prohibition if allow_private else refusal
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -48,10 +54,9 @@ class CheckedResolver(AbstractResolver):
         found = await self._inner.resolve(host, port, family)
         if host in self._trusted:
             return found
-        public = [answer for answer in found if not refusal(answer["host"])]
+        public = [answer for answer in found if not self._refusal(answer["host"])]
         if found and not public:
-            address = found[0]["host"]
-            raise PrivateAddressError(f"{host} leads to {address}, a {refusal(address)} address")
+            raise PrivateAddressError(f"{host} leads to {_refused(found[0]['host'])}")
         return public
 
     async def close(self) -> None:
@@ -166,8 +171,8 @@ class AiohttpFetcher:
             raise aiohttp.InvalidURL(text, "is not an http or https address")
         if url.user is not None or url.password is not None:
             raise aiohttp.InvalidURL(text, "holds a user or password: give it as a header instead")
-        if not (self._allow_private or url.host in self._trusted):
-            _check_reach(url.host)
+        if url.host not in self._trusted:
+            _check_reach(url.host, allow_private=self._allow_private)
         return url
 
     def _open_session(self) -> aiohttp.ClientSession:
@@ -177,9 +182,8 @@ class AiohttpFetcher:
         if self._session is None:
             resolver = self._resolver or aiohttp.ThreadedResolver()
             proxy = self._proxy.reveal() if self._proxy else None
-            if not self._allow_private:
-                own = {yarl.URL(proxy).host or ""} if proxy else set()
-                resolver = CheckedResolver(resolver, self._trusted | own)
+            own = {yarl.URL(proxy).host or ""} if proxy else set()
+            resolver = CheckedResolver(resolver, self._trusted | own, allow_private=self._allow_private)
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, resolver=resolver),
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -192,13 +196,19 @@ class AiohttpFetcher:
         return self._session
 
 
-def _check_reach(host: str) -> None:
+def _check_reach(host: str, *, allow_private: bool) -> None:
     """Refuse addresses written as such, and the names that mean this machine wherever they are resolved."""
-    reason = refusal(host)
+    reason = prohibition(host) if allow_private else prohibition(host) or refusal(host)
     if reason and reason != NOT_AN_ADDRESS:
-        raise PrivateAddressError(f"{host} is a {reason} address")
-    if f".{host.rstrip('.')}".endswith(".localhost"):
+        raise PrivateAddressError(f"{host} is {_refused(host).partition(', ')[2]}")
+    if not allow_private and f".{host.rstrip('.')}".endswith(".localhost"):
         raise PrivateAddressError(f"{host} is a name of this machine")
+
+
+def _refused(host: str) -> str:
+    """A host that must not be asked, and what it is."""
+    never = prohibition(host)
+    return f"{host}, a {never} address, {NEVER}" if never else f"{host}, a {refusal(host)} address"
 
 
 async def _read(response: aiohttp.ClientResponse, request: Request, received: _Received) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from afresh.sources.addresses import NEVER
 from afresh.sources.fetcher import Fetcher, Reply, Request
 from afresh.sources.remembering import Rest
 from afresh.sources.robots import AGENT, Robots, robots_limits
@@ -103,7 +104,7 @@ class Courier:
             headers = headers_for(url)
             reply = await self._ask(Request(url, headers, self._limits), trip)
             if reply.trouble == "private":
-                reply = replace(reply, problem=reply.problem + remedy)
+                reply = replace(reply, problem=_with(remedy, reply.problem))
             location = reply.headers.get("location", "")
             if reply.status not in REDIRECTS or reply.trouble is not None or not location:
                 return Arrival(url, reply, headers, url if moved and seen else None)
@@ -137,7 +138,7 @@ class Courier:
             return None
         rules = await self.rules(url, trip)
         if rules.refused:
-            return Fetched("refused", problem=rules.refused + remedy)
+            return Fetched("refused", problem=_with(remedy, rules.refused))
         if rules.barred:
             wait_s = max(0.0, rules.expires_s - self._around.clock.elapsed_s())
             return Fetched("failed", retry_after_s=wait_s, problem=rules.barred)
@@ -170,6 +171,10 @@ class Courier:
         if len(seen) > self._settings.max_redirects:
             return f"more than {self._settings.max_redirects} redirects"
         return ""
+
+
+def _with(remedy: str, problem: str) -> str:
+    return problem if NEVER in problem else problem + remedy
 
 
 def plain_headers(settings: HttpSettings) -> dict[str, str]:

@@ -191,7 +191,7 @@ class HttpSource:
         return conditions
 
     async def _judged(self, lease: Lease, arrival: Arrival, started_at: str | None) -> Fetched:
-        """What an arrival means, from where the item had moved to (``started_at``) or from its own address."""
+        """What an arrival means; ``started_at`` is where the item had moved to, None its own address."""
         arrival = replace(arrival, moved_to=arrival.moved_to or started_at)
         reply = arrival.reply
         if arrival.barred is not None:

@@ -17,6 +17,7 @@ Resolver: TypeAlias = Callable[[str], str | None]
 
 HIDDEN = "•••"
 _NAMED = re.compile(r"(?:^|(?<=\s))env:(?P<name>\w+)$")
+_ANYWHERE = re.compile(r"(?<!\w)env:\w")
 _SHORTEST = 4  # a shorter secret would blank out half of every sentence
 
 
@@ -63,9 +64,14 @@ def resolve(setting: str, value: str, resolver: Resolver) -> Secret:
     >>> resolve("token", "env:TOKEM", {"TOKEN": "hunter2"}.get)
     Traceback (most recent call last):
     afresh.values.errors.UsageError: token: the environment has no variable TOKEM
+    >>> resolve("proxy", "http://me:env:WORD@proxy.test:3128", {"WORD": "hunter2"}.get)
+    Traceback (most recent call last):
+    afresh.values.errors.UsageError: proxy: env:NAME is understood only as the whole value or its last word
     """
     named = _NAMED.search(value)
     if named is None:
+        if _ANYWHERE.search(value):  # it would be sent as it is written
+            raise UsageError(f"{setting}: env:NAME is understood only as the whole value or its last word")
         return Secret(value)
     found = resolver(named["name"])
     if found is None:

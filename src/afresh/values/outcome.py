@@ -38,6 +38,19 @@ class Spent:
             self.money + other.money,
         )
 
+    def less(self, other: Spent) -> Spent:
+        """What is left when ``other`` is taken away, never less than nothing.
+
+        >>> Spent(requests=2, bytes=200).less(Spent(requests=1, bytes=300))
+        Spent(requests=1, bytes=0, seconds=0.0, money=0.0)
+        """
+        return Spent(
+            max(self.requests - other.requests, 0),
+            max(self.bytes - other.bytes, 0),
+            max(self.seconds - other.seconds, 0.0),
+            max(self.money - other.money, 0.0),
+        )
+
 
 NOTHING_SPENT = Spent()
 
