@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -17,7 +18,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rich.console import Console
+from tests.servers.site import Answer, Seen, page
+from tests.servers.threaded import served
 
+from afresh.cli.demo_copies import RunningCopy
 from afresh.cli.demo_run import Found
 from afresh.cli.demo_score import Score, captured, scores, theory
 from afresh.cli.demo_screen import Screen
@@ -196,6 +200,29 @@ def test_the_demo_runs_without_a_terminal_and_leaves_nothing(tmp_path: Path) -> 
     assert re.search(r"day +\d+ +uniform 0\.\d+ +afresh 0\.\d+", err)
     assert "afresh add --discover" in err
     assert left_behind(tmp_path) == []
+
+
+def test_a_request_that_fails_once_does_not_hold_up_the_start(tmp_path: Path) -> None:
+    """A minute's wait for one page, as on the web, would stop everything: all pages must be there first."""
+    asked, again = 0, threading.Event()
+
+    async def fails_once(_seen: Seen, answer: Answer) -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            await answer.raw(b"HTTP/1.1 200 X\r\nContent-Length: 9\r\n\r\nhalf")
+            answer.hang_up()
+            return
+        await answer.send(b"there")
+        again.set()
+
+    with served({"/robots.txt": page(b""), "/page/0": fails_once}) as site:
+        urls = [f"{site.url}/page/0"]
+        with RunningCopy(
+            tmp_path / "copy", "uniform", urls, budget_per_s=100.0, at_most_s=60.0, web=False
+        ) as copy:
+            assert again.wait(20.0)
+            copy.stop()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -21,6 +21,8 @@ _SETTINGS = """\
 requests = "{budget_per_s}/s"
 [plan]
 policy = "{policy}"
+[run]
+retry_first = "0.2s"
 [web]
 port = 0
 [[source]]
@@ -29,7 +31,9 @@ user_agent = "afresh-demo-{policy}"
 allow_private = true
 delay = "0s"
 concurrency = 64
-"""
+first_rest = "0.2s"
+longest_rest = "1s"
+"""  # a busy machine's hiccup costs a moment: pages are waited for before the comparison begins
 
 
 class RunningCopy:
