@@ -35,7 +35,7 @@ def test_a_host_that_asked_to_be_left_alone_is_left_alone_by_the_next_process() 
             await second.close()
             assert len(site.seen) == asked
             assert fetched.kind == "failed"
-            assert 100 < (fetched.retry_after_s or 0) <= 120
+            assert 100 < (fetched.retry_after_s or 0) <= 120.1  # the wall clock and the steady one differ by a rounding
 
     asyncio.run(run())
 
