@@ -65,13 +65,16 @@ class Knowledge:
         return self.belief.mean(every) + self._shock_rate(every)
 
     def fresh(self, items: Ints, now: float) -> Float64s:
-        """The probability that each of these copies is still right: Σ p·e^{−E}."""
-        posterior, expected, _ = self.outlook(items, now)
+        """The probability that each of these copies is still right: Σ p·e^{−E}, p as of the last poll.
+
+        Not as of now: that a busy item may have become quiet makes no copy right again.
+        """
+        posterior, expected = self.belief.rows[items], self.outlook(items, now)[1]
         return np.asarray(np.minimum(np.einsum("ij,ij->i", posterior, np.exp(-expected)), 1.0))
 
     def ages(self, items: Ints, now: float) -> Float64s:
-        """The expected age of each of these copies: τ·Σ p·(1 − (1−e^{−E})/E)."""
-        posterior, expected, _ = self.outlook(items, now)
+        """The expected age of each of these copies: τ·Σ p·(1 − (1−e^{−E})/E), p as of the last poll."""
+        posterior, expected = self.belief.rows[items], self.outlook(items, now)[1]
         far = 1.0 + np.expm1(-expected) / np.maximum(expected, 1e-300)
         stale = np.where(expected < 1e-4, expected * (0.5 - expected / 6.0), far)
         elapsed = np.maximum(now - self.items.last[items], 0.0)
