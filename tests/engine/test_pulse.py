@@ -11,7 +11,7 @@ from tests.engine.living import CLOCK, LivingSite, engine_for
 
 from afresh.engine.app import make_engine
 from afresh.engine.pulse import FIELDS, Pulse, read_course, read_pulse, thinned
-from afresh.engine.settings import read
+from afresh.engine.settings import Said, Settings, read
 from afresh.values.errors import UsageError
 
 
@@ -85,3 +85,33 @@ def test_a_budget_for_each_item_can_be_asked_away_and_back(tmp_path: Path) -> No
 def test_a_budget_that_is_none_is_refused(tmp_path: Path, requests: float) -> None:
     with make_engine(read(""), tmp_path) as engine, pytest.raises(UsageError, match="a budget of"):
         engine.ask_budget(requests)
+
+
+def test_what_was_said_last_of_the_budget_counts(tmp_path: Path) -> None:
+    def said(file: str, option: str | None = None) -> Settings:
+        options = {"budget.requests": Said(option, f"--budget {option}")} if option else None
+        return read(f"[store]\nurl = 'sqlite:{tmp_path}/one.db'\n[budget]\nrequests = '{file}'", options)
+
+    def counts(settings: Settings, *, runs: bool = False) -> float:
+        with make_engine(settings, tmp_path) as engine:
+            if runs:
+                engine.run(for_s=0.1)
+            return engine.current().budget.requests
+
+    with make_engine(said("1/s", "5/s"), tmp_path) as running, make_engine(said("1/s"), tmp_path) as beside:
+        running.run(for_s=0.1)
+        assert running.current().budget.requests == 5.0
+        for requests in (3.0, 1.0, 3.0):  # also what the file says: the one that runs was told otherwise
+            beside.ask_budget(requests)
+            assert running.current().budget.requests == beside.current().budget.requests == requests
+    assert counts(said("1/s"), runs=True) == 3.0  # a restart without the option keeps it
+    assert counts(said("2/s")) == 2.0  # another file does not
+    assert counts(said("1/s", "5/s"), runs=True) == 5.0  # nor does a restart with the option,
+    assert counts(said("1/s")) == 1.0  # and then it is forgotten
+
+
+def test_a_budget_asked_of_an_engine_with_an_option_outlives_it(tmp_path: Path) -> None:
+    with make_engine(read("", {"budget.requests": Said("5/s", "--budget 5/s")}), tmp_path) as engine:
+        engine.ask_budget(3.0)
+    with make_engine(read(""), tmp_path) as engine:
+        assert engine.current().budget.requests == 3.0

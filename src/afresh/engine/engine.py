@@ -21,7 +21,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from afresh.engine.accounts import spent_of
-from afresh.engine.asked import ask, with_asked
+from afresh.engine.asked import ask, begin, with_asked
 from afresh.engine.beat import Beat
 from afresh.engine.gate import Gate
 from afresh.engine.lister import Reading
@@ -192,6 +192,7 @@ class Engine:
         reload: Callable[[], Settings] | None,
         signals: bool,
     ) -> Progress:
+        begin(self.store, self.settings)
         loop = self._loop()
         if signals:
             self._obey(loop, reload)

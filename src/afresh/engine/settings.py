@@ -147,6 +147,8 @@ class SourceTable:
 class Settings:
     """Everything an engine is told.
 
+    ``written_requests`` is the budget that stands in the file where an option on the command line went over it.
+
     >>> read("[budget]\\nrequests = '2/s'").budget.requests
     2.0
     >>> read("[run]\\nleas = '2m'")
@@ -160,6 +162,7 @@ class Settings:
     run: RunTable
     web: WebTable
     sources: tuple[SourceTable, ...]
+    written_requests: float | None = None
 
     def source(self, name: str) -> SourceTable | None:
         """The source of this name."""
@@ -194,6 +197,7 @@ def read(
         if table not in (*_TABLES, "source"):
             near = did_you_mean(table, (*_TABLES, "source"))
             raise UsageError(f"{_place(name, text, table, '')}unknown table {table!r}{near}")
+    written = _written_requests(raw, overrides or {}, name, text)
     origins: dict[str, str] = {}
     for path, value in (overrides or {}).items():
         _override(raw, path, value)
@@ -202,7 +206,8 @@ def read(
     tables = {
         key: _checked(model, raw.get(key, {}), key, name, text, origins) for key, model in _TABLES.items()
     }
-    settings = Settings(**tables, sources=_sources(raw, name, kinds, origins))  # type: ignore[arg-type]
+    sources = _sources(raw, name, kinds, origins)
+    settings = Settings(**tables, sources=sources, written_requests=written)  # type: ignore[arg-type]
     _check_money(settings, name)
     return settings
 
@@ -352,6 +357,20 @@ def _split_per_item(raw: dict[str, Any]) -> None:
     said = budget.get("requests")
     if isinstance(said, str) and re.search(r"/\s*item\s*/", said):
         raw["budget"] = {**budget, "requests": re.sub(r"/\s*item\s*/", "/", said), "each_item": True}
+
+
+def _written_requests(
+    raw: Mapping[str, Any], overrides: Mapping[str, str], name: str, text: str
+) -> float | None:
+    """The budget that stands in the file, where an option of the command line goes over it."""
+    said = overrides.get("budget.requests")
+    if not (isinstance(said, Said) and said.origin.startswith("--")):
+        return None
+    in_file = {"budget": raw.get("budget", {})}
+    _split_per_item(in_file)
+    table = _checked(BudgetTable, in_file["budget"], "budget", name, text, {})
+    assert isinstance(table, BudgetTable)
+    return table.requests
 
 
 def _is_hook(hook: object) -> bool:
