@@ -275,6 +275,26 @@ def test_counters_set_back_are_no_evidence_but_may_hide_a_change(house: Warehous
     house.use(work)
 
 
+def test_a_crash_of_the_server_is_not_taken_for_a_change() -> None:
+    async def work() -> None:
+        house.run("INSERT INTO a VALUES (1, 1), (2, 2)")
+        await house.begin()
+        await house.look()
+        looks = house.source._memory.tallies["public.a"].looks
+        server.stop("immediate")
+        server.start()
+        await house.look()
+        assert house.source._memory.tallies["public.a"].looks == looks
+        assert not any(told.changed for told in house.source.evidence().values())
+        again = await house.poll(OF_A)
+        assert (again.kind, again.comparable) == ("content", False)
+
+    with running_postgres() as server:
+        house = Warehouse(server, "postgres")
+        house.use(work)
+        house.close()
+
+
 def test_a_view_refreshed_by_somebody_else_is_fresh(house: Warehouse) -> None:
     async def work() -> None:
         await house.begin()

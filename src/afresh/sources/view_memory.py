@@ -132,7 +132,8 @@ class ViewMemory:
         comparable = self._reset == seen.reset and 0 < elapsed_s < float("inf")
         now = {name: seen.relations[name].stamp for view in seen.views for name in seen.parts(view)}
         self._elapsed_s = elapsed_s if comparable else 0.0
-        self._moved = frozenset(name for name, stamp in now.items() if self._stamps.get(name) != stamp)
+        moved = (name for name, stamp in now.items() if self._stamps.get(name) != stamp)
+        self._moved = frozenset(moved if comparable else ())
         window_s = seen.time_s - self._window_s
         if comparable and window_s < WINDOW_S - _EARLY_S:
             return

@@ -8,9 +8,11 @@ from afresh.sources.sql_error import SqlError
 from afresh.sources.view_catalogue import Catalogue, Relation, Stamp
 from afresh.sources.view_settings import ViewSettings
 
+# A crash sets all counters back and leaves the database's own note of resets empty; the archiver's tells.
 _ABOUT = """
-    SELECT pg_is_in_recovery(), current_setting('track_counts') = 'on', coalesce(stats_reset::text, '')
-    FROM pg_stat_database WHERE datname = current_database()
+    SELECT pg_is_in_recovery(), current_setting('track_counts') = 'on',
+        concat_ws(' ', d.stats_reset::text, a.stats_reset::text)
+    FROM pg_stat_database d, pg_stat_archiver a WHERE d.datname = current_database()
 """
 # A unique index on plain columns over all rows is what REFRESH … CONCURRENTLY asks for.
 _RELATIONS = """
