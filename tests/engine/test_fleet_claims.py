@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from afresh.engine.claims import TURN, Claims, Taken
 from afresh.engine.fleet import Member, workers_seen
+from afresh.engine.logs import LOGGER
 from afresh.engine.state_names import LEFT
 from afresh.engine.steady import SteadyTime
 from afresh.engine.worker_name import is_dead, this_worker
@@ -19,6 +21,7 @@ from afresh.engine.writer import Writer
 from afresh.stores.memory.store import MemoryStore
 from afresh.stores.store import PLANNER, group_claim
 from afresh.values.clock import SystemClock
+from afresh.values.stored import Worker
 
 CLAIM_S = 10.0
 
@@ -89,6 +92,7 @@ def test_a_group_of_another_is_left_alone_and_tried_again() -> None:
         claims.ready_s("a", hand.now_s())
         await settle()
         assert claims.is_elsewhere("a")
+        assert claims.in_vain
         assert not claims.holds("a")
         wait_s = claims.ready_s("a", hand.now_s()) - hand.now_s()
         assert 0.1 < wait_s < 1.0
@@ -96,6 +100,7 @@ def test_a_group_of_another_is_left_alone_and_tried_again() -> None:
         claims.ready_s("a", hand.now_s())
         await settle()
         assert claims.holds("a")
+        assert not claims.in_vain
 
     on_claims(work)
 
@@ -208,6 +213,31 @@ def test_one_is_elected_and_another_follows_when_it_leaves() -> None:
     asyncio.run(work())
 
 
+def test_an_engine_without_a_host_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def work() -> None:
+        (store, first, one), (_, second, two) = members("first", "second")
+        await first.join()
+        await second.join()
+        store.fleet.take([group_claim("a")], first.name, SystemClock().now_s(), CLAIM_S)
+        claiming = asyncio.create_task(second.claims.run(_inherit_nothing))
+        second.claims.ready_s("a", SystemClock().now_s())
+        async with asyncio.timeout(10.0):
+            await second.claims._news.wait()
+        second._say_whether_idle()
+        second._say_whether_idle()
+        claiming.cancel()
+        one.close()
+        two.close()
+
+    with caplog.at_level(logging.INFO, LOGGER.name):
+        asyncio.run(work())
+    assert caplog.text.count("another engine on this store asks every host") == 1
+
+
+async def _inherit_nothing(groups: Collection[str]) -> None:
+    del groups
+
+
 def test_the_delay_is_waited_for_only_where_somebody_may_have_asked() -> None:
     async def work() -> None:
         (store, first, one), (_, second, two) = members("first", "second")
@@ -225,12 +255,40 @@ def test_the_delay_is_waited_for_only_where_somebody_may_have_asked() -> None:
 
 
 def test_a_process_that_is_no_more_is_known_to_be_dead() -> None:
-    code = "from afresh.engine.worker_name import this_worker\n"
-    code += "from afresh.values.clock import SystemClock\nprint(this_worker(SystemClock(), 0.0).name)"
-    name = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    assert is_dead(name.strip())
+    assert is_dead(name_of_the_dead())
     assert not is_dead(this_worker(SystemClock(), 0.0).name)
     assert not is_dead("somewhere:1:ffffffff:000000")
+
+
+def name_of_the_dead() -> str:
+    """A worker of this machine that has run, and ended without a word."""
+    code = "from afresh.engine.worker_name import this_worker\n"
+    code += "from afresh.values.clock import SystemClock\nprint(this_worker(SystemClock(), 0.0).name)"
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return found.stdout.strip()
+
+
+def test_who_dies_beside_a_running_worker_is_replaced_at_its_next_beat() -> None:
+    async def work() -> None:
+        ((store, member, writer),) = members("living")
+        now_s, dead = SystemClock().now_s(), name_of_the_dead()
+        store.fleet.take([PLANNER, "group:a"], "living elsewhere", now_s, CLAIM_S)
+        await member.join()
+        assert not member.plans
+        store.fleet.leave("living elsewhere")
+        store.fleet.beat(Worker(dead, "here", now_s, now_s))
+        store.fleet.take([PLANNER, "group:a"], dead, now_s, 1000.0)
+        await member.beat()
+        assert member.plans
+        assert member.alone
+        taken = await member._take(["group:a"])
+        assert taken.names == ("group:a",)
+        # It may have asked a moment ago, and what it learned since then is not known here.
+        assert taken.open_s > SystemClock().elapsed_s() + 0.5
+        assert taken.others
+        writer.close()
+
+    asyncio.run(work())
 
 
 def test_time_goes_on_when_the_clock_is_set_back() -> None:

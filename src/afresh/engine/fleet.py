@@ -51,6 +51,7 @@ class Member:
         self._worker = this_worker(clock, self.time.now_s())
         self.claims = Claims(clock, claim_s, self._take, stirred)
         self._others_count, self._plans_until_s = 0, -math.inf
+        self._buried_s = -math.inf
         self._measured_s = clock.elapsed_s()
 
     @property
@@ -70,16 +71,18 @@ class Member:
 
     async def join(self) -> None:
         """Be there; workers that died on this machine are let go of first."""
-        await self._writer.surely(self._bury)
         await self.beat()
+        self._buried_s = -math.inf  # what they knew is read at the start
 
     def _bury(self) -> None:
         fleet, now_s = self._store.fleet, self.time.now_s()
         for worker in fleet.workers(-math.inf):
             if is_dead(worker.name) or worker.seen_s < now_s - FORGOTTEN * self._claim_s:
                 fleet.leave(worker.name)
-                # Its last request may have been a moment before its death.
-                self._store.state.set({LEFT: repr(max(self._left_s(), min(worker.seen_s, now_s))).encode()})
+                # Its last request may have been a moment ago, if its claims had not run out.
+                left_s = max(self._left_s(), min(worker.seen_s + self._claim_s, now_s))
+                self._store.state.set({LEFT: repr(left_s).encode()})
+                self._buried_s = now_s
 
     async def run(self, is_quiet: Callable[[str], bool]) -> None:
         """Beat until cancelled; ``is_quiet`` tells whether a group can be given up at this moment."""
@@ -102,8 +105,9 @@ class Member:
         self._store.fleet.release(names, self.name)
 
     async def beat(self) -> None:
-        """A sign of life; claims are renewed, the planner's is taken where nobody has it."""
+        """A sign of life; the dead are let go of, claims renewed, the planner's taken if nobody has it."""
         before = self.plans
+        await self._writer.surely(self._bury)
         held, others, begun_s = await self._writer.surely(self._beat)
         self.claims.renewed(held, begun_s)
         self._others_count = len(others)
@@ -133,7 +137,8 @@ class Member:
         """Claim these. Whoever held them may have asked just before, unless nobody was there."""
         now_s, begun_s = self.time.pair()
         held = self._store.fleet.take(names, self.name, now_s, self._claim_s)
-        others = bool(self._others(now_s - 2 * self._claim_s - self._delay_s))
+        recently_s = now_s - 2 * self._claim_s - self._delay_s
+        others = self._buried_s > recently_s or bool(self._others(recently_s))
         asked_s = now_s if others else self._left_s()
         grace_s = min(max(asked_s + self._delay_s - now_s, 0.0), self._delay_s)
         return Taken(held, begun_s + self._claim_s, begun_s + grace_s, others)
