@@ -34,10 +34,9 @@ class Beat:
 
     def __init__(self, loop: Loop, store: Store, clock: Clock, current: Callable[[], Settings]) -> None:
         self._loop, self._store, self._clock, self._current = loop, store, clock, current
-        self._beats = 0
         self._started_s = clock.now_s()
         self._point_s, self._every_s = -math.inf, POINT_S
-        self._asked: Asked | None = None
+        self._asked: Asked | None = asked(store)  # what the loop begins with
 
     async def run(self) -> None:
         """Until cancelled; then a last beat says that it ended in order."""
@@ -67,11 +66,10 @@ class Beat:
     async def _follow(self) -> None:
         """Another budget was asked for since, or none any more."""
         before, self._asked = self._asked, await asyncio.to_thread(asked, self._store)
-        if self._beats and self._asked != before:
+        if self._asked != before:
             budget = (await asyncio.to_thread(self._current)).budget
             self._loop.reload(replace(self._loop.settings, budget=budget))
             say(logging.INFO, "budget asked for", requests_per_s=budget.requests)
-        self._beats += 1
 
     async def _keep(self, values: Mapping[str, bytes]) -> None:
         await asyncio.to_thread(self._store.state.set, values)
