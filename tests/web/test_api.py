@@ -79,11 +79,30 @@ def test_the_plan_rises_with_the_budget(web: Client) -> None:
     found = web.get("/api/v1/plan").json()
     freshness = [point["freshness"] for point in found["budgets"]]
     assert freshness == sorted(freshness)
-    assert found["now"]["requests_per_s"] == 2.0
-    assert found["now"]["money_per_day"] == pytest.approx(172.8)
-    assert min(freshness) < found["now"]["freshness"] < max(freshness)
+    assert found["today"]["requests_per_s"] == 2.0
+    assert found["today"]["money_per_day"] == pytest.approx(172.8)
+    assert min(freshness) < found["today"]["freshness"] < max(freshness)
+    assert found["absorbed_per_s"] == 2.0
     dropped = [point["dropped"] for point in found["budgets"]]
     assert dropped == sorted(dropped, reverse=True)
+
+
+@pytest.mark.parametrize("objective", ["freshness", "age"])
+def test_what_is_said_of_a_budget_is_said_again_when_it_is_set(tmp_path: Path, objective: str) -> None:
+    with engine_of(tmp_path) as engine, dashboard(engine) as web:
+        filled(engine)
+        for budget in ("0.05/s", "20/s", "113/s"):
+            asked = f"/api/v1/plan/at?budget={budget}&objective={objective}"
+            then = web.get(asked).json()["then"]
+            web.ask("PUT", "/api/v1/budget", {"requests": budget}, token=TOKEN)
+            found = web.get(f"/api/v1/plan?objective={objective}").json()
+            assert found["today"] == pytest.approx(then)
+            freshness = [point["freshness"] for point in found["budgets"]]
+            assert freshness == sorted(freshness)
+            status = web.get("/api/v1/status").json()
+            assert found["now"]["dropped"] == status["dropped"]
+            assert found["now"]["freshness"] == pytest.approx(status["freshness"]["value"], abs=0.01)
+            assert found["now"]["age_s"] == pytest.approx(status["age_s"], rel=0.1)
 
 
 def test_what_a_budget_is_worth_in_money(tmp_path: Path) -> None:
@@ -98,22 +117,23 @@ def test_what_a_budget_is_worth_in_money(tmp_path: Path) -> None:
             assert income == sorted(income)
             cost = [point["money_per_day"] for point in found["budgets"]]
             assert cost == sorted(cost)
-            assert cost[-1] == cost[-2] < 86400 * 0.001 * found["budgets"][-1]["requests_per_s"]
+            beyond = [web.get(f"/api/v1/plan/at?budget={most}/s").json()["then"] for most in (500, 1000)]
+            assert cost[-1] == beyond[0]["money_per_day"] == beyond[1]["money_per_day"] < 86400 * 0.001 * 128
             weight = 122 + 2.5
             assert income[-1] < 86400 * 0.02 * weight
             assert income[0] > -86400 * 0.01 * weight
-            now = found["now"]
+            now = found["today"]
             right = (now["income_per_day"] + now["money_per_day"]) / 86400 / weight
             assert right == pytest.approx(0.03 * now["freshness"] - 0.01, rel=1e-6)
             other = web.get("/api/v1/plan/at?budget=0.05/s").json()
-            assert other["then"]["income_per_day"] < other["now"]["income_per_day"]
+            assert other["then"]["income_per_day"] < other["today"]["income_per_day"]
             assert "Net income a day" in web.get("/plan").text
 
 
 def test_without_prices_the_plan_says_how_to_set_them(web: Client) -> None:
     found = web.get("/api/v1/plan").json()
     assert not found["earns"]
-    assert found["now"]["income_per_day"] is None
+    assert found["today"]["income_per_day"] is None
     assert 'benefit = "0.01/d"' in web.get("/plan").text
 
 
@@ -130,7 +150,7 @@ def test_another_budget_drops_and_brings_back(web: Client) -> None:
     more = web.get("/api/v1/plan/at?budget=500/s").json()
     assert less["gone"] > 0
     assert less["back"] == 0
-    assert less["then"]["freshness"] < less["now"]["freshness"] < more["then"]["freshness"]
+    assert less["then"]["freshness"] < less["today"]["freshness"] < more["then"]["freshness"]
     assert more["gone"] == 0
     assert 0 < len(less["gone_named"]) <= 8
 

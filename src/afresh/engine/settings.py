@@ -147,7 +147,7 @@ class SourceTable:
 class Settings:
     """Everything an engine is told.
 
-    ``written_requests`` is the budget that stands in the file where an option on the command line went over it.
+    ``written_requests`` is the budget in the file, where an option of the command line goes over it.
 
     >>> read("[budget]\\nrequests = '2/s'").budget.requests
     2.0

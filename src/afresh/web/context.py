@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from afresh.engine.asked import in_force
 from afresh.engine.engine import Engine
+from afresh.engine.pulse import as_run
+from afresh.engine.settings import BudgetTable
 from afresh.values.clock import Clock
 from afresh.values.items import ItemPage, ItemQuery
 from afresh.web.believed import Belief, believed
 from afresh.web.item_view import ItemView, item_view
 from afresh.web.kept import Kept
-from afresh.web.plan_view import OtherBudget, PlanItems, PlanView, other_budget, plan_items, plan_view
+from afresh.web.plan_view import Now, OtherBudget, PlanItems, PlanView, other_budget, plan_items, plan_view
 from afresh.web.problems import ProblemError
 from afresh.web.watching import Watcher
 
@@ -49,17 +52,26 @@ class Context:
             raise ProblemError(404, f"there is no item {key[:200]!r}", "add it first")
 
     def plan(self, objective: str) -> PlanView:
-        """The plan for an objective, at most a minute old."""
-        requests = self.engine.current().budget.requests
-        spent = self.watcher.look().status.spent_last_hour
-        return self._plans.get(
-            (objective, requests), lambda: plan_view(self.engine, self._sample(), objective, spent)
+        """The plan for an objective, at most a minute old; how things are now is of now."""
+        status, budget = self.watcher.look(patient=True).status, self._budget()
+        found = self._plans.get(
+            (objective, budget.requests),
+            lambda: plan_view(self.engine, self._sample(), objective, status, budget),
         )
+        return replace(found, now=Now(status.freshness.value, status.age_s, status.dropped))
 
     def other(self, objective: str, requests: float) -> OtherBudget:
         """What another budget would give."""
         spent = self.watcher.look().status.spent_last_hour
-        return other_budget(self.engine, self._sample(), objective, requests, spent)
+        return other_budget(self.engine, self._sample(), objective, requests, spent, self._budget())
+
+    def _budget(self) -> BudgetTable:
+        """Today's: that was asked for, or else of the engine that runs, or else of the settings."""
+        engine = self.engine
+        current = engine.current()
+        if in_force(engine.store, engine.settings) is None:
+            current = as_run(engine.store, current, self.clock.now_s())
+        return current.budget
 
     def changed(self) -> None:
         """Something was changed from here: what was kept is forgotten."""

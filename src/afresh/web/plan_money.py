@@ -16,7 +16,6 @@ from afresh.engine.earnings import terms_of
 from afresh.engine.policy import Policy
 from afresh.engine.settings import BudgetTable, Settings
 from afresh.engine.snapshot import uses_of
-from afresh.model.freshness import freshness
 from afresh.stores.store import Store
 from afresh.values.outcome import Spent
 
@@ -36,14 +35,13 @@ class Stakes:
         """What polling so often costs."""
         return float(frequency @ self.poll)
 
-    def income_per_s(self, rate: Floats, frequency: Floats) -> float:
-        """What is earned by copies polled so often, less what the polls cost.
+    def income_per_s(self, fresh: Floats, frequency: Floats) -> float:
+        """What is earned by copies right for these shares of time, less what the polls cost.
 
         >>> stakes = Stakes(np.array([2.0]), np.array([0.0]), np.array([0.5]))
-        >>> round(stakes.income_per_s(np.array([1.0]), np.array([1.0])), 3)  # 2·(1 − 1/e) − 0.5
+        >>> round(stakes.income_per_s(np.array([0.632]), np.array([1.0])), 3)
         0.764
         """
-        fresh = np.asarray(freshness(rate, frequency))
         earned = float(self.benefit @ fresh - self.stale_cost @ (1.0 - fresh))
         return earned - self.cost_per_s(frequency)
 

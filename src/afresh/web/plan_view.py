@@ -1,50 +1,63 @@
 """The Plan page: Cho's curve with one's own items on it, and what another budget would give.
 
-A plan for a million items is not solved at every touch of a slider. A sample of the active items, of at most
-a few thousand, stands for all: budgets are scaled by the share of the items that it holds, so shares
+A plan for a million items is not made at every touch of a slider. A sample of the active items, of at most
+two thousand, stands for all: budgets are scaled by the share of the items that it holds, so shares
 and ages are those of the whole up to the sample's own error, about 1/√n, and numbers of items are scaled up.
 Where copies earn money, items count by what is at stake, and no budget is spent beyond what pays.
+
+Plans are of the long run, by the engine's own beliefs and rule (``frontier``); how things are now, which is
+what the status says, stands beside them.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from afresh.allocation.inputs import problem_from
-from afresh.allocation.multiplier import Optimum, solve
-from afresh.allocation.problem import Problem
-from afresh.allocation.summary import mean_age, mean_freshness
 from afresh.engine.earnings import earns
 from afresh.engine.engine import Engine
-from afresh.engine.policy import Policy
-from afresh.engine.settings import BudgetTable
+from afresh.engine.learned import recalled_shared
+from afresh.engine.settings import BudgetTable, Settings
 from afresh.engine.snapshot import loaded, recalled, sampled
-from afresh.rates.planning_rate import planning_rate
+from afresh.engine.status import Status
 from afresh.values.outcome import Spent
+from afresh.web.frontier import Believed, Frontier
 from afresh.web.plan_money import PAYS, Stakes, price_per_request, stakes_of
 
-SAMPLE, DOTS, NAMED = 4000, 1500, 8
+SAMPLE, DOTS, NAMED = 2000, 1500, 8
 CURVE_POINTS, BUDGET_POINTS = 160, 41
-_SPAN, _LEVEL = 64.0, 0.9
+_SPAN = 64.0
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class PlanItems:
-    """The items planned for: ``scale`` real ones stand behind each; rates per second, as planned with."""
+    """The items planned for: ``scale`` real ones stand behind each.
+
+    ``rate`` is the median of what is believed, per second; ``weight`` as set, ``ratio`` to the cost as ranked.
+    """
 
     ids: npt.NDArray[np.int64]
+    believed: Believed
     rate: Floats
     weight: Floats
-    cost: Floats
+    ratio: Floats
     interval_s: Floats
     active: int
     scale: float
     stakes: Stakes | None = None
+    _frontiers: dict[str, Frontier] = field(default_factory=dict)
+
+    def planned(self, objective: str, requests: float) -> tuple[Floats, float]:
+        """How often to poll each at a budget, and at which level of worth; no more than pays is spent."""
+        if objective not in self._frontiers:
+            floor = PAYS if self.stakes is not None and objective == "freshness" else 0.0
+            self._frontiers[objective] = Frontier(self.believed, objective, floor)
+        return self._frontiers[objective].at(requests / self.scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +77,28 @@ class BudgetPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Now:
+    """How things are, as the status says."""
+
+    freshness: float
+    age_s: float
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlanView:
-    """Everything the page draws. The curve is for ``weight/cost`` = ``typical``; frequencies per second."""
+    """Everything the page draws. The curve is for ``weight/cost`` = ``typical``; frequencies per second.
+
+    ``now`` is how things are, ``today`` what today's budget gives in the long run; ``absorbed_per_s`` what
+    the hosts can take.
+    """
 
     objective: str
     items: int
     sample: int
-    now: BudgetPoint
+    now: Now
+    today: BudgetPoint
+    absorbed_per_s: float
     budgets: list[BudgetPoint]
     curve_rate: list[float]
     curve_frequency: list[float]
@@ -90,7 +118,7 @@ class OtherBudget:
     """Another budget against today's: what it gives, how many items it drops or brings back, some by name."""
 
     then: BudgetPoint
-    now: BudgetPoint
+    today: BudgetPoint
     back: int
     gone: int
     back_named: list[str]
@@ -99,22 +127,22 @@ class OtherBudget:
 
 def plan_items(engine: Engine, now_s: float, seed: int = 0) -> PlanItems:
     """The active items with a weight, or a sample of them drawn evenly."""
-    store, settings = engine.store, engine.current()
-    counts = store.items.counts()
-    total = sum(count.items for count in counts)
+    store = engine.store
+    total = sum(count.items for count in store.items.counts())
+    settings = _as_learned(engine, total)
     policy = recalled(store, settings, loaded(sampled(store, total)), now_s)
     memory = policy.memory
     rows = np.flatnonzero(memory.ranked_weight(slice(None)) > 0)
     active = round(rows.size * total / max(memory.size, 1))
     if rows.size > SAMPLE:
         rows = np.sort(np.random.default_rng(seed).choice(rows, SAMPLE, replace=False))
-    spend = float(memory.cost[rows].mean()) * active if rows.size else 0.0
-    mean_interval_s = spend / settings.budget.requests
+    known = Believed.of(policy, rows)
     return PlanItems(
         ids=memory.ids[rows],
-        rate=_rates(policy, rows, mean_interval_s),
-        weight=memory.ranked_weight(rows),
-        cost=memory.ranked_cost(rows),
+        believed=known,
+        rate=known.median(),
+        weight=memory.weight[rows],
+        ratio=known.worth_of_one,
         interval_s=policy.due_times(rows, now_s) - now_s,
         active=active,
         scale=active / max(rows.size, 1),
@@ -122,21 +150,37 @@ def plan_items(engine: Engine, now_s: float, seed: int = 0) -> PlanItems:
     )
 
 
-def plan_view(engine: Engine, items: PlanItems, objective: str, spent: Spent) -> PlanView:
-    """The page's data for one objective."""
-    settings = engine.current().budget
-    ratio = items.weight / items.cost if items.rate.size else np.ones(1)
+def _as_learned(engine: Engine, items: int) -> Settings:
+    """The settings with the budget under which rates were learned, or else with their own.
+
+    Beliefs are on a ladder of rates around a budget: it must not be another one for every budget asked about.
+    """
+    shared, budget = recalled_shared(engine.store), engine.settings.budget.of_items(items)
+    if shared is not None and "budget" in shared:
+        learned = {"requests": float(shared["budget"]), "each_item": False}
+        budget = budget.model_copy(update=learned)
+    return replace(engine.settings, budget=budget)
+
+
+def plan_view(
+    engine: Engine, items: PlanItems, objective: str, status: Status, budget: BudgetTable
+) -> PlanView:
+    """The page's data for one objective; ``budget`` is today's."""
+    spent = status.spent_last_hour
+    ratio = items.ratio if items.rate.size else np.ones(1)
     typical = float(np.median(ratio))
     dots = np.unique(np.linspace(0, items.rate.size - 1, min(DOTS, items.rate.size)).astype(np.intp))
-    now = budget_point(items, objective, settings.requests, settings, spent)
-    rate, frequency = chos_curve(items, objective, now.marginal, typical)
+    today = budget_point(items, objective, budget.requests, budget, spent)
+    rate, frequency = chos_curve(items, objective, today.marginal, typical)
     known = {item.id: item.key for item in engine.store.items.by_id(items.ids[dots].tolist())}
     return PlanView(
         objective=objective,
         items=items.active,
         sample=int(items.rate.size),
-        now=now,
-        budgets=budgets(items, objective, settings, spent),
+        now=Now(status.freshness.value, status.age_s, status.dropped),
+        today=today,
+        absorbed_per_s=status.absorbed_per_s,
+        budgets=budgets(items, objective, budget, spent),
         curve_rate=rate.tolist(),
         curve_frequency=frequency.tolist(),
         dot_rate=items.rate[dots].tolist(),
@@ -145,9 +189,9 @@ def plan_view(engine: Engine, items: PlanItems, objective: str, spent: Spent) ->
         dot_key=[known.get(int(item_id), "") for item_id in items.ids[dots]],
         typical=typical,
         equal_weights=bool(np.ptp(ratio) < 1e-9 * typical),
-        priced=price_per_request(settings, spent) > 0,
+        priced=price_per_request(budget, spent) > 0,
         earns=items.stakes is not None,
-        most_money_per_day=None if settings.money is None else 86400.0 * settings.money,
+        most_money_per_day=None if budget.money is None else 86400.0 * budget.money,
     )
 
 
@@ -166,47 +210,37 @@ def budget_point(
     money = requests * price_per_request(settings, spent)
     if not items.rate.size:
         return BudgetPoint(requests, 1.0, 0.0, 0.0, 0, 86400.0 * money)
-    problem, optimum = planned(items, objective, requests)
-    frequency, income = optimum.frequency, None
+    frequency, level = items.planned(objective, requests)
+    fresh, income = items.believed.fresh(frequency), None
     if items.stakes is not None:
         money = items.scale * items.stakes.cost_per_s(frequency)
-        income = 86400.0 * items.scale * items.stakes.income_per_s(items.rate, frequency)
+        income = 86400.0 * items.scale * items.stakes.income_per_s(fresh, frequency)
+    share = items.weight / items.weight.sum()
     return BudgetPoint(
         requests,
-        mean_freshness(problem, frequency),
-        mean_age(problem, frequency),
-        optimum.multiplier,
-        round(items.scale * np.count_nonzero((frequency <= 0) & (items.rate > 0))),
+        float(share @ fresh),
+        float(share @ items.believed.ages(frequency)),
+        level,
+        round(items.scale * np.count_nonzero(frequency <= 0)),
         86400.0 * money,
         income,
     )
 
 
-def planned(items: PlanItems, objective: str, requests: float) -> tuple[Problem, Optimum]:
-    """The best plan at a budget; where copies earn, nothing is spent beyond what pays."""
-    problem = problem_from(items.rate, weights=items.weight, costs=items.cost, objective=objective)
-    optimum = solve(problem, requests / items.scale)
-    if items.stakes is None or objective != "freshness" or optimum.multiplier >= PAYS:
-        return problem, optimum
-    return problem, replace(optimum, frequency=problem.plan(PAYS), multiplier=PAYS)
-
-
 def other_budget(
-    engine: Engine, items: PlanItems, objective: str, requests: float, spent: Spent
+    engine: Engine, items: PlanItems, objective: str, requests: float, spent: Spent, budget: BudgetTable
 ) -> OtherBudget:
-    """Today's plan and that of another budget, compared item by item."""
-    settings = engine.current().budget
-    then = budget_point(items, objective, requests, settings, spent)
-    now = budget_point(items, objective, settings.requests, settings, spent)
-    if not items.rate.size:
-        return OtherBudget(then, now, 0, 0, [], [])
-    before, after = (
-        planned(items, objective, budget)[1].frequency > 0 for budget in (settings.requests, requests)
+    """The plans of today's budget and of another, compared item by item."""
+    then, today = (
+        budget_point(items, objective, each, budget, spent) for each in (requests, budget.requests)
     )
+    if not items.rate.size:
+        return OtherBudget(then, today, 0, 0, [], [])
+    before, after = (items.planned(objective, each)[0] > 0 for each in (budget.requests, requests))
     back, gone = np.flatnonzero(~before & after), np.flatnonzero(before & ~after)
     return OtherBudget(
         then,
-        now,
+        today,
         back=round(back.size * items.scale),
         gone=round(gone.size * items.scale),
         back_named=_named(engine, items, back),
@@ -229,15 +263,6 @@ def chos_curve(items: PlanItems, objective: str, multiplier: float, typical: flo
         rate = np.sort(np.r_[rate, end * (1 - np.geomspace(1e-6, 0.3, 24)), end])
     problem = problem_from(rate, weights=np.full(rate.size, typical), objective=objective)
     return rate, np.asarray(problem.plan(multiplier), dtype=np.float64)
-
-
-def _rates(policy: Policy, rows: npt.NDArray[np.intp], interval_s: float) -> Floats:
-    """Rates to plan with: with little evidence the mean is ruled by what an item might be at worst."""
-    if not rows.size:
-        return np.empty(0)
-    mean = policy.ranking.rates()[rows]
-    _, low, _ = policy.ranking.rate_range(rows, _LEVEL)
-    return planning_rate(mean, low, interval_s, _LEVEL)
 
 
 def _frequencies(interval_s: Floats) -> Floats:

@@ -251,13 +251,26 @@ class BudgetPointOut(Model):
     income_per_day: Number
 
 
+class PlanNowOut(Model):
+    """How things are now, as the status says."""
+
+    freshness: Number
+    age_s: Number
+    dropped: int
+
+
 class PlanOut(Model):
-    """The optimal plan over rates, one's own items, and over budgets. From ``sample`` of ``items``."""
+    """The optimal plan over rates, one's own items, and over budgets. From ``sample`` of ``items``.
+
+    ``today`` is what today's budget gives in the long run, ``now`` how things are.
+    """
 
     objective: str
     items: int
     sample: int
-    now: BudgetPointOut
+    now: PlanNowOut
+    today: BudgetPointOut
+    absorbed_per_s: Number
     budgets: list[BudgetPointOut]
     curve_rate: list[float]
     curve_frequency: list[Number]
@@ -276,7 +289,7 @@ class OtherBudgetOut(Model):
     """Another budget against today's; a few of the items it brings back or drops by name."""
 
     then: BudgetPointOut
-    now: BudgetPointOut
+    today: BudgetPointOut
     back: int
     gone: int
     back_named: list[str]

@@ -12,7 +12,7 @@
   let waiting = null;
 
   const [unit, size] = (() => {
-    const now = data.now.requests_per_s;
+    const now = data.today.requests_per_s;
     for (const [name, seconds] of [["s", 1], ["m", 60], ["h", 3600], ["d", 86400]]) if (now * seconds >= 1) return [name, seconds];
     return ["d", 86400];
   })();
@@ -36,11 +36,12 @@
     if (!answer || !answer.ok) { place.replaceChildren(paragraph("The server does not answer.")); return; }
     const found = await answer.json();
     const parts = [];
-    if (found.back) parts.push(paragraph(`${Words.count(found.back)} items would come back${found.back_named.length < found.back ? ", such as" : ":"}`), list(found.back_named));
-    if (found.gone) parts.push(paragraph(`${Words.count(found.gone)} items would be dropped${found.gone_named.length < found.gone ? ", such as" : ":"}`), list(found.gone_named));
+    if (found.back) parts.push(paragraph(`${items(found.back)} would come back${found.back_named.length < found.back ? ", such as" : ":"}`), list(found.back_named));
+    if (found.gone) parts.push(paragraph(`${items(found.gone)} would be dropped${found.gone_named.length < found.gone ? ", such as" : ":"}`), list(found.gone_named));
     if (!parts.length) parts.push(paragraph("The same items would be polled, only more or less often."));
     place.replaceChildren(...parts);
   };
+  const items = (number) => `${Words.count(number)} ${number === 1 ? "item" : "items"}`;
   const paragraph = (text) => { const element = document.createElement("p"); element.textContent = text; return element; };
   const list = (names) => {
     const element = document.createElement("ul");
@@ -59,14 +60,16 @@
     per(point.age_s === null ? "without end" : Words.duration(point.age_s), "then-age");
     per(Words.count(point.dropped), "then-dropped");
     per(Words.number(point.money_per_day), "then-money");
-    const gained = 100 * (point.freshness - data.now.freshness);
-    const paid = point.money_per_day - data.now.money_per_day;
+    const gained = 100 * (point.freshness - data.today.freshness);
+    const paid = point.money_per_day - data.today.money_per_day;
     per(Math.abs(gained) > 0.005 ? `${Words.number(paid / gained)} a day` : "–", "then-point");
     if (data.earns) {
-      const more = point.income_per_day - data.now.income_per_day;
+      const more = point.income_per_day - data.today.income_per_day;
       per(Words.number(point.income_per_day), "then-income");
       per(`${more > 0 ? "+" : ""}${Words.number(more)}`, "then-worth");
     }
+    const most = data.absorbed_per_s;
+    per(most !== null && point.requests_per_s > most * 1.001 ? `All hosts together take ${Words.rate(most)} at most, by their delays and caps: what is beyond stays unspent, and is not gained.` : "", "then-absorbed");
     form.dataset.requests = `${Number(point.requests_per_s.toPrecision(6))}/s`;
     form.querySelector("button").disabled = chosen === middle;
     Charts.draw("budget-chart", budgets);

@@ -1,0 +1,120 @@
+"""What every budget gives, by what the engine itself believes and does.
+
+The engine polls an item when its worth reaches a level μ; what is believed of a rate is a distribution p on a
+ladder of rates. So the plan at a budget is the level at which polls so often, 1/τ(μ), spend it, and the
+freshness and age then are Σ p·F(λ, 1/τ) and Σ p·A(λ, 1/τ) (``model.freshness``, ``model.age``). A belief does
+not depend on the budget: more of it never makes anything less fresh.
+
+Levels are powers of two, whatever the budget; between two of them frequencies are taken as linear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.engine.policy import Policy
+from afresh.model.age import age
+from afresh.model.freshness import freshness
+from afresh.policy.worth import Worth
+
+Floats = npt.NDArray[np.float64]
+_LOWEST, _HIGHEST = -120, 120  # levels as powers of two
+_LONGEST_S = 10 * 365.25 * 86400.0
+_BLOCK = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Believed:
+    """What is believed of some items: a row of ``mass`` on ``rates`` each, rates per second.
+
+    ``ladder`` are the rates before what is known of single items moves them; ``worth_of_one`` is the weight
+    per cost that they are ranked by, ``cost`` what a poll takes of the budget.
+    """
+
+    ladder: Floats
+    mass: Floats
+    rates: Floats
+    worth_of_one: Floats
+    cost: Floats
+    shortest_s: Floats
+    longest_s: Floats
+
+    @classmethod
+    def of(cls, policy: Policy, rows: npt.NDArray[np.intp]) -> Believed:
+        """These rows of a policy; what their families bring comes on top of their own rates."""
+        mind, memory = policy.ranking.policy, policy.memory
+        rates = mind.calibration.of(rows)[:, None] * mind.belief.rates
+        if mind.shocks is not None:
+            rates = rates + mind.shocks.rate(rows)[:, None]
+        mass = mind.belief.of(rows)
+        return cls(
+            mind.belief.rates,
+            mass / mass.sum(axis=1, keepdims=True),
+            rates,
+            memory.ranked_weight(rows) / memory.ranked_cost(rows),
+            memory.cost[rows],
+            memory.min_interval_s[rows],
+            memory.max_interval_s[rows],
+        )
+
+    def median(self) -> Floats:
+        """The median of each rate, on the ladder."""
+        place = np.argmax(np.cumsum(self.mass, axis=1) >= 0.5, axis=1)
+        return np.asarray(np.take_along_axis(self.rates, place[:, None], axis=1)[:, 0])
+
+    def fresh(self, frequency: Floats) -> Floats:
+        """The share of time for which each copy is right, polled so often."""
+        return np.asarray(np.sum(self.mass * freshness(self.rates, frequency[:, None]), axis=1))
+
+    def ages(self, frequency: Floats) -> Floats:
+        """The mean age of each copy; infinite where it is never polled."""
+        polled = frequency > 0
+        found = np.full(frequency.size, np.inf)
+        found[polled] = np.sum(
+            self.mass[polled] * age(self.rates[polled], frequency[polled][:, None]), axis=1
+        )
+        return found
+
+
+@dataclass(slots=True)
+class Frontier:
+    """The plans of all budgets for one objective; no level below ``floor`` is paid for."""
+
+    items: Believed
+    objective: str
+    floor: float = 0.0
+    _known: dict[int, Floats] = field(default_factory=dict)
+
+    def at(self, budget: float) -> tuple[Floats, float]:
+        """How often each item is polled at a budget, and the level at which it is."""
+        low, high = _LOWEST, _HIGHEST  # the budget pays for the level 2^high, and not for 2^low
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._spend(middle) <= budget else (middle, high)
+        less, more = self._spend(high), self._spend(low)
+        share = min(max((budget - less) / (more - less), 0.0), 1.0) if more > less else 0.0
+        level = 2.0 ** (high - share)
+        if level < self.floor:
+            return self._frequency(self.floor), self.floor
+        return self._at_power(high) + share * (self._at_power(low) - self._at_power(high)), level
+
+    def _spend(self, power: int) -> float:
+        return float(self._at_power(power) @ self.items.cost)
+
+    def _at_power(self, power: int) -> Floats:
+        if power not in self._known:
+            self._known[power] = self._frequency(2.0**power)
+        return self._known[power]
+
+    def _frequency(self, level: float) -> Floats:
+        items = self.items
+        worth = Worth(self.objective, items.ladder)
+        goal = np.full(items.cost.size, level) / np.maximum(items.worth_of_one, 1e-270)
+        parts = [slice(begin, begin + _BLOCK) for begin in range(0, items.cost.size, _BLOCK)]
+        after_s = np.concatenate(
+            [worth.due_exactly(items.mass[one], items.rates[one], goal[one], _LONGEST_S) for one in parts]
+        )
+        return np.asarray(1.0 / np.minimum(np.maximum(after_s, items.shortest_s), items.longest_s))
