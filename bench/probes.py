@@ -47,7 +47,7 @@ def rows(*, quick: bool) -> list[Row]:
     found = find_candidates(relation, ExactTotals(server), PAGE)
     campaign = Campaign(found, PAGE, np.ones(relation.tuples))
     planning = time.process_time() - begin
-    steps = run_campaign(campaign, found, IndexServer(server, keys, PAGE), [keys[i] for i in own])
+    steps = run_campaign(campaign, IndexServer(server, keys, PAGE), [keys[i] for i in own])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
     ours = len(steps)
     title = f"{relation.tuples} of {len(keys)}"

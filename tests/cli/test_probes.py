@@ -128,7 +128,7 @@ def test_a_table_of_a_database_is_a_relation(afresh: Afresh, files: tuple[Path, 
         ),
         ("id,title,authors\n,web,x\n", "row 1 (line 2), column id: is empty"),
         ("id,title,authors\n1,,\n2,the,;\n", "no record has a keyword in authors, title"),
-        ("id,authors\n1,x\n", "relation.csv: has no column title"),
+        ("id,authors\n1,x\n", "relation.csv: no column 'title'. It has id, authors"),
         (
             f"id,title,authors\n1,web,x\n2,{'w ' * 5_000_000},y\n",
             "row 2 (line 3): a cell is very long, or a quote opened here is never closed",

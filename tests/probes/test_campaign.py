@@ -13,7 +13,8 @@ from afresh.probes.candidates import Candidates, find_candidates
 from afresh.probes.keyword_index import index_corpus
 from afresh.probes.rounds import Step, run_campaign
 from afresh.probes.server import Answer, IndexServer
-from afresh.probes.server_totals import ExactTotals, ProxyTotals
+from afresh.probes.server_totals import ExactTotals
+from afresh.sources.search_totals import LearnedTotals
 from afresh.values.errors import UsageError
 
 PAGE = 10
@@ -28,7 +29,7 @@ def carried_out(
     world: World, found: Candidates, server: IndexServer, **options: object
 ) -> tuple[Campaign, tuple[Step, ...]]:
     campaign = Campaign(found, PAGE, np.ones(world.relation.tuples), **options)  # type: ignore[arg-type]
-    return campaign, run_campaign(campaign, found, server, world.keys)
+    return campaign, run_campaign(campaign, server, world.keys)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -92,7 +93,7 @@ def test_a_quota_buys_the_most_valuable_first(quota: int) -> None:
     assert 0.6 * campaign.bound - 3 <= brought <= 1.2 * campaign.bound + 3
     weights = np.where(np.arange(world.relation.tuples) == 5, 1000.0, 1.0)
     heavy = Campaign(found, PAGE, weights, quota=quota)
-    run_campaign(heavy, found, server, world.keys)
+    run_campaign(heavy, server, world.keys)
     assert not heavy.wanted[5]
 
 
@@ -107,24 +108,13 @@ def test_a_proxy_is_nearly_as_good_as_knowing() -> None:
             joint = ";" if name == "authors" else " "
             texts[name][row] = joint.join(word.text for word in words if word.attribute == name)
     proxy = index_corpus(world.relation, texts, ATTRIBUTES)
-    totals = ProxyTotals(proxy, world.relation, 1.0, 1.0)
+    totals = LearnedTotals(world.relation, proxy)
     found = find_candidates(world.relation, totals, PAGE)
     campaign, steps = carried_out(
-        world, found, IndexServer(world.server, world.server_keys, PAGE), proxy=totals
+        world, found, IndexServer(world.server, world.server_keys, PAGE), learned=totals
     )
     assert not campaign.wanted.any()
     assert len(best) <= len(steps) <= 1.35 * len(best)
-
-
-def test_the_scale_of_a_proxy_is_learned() -> None:
-    world = make_world(0)
-    totals = ProxyTotals(world.server, world.relation, 1.0, 1.0)
-    matches = np.array([10, 40, 3])
-    better = totals.seen(4.6 * matches, matches)
-    assert better.scale == pytest.approx(4.6, rel=0.03)
-    assert (better.deviation(matches) / better.scale < totals.deviation(matches) / totals.scale).all()
-    with pytest.raises(UsageError, match="above 0"):
-        ProxyTotals(world.server, world.relation, 0.0, 1.0)
 
 
 def test_records_without_keywords_are_looked_up() -> None:

@@ -181,14 +181,40 @@ def _draw(path: str, outcome: Outcome) -> None:
 
 
 def _words(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    covered = f"{summary['covered']:,} of {summary['tuples']:,} records"
-    if summary["missing"]:
-        covered += f"; {counted(summary['missing'], 'record')} not on the server"
-    sure = "requests that a plan sure to cover all needs at least; with luck fewer do"
-    bound = sure if summary["quota"] is None else "most that the quota could bring"
-    return [
-        ("covered", covered),
+    rows = [
+        ("covered", _covered(summary)),
         ("requests", f"{summary['requests']:,}, of these {counted(summary['look_ups'], 'look-up')} by key"),
         ("records per request", number(summary["speedup_ratio"])),
-        ("bound", f"{number(summary['bound'])}: {bound}"),
+        ("bound", _bound(summary)),
     ]
+    if summary["doubled"]:
+        keys = counted(summary["doubled"], "key")
+        rows.append(("doubled", f"{keys} had more than one record in an answer: counted once"))
+    if summary["cut_short"]:
+        queries = counted(summary["cut_short"], "query")
+        rows.append(("cut short", f"{queries} had no new records left long before the total reported"))
+    return rows
+
+
+def _covered(summary: dict[str, Any]) -> str:
+    if not summary["tuples"]:
+        return "nothing: the relation has no records"
+    words = f"{summary['covered']:,} of {counted(summary['tuples'], 'record')}"
+    if summary["missing"]:
+        words += f"; {counted(summary['missing'], 'record')} not on the server"
+    if summary["worthless"]:
+        words += f"; {counted(summary['worthless'], 'record')} of weight 0 not asked for"
+    return words
+
+
+def _bound(summary: dict[str, Any]) -> str:
+    """What the bound says, and how sure it is."""
+    if summary["quota"] is None:
+        words = (
+            "requests that a plan sure to cover all needs at least; fewer were sent where records had come "
+            "by other ways"
+        )
+    else:
+        words = f"{summary['bound_of']}: the most that the quota could bring"
+    guessed = "; by estimated totals, no proof" if summary["totals"] == "estimated" else ""
+    return f"{number(summary['bound'])} {words}{guessed}"

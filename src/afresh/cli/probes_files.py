@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,10 @@ _LONGEST = 1_000_000  # characters of one keyword field: more is a document, or 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class World:
-    """The local relation and what its tuples are worth, the server's records if they are at hand, a proxy."""
+    """The local relation and what its tuples are worth, the server's records if they are at hand, a proxy.
+
+    ``weighed``: the worths are not all 1 by default.
+    """
 
     keys: list[str]
     relation: KeywordIndex
@@ -33,6 +36,7 @@ class World:
     server_keys: list[str]
     server: KeywordIndex | None
     proxy: KeywordIndex | None
+    weighed: bool = False
 
     @property
     def tuples(self) -> int:
@@ -78,7 +82,7 @@ def read_world(
         sample = index_corpus(own, _texts(like, attributes), attributes, scoped=scoped)
     on_read(1.0)
     values = _values(table, columns)
-    return World(table.text(key).to_pylist(), own, values, server_keys, indexed, sample)
+    return World(table.text(key).to_pylist(), own, values, server_keys, indexed, sample, bool(numbers))
 
 
 def in_database(place: str) -> bool:
@@ -111,7 +115,7 @@ def _read(
         table = read_table(path, wanted, unique=key if unique else None)
     for column in wanted:
         if column.name not in table:
-            raise InputError(f"has no column {column.name}", path=table.path)
+            read_table(path, [replace(column, required=True)])  # which says what columns there are
     if in_database(path) and key is not None and unique:
         _refuse_repeats(table, key)
     for attribute in attributes:
@@ -170,7 +174,22 @@ def _texts(table: Table, attributes: Sequence[KeywordAttribute]) -> dict[str, li
 def _values(table: Table, columns: tuple[str | None, str | None, str | None]) -> npt.NDArray[np.float64]:
     """w·F: weight times expected lag; 1 where neither is given."""
     weight, rate, elapsed = columns
-    values = np.ones(table.rows) if weight is None else np.asarray(table.numbers(weight), dtype=np.float64)
+    values = np.ones(table.rows) if weight is None else _column(table, weight)
     if rate is not None and elapsed is not None:
-        values = values * expected_lag(table.numbers(rate), table.numbers(elapsed))
+        values = values * expected_lag(_column(table, rate), _column(table, elapsed))
     return np.asarray(values, dtype=np.float64)
+
+
+def _column(table: Table, name: str) -> npt.NDArray[np.float64]:
+    """The numbers of a column, also of one that is the key or keywords and was read as text."""
+    if isinstance(table.values[name], np.ndarray):
+        return np.asarray(table.numbers(name), dtype=np.float64)
+    found = np.empty(table.rows)
+    for row, text in enumerate(table.text(name).to_pylist()):
+        try:
+            found[row] = float(text)
+        except ValueError:
+            found[row] = -1.0
+        if not 0 <= found[row] < np.inf:
+            raise table.fault(row, name, f"is {text!r}: must be a number of 0 or more")
+    return found

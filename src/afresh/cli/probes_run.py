@@ -16,10 +16,8 @@ from afresh.probes.candidates import Totals, find_candidates
 from afresh.probes.greedy_probes import greedy_probes
 from afresh.probes.rounds import Step, run_campaign, run_probes
 from afresh.probes.server import IndexServer, Server
-from afresh.probes.server_totals import ExactTotals, ProxyTotals
+from afresh.probes.server_totals import ExactTotals
 from afresh.sources.search_totals import LearnedTotals
-
-_PRIOR = 1.0  # a proxy is taken to be as large as the server until the first total is reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,31 +52,38 @@ def carry_out(
     world: World, question: Question, on_step: Callable[[float], None], live: Server | None = None
 ) -> Outcome:
     """Plan and ask; ``on_step`` hears how many records are covered. ``live``: a server to be asked itself."""
-    proxy = None if world.proxy is None else ProxyTotals(world.proxy, world.relation, _PRIOR, _PRIOR)
-    server, totals = _known(world, question) if live is None else (live, LearnedTotals(*[world.relation] * 2))
-    totals = totals if proxy is None else proxy
-    candidates = find_candidates(world.relation, totals, question.page_size)
-    # The paper's methods are given the same bound: what was possible.
-    quota = question.quota if question.method == "auto" else None
-    campaign = Campaign(
-        candidates, question.page_size, world.values, limit=question.limit, quota=quota, proxy=proxy
+    totals = _totals(world)
+    server = live or IndexServer(
+        world.server or world.relation, world.server_keys, question.page_size, question.limit
     )
-    missing = 0
     if question.method == "auto":
-        asked = run_campaign(
-            campaign, candidates, server, world.keys, lambda left: on_step(world.tuples - left)
-        )
-        missing = int(campaign.missing.sum())
+        campaign = _campaign(world, question, totals, question.quota)
+        asked = run_campaign(campaign, server, world.keys, lambda left: on_step(world.tuples - left))
     else:
         asked = _paper(world, question, totals, server)
-    return _outcome(world, question, asked, campaign, missing)
+        # The bound is on what as many requests could have done.
+        campaign = _campaign(world, question, totals, None if question.quota is None else len(asked))
+    return _outcome(world, question, asked, campaign, known=isinstance(totals, ExactTotals))
 
 
-def _known(world: World, question: Question) -> tuple[Server, Totals]:
-    """A server whose records are at hand."""
-    assert world.server is not None
-    server = IndexServer(world.server, world.server_keys, question.page_size, question.limit)
-    return server, ExactTotals(world.server)
+def _totals(world: World) -> ExactTotals | LearnedTotals:
+    """Known where the server's records are at hand and no others are to stand for them."""
+    if world.server is not None and world.proxy is None:
+        return ExactTotals(world.server)
+    return LearnedTotals(world.relation, world.proxy or world.relation)
+
+
+def _campaign(
+    world: World, question: Question, totals: ExactTotals | LearnedTotals, quota: int | None
+) -> Campaign:
+    return Campaign(
+        find_candidates(world.relation, totals, question.page_size),
+        question.page_size,
+        world.values,
+        limit=question.limit,
+        quota=quota,
+        learned=totals if isinstance(totals, LearnedTotals) else None,
+    )
 
 
 def _paper(world: World, question: Question, totals: Totals, server: Server) -> tuple[Step, ...]:
@@ -96,7 +101,7 @@ def _paper(world: World, question: Question, totals: Totals, server: Server) -> 
 
 
 def _outcome(
-    world: World, question: Question, steps: Sequence[Step], campaign: Campaign, missing: int
+    world: World, question: Question, steps: Sequence[Step], campaign: Campaign, *, known: bool
 ) -> Outcome:
     covered = np.cumsum([step.new for step in steps]).tolist()
     done = covered[-1] if covered else 0
@@ -108,13 +113,25 @@ def _outcome(
         "coverage_ratio": done / world.tuples if world.tuples else 1.0,
         "speedup_ratio": done / len(steps) if steps else 0.0,
         "bound": campaign.bound,
+        "bound_of": _unit(world, question),
+        "totals": "known" if known else "estimated",
         "planned": campaign.planned_requests,
         "look_ups": look_ups,
-        "missing": missing,
+        "missing": int(campaign.missing.sum()),
+        "worthless": int((world.values <= 0).sum()),
+        "doubled": len({key for step in steps for key in step.doubled}),
+        "cut_short": sum(step.cut for step in steps),
         "method": question.method,
         "quota": question.quota,
     }
     return Outcome(_rows(world, steps), summary, tuple(covered))
+
+
+def _unit(world: World, question: Question) -> str:
+    """What the bound is a number of: the least requests, or the most that the quota could bring."""
+    if question.quota is None:
+        return "requests"
+    return "weight" if world.weighed else "records"
 
 
 def _rows(world: World, steps: Sequence[Step]) -> dict[str, list[Any]]:

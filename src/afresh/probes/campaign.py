@@ -8,6 +8,11 @@ would cost more than look-ups neither. After each halving of what is left the re
 pages already read for free and totals as the server reported them. What no query brings is looked up by
 key.
 
+Where totals are estimates, each one reported improves them, and when they have moved far the queries are
+found and planned anew. A wrong estimate costs requests, so what queries may lose against look-ups is
+bounded: with N pages read that brought M tuples, N − M never exceeds a twentieth of the tuples and three.
+All in all there are then at most 1.05·|L| + 3 requests, whatever the server.
+
 Nothing here asks a server: ``next_request`` says what to ask, ``learn`` takes the answer.
 """
 
@@ -16,20 +21,22 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from afresh.probes.candidates import Candidates, requests_of
+from afresh.probes.candidates import Candidates, find_candidates, requests_of
 from afresh.probes.cover import Cover, best_cover
-from afresh.probes.page_plan import plan_pages
+from afresh.probes.page_plan import PagePlan, plan_pages
 from afresh.probes.postings import Bools, Integers
 from afresh.probes.requests import LookUp, ReadPage, Request
-from afresh.probes.server_totals import ProxyTotals
+from afresh.probes.server_totals import LearningTotals
 from afresh.values.arrays import Floats
 from afresh.values.errors import UsageError
 
 _ANEW = 0.5  # of the tuples planned for are left when the rest is planned anew
+_LOST_SHARE, _LOST_FEW = 0.05, 3.0  # of the tuples, and beside: requests lost to wrong estimates at most
 
 
 class Campaign:
@@ -38,7 +45,7 @@ class Campaign:
     ``values``  what refreshing each tuple is worth now (w·F); only those above 0 are asked for.
     ``limit``   the most results that the server gives for one query (K).
     ``quota``   the most requests; None: until covered.
-    ``proxy``   where the candidates' totals are estimates: improved by every total that the server reports.
+    ``learned`` where the candidates' totals are estimates: improved by every total that the server reports.
 
     >>> from afresh.probes.postings import Postings
     >>> one = Candidates(np.array([[0]]), Postings.of_rows([[0, 1, 2]], 4), np.array([3.0]))
@@ -57,20 +64,22 @@ class Campaign:
         *,
         limit: int | None = None,
         quota: int | None = None,
-        proxy: ProxyTotals | None = None,
+        learned: LearningTotals | None = None,
     ) -> None:
         if page_size < 1:
             raise UsageError(f"page size {page_size}: must be 1 or more")
-        self._candidates, self._page_size = candidates, page_size
+        self.candidates, self._page_size = candidates, page_size
         self._limit, self._most = limit, math.inf if limit is None else limit
         self._values = np.asarray(values, dtype=np.float64)
-        self._quota, self._proxy = quota, proxy
-        self._matches = None if proxy is None else proxy.proxy.counts(candidates.sets)
+        self._quota, self._learned = quota, learned
+        self._found_at = np.zeros(0) if learned is None else learned.scales()
         self.wanted: Bools = self._values > 0
+        most = min(int(self.wanted.sum()), math.inf if quota is None else quota)
+        self._to_lose = math.inf if learned is None else _LOST_SHARE * most + _LOST_FEW
+        self._asked: dict[tuple[int, ...], tuple[int, bool]] = {}  # pages read, and whether that was all
         self.missing: Bools = np.zeros(candidates.tuples.width, dtype=np.bool_)
         self.requests = 0
         self._totals = candidates.totals.copy()
-        self._reported: Bools = np.zeros(len(candidates), dtype=np.bool_)
         self._read = np.zeros(len(candidates), dtype=np.int64)
         self._closed = self._totals > self._most
         self._agenda: list[tuple[float, int, int]] = []
@@ -79,7 +88,7 @@ class Campaign:
 
     def next_request(self) -> Request | None:
         """The request of the largest expected gain of the plan; None when covered, or the quota is spent."""
-        if int(self.wanted.sum()) <= self._threshold:
+        if int(self.wanted.sum()) <= self._threshold or self._moved():
             self._plan()
         while self.wanted.any() and (self._quota is None or self.requests < self._quota):
             while self._agenda:
@@ -99,16 +108,26 @@ class Campaign:
         """The value of the tuples that the request is expected to bring, of those still wanted."""
         if isinstance(request, LookUp):
             return float(self._values[request.tuple]) if self.wanted[request.tuple] else 0.0
-        if self._closed[request.query]:
+        if self._closed[request.query] or self._to_lose < 1:
             return 0.0
         unread = self._totals[request.query] - self._read[request.query] * self._page_size
         share = 1.0 if unread <= self._page_size else self._page_size / unread
         return float(self._values[self._awaited(request.query)].sum()) * share
 
-    def learn(self, request: Request, found: Sequence[int] | Integers, total: float | None = None) -> int:
-        """Take the answer: the local tuples in it and the total it reported; returns how many were new."""
+    def learn(
+        self,
+        request: Request,
+        found: Sequence[int] | Integers,
+        total: float | None = None,
+        *,
+        over: bool = False,
+    ) -> int:
+        """Take the answer: the local tuples in it and the total it reported; returns how many were new.
+
+        ``over``: there is nothing more to be had of the query, whatever its total.
+        """
         self.requests += 1
-        places = np.asarray(found, dtype=np.int64)
+        places = np.unique(np.asarray(found, dtype=np.int64))
         new = int(self.wanted[places].sum())
         self.wanted[places] = False
         self.missing[places] = False
@@ -116,17 +135,25 @@ class Campaign:
             self.missing[request.tuple] |= self.wanted[request.tuple]
             self.wanted[request.tuple] = False
             return new
-        query = request.query
+        query, words = request.query, self.words(request)
+        self._to_lose += new - 1
         if total is not None:
-            self._totals[query], self._reported[query] = total, True
+            self._totals[query] = total
+            if self._learned is not None:
+                self._learned.reported(words, total)
         self._read[query] = request.number
-        self._closed[query] = self._pages_left(query) <= 0
+        self._closed[query] = over or self._pages_left(query) <= 0
+        self._asked[words] = request.number, bool(self._closed[query])
         if not self._closed[query]:
             heapq.heappush(self._agenda, (-self.expected(request), 0, query))
         return new
 
+    def words(self, request: ReadPage) -> tuple[int, ...]:
+        """The keywords of the query of a request just made."""
+        return _words(self.candidates.sets[request.query].tolist())
+
     def _awaited(self, query: int) -> Integers:
-        members = self._candidates.tuples.row(query)
+        members = self.candidates.tuples.row(query)
         return members[self.wanted[members]]
 
     def _pages_left(self, query: int) -> float:
@@ -139,25 +166,36 @@ class Campaign:
 
     def _plan(self) -> tuple[float, float]:
         """Fill the agenda; the requests planned and the bound."""
-        self._reestimate()
+        if self._moved():
+            self._find_anew()
         pages = requests_of(np.minimum(self._totals, self._most), self._page_size) - self._read
-        costs = np.where(self._closed, np.inf, np.maximum(pages, 1.0))
-        cover = best_cover(self._candidates.tuples, costs, self.wanted)
+        closed = self._closed | (self._to_lose < 1)
+        costs = np.where(closed, np.inf, np.maximum(pages, 1.0))
+        cover = best_cover(self.candidates.tuples, costs, self.wanted)
         self._threshold = int(_ANEW * self.wanted.sum())
         left = math.inf if self._quota is None else self._quota - self.requests
-        planned, bound = cover.requests, cover.bound
-        requests = _whole(cover, self._read)
+        planned, requests = min(cover.requests, left), _whole(cover, self._read)
+        bound = cover.bound if self._quota is None else float(self._values[self.wanted].sum())
         if left < cover.requests:
-            now = Candidates(self._candidates.sets, self._candidates.tuples, self._totals)
-            pages_plan = plan_pages(
-                now, self._page_size, self._values * self.wanted, int(left), limit=self._limit
-            )
-            planned, bound = left, pages_plan.bound
+            pages_plan = self._best_pages(np.flatnonzero(~closed), int(left))
+            bound = pages_plan.bound
             if float(pages_plan.gains.sum()) >= self._beginning(cover, costs, left):
                 requests = pages_plan.steps
         self._agenda = [_entry(request, self.expected(request)) for request in dict.fromkeys(requests)]
         heapq.heapify(self._agenda)
         return planned, bound
+
+    def _best_pages(self, among: Integers, count: int) -> PagePlan:
+        """What ``count`` requests bring, of queries not read to the end."""
+        unread = self._totals[among] - self._read[among] * self._page_size
+        some = self.candidates.take(among)
+        now = Candidates(some.sets, some.tuples, unread)
+        plan = plan_pages(now, self._page_size, self._values * self.wanted, count, limit=self._limit)
+        steps = (
+            step if isinstance(step, LookUp) else ReadPage(int(among[step.query]), step.number)
+            for step in plan.steps
+        )
+        return replace(plan, steps=tuple(steps))
 
     def _beginning(self, cover: Cover, costs: npt.NDArray[np.float64], left: float) -> float:
         """What the first ``left`` requests of a sure plan bring at least, the densest queries first."""
@@ -176,13 +214,24 @@ class Campaign:
             left -= min(count, left)
         return total
 
-    def _reestimate(self) -> None:
-        if self._proxy is None or self._matches is None or not self._reported.any():
-            return
-        better = self._proxy.seen(self._totals[self._reported], self._matches[self._reported])
-        fresh = better.expected(self._matches, self._candidates.tuples.sizes)
-        self._totals = np.where(self._reported, self._totals, fresh)
-        self._closed |= ~self._reported & (self._totals > self._most)
+    def _moved(self) -> bool:
+        return self._learned is not None and self._learned.moved_from(self._found_at)
+
+    def _find_anew(self) -> None:
+        """The queries worth considering by the estimates as they are now."""
+        assert self._learned is not None
+        self._found_at = self._learned.scales()
+        self.candidates = find_candidates(self._learned.relation, self._learned, self._page_size)
+        self._totals = self.candidates.totals.copy()
+        self._closed = self._totals > self._most
+        self._read = np.zeros(len(self.candidates), dtype=np.int64)
+        for query, row in enumerate(self.candidates.sets.tolist()):
+            if (known := self._asked.get(_words(row))) is not None:
+                self._read[query], self._closed[query] = known
+
+
+def _words(row: Iterable[int]) -> tuple[int, ...]:
+    return tuple(word for word in row if word >= 0)
 
 
 def _whole(cover: Cover, read: npt.NDArray[np.int64]) -> tuple[Request, ...]:

@@ -1,4 +1,8 @@
-"""A round carried out against a server: every request with what was expected of it and what it brought."""
+"""A round carried out against a server: every request with what was expected of it and what it brought.
+
+What pages hold counts, not what the server claims: a page that is empty, or holds only what earlier pages of
+its query held, ends the query, and so does the thousandth page.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from afresh.probes.campaign import Campaign, covered_places
-from afresh.probes.candidates import Candidates
 from afresh.probes.greedy_probes import Probe
 from afresh.probes.requests import LookUp
-from afresh.probes.server import Server, StoppedError
+from afresh.probes.server import Answer, Server, StoppedError
+
+_MOST_PAGES = 1000  # of one query
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One request: ``keywords`` of a query (none: the look-up of ``key``), its ``page``, what it brought."""
+    """One request: ``keywords`` of a query (none: the look-up of ``key``), its ``page``, what it brought.
+
+    ``cut``: the query ended before its total said; ``doubled`` are keys of which the answer held several
+    records.
+    """
 
     keywords: tuple[int, ...]
     key: str
@@ -23,11 +32,12 @@ class Step:
     total: int
     expected: float
     new: int
+    cut: bool = False
+    doubled: tuple[str, ...] = ()
 
 
 def run_campaign(
     campaign: Campaign,
-    candidates: Candidates,
     server: Server,
     keys: Sequence[str],
     on_step: Callable[[int], None] = lambda _: None,
@@ -38,6 +48,7 @@ def run_campaign(
     """
     places = {key: place for place, key in enumerate(keys)}
     steps: list[Step] = []
+    pages = _Pages(server.page_size)
     with suppress(StoppedError):
         while (request := campaign.next_request()) is not None:
             expected = campaign.expected(request)
@@ -45,12 +56,15 @@ def run_campaign(
                 key = keys[request.tuple]
                 answer = server.look_up(key)
                 new = campaign.learn(request, covered_places(answer.keys, places))
-                steps.append(Step((), key, 1, len(answer.keys), expected, new))
+                steps.append(Step((), key, 1, len(answer.keys), expected, new, doubled=_doubled(answer)))
             else:
-                keywords = tuple(int(word) for word in candidates.sets[request.query] if word >= 0)
-                answer = server.page(keywords, request.number)
-                new = campaign.learn(request, covered_places(answer.keys, places), answer.total)
-                steps.append(Step(keywords, "", request.number, answer.total or 0, expected, new))
+                keywords, number = campaign.words(request), request.number
+                answer = server.page(keywords, number)
+                over = pages.end(keywords, number, answer)
+                new = campaign.learn(request, covered_places(answer.keys, places), answer.total, over=over)
+                cut = over and pages.promised(answer) > number
+                total = answer.total or 0
+                steps.append(Step(keywords, "", number, total, expected, new, cut, _doubled(answer)))
             on_step(int(campaign.wanted.sum()))
     return tuple(steps)
 
@@ -62,22 +76,45 @@ def run_probes(
     places = {key: place for place, key in enumerate(keys)}
     wanted = set(range(len(keys)))
     steps: list[Step] = []
-    for probe in probes:
-        number, last = 0, 1
-        while number < last:
-            number += 1
-            try:
+    read = _Pages(server.page_size)
+    with suppress(StoppedError):
+        for probe in probes:
+            number, last = 0, 1
+            while number < last:
+                number += 1
                 answer = server.page(probe.keywords, number)
-            except StoppedError:
-                return tuple(steps)
-            found = wanted.intersection(covered_places(answer.keys, places))
-            wanted -= found
-            total = answer.total or 0
-            if not answer.keys:
-                last = number  # a server that gives no more ends the query, whatever total it claims
-            else:
-                last = max(1, -(-total // server.page_size))
-                last = last if pages is None else min(last, pages)
-            share = probe.expected / max(probe.requests, 1.0)
-            steps.append(Step(probe.keywords, "", number, total, share, len(found)))
+                found = wanted.intersection(covered_places(answer.keys, places))
+                wanted -= found
+                over, promised = read.end(probe.keywords, number, answer), read.promised(answer)
+                last = number if over else promised if pages is None else min(promised, pages)
+                share, total = probe.expected / max(probe.requests, 1.0), answer.total or 0
+                cut = over and promised > number
+                steps.append(
+                    Step(probe.keywords, "", number, total, share, len(found), cut, _doubled(answer))
+                )
     return tuple(steps)
+
+
+class _Pages:
+    """Which keys the pages of each query held."""
+
+    def __init__(self, page_size: int) -> None:
+        self._page_size = page_size
+        self._keys: dict[tuple[int, ...], set[str]] = {}
+
+    def promised(self, answer: Answer) -> int:
+        """How many pages there are by the total reported."""
+        return max(1, -(-(answer.total or 0) // self._page_size))
+
+    def end(self, keywords: tuple[int, ...], number: int, answer: Answer) -> bool:
+        """Whether this page ends its query."""
+        seen = self._keys.setdefault(keywords, set())
+        nothing_new = seen.issuperset(answer.keys)
+        seen.update(answer.keys)
+        return nothing_new or number >= _MOST_PAGES
+
+
+def _doubled(answer: Answer) -> tuple[str, ...]:
+    if len(set(answer.keys)) == len(answer.keys):
+        return ()
+    return tuple(sorted({key for key in answer.keys if answer.keys.count(key) > 1}))

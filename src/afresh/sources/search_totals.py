@@ -44,7 +44,7 @@ class LearnedTotals:
     """
 
     def __init__(self, relation: KeywordIndex, sample: KeywordIndex) -> None:
-        self._relation, self._sample = relation, sample
+        self.relation, self._sample = relation, sample
         names = list(dict.fromkeys(keyword.attribute for keyword in relation.keywords))
         self._names = names
         self._attribute = np.array(
@@ -92,18 +92,27 @@ class LearnedTotals:
         scale = np.where(none, np.inf, self.scales()[self._attribute[sets]]).min(axis=1)
         most = np.where(none, np.inf, self._most[sets]).min(axis=1)
         expected = np.minimum(np.exp(np.maximum(scale, 0.0)) * self._counts(sets), most)
-        expected = np.maximum(expected, self._relation.counts(sets))
+        expected = np.maximum(expected, self.relation.counts(sets))
         return np.asarray(self._corrected(sets, expected))
 
     def _counts(self, sets: Integers) -> Doubles:
         counts = self._sample.counts(sets).astype(np.float64)
-        return counts if self._sample is self._relation else counts + _UNSEEN
+        return counts if self._sample is self.relation else counts + _UNSEEN
 
     def _corrected(self, sets: Integers, expected: Doubles) -> Doubles:
         """Totals that are known stand in place of estimates."""
         known = {words: total for words, total in self.known.items() if len(words) == sets.shape[1]}
-        if known:
-            for row, words in enumerate(map(tuple, sets.tolist())):
-                if words in known:
-                    expected[row] = known[words]
+        if known and len(sets):
+            codes = self._codes(sets)
+            order = np.argsort(codes, kind="stable")
+            wanted = self._codes(np.array(list(known), dtype=np.int64))
+            first, end = (np.searchsorted(codes[order], wanted, side=side) for side in ("left", "right"))
+            for low, high, total in zip(first.tolist(), end.tolist(), known.values(), strict=True):
+                expected[order[low:high]] = total
         return expected
+
+    def _codes(self, sets: Integers) -> Integers:
+        codes = np.zeros(len(sets), dtype=np.int64)
+        for column in sets.T:
+            codes = codes * len(self.relation.keywords) + column
+        return codes
