@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 import numpy as np
-from tests.rates.populations import POPULATIONS, draw_rates, poll, poll_at_own_pace
+from tests.rates.populations import FAR_APART, POPULATIONS, draw_rates, poll, poll_at_own_pace
 from tests.rates.test_drift import drifting, steady
 from tests.rates.test_regime import HOUR, steady_log
 from tests.rates.test_season import PROFILES, fitted
@@ -115,13 +115,13 @@ def regimes() -> Iterator[str]:
 def plans_after_three_polls() -> Iterator[str]:
     """Points of freshness of plans made from three polls per item, less those of uniform ones."""
     gains: dict[str, list[float]] = {"with the rate to plan with": [], "with the mean": []}
-    for seed, population, scale in product(range(3), POPULATIONS, (0.2, 1.0, 5.0)):
+    for seed, population, scale in product(range(3), (*POPULATIONS, *FAR_APART), (0.2, 1.0, 5.0)):
         rng = np.random.default_rng(seed)
         rates = draw_rates(population, ITEMS, rng)
         polls = poll(rates, 3, 3, rng, scale=scale)
         mean = estimate_polls(polls).rate
         typical = min(2.0 * float(np.median(rates[rates > 1e-5])), float(rates.mean()))
-        for frequency in (0.1 * typical, 0.3 * typical, 2.0 * typical):
+        for frequency in (0.1 * float(rates.mean()), 0.1 * typical, 0.3 * typical, 2.0 * typical):
             uniform = float(np.mean(freshness(rates, np.full(ITEMS, frequency))))
             planned = estimate_polls(polls, interval=1.0 / frequency).rate
             for column, rate in zip(gains.values(), (planned, mean), strict=True):

@@ -19,6 +19,7 @@ POPULATIONS = (
 )
 NARROW_AND_ODD = ("narrow lognormal", "three points")
 WITH_STATIC = ("80 % static", "30 % static")
+FAR_APART = ("0.02 and 3", "half 0.05, half 3", "0.05 and 6")
 
 
 def draw_rates(population: str, items: int, rng: np.random.Generator) -> Float64s:
@@ -44,6 +45,12 @@ def draw_rates(population: str, items: int, rng: np.random.Generator) -> Float64
             rates = np.exp(rng.normal(-1.0, 0.3, items))
         case "three points":
             rates = rng.choice([0.02, 0.2, 2.0], items)
+        case "0.02 and 3":
+            rates = np.where(rng.random(items) < 0.7, 0.02, 3.0)
+        case "half 0.05, half 3":
+            rates = np.where(rng.random(items) < 0.5, 0.05, 3.0)
+        case "0.05 and 6":
+            rates = np.where(rng.random(items) < 0.7, 0.05, 6.0)
         case "80 % static":
             rates = np.where(rng.random(items) < 0.8, 0.0, rng.gamma(1.0, 1.0, items))
         case "30 % static":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.rates.populations import (
+    FAR_APART,
     NARROW_AND_ODD,
     POPULATIONS,
     WITH_STATIC,
@@ -149,6 +150,20 @@ def test_plans_after_three_polls_lose_no_more_than_a_point_to_uniform(population
         ours = float(np.mean(freshness(rates, plan)))
         uniform = float(np.mean(freshness(rates, np.full(rates.size, frequency))))
         assert ours > uniform - 0.01
+
+
+@pytest.mark.parametrize("share", [0.1, 0.25, 1.0])
+@pytest.mark.parametrize("population", FAR_APART)
+def test_nor_where_items_are_of_two_kinds_far_apart(population: str, share: float) -> None:
+    """Three polls teach a prior that makes items without a change much slower than they are."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        rates = draw_rates(population, 1000, rng)
+        frequency = share * float(rates.mean())
+        found = estimate_polls(poll(rates, 3, 3, rng), interval=1.0 / frequency).rate
+        plan = allocate(found, frequency * rates.size).frequency
+        uniform = np.mean(freshness(rates, np.full(rates.size, frequency)))
+        assert np.mean(freshness(rates, plan)) > uniform - 0.01
 
 
 def test_the_trap_a_rate_of_zero_ruins_the_plan_and_a_prior_does_not() -> None:

@@ -10,6 +10,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from tests.rates.populations import draw_rates, poll
 
+from afresh.rates.estimate import estimate_polls
 from afresh.rates.gamma_prior import GammaPrior, weak_prior
 from afresh.rates.grid_posterior import GridPosterior
 from afresh.rates.likelihood import MOST_POINTS, log_likelihood, points_per_octave, rate_grid
@@ -103,26 +104,6 @@ def test_below_the_grid_the_prior_goes_on_as_a_power() -> None:
     assert high[0] == pytest.approx(exact_high[0], rel=0.02)
 
 
-@pytest.mark.parametrize("time", [1e-9, 0.5, 20.0, 1e9])
-def test_the_effective_rate_keeps_the_survival(time: float) -> None:
-    polls = polls_of([1.0, 1.0], [False, False], item=[0, 0])
-    grid = GridPosterior(rate_grid(polls))
-    state = grid.update(grid.start(GammaPrior.of(2.0, 1.0), 1), polls)
-    wanted = 2.0 * np.log1p(time / 3.0) / time  # Gamma(2, 3)
-    found = grid.effective_rate(state, time)[0]
-    # For ages only the rates below the grid are left, which it lumps together.
-    assert found == pytest.approx(wanted, rel=0.01) if time < 100 else 0 < found < 0.01
-
-
-@pytest.mark.parametrize("time", [1e-6, 1.0, 1e3, 1e9])
-@pytest.mark.parametrize("found", [0, 10, 40])
-def test_the_effective_rate_lies_between_nothing_and_the_mean(found: int, time: float) -> None:
-    polls = polls_of(np.ones(40), np.arange(40) < found, item=np.zeros(40, dtype=np.int64))
-    grid = GridPosterior(rate_grid(polls))
-    state = grid.update(grid.start(GammaPrior.of(0.5, 0.5), 1), polls)
-    assert 0 < grid.effective_rate(state, time)[0] < grid.rate(state)[0] * (1 + 1e-9)
-
-
 def learned_state(polls: Polls, fitted: GammaPrior) -> tuple[GridPosterior, Float64s]:
     grid = GridPosterior(rate_grid(polls))
     state = grid.update(grid.start(fitted, polls.items), polls)
@@ -153,3 +134,10 @@ def test_items_of_a_weak_prior_share_one_row() -> None:
     polls = polls_of([1.0, 1.0], [True, False])
     state = GridPosterior().start(weak_prior(polls), 2)
     assert state.log_prior.shape[0] == 1
+
+
+def test_the_interval_holds_the_rate_also_under_a_learned_prior() -> None:
+    """The mean is under another prior than the interval: after three changes of three it lay outside."""
+    rng = np.random.default_rng(0)
+    found = estimate_polls(poll(draw_rates("gamma 2", 1500, rng), 3, 3, rng), method="grid")
+    assert np.all((found.low <= found.rate) & (found.rate <= found.high))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +11,7 @@ import pyarrow as pa
 from afresh.cli.polls import PollLog, read_polls
 from afresh.cli.progress import Progress
 from afresh.cli.summary import number, print_json, print_summary
-from afresh.rates.estimate import DEFAULT_METHOD, estimate_polls
+from afresh.rates.estimate import DEFAULT_METHOD, estimate_polls, to_plan_with
 from afresh.rates.estimator import ESTIMATORS, FORGETFUL, Estimator
 from afresh.rates.gamma_prior import WEAK_SHAPE, GammaPrior
 from afresh.rates.observations import Float64s, Polls, polls_from_times
@@ -48,9 +46,7 @@ def estimate_log(path: str, asked: Question, answer: Answer) -> None:
     polls = _intervals(log, unit_s)
     del log  # as large as the polls themselves
     regime = _regime(polls, estimator.name, asked, unit_s)
-    interval = None if asked.every_s is None else asked.every_s / unit_s
-    estimates = partial(
-        estimate_polls,
+    found = estimate_polls(
         regime.season.applied(polls) if regime.season.supported else polls,
         method=estimator,
         level=asked.level,
@@ -58,13 +54,11 @@ def estimate_log(path: str, asked: Question, answer: Answer) -> None:
         groups=groups,
         horizon=regime.horizon,
     )
-    found = estimates(interval=interval)
     items = len(names)
     if asked.views is not None:
-        # A view's interval comes from the means of its bases, not from the rates to plan with.
-        means = found if interval is None else estimates()
-        names, whole = _with_views(names, means, asked.views, asked.level)
-        found = whole if interval is None else _planned(found, whole, interval, asked.level)
+        names, found = _with_views(names, found, asked.views, asked.level)
+    if asked.every_s is not None:
+        found = to_plan_with(found, asked.every_s / unit_s, asked.level)
     judged = changes_to_judge(polls) if asked.check_poisson else None
     # Drawn before anything is written: what cannot be drawn leaves nothing half done.
     drawing = None if answer.plot is None else _drawing(answer.plot, found, judged, answer.unit)
@@ -110,15 +104,6 @@ def _regime(polls: Polls, method: str, asked: Question, unit_s: float) -> Regime
     if horizon is None and method not in FORGETFUL:
         horizon = math.inf
     return find_regime(polls, hour=_HOUR_S / unit_s, horizon=horizon, season=asked.season)
-
-
-def _planned(items: RateEstimates, whole: RateEstimates, interval: float, level: float) -> RateEstimates:
-    """The rates to plan with, of items as they are, of the views after them by their intervals."""
-    from afresh.rates.planning_rate import planning_rate
-
-    views = slice(items.rate.size, None)
-    rate = planning_rate(whole.rate[views], whole.low[views], interval, level)
-    return replace(whole, rate=np.concatenate([items.rate, rate]))
 
 
 def _with_views(

@@ -72,11 +72,11 @@ class Items:
         """The items with the rates to plan with where rates are uncertain, at the plan's mean interval."""
         if self.shape is None or not budget > 0:
             return self
-        from afresh.rates.planning_rate import surviving_rate
+        from afresh.rates.planning_rate import uncertain_rate
 
         costs = self.options.get("costs")
         every = float(self.count if costs is None else np.sum(costs, dtype=np.float64)) / budget
-        return replace(self, rates=surviving_rate(self.rates, self.shape, every))
+        return replace(self, rates=uncertain_rate(self.rates, self.shape, every))
 
 
 def options_of(options: Mapping[str, Any], part: slice) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from afresh.rates.grid_integrals import in_parts
 from afresh.rates.grid_posterior import GridPosterior, GridState
 from afresh.rates.likelihood import rate_grid
 from afresh.rates.observations import Float64s, Ints, Polls, polls_from_times, whole_numbers
+from afresh.rates.planning_rate import planning_rate
 from afresh.rates.prior import fit_gamma, fit_gamma_groups, fit_gamma_table, settling_items
 from afresh.rates.static_share import fit_static_share, log_odds
 from afresh.values.arrays import ArrayLike
@@ -79,8 +80,8 @@ def estimate_many(
 
     Items without an interval yet get the prior, learned from the others (of their group, where ``groups``
     gives a number from 0 per item). ``rate`` is the posterior mean or, given the mean ``interval`` at which a
-    plan is going to refresh, the rate to plan with: −ln E[e^{−λt}]/t at t = interval/2. With few polls a mean
-    is ruled by the fast changers an item might be, and the plan would drop it; survival is what counts.
+    plan is going to refresh, the rate to plan with (``planning_rate``). With few polls a mean is ruled by the
+    fast changers an item might be, and the plan would drop it; survival is what counts.
 
     >>> found = estimate_many([0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [0, 1, 0, 0, 0])
     >>> found.polls.tolist(), bool(found.rate[1] < found.rate[2] < found.rate[0])
@@ -113,12 +114,10 @@ def estimate_polls(
     """
     check_level(level)
     estimator = ESTIMATORS[one_of("method", method, ESTIMATORS)] if isinstance(method, str) else method
-    if interval is not None and not 0 < interval < math.inf:
-        raise InputError(f"interval is {interval}: must be a time above 0")
     forgets = _checked_horizon(estimator, horizon)
     if isinstance(estimator, GridPosterior):
         told = forgetting(polls, horizon) if forgets else polls
-        rate, low, high = _by_grid(told, prior, groups, level, interval)
+        rate, low, high = _by_grid(told, prior, groups, level)
     else:
         belief = fit_gamma(polls, groups) if prior is None else prior
         if forgets and isinstance(estimator, GammaFilter):
@@ -126,13 +125,24 @@ def estimate_polls(
         state = estimator.update(estimator.start(belief, polls.items), polls)
         if forgets:
             state = _faded_to_now(state, polls, horizon)
-        rate = estimator.rate(state) if interval is None else _rate_to_plan(estimator, state, interval)
+        rate = estimator.rate(state)
         low, high = estimator.interval(state, level)
-    return RateEstimates(rate, low, high, polls.polls_per_item(), polls.changes_per_item(), estimator.name)
+    counts = polls.polls_per_item(), polls.changes_per_item()
+    found = RateEstimates(rate, low, high, *counts, estimator.name)
+    return found if interval is None else to_plan_with(found, interval, level)
+
+
+def to_plan_with(found: RateEstimates, interval: float, level: float = 0.9) -> RateEstimates:
+    """The same with the rates to plan with at a mean ``interval``; ``level`` is that of its intervals."""
+    if not 0 < interval < math.inf:
+        raise InputError(f"interval is {interval}: must be a time above 0")
+    if found.method not in FORGETFUL:
+        raise UsageError(f"method {found.method!r} has no posterior to plan with: {', '.join(FORGETFUL)} do")
+    return replace(found, rate=planning_rate(found.rate, found.low, interval, level))
 
 
 def _by_grid(
-    polls: Polls, prior: GammaPrior | None, groups: Ints | None, level: float, interval: float | None
+    polls: Polls, prior: GammaPrior | None, groups: Ints | None, level: float
 ) -> tuple[Float64s, Float64s, Float64s]:
     """Rates and intervals by the grid posterior.
 
@@ -145,12 +155,11 @@ def _by_grid(
     else:
         belief = estimator.start(prior, prior.shape.size)
         kind = np.broadcast_to(belief.kind, polls.items)
-    time = None if interval is None else interval / 2.0
 
     def answers(part: slice) -> tuple[Float64s, Float64s, Float64s]:
         own = polls.between(part.start, part.stop)
         state = estimator.update(belief.of_items(kind[part]), own)
-        return estimator.answers(estimator.sharpened(state, own), level, time)
+        return estimator.answers(estimator.sharpened(state, own), level)
 
     parts = in_parts(polls.items, answers, ITEMS_AT_ONCE)
     rate, low, high = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -194,10 +203,3 @@ def _faded_to_now(state: GammaState, polls: Polls, horizon: float) -> GammaState
     np.minimum.at(gap, polls.item, ages(polls))
     shape, rate = faded(state.shape, state.rate, state.prior, gap, horizon)
     return replace(state, shape=shape, rate=rate)
-
-
-def _rate_to_plan(estimator: Estimator[Any], state: Any, interval: float) -> Float64s:
-    """The rate at which a copy survives half an interval as probably as under the posterior."""
-    if not isinstance(estimator, GammaFilter):
-        raise UsageError(f"method {estimator.name!r} has no posterior to plan with: use grid or gamma")
-    return estimator.effective_rate(state, interval / 2.0)

@@ -83,10 +83,6 @@ class GammaFilter:
         """Posterior mean a/b."""
         return state.shape / state.rate
 
-    def effective_rate(self, state: GammaState, time: float) -> Float64s:
-        """−ln E[e^{−λt}]/t = (a/t)·ln(1+t/b), the one rate at which a copy survives ``time`` as probably."""
-        return state.shape * np.log1p(time / state.rate) / time
-
     def interval(self, state: GammaState, level: float) -> tuple[Float64s, Float64s]:
         """Equal-tailed credible interval."""
         return gamma_interval(state.shape, state.rate, level)

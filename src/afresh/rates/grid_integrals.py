@@ -67,26 +67,6 @@ class Nodes:
             return np.asarray(np.einsum("ij,j->i", self.density, weights[0]) - halves)
         return np.asarray(np.einsum("ij,ij->i", self.density, weights) - halves)
 
-    def log_survival(self, time: float) -> Float64s:
-        """ln E[e^{−λt}] under the learned prior, right for the smallest and the largest λt.
-
-        Below the first node λ₀ it is Γ(a+1)·P(a, λ₀t)/(λ₀t)^a, P the regularised incomplete gamma function.
-        """
-        from scipy.special import gammainc, gammaln
-
-        changed = self.mean(lambda rate: -np.expm1(-rate * time))
-        few = np.log1p(-np.minimum(changed, 0.5))
-        with np.errstate(divide="ignore"):
-            inside = np.log(self.density) + np.log(self.ratio) - np.exp(self.log_rate) * time
-            a, x = self.tail, np.exp(self.log_rate[:, 0]) * time
-            log_below = np.log(self.below * self.ratio[..., 0]) + np.log(gammainc(a, x))
-        log_below += gammaln(a + 1.0) - a * np.log(x)
-        top = np.maximum(inside.max(axis=1, initial=-np.inf), log_below)
-        kept = np.exp(inside - top[:, None]).sum(axis=1) + np.exp(log_below - top)
-        with np.errstate(divide="ignore"):
-            log_kept = np.logaddexp(top + np.log(kept), np.log(self.static))
-        return np.asarray(np.where(changed < 0.5, few, log_kept - np.log(self._total())))
-
     def interval(self, below: float) -> list[Float64s]:
         """The ends that leave ``below`` on either side, under the cautious prior.
 

@@ -142,25 +142,20 @@ class GridPosterior:
         """Posterior mean."""
         return _each(state, lambda nodes: [_mean(nodes)])[0]
 
-    def effective_rate(self, state: GridState, time: float) -> Float64s:
-        """−ln E[e^{−λt}]/t, the one rate at which a copy survives ``time`` as probably."""
-        return _each(state, lambda nodes: [-nodes.log_survival(time) / time])[0]
-
     def interval(self, state: GridState, level: float) -> tuple[Float64s, Float64s]:
-        """Equal-tailed credible interval."""
-        below = _below(level)
-        low, high = _each(state, lambda nodes: nodes.interval(below))
+        """Equal-tailed credible interval, and no further from the rate than the rate itself."""
+        _, low, high = self.answers(state, level)
         return low, high
 
-    def answers(
-        self, state: GridState, level: float, time: float | None = None
-    ) -> tuple[Float64s, Float64s, Float64s]:
-        """Rate (effective over ``time``, if given) and interval, in one pass over the posteriors."""
-        below = _below(level)
+    def answers(self, state: GridState, level: float) -> tuple[Float64s, Float64s, Float64s]:
+        """Rate and interval, in one pass over the posteriors."""
+        below = (1.0 - check_level(level)) / 2.0
 
         def of(nodes: Nodes) -> list[Float64s]:
-            rate = _mean(nodes) if time is None else -nodes.log_survival(time) / time
-            return [rate, *nodes.interval(below)]
+            rate = _mean(nodes)
+            low, high = nodes.interval(below)
+            # The mean is under the learned prior, and may lie outside where few polls taught it much.
+            return [rate, np.minimum(low, rate), np.maximum(high, rate)]
 
         rate, low, high = _each(state, of)
         return rate, low, high
@@ -168,10 +163,6 @@ class GridPosterior:
 
 def _mean(nodes: Nodes) -> Float64s:
     return nodes.mean(lambda rate: rate)
-
-
-def _below(level: float) -> float:
-    return (1.0 - check_level(level)) / 2.0
 
 
 def _log_density(prior: GammaPrior, rates: Float64s) -> Float64s:
