@@ -13,7 +13,9 @@ import pytest
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.settings import read
+from afresh.engine.state_names import LISTED_AT
 from afresh.money.many import best_intervals
+from afresh.values.clock import SystemClock
 
 ROWS = 600
 
@@ -22,11 +24,15 @@ ROWS = 600
 def table(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(tmp_path / "stock.db", isolation_level=None)) as connection:
         connection.execute("CREATE TABLE stock (sku INTEGER PRIMARY KEY, amount INTEGER)")
+        connection.execute("BEGIN")  # or each row waits for the disk
         connection.executemany("INSERT INTO stock VALUES (?, 0)", ((sku,) for sku in range(ROWS)))
+        connection.execute("COMMIT")
         yield connection
 
 
-def engine_of(folder: Path, *, bulk: int, more: str = "", source: str = "") -> Engine:
+def engine_of(
+    folder: Path, *, bulk: int, more: str = "", source: str = "", query: str = "SELECT * FROM stock"
+) -> Engine:
     text = f"""
         [budget]
         requests = "500/s"
@@ -37,7 +43,7 @@ def engine_of(folder: Path, *, bulk: int, more: str = "", source: str = "") -> E
         name = "stock"
         kind = "sql"
         url = "sqlite:{folder}/stock.db"
-        query = "SELECT * FROM stock"
+        query = "{query}"
         key = "sku"
         bulk = {bulk}
         {source}
@@ -87,3 +93,36 @@ def test_a_bulk_is_planned_by_money_at_its_shared_cost(tmp_path: Path, table: sq
     assert together.income_per_s > alone.income_per_s
     assert together.futile <= alone.futile
     assert np.isfinite(together.money_per_s)
+
+
+def test_a_listing_that_failed_is_tried_again_soon_and_then_more_rarely(
+    tmp_path: Path, table: sqlite3.Connection
+) -> None:
+    del table
+    with engine_of(tmp_path, bulk=100, query="SELECT * FROM nowhere") as engine:
+        engine.run(for_s=4)
+        assert 2 <= spent_requests(engine) <= 4  # at 0, 1 and 3 s
+        again_s = float((engine.store.state.get(LISTED_AT + "stock") or b"").split()[0])
+        assert again_s - SystemClock().now_s() < 5
+
+
+def test_a_listing_is_read_at_once_by_the_next_process_or_with_other_settings(
+    tmp_path: Path, table: sqlite3.Connection
+) -> None:
+    with engine_of(tmp_path, bulk=100, query="SELECT * FROM nowhere") as engine:
+        engine.run(once=True)
+        (trouble,) = engine.status().troubles
+        assert "nowhere" in trouble.problem
+        assert engine.store.items.counts() == []
+    with engine_of(tmp_path, bulk=100) as engine:
+        engine.run(once=True)
+        assert engine.status().troubles == ()
+        assert sum(count.items for count in engine.store.items.counts()) == ROWS
+    # What worked is not read again before its time, but with another query it is.
+    table.execute("INSERT INTO stock VALUES (-1, 0)")
+    with engine_of(tmp_path, bulk=100) as engine:
+        engine.run(once=True)
+        assert engine.store.items.get("-1") is None
+    with engine_of(tmp_path, bulk=100, query="SELECT * FROM stock WHERE sku < 10") as engine:
+        engine.run(once=True)
+        assert engine.store.items.get("-1") is not None

@@ -1,4 +1,8 @@
-"""Reads the documents that list a source's items, each source at its own pace, beside the polls."""
+"""Reads the documents that list a source's items, each source at its own pace, beside the polls.
+
+Where nothing could be read it is tried again after a second, or what the source says, then ever more rarely,
+but every five minutes at least; and at once under other settings of the source, or by another process.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 
 from afresh.engine.accounts import spent_of
 from afresh.engine.listing import take_in
@@ -23,6 +28,8 @@ from afresh.values.listing import Listed, Listing
 from afresh.values.outcome import Spent
 
 _LOOK_S = 1.0
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 1.0, 300.0
+_MAX_DOUBLINGS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +66,7 @@ class Lister:
         self._plans = plans
         self._troubles: dict[str, str] = {}
         self._said: dict[str, Mapping[str, str]] = {}
+        self._vain: dict[str, int] = {}  # how often in a row nothing could be read, once tried
         self.busy, self.read_s = True, -math.inf  # elapsed seconds when documents were last read
 
     async def run(self, *, once: bool = False) -> None:
@@ -77,8 +85,18 @@ class Lister:
             await asyncio.sleep(_LOOK_S)
 
     async def _is_due(self, name: str) -> bool:
-        kept = await self._writer.surely(lambda: self._store.state.get(LISTED_AT + name))
-        return kept is None or float(kept) <= self._clock.now_s()
+        names = [LISTED_AT + name, TROUBLE + name]
+        kept, trouble = await self._writer.surely(lambda: [self._store.state.get(each) for each in names])
+        if kept is None or (trouble and name not in self._vain):
+            return True
+        again_s, _, mark = kept.decode().partition(" ")
+        return float(again_s) <= self._clock.now_s() or mark not in ("", self._mark(name))
+
+    def _mark(self, name: str) -> str:
+        """A short name for the settings of a source."""
+        table = self.settings.source(name)
+        text = "" if table is None else table.settings.model_dump_json()
+        return blake2b(text.encode(), digest_size=8).hexdigest()
 
     async def read(self, name: str) -> Reading:
         """Read all documents of one source now."""
@@ -91,7 +109,7 @@ class Lister:
         if found.documents:
             self._say(name, found.problems)
             await self._keep_trouble(name, found)
-        again = repr(found.again_s).encode()
+        again = f"{found.again_s!r} {self._mark(name)}".encode()
         await self._writer.surely(lambda: self._store.state.set({LISTED_AT + name: again}))
         self.read_s = self._clock.elapsed_s()
 
@@ -113,7 +131,8 @@ class Lister:
     async def _read(self, name: str, source: Source) -> Reading:
         table = self.settings.source(name)
         own_s = table.settings.listings_every_s if table is not None else None
-        documents, born, wait_s = 0, 0, self.settings.run.listings_every if own_s is None else own_s
+        every_s = wait_s = self.settings.run.listings_every if own_s is None else own_s
+        documents = born = 0
         problems: dict[str, str] = {}
         unread: set[str] = set()
         async for listing in source.listings():
@@ -124,7 +143,18 @@ class Lister:
                     unread.add(listing.origin)
             if listing.again_after_s is not None:
                 wait_s = max(wait_s, listing.again_after_s)
+        if len(unread) == documents:
+            wait_s = min(self._rest_s(name), every_s)
+        else:
+            self._vain[name] = 0
         return Reading(born, self._clock.now_s() + wait_s, problems, frozenset(unread), documents)
+
+    def _rest_s(self, name: str) -> float:
+        """How long to wait after nothing could be read, or nobody may be asked yet."""
+        table, times = self.settings.source(name), self._vain.get(name, 0)
+        self._vain[name] = times + 1
+        first_s = getattr(table.settings, "first_rest", _FIRST_WAIT_S) if table is not None else _FIRST_WAIT_S
+        return float(min(first_s * 2.0 ** min(times, _MAX_DOUBLINGS), _LONGEST_WAIT_S))
 
     async def _take_in(self, name: str, source: Source, listing: Listing) -> int:
         """Pay for one document and act on it; how many items were born."""
