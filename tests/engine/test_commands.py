@@ -253,6 +253,13 @@ def test_signals_reload_and_drain(shell: Shell, site: LivingSite, tmp_path: Path
         if "reloaded" in line:
             break
     assert "budget.requests is now 20.0 (was 1.0)" in lines[-1]
+    settings.write_text(settings.read_text().replace('# delay = "1s"', 'delay = "7s"'))
+    process.send_signal(signal.SIGHUP)
+    for line in process.stderr:
+        lines.append(line)
+        if "reloaded" in line:
+            break
+    assert "source.web.delay in the file is another, but --host-delay 0.01s goes over it" in lines[-1]
     process.send_signal(signal.SIGTERM)
     rest = process.stderr.read()
     process.stderr.close()

@@ -37,7 +37,7 @@ def get(
 ) -> None:
     """The copy of an item, on standard output."""
     max_age_s = read_duration("--max-age", max_age, math.inf)
-    with open_project(sets, private_overrides(allow_private)) as engine:
+    with open_project(sets, private_overrides(allow_private), reading=max_age is None) as engine:
         began_s = SystemClock().now_s()
         copy = engine.get(key, max_age_s=max_age_s, version=_number(engine, key, version))
         versions = engine.versions(key)
@@ -114,7 +114,7 @@ def export(
     one_of("format", kind, ("jsonl", "dir"))
     if kind == "dir" and output is None:
         raise UsageError("--format dir needs a folder: give -o DIR")
-    with open_project() as engine:
+    with open_project(reading=True) as engine:
         if kind == "dir":
             number = write_folder(engine.store, Path(str(output)))
         elif output is None or output == "-":

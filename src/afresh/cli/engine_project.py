@@ -45,12 +45,14 @@ def overrides_of(sets: list[str] | None, more: Mapping[str, str] | None = None) 
     return found | dict(more or {})
 
 
-def open_project(sets: list[str] | None = None, more: Mapping[str, str] | None = None) -> Engine:
-    """The engine of the folder that we are in."""
+def open_project(
+    sets: list[str] | None = None, more: Mapping[str, str] | None = None, *, reading: bool = False
+) -> Engine:
+    """The engine of the folder that we are in; ``reading``: a store that may only be read will do."""
     from afresh.engine.app import open_engine
 
     set_up_logs("plain", logging.WARNING)
-    return open_engine(Path(), overrides_of(sets, more), secrets=os.environ.get)
+    return open_engine(Path(), overrides_of(sets, more), secrets=os.environ.get, reading=reading)
 
 
 def set_up_logs(kind: str, level: int) -> None:

@@ -8,7 +8,7 @@ import shutil
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,12 +26,14 @@ from afresh.cli.engine_project import (
 )
 from afresh.cli.options import read_duration
 from afresh.cli.summary import print_json
-from afresh.values.errors import one_of
-from afresh.values.words import counted
+from afresh.values.clock import SystemClock
+from afresh.values.errors import UsageError, one_of
+from afresh.values.words import counted, moment
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
     from afresh.engine.loop import Progress
+    from afresh.engine.settings import Settings
 
 _SHOWN = 20
 _REPORTS_A_MINUTE = 120
@@ -88,7 +90,7 @@ def run(
                 for_s=for_s,
                 once=once,
                 report=_Line() if sys.stderr.isatty() else _EveryMinute(),
-                reload=lambda: _settings(sets, more),
+                reload=_Again(sets, more),
                 signals=True,
             )
         _say_end(engine, progress, as_json)
@@ -106,19 +108,45 @@ def _dashboard(engine: Engine, wanted: bool) -> AbstractContextManager[object]:
     return server
 
 
-def _settings(sets: list[str] | None, more: dict[str, str]) -> Any:
+class _Again:
+    """The settings read again; what changed in the file to no effect is said."""
+
+    def __init__(self, sets: list[str] | None, more: dict[str, str]) -> None:
+        self._overrides = overrides_of(sets, more)
+        self._written = _file_alone()
+
+    def __call__(self) -> Settings:
+        """Those that count now."""
+        from afresh.engine.app import read_folder
+        from afresh.engine.logs import say
+        from afresh.engine.reload import outdone
+
+        settings = read_folder(Path(), self._overrides)
+        before, self._written = self._written, _file_alone()
+        if before is not None and self._written is not None:
+            for words in outdone(before, self._written, self._overrides):
+                say(logging.WARNING, "settings reloaded", change=words)
+        return settings
+
+
+def _file_alone() -> Settings | None:
+    """What the file itself says; None where it needs what goes over it."""
     from afresh.engine.app import read_folder
 
-    return read_folder(Path(), overrides_of(sets, more))
+    try:
+        return read_folder(Path())
+    except UsageError:
+        return None
 
 
 def _say_start(engine: Engine) -> None:
     """What will be done, and whether the hosts can take the budget at all."""
+    from afresh.engine.closed import closed_until
+    from afresh.engine.group_status import group_statuses
     from afresh.engine.logs import say
-    from afresh.engine.status import group_statuses
 
-    counts = engine.store.items.counts()
-    groups = group_statuses(counts, engine.settings)
+    counts, now_s = engine.store.items.counts(), SystemClock().now_s()
+    groups = group_statuses(engine.store, counts, engine.settings, now_s)
     active = sum(group.items for group in groups)
     asked, taken = engine.settings.budget.requests, sum(group.most_per_s for group in groups)
     say(logging.INFO, "started", items=active, hosts=len(groups), budget_per_s=asked)
@@ -129,6 +157,13 @@ def _say_start(engine: Engine) -> None:
             budget_per_s=asked,
             absorbed_per_s=taken,
         )
+    closed = closed_until(engine.settings, now_s)
+    if closed and len(closed) == len(engine.settings.sources):
+        until = moment(min(closed.values()))
+        say(logging.WARNING, f"every source is outside its windows until {until}: nothing is polled before")
+    else:
+        for name, opens_s in closed.items():
+            say(logging.INFO, f"outside its windows until {moment(opens_s)}", source=name)
 
 
 def _say_first(engine: Engine, as_json: bool) -> None:

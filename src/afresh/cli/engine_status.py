@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +13,7 @@ import typer
 from afresh.cli.engine_project import ListJson, Sets, open_project
 from afresh.cli.summary import number, print_summary
 from afresh.values.units import UNIT_SECONDS, format_duration
-from afresh.values.words import counted
+from afresh.values.words import counted, moment
 
 _VIEWS_SHOWN = 20
 _BEFORE_ALL = 1e300  # worth of what is polled before all that is ranked
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 def status(sets: Sets = None, as_json: ListJson = False) -> None:
     """Freshness now and as audits found it, age, budget, hosts, problems."""
-    with open_project(sets) as engine:
+    with open_project(sets, reading=True) as engine:
         found, set_per_s = engine.status(), engine.current().budget.requests
     if as_json:
         typer.echo(json.dumps(_plain(asdict(found)), ensure_ascii=False))
@@ -43,7 +42,7 @@ def why(
     as_json: ListJson = False,
 ) -> None:
     """An item's rate, frequency and worth, its polls, and what would change them."""
-    with open_project(sets) as engine:
+    with open_project(sets, reading=True) as engine:
         found = engine.why(key)
     if as_json:
         typer.echo(json.dumps(_plain(asdict(found)), ensure_ascii=False))
@@ -64,23 +63,27 @@ def _status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         ("due", f"{found.due:,} now, {found.failing:,} waiting after a failure"),
         ("dropped", f"{counted(found.dropped, 'item')}, not worth a poll at this budget"),
         ("budget", _budget(found, set_per_s)),
-        ("hosts can take", f"{number(found.absorbed_per_s)}/s"),
+        *_more_budget(found),
+        ("hosts can take", _absorbed(found)),
         ("store", f"{found.file_bytes / 1e6:,.1f} MB; {waiting}"),
     ]
     for group in found.groups:
-        rests = f"; rests until {_moment(group.rests_until_s)}: {group.why}" if group.why else ""
+        rests = f"; rests until {moment(group.rests_until_s)}: {group.why}" if group.why else ""
         rows.append((f"  {group.group}", f"{counted(group.items, 'item')}{rests}"))
     for place, problem in enumerate(found.problems):
         words = f"{counted(problem.items, 'item')}, such as {problem.example}: {problem.words}"
         rows.append(("" if place else "problems", words))
     rows += [(f"  {one.source}", f"in trouble: {one.problem}") for one in found.troubles]
+    rows += [
+        (f"  {name}", f"outside its windows until {moment(opens)}") for name, opens in found.closed.items()
+    ]
     rows += _money_rows(found)
     rows += [(f"  {view.item}", _view_words(view)) for view in found.views[:_VIEWS_SHOWN]]
     if len(found.views) > _VIEWS_SHOWN:
         rows.append(("", f"… {len(found.views) - _VIEWS_SHOWN:,} more with --json"))
     for worker in found.workers:
         role = ", plans for all" if worker.plans else ""
-        words = f"seen {_moment(worker.seen_s)}, holds {counted(worker.groups, 'host')}{role}"
+        words = f"seen {moment(worker.seen_s)}, holds {counted(worker.groups, 'host')}{role}"
         rows.append((f"  worker {worker.name}", words))
     if found.below_target:
         rows.append(("target", f"missed: audits say less than {found.target}"))
@@ -95,10 +98,10 @@ def _engine(found: Status) -> str:
     counts = f"{counted(run.polls, 'poll')}, {counted(run.changes, 'change')}, {run.failures:,} failed"
     state = run.state(found.time_s)
     if state == "running":
-        return f"running since {_moment(run.started_s)}: {counts}"
+        return f"running since {moment(run.started_s)}: {counts}"
     if state == "stopped":
-        return f"stopped {_moment(run.time_s)} after {counts}"
-    return f"silent since {_moment(run.time_s)}: it was killed, or cannot reach the store; {counts}"
+        return f"stopped {moment(run.time_s)} after {counts}"
+    return f"silent since {moment(run.time_s)}: it was killed, or cannot reach the store; {counts}"
 
 
 def _budget(found: Status, set_per_s: float) -> str:
@@ -116,6 +119,27 @@ def _budget(found: Status, set_per_s: float) -> str:
             which = "this" if running else "the last"
             words += f"; {run.requests / (own * lasted_s):.0%} used by {which} run"
     return f"{words}; {counted(found.spent_last_hour.requests, 'request')} in the last hour"
+
+
+def _more_budget(found: Status) -> list[tuple[str, str]]:
+    """The other limits that are set, and how much of what they allow in an hour was used in the last."""
+    spent = found.spent_last_hour
+    parts = (
+        ("bytes", found.limits.bytes, spent.bytes, f"{spent.bytes / 1e6:,.2f} MB"),
+        ("seconds", found.limits.seconds, spent.seconds, f"{number(spent.seconds)} s"),
+        ("money", found.limits.money, spent.money, number(spent.money)),
+    )
+    return [
+        (f"  {name}", f"{words} in the last hour, {used / (3600.0 * limit):.0%} of what it allows")
+        for name, limit, used, words in parts
+        if math.isfinite(limit)
+    ]
+
+
+def _absorbed(found: Status) -> str:
+    if math.isinf(found.absorbed_per_s):
+        return "whatever the budget is: no delay between requests is set"
+    return f"{number(found.absorbed_per_s)}/s"
 
 
 def _money_rows(found: Status) -> list[tuple[str, str]]:
@@ -145,9 +169,9 @@ def _view_words(view: SeenItem) -> str:
         parts.append(f"{format_duration(view.cost_s)} a refresh")
     following = {
         "stale": "next: as soon as the budget allows",
-        "fresh": f"next: when it changes, about {_moment(view.next_s)}",
+        "fresh": f"next: when it changes, about {moment(view.next_s)}",
         "left alone": "next: never, it gains less than it costs",
-        "unknown": f"next: {_moment(view.next_s)}",
+        "unknown": f"next: {moment(view.next_s)}",
     }
     parts.append(following[view.state])
     return "; ".join(parts) + (f"; {view.problem}" if view.problem else "")
@@ -178,7 +202,7 @@ def _why_rows(found: Why) -> list[tuple[str, str]]:
     ]
     for poll in found.polls[-5:]:
         what = "changed" if poll.changed else "first look" if poll.elapsed_s == 0 else "unchanged"
-        rows.append(("  " + _moment(poll.time_s), what + (", an audit" if poll.audit else "")))
+        rows.append(("  " + moment(poll.time_s), what + (", an audit" if poll.audit else "")))
     return rows + [("because" if place == 0 else "", words) for place, words in enumerate(found.reasons)]
 
 
@@ -225,13 +249,7 @@ def _next(found: Why) -> str:
         return "never, as things are"
     if found.next_s <= found.time_s:
         return "now"
-    return f"in {format_duration(found.next_s - found.time_s)}, {_moment(found.next_s)}"
-
-
-def _moment(seconds: float) -> str:
-    if not math.isfinite(seconds):
-        return "never"
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return f"in {format_duration(found.next_s - found.time_s)}, {moment(found.next_s)}"
 
 
 def _plain(value: Any) -> Any:

@@ -72,6 +72,8 @@ def _care(upkeep: Upkeep, action: str, given: list[str], as_json: bool) -> None:
     if action == "vacuum":
         upkeep.vacuum()
     elif action == "backup":
+        if Path(given[0]).exists():
+            raise UsageError(f"{given[0]} is there already: give the backup another name, or remove it first")
         upkeep.backup(Path(given[0]))
     sizes = upkeep.stats()
     if as_json:

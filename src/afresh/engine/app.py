@@ -16,7 +16,7 @@ from afresh.stores.opening import open_store
 from afresh.stores.shared_clock import SharedClock
 from afresh.stores.store import Retention, Store
 from afresh.values.clock import Clock, SystemClock
-from afresh.values.errors import OutputError, UsageError
+from afresh.values.errors import OutputError, StoreReadOnlyError, UsageError
 
 
 def make_engine(
@@ -27,18 +27,30 @@ def make_engine(
     clock: Clock | None = None,
     secrets: Resolver = no_secrets,
     seed: int | None = None,
+    reading: bool = False,
 ) -> Engine:
-    """An engine over ``store``, or the one that the settings name, with paths relative to ``folder``."""
+    """An engine over ``store``, or the one that the settings name, with paths relative to ``folder``.
+
+    ``reading``: a store that may not be written will do, for questions.
+    """
     rng = np.random.default_rng(seed)
-    opened = store if store is not None else store_of(settings, Path(folder))
+    opened = store if store is not None else store_of(settings, Path(folder), reading=reading)
     # Workers on several machines go by one clock, the store's.
     return Engine(settings, opened, SharedClock(clock or SystemClock(), opened.fleet), rng, secrets)
 
 
-def store_of(settings: Settings, folder: Path) -> Store:
-    """The store that the settings name; made if it is not there."""
+def store_of(settings: Settings, folder: Path, *, reading: bool = False) -> Store:
+    """The store that the settings name; made if it is not there.
+
+    ``reading``: one that may not be written is opened for reading alone.
+    """
     retention = Retention(settings.store.versions, settings.store.observations)
-    return open_store(settings.store.url, base=folder, retention=retention)
+    try:
+        return open_store(settings.store.url, base=folder, retention=retention)
+    except StoreReadOnlyError:
+        if not reading:
+            raise
+        return open_store(settings.store.url, base=folder, retention=retention, read_only=True)
 
 
 def open_engine(
@@ -48,10 +60,11 @@ def open_engine(
     secrets: Resolver = no_secrets,
     clock: Clock | None = None,
     seed: int | None = None,
+    reading: bool = False,
 ) -> Engine:
     """The engine of a project folder; ``overrides`` (``{"budget.requests": "2/s"}``) go over its file."""
     settings = read_folder(Path(folder), overrides)
-    return make_engine(settings, folder, secrets=secrets, clock=clock, seed=seed)
+    return make_engine(settings, folder, secrets=secrets, clock=clock, seed=seed, reading=reading)
 
 
 def read_folder(folder: Path, overrides: Mapping[str, str] | None = None) -> Settings:

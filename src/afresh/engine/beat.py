@@ -16,7 +16,7 @@ import numpy as np
 from afresh.engine.asked import Asked, asked
 from afresh.engine.logs import say
 from afresh.engine.loop import Loop
-from afresh.engine.pulse import BEAT_S, Course, Pulse, read_course, thinned
+from afresh.engine.pulse import BEAT_S, Course, Pulse, delays_of, read_course, thinned
 from afresh.engine.settings import Settings
 from afresh.engine.state_names import COURSE, PULSE
 from afresh.engine.status import mean_age_s, modelled
@@ -86,7 +86,8 @@ class Beat:
         del progress["freshness"]
         budget_per_s = self._loop.settings.budget.requests
         times_s = self._clock.now_s(), self._started_s
-        return Pulse(*times_s, **progress, stopped=stopped, budget_per_s=budget_per_s)
+        delays = delays_of(self._loop.settings)
+        return Pulse(*times_s, **progress, stopped=stopped, budget_per_s=budget_per_s, delays=delays)
 
     def _point(self) -> Course:
         now_s, policy = self._clock.now_s(), self._loop.policy

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from afresh.engine.settings import BudgetTable
 from afresh.values.outcome import Spent
 from afresh.values.stored import Window
 
@@ -50,6 +51,14 @@ class Limits:
         5.0
         """
         return max(spent.bytes / self.bytes, spent.seconds / self.seconds, spent.money / self.money)
+
+
+def limits_of(budget: BudgetTable) -> Limits:
+    """The budget of the settings as limits per second."""
+    return Limits(
+        budget.requests,
+        *(math.inf if limit is None else limit for limit in (budget.bytes, budget.seconds, budget.money)),
+    )
 
 
 def window_of(limits: Limits, length_s: float) -> tuple[int, float]:

@@ -72,6 +72,11 @@ class Claims:
         """Whether this group is ours."""
         return self._is_ours(group)
 
+    @property
+    def in_vain(self) -> bool:
+        """Whether groups are wanted here, and all of them are with others."""
+        return bool(self._again_s) and not self._held
+
     def holds(self, group: str) -> bool:
         """Whether requests to this group may start now."""
         held, now_s = self._held.get(group), self._clock.elapsed_s()

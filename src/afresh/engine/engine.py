@@ -23,6 +23,8 @@ import numpy as np
 from afresh.engine.accounts import spent_of
 from afresh.engine.asked import ask, begin, with_asked
 from afresh.engine.beat import Beat
+from afresh.engine.closed import closed_until
+from afresh.engine.due import due_items
 from afresh.engine.gate import Gate
 from afresh.engine.lister import Reading
 from afresh.engine.listing import LISTING_FIELDS, extended, keep_listings, kept_listings, only
@@ -182,6 +184,8 @@ class Engine:
 
         ``signals``: SIGTERM and SIGINT drain and stop, SIGHUP takes the settings that ``reload`` gives.
         """
+        if not for_s >= 0:
+            raise UsageError(f"for_s is {for_s:g}: give seconds from 0 on")
         return _run(self._run(for_s, once, report, reload, signals))
 
     async def _run(
@@ -294,14 +298,22 @@ class Engine:
         return self.store.copies.versions(self._item(key).id)
 
     def due(self, k: int, *, lease_s: float | None = None, source: str | None = None) -> list[Lease | Item]:
-        """The items due now, longest due first; with ``lease_s`` they are lent to the caller for so long."""
+        """The items due now, longest due first; with ``lease_s`` they are lent to the caller for so long.
+
+        Those of sources outside their windows are not due.
+        """
         now_s = self._clock.now_s()
+        closed = closed_until(self.settings, now_s)
+        if lease_s is not None and not closed:
+            name = None if source is None else self._source_name(source)
+            return list(self.store.leases.take_due(now_s, k, lease_s, source=name))
+        names = {count.source for count in self.store.items.counts()} - closed.keys()
         if source is not None:
-            self._source_name(source)
+            names &= {self._source_name(source)}
+        found = due_items(self.store, now_s, k, names)
         if lease_s is None:
-            found = self.store.items.by_id(self.store.items.due(now_s, k))
-            return [item for item in found if source in (None, item.source)]
-        return list(self.store.leases.take_due(now_s, k, lease_s, source=source))
+            return list(found)
+        return list(self.store.leases.take([item.id for item in found], now_s, lease_s))
 
     def observe(self, reported: Iterable[Reported]) -> TakenBack:
         """Take back what those who fetch themselves found, and old poll logs."""

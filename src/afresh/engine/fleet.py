@@ -2,7 +2,7 @@
 
 Everything that only one of them may do (keep what was learned of all items together, read listings, tell
 hooks, draw the course) is done by whoever holds the claim ``PLANNER``. A worker that dies in whatever way is
-replaced when its claims run out; one whose process is gone from this very machine, at once.
+replaced when its claims run out; one whose process is gone from this very machine, at the next beat.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Member:
         self.claims = Claims(clock, claim_s, self._take, stirred)
         self._others_count, self._plans_until_s = 0, -math.inf
         self._buried_s = -math.inf
-        self._measured_s = clock.elapsed_s()
+        self._measured_s, self._idle = clock.elapsed_s(), False
 
     @property
     def name(self) -> str:
@@ -89,9 +89,18 @@ class Member:
         while True:
             await asyncio.sleep(min(self._claim_s / BEATS, LONGEST_BEAT_S))
             await self.beat()
+            self._say_whether_idle()
             names = self.claims.given_up(await self._share(), is_quiet)
             if names:
                 await self._writer.surely(lambda names=names: self._release(names))  # type: ignore[misc]
+
+    def _say_whether_idle(self) -> None:
+        """Say it once when there is nothing to ask here, because others have every host."""
+        idle = not self.alone and self.claims.in_vain
+        if idle and not self._idle:
+            words = "another engine on this store asks every host: this one waits until it gives one up"
+            say(logging.INFO, words, engines=self._others_count)
+        self._idle = idle
 
     async def _share(self) -> float:
         """How many groups are a fair share for one worker; infinite for one that is alone."""

@@ -22,7 +22,7 @@ import numpy as np
 
 from afresh.engine.accounts import Accounts, by_then
 from afresh.engine.anew import ask_all_anew
-from afresh.engine.budget import Limits
+from afresh.engine.budget import limits_of
 from afresh.engine.earnings import appraise, earns
 from afresh.engine.feed import Feed
 from afresh.engine.filling import first_due, read_all, take_over
@@ -37,7 +37,7 @@ from afresh.engine.parts import TICK_S, Parts
 from afresh.engine.picker import Picker
 from afresh.engine.policy import Policy
 from afresh.engine.polls import Bulk, Polls
-from afresh.engine.settings import BudgetTable, Settings
+from afresh.engine.settings import Settings
 from afresh.engine.snapshot import recalled
 from afresh.engine.source_set import Build, SourceSet
 from afresh.engine.state_names import THRESHOLD, USES
@@ -362,11 +362,3 @@ class Loop:
 def hooks_of(settings: Settings) -> dict[str, Hook]:
     """Who is told of the changes of each source."""
     return {table.settings.name: table.on_change for table in settings.sources if table.on_change}
-
-
-def limits_of(budget: BudgetTable) -> Limits:
-    """The budget of the settings as limits per second."""
-    return Limits(
-        budget.requests,
-        *(math.inf if limit is None else limit for limit in (budget.bytes, budget.seconds, budget.money)),
-    )

@@ -7,12 +7,13 @@ interval, age and counts. Whoever reads them needs no engine at hand; ``beat`` w
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from afresh.engine.settings import Settings
+from afresh.engine.settings import Settings, SourceTable
 from afresh.engine.state_names import COURSE, PULSE
 from afresh.stores.store import Store
 
@@ -26,7 +27,8 @@ Course = npt.NDArray[np.float64]
 class Pulse:
     """The last sign of life. ``stopped``: it ended in order; ``trouble``: what holds it up, in words.
 
-    ``budget_per_s`` is the budget in requests that it keeps, whatever the settings of others say.
+    ``budget_per_s`` is the budget in requests that it keeps, ``delays`` the seconds between requests to a
+    host, by source, whatever the settings of others say.
     """
 
     time_s: float
@@ -40,6 +42,7 @@ class Pulse:
     trouble: str = ""
     stopped: bool = False
     budget_per_s: float | None = None
+    delays: Mapping[str, float] = field(default_factory=dict)
 
     def pack(self) -> bytes:
         """As the store keeps it."""
@@ -63,12 +66,26 @@ def read_pulse(store: Store) -> Pulse | None:
 
 
 def as_run(store: Store, settings: Settings, now_s: float) -> Settings:
-    """The settings with the budget of the engine that runs, where one does."""
+    """The settings with the budget and the delays of the engine that runs, where one does."""
     pulse = read_pulse(store)
     if pulse is None or pulse.budget_per_s is None or pulse.state(now_s) != "running":
         return settings
     own = {"requests": pulse.budget_per_s, "each_item": False}
-    return replace(settings, budget=settings.budget.model_copy(update=own))
+    sources = tuple(_delayed(table, pulse.delays) for table in settings.sources)
+    return replace(settings, budget=settings.budget.model_copy(update=own), sources=sources)
+
+
+def delays_of(settings: Settings) -> dict[str, float]:
+    """The seconds between requests to a host, of the sources that keep any."""
+    named = ((table.settings.name, getattr(table.settings, "delay", None)) for table in settings.sources)
+    return {name: float(delay_s) for name, delay_s in named if delay_s is not None}
+
+
+def _delayed(table: SourceTable, delays: Mapping[str, float]) -> SourceTable:
+    delay_s = delays.get(table.settings.name)
+    if delay_s is None or not hasattr(table.settings, "delay"):
+        return table
+    return replace(table, settings=table.settings.model_copy(update={"delay": delay_s}))
 
 
 def read_course(store: Store) -> Course:

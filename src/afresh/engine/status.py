@@ -4,44 +4,30 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from afresh.engine.audits import Share, audited
+from afresh.engine.budget import Limits, limits_of
+from afresh.engine.closed import closed_until
 from afresh.engine.earnings import Chosen, chosen
 from afresh.engine.fleet import WorkerStatus, workers_seen
+from afresh.engine.group_status import GroupStatus, group_statuses
 from afresh.engine.policy import Policy
 from afresh.engine.problems import Problem, problems
 from afresh.engine.pulse import Pulse, read_pulse
 from afresh.engine.seen import SeenItem, seen_items
 from afresh.engine.settings import Settings
 from afresh.engine.snapshot import loaded, recalled, sampled, uses_of
-from afresh.engine.source_set import read_rests
-from afresh.engine.state_names import RESTS, TROUBLE
+from afresh.engine.state_names import TROUBLE
 from afresh.rates.observations import Bools
 from afresh.stores.store import Store
-from afresh.values.items import ItemCount
 from afresh.values.outcome import Spent
 
 _Z95 = 1.959963984540054
 _HOUR_S = 3600.0
 _GROUPS_SHOWN = 10
-
-
-@dataclass(frozen=True, slots=True)
-class GroupStatus:
-    """One politeness group: its items, and the most requests per second that its delay lets through.
-
-    ``rests_until_s`` and ``why`` (in words) where it is left alone; −∞ and nothing where it is not.
-    """
-
-    source: str
-    group: str
-    items: int
-    most_per_s: float
-    rests_until_s: float = -math.inf
-    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +49,8 @@ class Status:
     seen; ``money`` what the engine chose to spend, where copies earn; ``troubles`` sources that cannot be
     listed or looked at, and why; ``workers`` the engines that run; ``problems`` what items fail of; ``run``
     the last sign of life of the engine. The budget is that of the engine that runs, else the settings'.
-    ``age_s`` is NaN without copies.
+    ``limits`` are all parts of it per second, infinite where nothing is set; ``closed`` the sources that are
+    outside their windows, and until when. ``age_s`` is NaN without copies.
     """
 
     items: int
@@ -91,6 +78,8 @@ class Status:
     workers: tuple[WorkerStatus, ...] = ()
     problems: tuple[Problem, ...] = ()
     run: Pulse | None = None
+    limits: Limits = field(default_factory=Limits)
+    closed: dict[str, float] = field(default_factory=dict)
     time_s: float = math.nan
 
     @property
@@ -110,7 +99,7 @@ def status(store: Store, settings: Settings, now_s: float) -> Status:
     for count in counts:
         by_status[count.status] += count.items
     held = memory.active & ~np.isnan(memory.polled_s)
-    groups = _with_rests(group_statuses(counts, settings), store, settings, now_s)
+    groups = group_statuses(store, counts, settings, now_s)
     return Status(
         items=items,
         looked_at=memory.size,
@@ -123,6 +112,7 @@ def status(store: Store, settings: Settings, now_s: float) -> Status:
         due=round(scale * np.count_nonzero(memory.active & (memory.due_s <= now_s))),
         dropped=round(scale * np.count_nonzero(dropped(policy))),
         budget_per_s=settings.budget.requests,
+        limits=limits_of(settings.budget),
         absorbed_per_s=sum(group.most_per_s for group in groups),
         spent_last_hour=store.ledger.total(now_s - _HOUR_S, math.inf),
         leases=stats.leases,
@@ -137,6 +127,7 @@ def status(store: Store, settings: Settings, now_s: float) -> Status:
         workers=workers_seen(store, now_s, settings.run.claim),
         problems=problems(store),
         run=read_pulse(store),
+        closed=closed_until(settings, now_s),
         time_s=now_s,
     )
 
@@ -170,42 +161,3 @@ def dropped(policy: Policy) -> Bools:
     found = memory.active & ~np.isnan(memory.polled_s) & (memory.weight > 0) & ~policy.watched()
     found[found] = np.isinf(policy.intervals_s(np.flatnonzero(found)))
     return found
-
-
-def group_statuses(counts: list[ItemCount], settings: Settings) -> list[GroupStatus]:
-    """The groups with active items, and what each can take: concurrency never beats the delay."""
-    found: Counter[tuple[str, str]] = Counter()
-    for count in counts:
-        if count.status == "active":
-            found[count.source, count.group] += count.items
-    return [
-        GroupStatus(source, group, items, _most_per_s(settings, source, group))
-        for (source, group), items in found.items()
-    ]
-
-
-def _with_rests(
-    groups: list[GroupStatus], store: Store, settings: Settings, now_s: float
-) -> list[GroupStatus]:
-    """The groups that are left alone, and why, as the engine last kept it."""
-    rests = {
-        (table.settings.name, rest.group): rest
-        for table in settings.sources
-        for rest in read_rests(store.state.get(RESTS + table.settings.name))
-        if rest.until_s > now_s
-    }
-    return [
-        replace(group, rests_until_s=rest.until_s, why=rest.why or "asked to be left alone")
-        if (rest := rests.get((group.source, group.group)))
-        else group
-        for group in groups
-    ]
-
-
-def _most_per_s(settings: Settings, source: str, group: str) -> float:
-    table = settings.source(source)
-    if table is None:
-        return 0.0
-    delay_s = float(getattr(table.settings, "delay", 0.0))
-    cap = settings.plan.caps.get(group, math.inf)
-    return min(1.0 / delay_s if delay_s > 0 else math.inf, cap)

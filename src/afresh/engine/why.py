@@ -18,6 +18,7 @@ from afresh.stores.store import Store
 from afresh.values.errors import UsageError
 from afresh.values.items import Item
 from afresh.values.units import format_duration
+from afresh.values.words import moment
 
 _POLLS_SHOWN = 10
 _HEAVIEST, _NEARLY = 1e9, 1.001  # times its weight that are looked at, and how nearly
@@ -75,6 +76,11 @@ def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
         reasons = _reasons(item, policy, row, interval_s, now_s)
     else:
         reasons = _seen_reasons(seen, item, now_s)
+    next_s = _due_s(item) if seen is None else seen.next_s
+    opens_s = _opens_s(settings, item, max(next_s, now_s))
+    if opens_s > max(next_s, now_s):
+        next_s = opens_s
+        reasons.append(f"its source is polled only in its windows; the next opens {moment(opens_s)}")
     return Why(
         item=item,
         time_s=now_s,
@@ -85,7 +91,7 @@ def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
         fresh_now=float(policy.fresh(now_s)[row]),
         marginal=float(policy.worth(now_s)[row]),
         threshold=policy.threshold,
-        next_s=_due_s(item) if seen is None else seen.next_s,
+        next_s=next_s,
         polls=_polls(store, item.id),
         reasons=tuple(reasons),
         seen=seen,
@@ -96,6 +102,14 @@ def _due_s(item: Item) -> float:
     """When it is due; a store may know of a later least interval than its due time does."""
     polled_s = math.nan if item.polled_s is None else item.polled_s
     return max(item.due_s, float(earliest_s(polled_s, item.min_interval_s)))
+
+
+def _opens_s(settings: Settings, item: Item, when_s: float) -> float:
+    """When the windows of its source let it be polled, from ``when_s`` on."""
+    table = settings.source(item.source)
+    if table is None or not math.isfinite(when_s):
+        return when_s
+    return table.settings.open_windows.next_opening_s(when_s)
 
 
 def _compared_with(store: Store, settings: Settings, item: Item) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from afresh.sources.robots import AGENT, remembered
 from afresh.sources.urls import host_group
 
 NOTES = 1  # version of the notes
+_ASKS = re.compile("crawl-delay|request-rate", re.IGNORECASE)  # reading them all would take long
 RobotsNote = tuple[str, float, str, str, int]
 """Place, when it expires (Unix seconds), text, why barred, failures."""
 
@@ -50,6 +52,17 @@ def read_notes(packed: bytes) -> HttpNotes:
         for host, (etag, modified, dated, *rest) in known.get("honesty", {}).items()
     }
     return HttpNotes(tuple(tuple(note) for note in known.get("robots", ())), honesty)
+
+
+def crawl_delays(known: HttpNotes) -> dict[str, float]:
+    """By host the seconds between requests that its robots.txt asks for; those that ask for none left out.
+
+    >>> crawl_delays(HttpNotes((("http://a.test/robots.txt", 9.0, "User-agent: *\\nCrawl-delay: 3", "", 0),)))
+    {'a.test': 3.0}
+    """
+    asking = (note for note in known.robots if _ASKS.search(note[2]))
+    found = {host_group(note[0]): _robots(note)[1] for note in asking}
+    return {host: delay_s for host, delay_s in found.items() if delay_s > 0}
 
 
 def host_reports(known: HttpNotes, hosts: Collection[str]) -> dict[str, HostReport]:

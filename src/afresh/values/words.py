@@ -1,6 +1,9 @@
-"""Numbers of things, as a sentence says them."""
+"""Numbers of things and moments, as a sentence says them."""
 
 from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
 
 
 def counted(number: int, thing: str) -> str:
@@ -19,3 +22,14 @@ def plural(thing: str) -> str:
     ('hosts', 'copies', 'days')
     """
     return f"{thing[:-1]}ies" if thing[-1:] == "y" and thing[-2:-1] not in "aeiou" else f"{thing}s"
+
+
+def moment(seconds: float) -> str:
+    """A time with its date, UTC.
+
+    >>> moment(0.0), moment(math.inf)
+    ('1970-01-01 00:00:00 UTC', 'never')
+    """
+    if not math.isfinite(seconds):
+        return "never"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -18,7 +18,7 @@ from afresh.values.errors import (
 Words = tuple[type[StoreError], str]
 
 _AWAY: Words = (StoreLockedError, "does not answer: the server stopped or the connection was lost; try again")
-_BUSY: Words = (StoreLockedError, "is held by another process; try again, or raise the store's time-out")
+_BUSY: Words = (StoreLockedError, "is held by another process: try again when that one is done")
 _PASSWORD: Words = (StoreMissingError, "cannot be opened: the server refused the user or the password")
 _NO_DATABASE: Words = (StoreMissingError, "cannot be opened: the server has no such database")
 _RIGHTS: Words = (StoreReadOnlyError, "may not be used so: the user lacks a right")

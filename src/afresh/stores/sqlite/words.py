@@ -16,7 +16,7 @@ from afresh.values.errors import (
     StoreReadOnlyError,
 )
 
-_LOCKED = "is locked by another process; try again, or raise the store's time-out"
+_LOCKED = "is locked by another process: try again when that one is done"
 _READ_ONLY = "may be read but not written: check the rights of the file and of its folder"
 _FULL = "has no space left to grow: free some on its disk (or raise the quota) and go on"
 _DAMAGED = "is damaged: restore a backup, or see what `check` finds"
