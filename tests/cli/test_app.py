@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.cli.conftest import Afresh
 
 import afresh as package
@@ -27,6 +29,17 @@ def test_directory_that_is_not_there(afresh: Afresh) -> None:
     ran = afresh("-C", "nowhere", "plan", "items.csv", "--budget", "1/d")
     assert (ran.code, ran.out) == (2, "")
     assert "nowhere" in ran.err
+
+
+def test_linear_algebra_uses_one_thread_unless_told_otherwise(
+    afresh: Afresh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    assert afresh("run", "--help").code == 0
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "4")
+    assert afresh("run", "--help").code == 0
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "4"
 
 
 def test_an_unknown_option_is_wrong_usage(afresh: Afresh) -> None:

@@ -59,6 +59,8 @@ def options(
     ] = False,
 ) -> None:
     """Options before the command, as in git."""
+    # Our matrices are long and narrow: a second thread of the linear algebra would only spin beside the work.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if directory is not None:
         try:
             os.chdir(directory)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from afresh.cli import estimate_options as options
@@ -72,8 +71,6 @@ def estimate(
     check_files([polls, cohorts, lifetimes, views], output, plot, as_json=as_json)
     answer = Answer(unit, None if output is None and as_json else output or "-", as_json, plot)
     if polls is not None:
-        # The work goes on two threads of ours: those of the linear algebra would only spin beside them.
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         from afresh.cli.estimate_polls import estimate_log
 
         every_s = None if interval is None else time_s("--interval", interval)
