@@ -43,6 +43,7 @@ AGAIN_AFTER = 0.01, 0.05
 NEAR = 3.0  # batches before it can reach the level an item that was looked at in vain is looked at again
 LONGEST = 10.0  # mean intervals until an item is looked at, whatever is believed of it
 SAMPLED = 32  # of the items to be looked at next that tell where the others are
+SAMPLE = 4096  # items that tell what the budget pays
 REKEY_POLLS = 0.1  # of all items must be polled between two re-keyings
 LEARNING = 20.0  # mean intervals for which a bit is of use, at most; at first as long as there were polls
 REFIT_AFTER, REFIT_GROWTH = 1.0, 1.3  # rounds of all items until the first refit, and the growth of the gap
@@ -139,8 +140,7 @@ class Adaptive(Knowledge):
         """Learn the prior, the season and the shocks' common part anew."""
         self.relearn()
         self.since_refit, self.refit_gap = 0, self.refit_gap * REFIT_GROWTH
-        self.rekey(now)
-        self.since_rekey = self.items.size  # beliefs have moved, and the level with them
+        self._rekey_to(self._paid(now), now)
 
     def rekey(self, now: float) -> None:
         """When each item deserves a look, for all items at once."""
@@ -249,19 +249,25 @@ class Adaptive(Knowledge):
         if self.shocks is not None:
             self.shocks.advance(now)
         come = np.flatnonzero(self.look <= self.clock.read(np.array(now)))
-        short = come.size < n
+        value = self._valued(come, now)
+        # What has not come is worth less than the bound, but perhaps more than what has come.
+        short = int(np.count_nonzero(value >= self.bound)) < n
         if short:
-            come = self._soonest(TOO_MANY * n)
-        if come.size < n:
-            come = np.flatnonzero(self.items.alive)
-        # All at once would be slower, and take more memory than there is where all of millions are due.
-        parts = [self.values(come[begin : begin + AT_ONCE], now) for begin in range(0, come.size, AT_ONCE)]
-        value = np.concatenate(parts)
+            more = np.setdiff1d(self._soonest(come.size + TOO_MANY * n), come, assume_unique=True)
+            if come.size + more.size < n:
+                more = np.setdiff1d(np.flatnonzero(self.items.alive), come, assume_unique=True)
+            come = np.concatenate([come, more])
+            value = np.concatenate([value, self._valued(more, now)])
         chosen = best(value, n)
         level = float(value[chosen[-1]])
         self._put_back(come, value, now, level * max(1.0 - NEAR * n / self.items.number, 0.9))
         self._settle(level, short, come.size > TOO_MANY * n + 64, now)
         return come[chosen]
+
+    def _valued(self, items: Ints, now: float) -> Float64s:
+        """``values``, a part at a time: all of millions would take more memory than there is, and longer."""
+        parts = [self.values(items[begin : begin + AT_ONCE], now) for begin in range(0, items.size, AT_ONCE)]
+        return np.concatenate(parts) if parts else np.zeros(0)
 
     def _soonest(self, wanted: int) -> Ints:
         """About so many items, those to be looked at next: up to a moment that a sample of them tells."""
@@ -277,15 +283,34 @@ class Adaptive(Knowledge):
         # Worth grows no faster than τ^{p+1} but for shocks, which is why nobody waits long.
         power = 1.0 / (self.worth.objective.power + 1)
         reach = np.maximum(level / np.maximum(value, max(1e-30 * level, 1e-300)), 1.0) ** power
-        self.look[come] = read + elapsed * np.clip(reach - 1.0, *AGAIN_AFTER)
+        again = read + elapsed * np.clip(reach - 1.0, *AGAIN_AFTER)
+        # Who was looked at before the time keeps it: else who was just polled would always be soonest.
+        self.look[come] = np.maximum(self.look[come], again)
 
     def _settle(self, level: float, short: bool, many: bool, now: float) -> None:
         """Re-key all items where the level that the budget pays has moved far."""
         if self.since_rekey < REKEY_POLLS * self.items.size or level <= 0:
             return
         if (many and MARGIN * level > 1.05 * self.bound) or (short and level < self.bound):
+            self._rekey_to(self._paid(now), now)
+
+    def _rekey_to(self, level: float, now: float) -> None:
+        if level > 0:
             self.bound = MARGIN * level
-            self.rekey(now)
+        self.rekey(now)
+
+    def _paid(self, now: float) -> float:
+        """The level until the next re-keying: all that will have reached it by then can be polled by then.
+
+        Told by a sample of all items. What is being polled now tells less: after a refit few have come, and
+        the best of few is worth anything or nothing.
+        """
+        alive = np.flatnonzero(self.items.alive)
+        some = alive[:: max(-(-alive.size // SAMPLE), 1)]
+        value = self._valued(some, now + REKEY_POLLS / self.items.mean_frequency)
+        order = np.argsort(-value)
+        spent = np.cumsum(self.items.cost[some[order]])
+        return float(value[order[np.searchsorted(spent, REKEY_POLLS * spent[-1])]]) if some.size else 0.0
 
     def _key(self, items: Ints, last: Float64s) -> None:
         """The moment at which each item's worth reaches the bound."""
