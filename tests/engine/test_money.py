@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from afresh.engine.engine import Engine
 from afresh.engine.outside import Reported
 from afresh.engine.settings import BudgetTable, read
 from afresh.engine.snapshot import loaded, recalled
+from afresh.engine.state_names import THRESHOLD
 from afresh.engine.uses import Uses
 from afresh.money.chosen_budget import Prices, choose_budget
 from afresh.values.clock import SystemClock
@@ -78,6 +80,38 @@ def test_the_engine_polls_what_pays_and_leaves_the_futile_alone(tmp_path: Path) 
     # A limit of 200 a second was there to be used.
     assert asked[:6].sum() / 6 == pytest.approx(requests_per_s, rel=0.6)
     assert any("futile: it changes too fast for its cost" in words for words in reasons)
+
+
+def test_why_says_of_every_item_what_status_counts(tmp_path: Path) -> None:
+    with LivingSite(RATES, hosts=len(RATES)) as site, engine_of(tmp_path) as engine:
+        engine.add(site.urls())
+        engine.observe(past_polls(site.urls(), RATES))
+        engine.run(for_s=4)
+        found, whys = engine.status(), [engine.why(url) for url in site.urls()]
+    words = [" ".join(why.reasons) for why in whys]
+    assert found.money is not None
+    assert found.money.futile == sum("futile" in each for each in words)
+    assert found.money.dropped == found.dropped == sum("dropped" in each for each in words)
+    # No limit binds: a larger budget would change nothing, and what pays is polled.
+    assert not any("budget" in each.replace("the budget, or an engine", "") for each in words)
+    for why in whys:
+        assert why.threshold == 1.0
+        assert math.isinf(why.interval_s) == any("futile" in each for each in why.reasons)
+        assert math.isinf(why.interval_s) == math.isinf(why.next_s)
+
+
+def test_what_pays_beyond_the_limit_is_dropped_and_not_futile(tmp_path: Path) -> None:
+    urls = [f"https://{name}.test/" for name in "ab"]
+    with engine_of(tmp_path, budget='money = "0.001/s"') as engine:
+        engine.add(urls)
+        engine.observe(past_polls(urls, [0.01, 0.5]))
+        engine.store.state.set({THRESHOLD: b"50"})  # a poll of the second is worth 10 at most
+        found, words = engine.status(), " ".join(engine.why(urls[1]).reasons)
+    assert found.dropped == 1
+    assert found.money is not None
+    assert found.money.futile == 0
+    assert "dropped: a poll would pay, but others pay more" in words
+    assert "or a larger budget would bring it back" in words
 
 
 def test_the_limit_of_money_is_kept_and_priced(tmp_path: Path) -> None:

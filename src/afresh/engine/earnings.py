@@ -32,6 +32,7 @@ _FAR = 0.1  # a budget that moved by less is not ranked anew
 _LEAST = 1e-12
 _ANY_LEVEL = 0.5
 _MOST_OFTEN = 0.298  # max of (1 − e^{−x} − x·e^{−x})/x
+_NEARLY = 0.99  # of a limit: it binds
 _SPARED = 0.01  # of the polls that could pay, the ranking reckons with this at least
 
 
@@ -136,7 +137,16 @@ def rebudget(policy: Policy, settings: Settings, names: Mapping[int, str], uses:
         polls_per_s = min(max(polls_per_s, _SPARED * most), settings.budget.requests)
         if abs(polls_per_s - policy.ranking.budget_per_s) > _FAR * policy.ranking.budget_per_s:
             policy.ranking.set_budget(polls_per_s)
+    if found is not None:
+        policy.limited = _binds(found, settings.budget)
     return found
+
+
+def _binds(found: Chosen, budget: BudgetTable) -> bool:
+    """Whether a limit of the budget leaves out polls that would pay; of bytes and seconds it may."""
+    money = np.inf if budget.money is None else budget.money
+    at_limit = found.requests_per_s >= _NEARLY * budget.requests or found.money_per_s >= _NEARLY * money
+    return at_limit or budget.bytes is not None or budget.seconds is not None
 
 
 def useful_polls_per_s(memory: Memory, terms: Terms, budget: BudgetTable) -> float:
@@ -254,11 +264,12 @@ def _looked_for(
         limit=limit,
         most_requests=most_requests,
     )
+    futile = policy.never_pays(rows)
     return Chosen(
         plan.requests,
         plan.money,
         float(plan.net_income.sum()),
-        int(plan.futile.sum()),
-        int(plan.dropped.sum()),
+        int(futile.sum()),
+        int(np.count_nonzero(plan.dropped & ~futile)),
         plan.price,
     )

@@ -39,6 +39,7 @@ class Policy:
         self.sight: Sight | None = None  # what is seen without polls
         self.paid_off_s = np.empty(0)  # of the rows that are seen: what a poll of theirs holds up
         self.floor = 0.0  # worth below which no poll pays
+        self.limited = True  # whether a limit keeps polls from being made that would pay
         self.appraised = False  # whether stakes and outlays are other than 1
 
     @property
@@ -113,8 +114,19 @@ class Policy:
 
     @property
     def threshold(self) -> float:
-        """The worth at which items are polled, as of late; 0 before anything was."""
+        """The worth at which items are polled, as of late; 0 before anything was.
+
+        Where every poll that pays is made, that is the floor, however late some of them come.
+        """
+        if self.floor > 0 and not self.limited:
+            return self.floor
         return max(self._threshold, self.floor)
+
+    def never_pays(self, rows: Ids) -> Bools:
+        """Rows that are futile: where copies earn, no poll of theirs is ever worth what it costs."""
+        if self.floor <= 0:
+            return np.zeros(rows.size, dtype=bool)
+        return np.isinf(self.worth_again_s(rows, self.floor))
 
     def due_times(self, rows: Ids, now_s: Float64s | float) -> Float64s:
         """When rows polled then will be worth polling again, as things are; never before their holds."""

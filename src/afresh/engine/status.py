@@ -156,8 +156,9 @@ def mean_age_s(policy: Policy, now_s: float) -> float:
 
 
 def dropped(policy: Policy) -> Bools:
-    """Active items with a copy that, as things are, would never be worth another poll."""
+    """Active items with a copy that would never be worth another poll at this budget; futile ones aside."""
     memory = policy.memory
     found = memory.active & ~np.isnan(memory.polled_s) & (memory.weight > 0) & ~policy.watched()
-    found[found] = np.isinf(policy.intervals_s(np.flatnonzero(found)))
+    rows = np.flatnonzero(found)
+    found[rows] = np.isinf(policy.intervals_s(rows)) & ~policy.never_pays(rows)
     return found

@@ -76,7 +76,7 @@ def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
         reasons = _reasons(item, policy, row, interval_s, now_s)
     else:
         reasons = _seen_reasons(seen, item, now_s)
-    next_s = _due_s(item) if seen is None else seen.next_s
+    next_s = _next_s(item, interval_s, now_s) if seen is None else seen.next_s
     opens_s = _opens_s(settings, item, max(next_s, now_s))
     if opens_s > max(next_s, now_s):
         next_s = opens_s
@@ -102,6 +102,15 @@ def _due_s(item: Item) -> float:
     """When it is due; a store may know of a later least interval than its due time does."""
     polled_s = math.nan if item.polled_s is None else item.polled_s
     return max(item.due_s, float(earliest_s(polled_s, item.min_interval_s)))
+
+
+def _next_s(item: Item, interval_s: float, now_s: float) -> float:
+    """When it is due. What was learned since its last poll counts where that means never, or no longer."""
+    due_s = _due_s(item)
+    settled = item.status == "active" and not item.failures and due_s > now_s
+    if settled and item.polled_s is not None and math.isinf(due_s) != math.isinf(interval_s):
+        return item.polled_s + interval_s
+    return due_s
 
 
 def _opens_s(settings: Settings, item: Item, when_s: float) -> float:
@@ -161,45 +170,39 @@ def _reasons(item: Item, policy: Policy, row: int, interval_s: float, now_s: flo
         found.append("nothing has been polled yet, so there is no price of a poll to compare with")
     elif policy.floor > 0 and not policy.memory.stake[row] > 0:
         found.append("futile: its source has no benefit, so that no poll pays; others have one")
-    elif (more := _unpaid(policy, row)) > 1:
+    elif policy.never_pays(np.array([row]))[0]:
         words = "futile: it changes too fast for its cost, so that a poll earns less than it costs"
-        found.append(f"{words}; a weight of {item.weight * more:.3g} would bring it back")
+        found.append(_left(words, policy, row, item.weight, policy.floor))
     elif math.isinf(interval_s):
-        found.append(_left(policy, row, item.weight))
+        words = "it changes so often that a poll is worth little"
+        if policy.floor > 0:
+            words = "a poll would pay, but others pay more and the budget leaves nothing for it"
+        found.append(_left(f"dropped: {words}", policy, row, item.weight, policy.threshold))
     else:
         twice, half = (_polled_every(policy, row, factor) for factor in (2.0, 0.5))
         found.append(f"with twice the weight it would be polled {twice}, with half of it {half}")
     return found
 
 
-def _left(policy: Policy, row: int, weight: float) -> str:
-    """Why an item is never polled as things are, and the weight at which it would be."""
-    words = "dropped: it changes so often that a poll is worth little"
+def _left(words: str, policy: Policy, row: int, weight: float, level: float) -> str:
+    """Why an item is never polled as things are, and the weight at which its worth reaches ``level``."""
     low, high = 1.0, _HEAVIEST
-    if math.isinf(_after_s(policy, row, high)):
+    if math.isinf(_after_s(policy, row, level / high)):
         return words
     while high / low > _NEARLY:
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if math.isinf(_after_s(policy, row, middle)) else (low, middle)
-    return f"{words}; a weight of {weight * high:.3g} or a larger budget would bring it back"
+        low, high = (middle, high) if math.isinf(_after_s(policy, row, level / middle)) else (low, middle)
+    budget = "" if level <= policy.floor else " or a larger budget"
+    return f"{words}; a weight of {weight * high:.3g}{budget} would bring it back"
 
 
-def _unpaid(policy: Policy, row: int) -> float:
-    """Where copies earn, λ·c/(w·(B+O)): above 1 no poll pays, as ``status`` counts too; else 0."""
-    if policy.floor <= 0:
-        return 0.0
-    rows, memory = np.array([row]), policy.memory
-    rate = policy.ranking.rate_range(rows, 0.5)[0][0]
-    return float(rate * memory.ranked_cost(rows)[0] / (memory.weight[row] * memory.stake[row]))
-
-
-def _after_s(policy: Policy, row: int, factor: float) -> float:
-    """How long after a poll an item of ``factor`` times the weight would be polled again."""
-    return float(policy.worth_again_s(np.array([row]), policy.threshold / factor)[0])
+def _after_s(policy: Policy, row: int, level: float) -> float:
+    """How long after a poll the worth of an item reaches ``level``."""
+    return float(policy.worth_again_s(np.array([row]), level)[0])
 
 
 def _polled_every(policy: Policy, row: int, factor: float) -> str:
-    after_s = _after_s(policy, row, factor)
+    after_s = _after_s(policy, row, policy.threshold / factor)
     return f"every {format_duration(after_s)}" if math.isfinite(after_s) else "never"
 
 
