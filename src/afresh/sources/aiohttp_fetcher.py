@@ -51,7 +51,7 @@ class CheckedResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """The public addresses of ``host``; refuses it if there are none but others."""
-        found = await self._inner.resolve(host, port, family)
+        found = await self._inner.resolve(host, port, family=family)
         if host in self._trusted:
             return found
         public = [answer for answer in found if not self._refusal(answer["host"])]
