@@ -51,7 +51,7 @@ class Answer:
         """The message of an error of the one shape."""
         found = self.json()
         assert set(found) == {"error"}
-        assert {"code", "message"} <= set(found["error"]) <= {"code", "message", "hint"}
+        assert set(found["error"]) == {"code", "message", "hint"}
         return str(found["error"]["message"])
 
 

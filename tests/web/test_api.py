@@ -175,6 +175,9 @@ def test_sources_are_listed_without_secrets(tmp_path: Path) -> None:
         ("/api/v1/plan?objective=speed", 400),
         ("/api/v1/plan/at?budget=2", 400),
         ("/api/v1/plan/at?budget=0/s", 400),
+        ("/api/v1/items?source=nope", 404),
+        ("/api/v1/items?limits=5", 422),
+        ("/api/v1/status?verbose=1", 422),
         ("/api/v1/nothing", 404),
         ("/nothing", 404),
     ],
@@ -185,6 +188,34 @@ def test_errors_have_one_shape(web: Client, path: str, status: int) -> None:
     assert answer.problem()
 
 
+def test_a_cursor_of_another_query_is_refused(web: Client) -> None:
+    cursor = web.get("/api/v1/items?sort=key&limit=5").json()["cursor"]
+    assert web.get(f"/api/v1/items?sort=key&limit=5&{urlencode({'cursor': cursor})}").status == 200
+    answer = web.get(f"/api/v1/items?sort=due&limit=5&{urlencode({'cursor': cursor})}")
+    assert answer.status == 400
+    assert "another query" in answer.problem()
+
+
+@pytest.mark.parametrize("path", ["/", "/items", "/metrics", "/healthz", "/api/v1/status"])
+def test_head_is_answered_like_get_without_the_body(web: Client, path: str) -> None:
+    answer = web.ask("HEAD", path)
+    assert answer.status == 200
+    assert answer.body == b""
+    assert answer.headers["content-type"] == web.get(path).headers["content-type"]
+
+
+def test_a_browser_that_errs_gets_a_page(web: Client) -> None:
+    for path, status, title in (
+        ("/nope", 404, "Not found"),
+        ("/items?sort=colour", 400, "Refused"),
+        ("/items?source=nope", 404, "Not found"),
+        (f"/items?text={'a' * 600}", 422, "Refused"),
+    ):
+        answer = web.get(path, Accept="text/html,*/*")
+        assert answer.status == status
+        assert f"<title>{title} · afresh</title>" in answer.text
+
+
 def test_actions_change_the_store(tmp_path: Path) -> None:
     with engine_of(tmp_path) as engine, dashboard(engine) as web:
         added = web.ask("POST", "/api/v1/items", {"keys": ["https://a.example/"], "weight": 2}, token=TOKEN)
@@ -192,6 +223,14 @@ def test_actions_change_the_store(tmp_path: Path) -> None:
         path = item_path("https://a.example/")
         assert web.ask("PATCH", path, {"weight": 5}, token=TOKEN).json()["weight"] == 5
         assert web.ask("PATCH", path, {"status": "paused"}, token=TOKEN).json()["status"] == "paused"
+        refused = web.ask("POST", item_path("https://a.example/", "/api/v1/item/poll"), token=TOKEN)
+        assert refused.status == 409
+        assert "paused" in refused.problem()
+        assert web.get(path).json()["item"]["status"] == "paused"
+        page = web.get(item_path("https://a.example/", "/item")).text
+        assert "while it is paused" in page
+        assert "<time data-due" not in page
+        assert web.ask("PATCH", path, {"status": "active"}, token=TOKEN).status == 200
         polled = web.ask("POST", item_path("https://a.example/", "/api/v1/item/poll"), token=TOKEN)
         assert polled.json()["status"] == "active"
         assert polled.json()["due_s"] == pytest.approx(SystemClock().now_s(), abs=60)
@@ -241,9 +280,35 @@ def test_healthy_without_a_store_but_not_ready(tmp_path: Path) -> None:
         ready = web.get("/readyz")
         assert ready.status == 503
         assert "closed" in ready.problem()
-        assert web.get("/api/v1/items").status == 503
+        for path in ("items", "status", "course", "sources"):
+            assert web.get(f"/api/v1/{path}").status == 503
         assert "closed" in web.get("/items").text
-        assert "store_latency_seconds NaN" in web.get("/metrics").text
+        assert "data-recovers" in web.get("/items").text
+
+
+def test_metrics_say_nothing_of_before_while_the_store_is_out_of_reach(tmp_path: Path) -> None:
+    engine = engine_of(tmp_path)
+    filled(engine)
+    with dashboard(engine) as web:
+        assert "afresh_freshness_ratio 0." in web.get("/metrics").text
+        engine.close()
+        lines = [line for line in web.get("/metrics").text.splitlines() if not line.startswith("#")]
+        assert "afresh_store_latency_seconds NaN" in lines
+        assert 'afresh_engine_state{state="no store"} 1.0' in lines
+        assert {line.partition("{")[0].partition(" ")[0] for line in lines} == {
+            "afresh_store_latency_seconds",
+            "afresh_engine_state",
+        }
+
+
+def test_the_budget_shown_is_that_of_the_engine_that_runs(tmp_path: Path) -> None:
+    now_s = SystemClock().now_s()
+    with engine_of(tmp_path) as engine:
+        engine.store.state.set({PULSE: Pulse(now_s, now_s - 60, budget_per_s=5.0).pack()})
+        with dashboard(engine) as web:
+            assert web.get("/api/v1/status").json()["budget_per_s"] == 5.0
+            assert web.get("/api/v1/plan").json()["today"]["requests_per_s"] == 5.0
+            assert "afresh_budget_requests_per_second 5.0" in web.get("/metrics").text
 
 
 def test_hosts_left_alone_are_said_in_words(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -102,7 +105,7 @@ def test_every_page_is_whole_calm_and_usable_by_all(browser: Browser, mirror: Mi
             expect(page.locator("#state")).to_have_attribute("data-state", "running")
             wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
             assert wide <= 0, f"{path} is {wide} pixels too wide"
-            if path != "/api/docs" and look != "phone":  # Swagger UI's own marks are not ours
+            if path != "/api/docs":  # Swagger UI's own marks are not ours
                 assert serious(page) == []
         assert ear.complaints == []
         # Background of the theme that was asked for, and nothing from anywhere else.
@@ -205,6 +208,37 @@ def test_an_action_asks_for_the_token_and_works_with_it(browser: Browser, mirror
     assert (item.weight, item.status) == (3.0, "active")
 
 
+def test_the_budget_is_set_and_an_item_added_with_the_token(browser: Browser, tmp_path: Path) -> None:
+    with engine_of(tmp_path) as engine:
+        filled(engine)
+        with dashboard(engine) as client, page_of(browser) as (page, ear):
+            page.goto(client.address + "plan")
+            drawn(page, "budget")
+            expect(page.locator("#then-absorbed")).to_be_empty()
+            page.locator("#slider").focus()
+            page.keyboard.press("End")
+            expect(page.locator("#then-absorbed")).to_contain_text("2/s at most")
+            then = page.locator("#then-freshness").inner_text()
+            page.get_by_role("button", name="Set this budget").click()
+            page.locator("#token-input").fill(TOKEN)
+            page.keyboard.press("Enter")
+            expect(page.locator("#toast")).to_contain_text("The budget is set")
+            expect(page.locator("#today-budget")).to_have_text("128/s")
+            expect(page.locator("#today-freshness")).to_have_text(then)
+            assert engine.current().budget.requests == 128.0
+            page.goto(client.address + "items")
+            page.get_by_role("button", name="Add items").click()
+            page.evaluate("document.getElementById('add-keys').value = 'https://a.example/\\n'.repeat(10001)")
+            page.get_by_role("button", name="Add", exact=True).click()
+            expect(page.locator("#toast")).to_contain_text("at most 10,000 at once")
+            page.get_by_role("button", name="Add items").click()
+            page.locator("#add-keys").fill("https://a.example/new")
+            page.get_by_role("button", name="Add", exact=True).click()
+            expect(page.locator("#toast")).to_have_text("1 new")
+            assert engine.store.items.get("https://a.example/new") is not None
+            assert ear.complaints == []
+
+
 def test_the_token_can_be_refused(browser: Browser, mirror: Mirror) -> None:
     with page_of(browser) as (page, _):
         page.goto(mirror.url("/items"))
@@ -292,6 +326,42 @@ def test_a_store_that_is_lost_shows_and_so_does_its_return(
         finally:
             running.stop()
         assert engine.store.upkeep.check() == []
+
+
+def test_a_page_opened_while_the_store_is_lost_comes_back_by_itself(browser: Browser, tmp_path: Path) -> None:
+    path, aside = tmp_path / "afresh.db", tmp_path / "aside.db"
+    with engine_of(tmp_path) as engine:
+        filled(engine)
+        with dashboard(engine) as client, page_of(browser) as (page, _):
+            path.rename(aside)
+            page.goto(client.address + "items")
+            expect(page.locator("main")).to_contain_text("comes back by itself")
+            assert client.get("/api/v1/status").status == 503
+            aside.rename(path)
+            expect(page.locator("tbody tr")).to_have_count(50)
+
+
+def test_a_server_that_falls_silent_shows_and_so_does_its_return(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "afresh.toml").write_text("[web]\nport = 0\n[[source]]\nname = 'web'\n")
+    command = [sys.executable, "-m", "afresh", "-C", str(tmp_path), "serve"]
+    with (
+        subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server,
+        page_of(browser) as (page, _),
+    ):
+        assert server.stderr is not None
+        try:
+            page.goto(server.stderr.readline().split()[2])
+            state = page.locator("#state")
+            expect(state).to_have_attribute("data-state", "none")
+            server.send_signal(signal.SIGSTOP)
+            expect(state).to_have_text("Nothing heard", timeout=12_000)
+            expect(page.locator("#banner")).to_be_visible()
+            server.send_signal(signal.SIGCONT)
+            expect(state).to_have_attribute("data-state", "none")
+        finally:
+            server.send_signal(signal.SIGCONT)
+            server.terminate()
+        assert server.wait(20) == 0
 
 
 def test_a_dashboard_that_goes_and_comes_back_is_found_again(browser: Browser, tmp_path: Path) -> None:

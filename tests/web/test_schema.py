@@ -47,7 +47,7 @@ SCHEMA = schemathesis.openapi.from_dict(description())
 
 @SCHEMA.parametrize()
 @settings(
-    max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
+    max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
 )
 def test_nothing_breaks_the_description(case: schemathesis.Case[Any], address: str) -> None:
     case.call_and_validate(

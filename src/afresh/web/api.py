@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from afresh.allocation.objectives import NAMES as OBJECTIVES
-from afresh.values.errors import UsageError, one_of
+from afresh.values.errors import UsageError, did_you_mean, one_of
 from afresh.values.items import Item, ItemChange, ItemQuery, Sort
 from afresh.values.items import Status as ItemStatus
 from afresh.values.units import parse_rate
@@ -58,7 +58,7 @@ Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]
 
 def make_api(context: Context) -> APIRouter:
     """All routes."""
-    router = APIRouter(prefix="/api/v1")
+    router = APIRouter(prefix="/api/v1", dependencies=[Depends(_only_known)])
     _add_overview(router, context)
     _add_items(router, context)
     _add_copy(router, context)
@@ -70,7 +70,7 @@ def make_api(context: Context) -> APIRouter:
 def _add_overview(router: APIRouter, context: Context) -> None:
     @router.get("/status", responses=_READ, summary="How the mirror does")
     def status() -> out.StatusOut:
-        look = context.watcher.look(patient=True)
+        look = context.look()
         fields = {
             name: value for name, value in asdict(look.status).items() if name in out.StatusOut.model_fields
         }
@@ -81,13 +81,11 @@ def _add_overview(router: APIRouter, context: Context) -> None:
 
     @router.get("/course", responses=_READ, summary="The last day as series")
     def course() -> out.SeriesOut:
-        return out.SeriesOut.model_validate(series(context.watcher.look(patient=True)))
+        return out.SeriesOut.model_validate(series(context.look()))
 
     @router.get("/sources", responses=_READ, summary="Sources: hosts, views, queries, and what is wrong")
     def sources() -> out.SourcesOut:
-        found = [
-            plain(asdict(view)) for view in sources_view(context.engine, context.watcher.look(patient=True))
-        ]
+        found = [plain(asdict(view)) for view in sources_view(context.engine, context.look())]
         return out.SourcesOut.model_validate({"sources": found})
 
 
@@ -164,7 +162,9 @@ def _add_writes(router: APIRouter, context: Context, check: Callable[..., None])
 
     @router.post("/item/poll", **options, summary="Poll an item as soon as may be")  # type: ignore[arg-type]
     def poll(key: KeyQuery) -> out.ItemOut:
-        context.known(key)
+        status = context.known(key).status
+        if status != "active":
+            raise ProblemError(409, f"the item is {status}: it is not polled", "resume it first")
         engine.poll_now([key])
         context.changed()
         view = context.item(key)
@@ -181,6 +181,16 @@ def _add_writes(router: APIRouter, context: Context, check: Callable[..., None])
         engine.ask_budget(_budget(wanted.requests))
         context.changed()
         return out.BudgetOut(requests_per_s=engine.current().budget.requests)
+
+
+def _only_known(request: Request) -> None:
+    """Refuse parameters that the route does not know: a slip of the pen must not pass as a wish."""
+    names = [field.alias for field in request.scope["route"].dependant.query_params]
+    for given in request.query_params:
+        if given not in names:
+            raise ProblemError(
+                422, f"unknown parameter {given[:100]!r}{did_you_mean(given, names)}", "see /api/docs"
+            )
 
 
 def _token_check(token: str | None) -> Callable[..., None]:

@@ -20,7 +20,7 @@ from afresh.web.guard import Guard
 from afresh.web.live import MOST_LISTENERS, Live
 from afresh.web.metrics import CONTENT_TYPE, exposition
 from afresh.web.openapi30 import older
-from afresh.web.pages import make_pages
+from afresh.web.pages import Pages, make_pages
 from afresh.web.problems import problem, say_problems
 
 _ABOUT = "Everything that the dashboard shows and does. What changes something needs the bearer token."
@@ -49,9 +49,10 @@ def make_app(
         redoc_url=None,
     )
     app.add_middleware(Guard, names=tuple(names))
-    say_problems(app)
+    pages = Pages(context)
+    say_problems(app, lambda error: pages.failed("/", error))
     app.include_router(make_api(context))
-    app.include_router(make_pages(context))
+    app.include_router(make_pages(context, pages))
     _add_watching(app, context, live)
     app.state.live = live
     return app

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 
 from afresh.engine.asked import in_force
 from afresh.engine.engine import Engine
 from afresh.engine.pulse import as_run
 from afresh.engine.settings import BudgetTable
 from afresh.values.clock import Clock
-from afresh.values.items import ItemPage, ItemQuery
+from afresh.values.errors import UsageError
+from afresh.values.items import Item, ItemPage, ItemQuery
 from afresh.web.believed import Belief, believed
 from afresh.web.item_view import ItemView, item_view
 from afresh.web.kept import Kept
 from afresh.web.plan_view import Now, OtherBudget, PlanItems, PlanView, other_budget, plan_items, plan_view
 from afresh.web.problems import ProblemError
-from afresh.web.watching import Watcher
+from afresh.web.watching import Look, Watcher
 
 _PLAN_KEPT_S = 60.0
 
@@ -37,8 +39,13 @@ class Context:
         self._items, self._plans = Kept(self.clock, _PLAN_KEPT_S), Kept(self.clock, _PLAN_KEPT_S)
 
     def page(self, query: ItemQuery, limit: int, cursor: str | None) -> tuple[ItemPage, list[Belief]]:
-        """A page of items and what is believed of them."""
-        page = self.engine.store.items.page(query, limit, cursor)
+        """A page of items and what is believed of them; a cursor leads on in its own query alone."""
+        mark = blake2b(repr(query).encode(), digest_size=6).hexdigest()
+        if cursor is not None and not cursor.startswith(mark):
+            raise UsageError("that cursor is of another query: start again without one")
+        self._known_source(query.source)
+        page = self.engine.store.items.page(query, limit, cursor and cursor.removeprefix(mark))
+        page = replace(page, cursor=page.cursor and mark + page.cursor)
         return page, believed(self.engine.store, self.engine.current(), page.items, self.clock.now_s())
 
     def item(self, key: str) -> ItemView:
@@ -46,10 +53,27 @@ class Context:
         self.known(key)
         return item_view(self.engine, key, self.clock.now_s())
 
-    def known(self, key: str) -> None:
-        """Refuse a key that names no item."""
-        if self.engine.store.items.get(key) is None:
+    def known(self, key: str) -> Item:
+        """The item of a key; 404 where it names none."""
+        found = self.engine.store.items.get(key)
+        if found is None:
             raise ProblemError(404, f"there is no item {key[:200]!r}", "add it first")
+        return found
+
+    def _known_source(self, name: str | None) -> None:
+        """Refuse a source that neither the settings nor the items know."""
+        if name is None or self.engine.settings.source(name) is not None:
+            return
+        if name not in {count.source for count in self.engine.store.items.counts()}:
+            raise ProblemError(404, f"there is no source {name[:200]!r}", "/api/v1/sources lists them")
+
+    def look(self) -> Look:
+        """How things are now; 503 while the store is out of reach, for programs take old numbers for new."""
+        self.engine.store.state.names()  # raises where the store is lost since the last look
+        found = self.watcher.look(patient=True)
+        if found.problem:
+            raise ProblemError(503, f"store lost: {found.problem}", "it is looked for again by itself")
+        return found
 
     def plan(self, objective: str) -> PlanView:
         """The plan for an objective, at most a minute old; how things are now is of now."""

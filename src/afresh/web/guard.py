@@ -5,6 +5,7 @@
 - **Origin.** What changes something is refused when a page of another origin sends it. It needs the bearer
   token besides, which no browser sends by itself, so a form on another site can do nothing.
 - **Size.** A body is read up to a bound.
+- **HEAD.** Is answered like GET, but for the live stream, which has no end; the server leaves the body out.
 - **Headers.** Scripts, styles and data come from our own origin alone; nothing may frame us.
 """
 
@@ -67,6 +68,8 @@ class Guard:
         if refused is not None:
             await problem(*refused)(scope, receive, _with_headers(send))
             return
+        if scope["method"] == "HEAD" and scope["path"] != "/live":
+            scope = {**scope, "method": "GET"}
         bounded = _Bounded(receive, _with_headers(send))
         try:
             await self._app(scope, bounded.receive, bounded.send)

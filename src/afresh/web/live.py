@@ -1,7 +1,7 @@
 """Live updates as server-sent events: the texts of the Now page whenever there is a new look.
 
-``event: now`` carries ``{"fields": {…}, "course_s": time of the newest point of the course}``. A browser
-reconnects by itself; a comment every few seconds tells both ends that the other is still there.
+``event: now`` carries ``{"fields": {…}, "course_s": time of the newest point of the course}``; ``event:
+here`` says every few seconds that we are still there: a page that hears nothing tells, and asks anew.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from afresh.web.context import Context
 from afresh.web.now_view import fields
 from afresh.web.watching import Look
 
-TICK_S, COMMENT_S = 1.0, 5.0
+TICK_S, HERE_S = 1.0, 3.0
 MOST_LISTENERS = 64
 
 
@@ -46,9 +46,9 @@ class Live:
                 quiet_s = 0.0 if message else quiet_s + TICK_S
                 if message:
                     yield message
-                elif quiet_s >= COMMENT_S:
+                elif quiet_s >= HERE_S:
                     quiet_s = 0.0
-                    yield ": still here\n\n"
+                    yield "event: here\ndata: {}\n\n"
                 await asyncio.sleep(TICK_S)
         finally:
             self.listeners -= 1

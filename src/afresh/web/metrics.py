@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from afresh.engine.pulse import Pulse
 from afresh.values.clock import Clock
 from afresh.values.errors import StoreError
 from afresh.values.items import STATUSES
@@ -30,15 +31,20 @@ class MirrorMetrics(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics; none but the store's while it is out of reach."""
+        """All metrics; while the store is out of reach that alone, and nothing of before."""
         latency_s = store_latency_s(self._context)
         yield _gauge("store_latency_seconds", "A small read from the store; NaN: it failed.", latency_s)
         try:
             look = self._context.watcher.look(patient=True)
         except StoreError:
+            look = None
+        if look is None or look.problem or math.isnan(latency_s):
+            yield _state("no store")
             return
         yield from _status(look)
-        yield from _engine(look)
+        yield _state(look.state)
+        if look.pulse is not None:
+            yield from _engine(look.pulse)
 
 
 def _status(look: Look) -> Iterator[Metric]:
@@ -64,14 +70,14 @@ def _status(look: Look) -> Iterator[Metric]:
     yield items
 
 
-def _engine(look: Look) -> Iterator[Metric]:
+def _state(now: str) -> Metric:
     state = GaugeMetricFamily("afresh_engine_state", "1 for the state the engine is in.", labels=["state"])
     for name in STATES:
-        state.add_metric([name], float(name == look.state))
-    yield state
-    pulse = look.pulse
-    if pulse is None:
-        return
+        state.add_metric([name], float(name == now))
+    return state
+
+
+def _engine(pulse: Pulse) -> Iterator[Metric]:
     polls = CounterMetricFamily("afresh_polls", "Polls since the engine started.", labels=["outcome"])
     unchanged = max(0, pulse.polls - pulse.changes - pulse.failures)
     for outcome, number in (("changed", pulse.changes), ("unchanged", unchanged), ("failed", pulse.failures)):

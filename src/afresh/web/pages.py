@@ -79,13 +79,15 @@ class Pages:
     def failed(self, place: str, error: AfreshError | ProblemError) -> HTMLResponse:
         """A page that says what is wrong."""
         status = error.status if isinstance(error, ProblemError) else status_of(error)
-        hint = error.hint if isinstance(error, ProblemError) else None
-        return self.render("problem.html", place, status=status, message=str(error), hint=hint)
+        hint = error.hint if isinstance(error, ProblemError) else ""
+        title = {404: "Not found", 503: "Out of reach"}.get(status, "Refused")
+        told = {"title": title, "recovers": status == 503, "message": str(error), "hint": hint}
+        return self.render("problem.html", place, status=status, **told)
 
 
-def make_pages(context: Context) -> APIRouter:
+def make_pages(context: Context, pages: Pages) -> APIRouter:
     """All pages."""
-    router, pages = APIRouter(include_in_schema=False), Pages(context)
+    router = APIRouter(include_in_schema=False)
     _add_now(router, context, pages)
     _add_items(router, context, pages)
     _add_item(router, context, pages)
@@ -142,7 +144,7 @@ def _add_items(router: APIRouter, context: Context, pages: Pages) -> None:
                 order == "down",
             )
             page, beliefs = context.page(query, PAGE_ITEMS, cursor or None)
-        except AfreshError as error:
+        except (AfreshError, ProblemError) as error:
             return pages.failed("/items", error)
         asked = {"text": text, "status": status, "source": source, "sort": sort, "order": order}
         return pages.render(

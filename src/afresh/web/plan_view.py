@@ -38,7 +38,7 @@ Floats = npt.NDArray[np.float64]
 class PlanItems:
     """The items planned for: ``scale`` real ones stand behind each.
 
-    ``rate`` is the median of what is believed, per second; ``weight`` as set, ``ratio`` to the cost as ranked.
+    ``rate`` is the median of what is believed, per second; ``weight`` is as set, ``ratio`` as ranked.
     """
 
     ids: npt.NDArray[np.int64]

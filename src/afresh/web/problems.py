@@ -1,7 +1,8 @@
-"""One shape for every error of the API: ``{"error": {"code", "message", "hint"?}}``."""
+"""One shape for every error of the API: ``{"error": {"code", "message", "hint"}}``."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
 
 from fastapi import FastAPI, Request
@@ -14,11 +15,11 @@ from afresh.values.errors import AfreshError, InputError, StoreError, StoreReadO
 
 
 class ErrorBody(BaseModel):
-    """What went wrong: a ``code`` for programs, a ``message`` and perhaps a ``hint`` for people."""
+    """What went wrong: a ``code`` for programs, ``message`` and ``hint`` (perhaps empty) for people."""
 
     code: str
     message: str
-    hint: str | None = None
+    hint: str
 
 
 class Problem(BaseModel):
@@ -30,16 +31,14 @@ class Problem(BaseModel):
 class ProblemError(Exception):
     """An error to be answered."""
 
-    def __init__(self, status: int, message: str, hint: str | None = None) -> None:
+    def __init__(self, status: int, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.status, self.message, self.hint = status, message, hint
 
 
-def problem(status: int, message: str, hint: str | None = None) -> JSONResponse:
+def problem(status: int, message: str, hint: str = "") -> JSONResponse:
     """The answer for an error."""
-    body: dict[str, str] = {"code": code_of(status), "message": message}
-    if hint:
-        body["hint"] = hint
+    body = {"code": code_of(status), "message": message, "hint": hint}
     headers = {"WWW-Authenticate": 'Bearer realm="afresh"'} if status == HTTPStatus.UNAUTHORIZED else None
     return JSONResponse({"error": body}, status, headers)
 
@@ -66,25 +65,34 @@ def status_of(error: AfreshError) -> int:
     return 400 if isinstance(error, UsageError | InputError) else 409
 
 
-def say_problems(app: FastAPI) -> None:
-    """Every exception becomes an answer of the one shape."""
+def say_problems(app: FastAPI, page: Callable[[ProblemError], Response]) -> None:
+    """Every exception becomes an answer of the one shape; to a browser that wants a page, a ``page``."""
 
-    @app.exception_handler(ProblemError)
-    def own(_: Request, error: ProblemError) -> Response:
+    def answer(request: Request, error: ProblemError) -> Response:
+        wants_page = "text/html" in request.headers.get("accept", "")
+        if wants_page and request.method == "GET" and not request.url.path.startswith("/api/v1"):
+            return page(error)
         return problem(error.status, error.message, error.hint)
 
+    @app.exception_handler(ProblemError)
+    def own(request: Request, error: ProblemError) -> Response:
+        return answer(request, error)
+
     @app.exception_handler(AfreshError)
-    def ours(_: Request, error: AfreshError) -> Response:
-        return problem(status_of(error), str(error))
+    def ours(request: Request, error: AfreshError) -> Response:
+        return answer(request, ProblemError(status_of(error), str(error)))
 
     @app.exception_handler(RequestValidationError)
-    def invalid(_: Request, error: RequestValidationError) -> Response:
+    def invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        return problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{where}: {first['msg']}", "see /api/docs")
+        words = f"{where}: {first['msg']}"
+        return answer(request, ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, words, "see /api/docs"))
 
     @app.exception_handler(HTTPException)
-    def plain(_: Request, error: HTTPException) -> Response:
-        answer = problem(error.status_code, str(error.detail))
-        answer.headers.update(error.headers or {})
-        return answer
+    def plain(request: Request, error: HTTPException) -> Response:
+        missing = error.status_code == HTTPStatus.NOT_FOUND
+        words = f"there is nothing at {request.url.path[:200]}" if missing else str(error.detail)
+        found = answer(request, ProblemError(error.status_code, words))
+        found.headers.update(error.headers or {})
+        return found

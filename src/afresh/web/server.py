@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import signal
 import socket
 import threading
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Self
 
 import uvicorn
@@ -73,6 +74,10 @@ def address_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
+def _obeyed(number: int, frame: FrameType | None) -> None:
+    """The server has ended already."""
+
+
 class Server:
     """Serves an application on a socket; as a context manager, from a thread of its own."""
 
@@ -97,8 +102,13 @@ class Server:
         return address_of(self._listening)
 
     def run(self) -> None:
-        """Until SIGINT or SIGTERM."""
-        self._server.run(sockets=[self._listening])
+        """Until SIGINT or SIGTERM, which end it in order: uvicorn raises them once more when it is done."""
+        before = {number: signal.signal(number, _obeyed) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            self._server.run(sockets=[self._listening])
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def stop(self) -> None:
         """End; streams end first, so that it need not wait for them."""

@@ -56,6 +56,7 @@
   const actions = {
     add: (form) => {
       const keys = form.elements.keys.value.split("\n").map((line) => line.trim()).filter(Boolean);
+      if (keys.length > 10000) throw new Error(`These are ${keys.length.toLocaleString("en")} addresses: at most 10,000 at once. 'afresh add --file' takes any number.`);
       return send("POST", "/api/v1/items", { keys, weight: Number(form.elements.weight.value) });
     },
     pause: (form) => send("PATCH", item(form), { status: "paused" }),

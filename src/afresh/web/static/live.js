@@ -3,6 +3,7 @@
 (() => {
   const pill = document.getElementById("state");
   const banner = document.getElementById("banner");
+  const silence = 8000; // the server says something every few seconds
   let source = null;
   let heard = Date.now();
 
@@ -27,9 +28,11 @@
     source.addEventListener("now", (event) => {
       heard = Date.now();
       const message = JSON.parse(event.data);
+      if (message.fields.state !== "no store" && document.querySelector("[data-recovers]")) location.reload();
       show(message.fields);
       document.dispatchEvent(new CustomEvent("now", { detail: message }));
     });
+    source.addEventListener("here", () => { heard = Date.now(); });
     source.addEventListener("problem", (event) => {
       heard = Date.now();
       lost("Store lost", JSON.parse(event.data).message);
@@ -41,6 +44,12 @@
   };
 
   connect();
+  setInterval(() => {
+    if (Date.now() - heard < silence) return;
+    heard = Date.now();
+    lost("Nothing heard", "The dashboard's server is silent: it is stopped, or very busy. The numbers are those of before; this page comes back by itself.");
+    connect();
+  }, 1000);
   addEventListener("pagehide", () => source && source.close());
   addEventListener("pageshow", (event) => { if (event.persisted) connect(); });
 
@@ -55,7 +64,8 @@
       const then = Date.parse(element.dateTime);
       if (Number.isNaN(then)) continue;
       const away = Math.round((then - Date.now()) / 1000);
-      element.textContent = Math.abs(away) < 1 ? "now" : away > 0 ? `in ${span(away)}` : `${span(-away)} ago`;
+      const words = Math.abs(away) < 1 ? "now" : away > 0 ? `in ${span(away)}` : `${span(-away)} ago`;
+      element.textContent = element.dataset.due === undefined ? words : `${away >= 1 ? "next" : "due"} ${words}`;
     }
   }, 1000);
 })();
