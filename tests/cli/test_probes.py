@@ -77,7 +77,7 @@ def test_a_quota_weights_and_a_picture(afresh: Afresh, files: tuple[Path, Path])
     assert ran.code == 0, ran.err
     rows = list(csv.DictReader(ran.out.splitlines()))
     assert sum(int(row["requests"]) for row in rows) == 4
-    assert "most that the quota could bring" in ran.err
+    assert "weight: the most that the quota could bring" in ran.err
     assert Path("q.svg").read_text().startswith("<?xml")
 
 
@@ -171,3 +171,39 @@ def test_an_address_needs_a_place_for_the_query(afresh: Afresh, files: tuple[Pat
     ran = afresh("probes", files[0], *COLUMNS, "--server", "https://example.org/search")
     assert ran.code == 2
     assert "--server': server: needs {query}, as in https://example.org/search?q={query}" in ran.err
+
+
+@pytest.mark.parametrize("method", ["auto", "1", "2"])
+def test_a_bound_says_what_it_is_of(afresh: Afresh, files: tuple[Path, Path], method: str) -> None:
+    relation, server = files
+    given = ("probes", relation, *COLUMNS, "--server", server, "--json", "--method", method)
+    whole, some, more = (
+        json.loads(afresh(*given, *quota).out) for quota in ((), ("--quota", 3), ("--quota", 999))
+    )
+    assert (whole["bound_of"], some["bound_of"], more["bound_of"]) == ("requests", "records", "records")
+    assert some["covered"] <= 1.2 * some["bound"] + 3
+    assert more["bound"] == more["tuples"]
+    weighed = json.loads(afresh(*given, "--quota", 3, "--weight", "cites").out)
+    assert weighed["bound_of"] == "weight"
+    assert weighed["bound"] > some["bound"]
+
+
+@pytest.mark.parametrize("options", [("--weight", "title"), ("--rate", "cites", "--elapsed", "title")])
+def test_words_are_no_numbers(afresh: Afresh, files: tuple[Path, Path], options: tuple[str, ...]) -> None:
+    relation, server = files
+    ran = afresh("probes", relation, *COLUMNS, "--server", server, *options)
+    assert ran.code == 1
+    assert "relation.csv, row 1 (line 2), column title" in ran.err
+    assert "column title: is 'w" in ran.err
+    assert "must be a number of 0 or more" in ran.err
+
+
+def test_no_records_and_records_of_no_weight_are_said(afresh: Afresh, files: tuple[Path, Path]) -> None:
+    relation, server = files
+    given = ("probes", relation, *COLUMNS, "--server", server)
+    lines = relation.read_text().splitlines()
+    zero = [line.rpartition(",")[0] + ",0" for line in lines[1:4]]
+    relation.write_text("\n".join([lines[0], *zero, *lines[4:]]) + "\n")
+    assert "3 records of weight 0 not asked for" in afresh(*given, "--weight", "cites").err
+    relation.write_text(lines[0] + "\n")
+    assert "nothing: the relation has no records" in afresh(*given).err

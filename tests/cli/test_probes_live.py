@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 
+import numpy as np
 import psycopg
 import pytest
 from fastapi.responses import HTMLResponse, JSONResponse
@@ -100,7 +102,9 @@ def test_a_wrong_path_or_template_is_said(afresh: Afresh, world: World) -> None:
         assert ran.code == 1
         assert "the server gave nothing: 500 Internal Server Error" in ran.err
     begun_s = monotonic()
-    ran = afresh("probes", world.relation, *COLUMNS, "--server", "http://127.0.0.1:1/?q={query}", *PATHS)
+    ran = afresh(
+        "probes", world.relation, *COLUMNS, "--server", "http://127.0.0.1:1/?q={query}&p={page}", *PATHS
+    )
     assert ran.code == 1
     assert "the server gave nothing: " in ran.err
     assert "cannot connect" in ran.err
@@ -108,3 +112,94 @@ def test_a_wrong_path_or_template_is_said(afresh: Afresh, world: World) -> None:
     ran = afresh("probes", world.relation, *COLUMNS, "--server", "https://a.test/?q={quary}")
     assert ran.code == 2
     assert "server: {quary} is not known, only {query}, {page}" in ran.err
+
+
+def test_a_much_larger_server_costs_hardly_more_than_look_ups(afresh: Afresh) -> None:
+    """Title words alone, a server far larger than the relation: no word is worth asking for."""
+    rng = np.random.default_rng(4)
+    titles = [" ".join(f"w{word}" for word in rng.zipf(1.3, size=6) % 300) for _ in range(20_000)]
+    with sqlite3.connect("server.db") as database:
+        database.execute("CREATE VIRTUAL TABLE papers USING fts5(id UNINDEXED, title)")
+        database.executemany("INSERT INTO papers VALUES (?, ?)", enumerate(titles))
+    database.close()
+    own = rng.choice(len(titles), 80, replace=False).tolist()
+    lines = [f"{place},{titles[place]}" for place in own]
+    Path("own.csv").write_text("\n".join(["id,title", *lines]) + "\n")
+    server = ("--server", "sqlite:server.db", "--table", "papers", "--delay", "0s")
+    ran = afresh("probes", "own.csv", "--key", "id", "--keywords", "title", *server, "--json")
+    assert ran.code == 0, ran.err
+    summary = json.loads(ran.out)
+    assert summary["covered"] == 80
+    assert summary["requests"] <= 1.05 * 80 + 3
+    assert summary["totals"] == "estimated"
+    ran = afresh("probes", "own.csv", "--key", "id", "--keywords", "title", *server)
+    assert "by estimated totals, no proof" in ran.err
+
+
+def asked(afresh: Afresh, world: World, site: SearchSite, *options: str) -> dict[str, float]:
+    address = site.url + "/search?q={query}&page={page}"
+    look_up = ("--look-up", site.url + "/papers/{key}")
+    ran = afresh(
+        "probes", world.relation, *COLUMNS, "--server", address, *look_up, *PATHS, *options, "--json"
+    )
+    assert ran.code == 0, ran.err
+    found: dict[str, float] = json.loads(ran.out)
+    return found
+
+
+def pages_of(
+    answer: Callable[[dict[str, str]], object],
+) -> Callable[[str, dict[str, str]], JSONResponse | None]:
+    return lambda path, values: JSONResponse(answer(values)) if path == "/search" else None
+
+
+@pytest.mark.parametrize("method", ["auto", "1"])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda _: [],  # empty pages
+        lambda _: [{"id": f"x{at}"} for at in range(10)],  # foreign records, always the same
+    ],
+)
+def test_pages_without_end_or_records_end_their_query(
+    afresh: Afresh, world: World, method: str, rows: Callable[[dict[str, str]], list[dict[str, str]]]
+) -> None:
+    with SearchSite(world.papers, lambda: 0.0) as site:
+        site.trouble = pages_of(lambda values: {"count": 10**9, "data": rows(values)})
+        summary = asked(afresh, world, site, "--method", method)
+    if method == "auto":
+        assert summary["covered"] == len(world.own)
+        assert summary["requests"] <= 1.05 * len(world.own) + 3
+    else:
+        assert summary["covered"] == 0
+        assert summary["cut_short"] > 0
+
+
+def test_two_records_of_one_key_count_once_and_are_said(afresh: Afresh, world: World) -> None:
+    keys = [key for key, _, _ in world.papers.rows(world.own)][:5]
+    with SearchSite(world.papers, lambda: 0.0) as site:
+        rows = [{"id": key, "cites": version} for key in keys for version in (1, 1, 2)]
+        site.trouble = pages_of(lambda _: {"count": "5", "data": rows})
+        summary = asked(afresh, world, site)
+    assert summary["covered"] == summary["tuples"]
+    assert summary["coverage_ratio"] == 1.0
+    assert summary["doubled"] == 5
+    assert summary["untold"] == 0
+
+
+def test_who_asks_to_be_asked_later_is_waited_for(afresh: Afresh, world: World) -> None:
+    with SearchSite(world.papers, lambda: 0.0) as site:
+        busy = [True]
+        site.trouble = lambda path, _: (
+            JSONResponse({}, 429, {"Retry-After": "1"}) if path == "/search" and busy and busy.pop() else None
+        )
+        summary = asked(afresh, world, site)
+    assert summary["covered"] == len(world.own)
+
+
+def test_totals_that_never_come_are_said(afresh: Afresh, world: World) -> None:
+    with SearchSite(world.papers, lambda: 0.0) as site:
+        assert asked(afresh, world, site, "--total", "number")["untold"] > 0
+    ran = afresh("probes", world.relation, *COLUMNS, "--server", "https://a.test/?q={query}")
+    assert ran.code == 2
+    assert "server: needs {page} or {offset}" in ran.err

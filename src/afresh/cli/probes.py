@@ -132,7 +132,8 @@ def _check_end(trouble: str, outcome: Outcome) -> None:
         raise InputError(f"the server gave nothing: {trouble}")
     if trouble:
         answered = counted(requests, "request")
-        raise InputError(f"after {answered} the server stopped: {trouble}; what came before is kept")
+        words = f"after {answered} the server stopped: {trouble.rstrip('.')}"
+        raise InputError(f"{words}; what came before is kept")
 
 
 def _show(outcome: Outcome, output: str | None, plot: str | None, *, as_json: bool) -> None:
@@ -190,6 +191,9 @@ def _words(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if summary["doubled"]:
         keys = counted(summary["doubled"], "key")
         rows.append(("doubled", f"{keys} had more than one record in an answer: counted once"))
+    if summary["untold"]:
+        pages = counted(summary["untold"], "page")
+        rows.append(("totals", f"{pages} had no number of results where --total says it is"))
     if summary["cut_short"]:
         queries = counted(summary["cut_short"], "query")
         rows.append(("cut short", f"{queries} had no new records left long before the total reported"))

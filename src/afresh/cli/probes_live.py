@@ -12,13 +12,14 @@ from afresh.probes.keyword_index import KeywordIndex
 from afresh.probes.server import Answer, StoppedError
 from afresh.sources.search_making import server_of
 from afresh.sources.search_relation import Relation
-from afresh.sources.search_server import Results, SearchServer
+from afresh.sources.search_server import Record, Results, SearchServer
 from afresh.sources.search_settings import SearchSettings
 from afresh.sources.settings import read_settings
 from afresh.sources.surroundings import Surroundings
 
 _NARROW = 4  # keywords of the query that stands for a look-up
 _RETRIES = 2
+_FIRST_REST = "1s"  # somebody waits for the outcome: what the server itself asks for counts
 _PATIENCE_S = 60.0  # the longest that a server's wish to be left alone is waited out
 
 
@@ -31,7 +32,8 @@ class LiveServer:
     """See ``probes.server.Server``. What the server refuses ends the asking: ``trouble`` says it in words."""
 
     def __init__(self, table: dict[str, Any], relation: KeywordIndex, keys: Sequence[str]) -> None:
-        settings = read_settings(SearchSettings, {"name": "--server", "kind": "search", **table})
+        given = {"name": "--server", "kind": "search", "first_rest": _FIRST_REST, **table}
+        settings = read_settings(SearchSettings, given)
         self._settings, self._relation = settings, relation
         self.page_size = settings.page_size
         self._places = {key: place for place, key in enumerate(keys)}
@@ -59,7 +61,7 @@ class LiveServer:
         """See ``Server``."""
         words = [self._relation.keywords[word] for word in keywords]
         found = self._runner.run(self._patiently(lambda: self._server.page(words, number)))
-        return Answer(found.total, tuple(record.key for record in found.records))
+        return Answer(found.total, _keys(found))
 
     def look_up(self, key: str) -> Answer:
         """See ``Server``. A server that finds no keys is asked for the record's rarest keywords."""
@@ -68,13 +70,13 @@ class LiveServer:
             rarest = sorted(words, key=lambda word: self._relation.by_keyword.sizes[word])[:_NARROW]
             return self.page(rarest, 1) if rarest else Answer(0, ())
         found = self._runner.run(self._patiently(lambda: self._server.look_up(key)))
-        return Answer(found.total, tuple(record.key for record in found.records))
+        return Answer(found.total, _keys(found))
 
     async def _patiently(self, ask: Any) -> Results:
         for attempt in range(_RETRIES + 1):
             found: Results = await ask()
+            self._answered |= found.busy or not found.problem
             if not found.problem:
-                self._answered = True
                 return found
             wait_s = found.retry_after_s or 0.0
             # Who never answered was perhaps never there: a wrong address is said at once.
@@ -84,3 +86,12 @@ class LiveServer:
             await asyncio.sleep(wait_s)
         self.trouble = found.problem
         raise StoppedError(found.problem)
+
+
+def _keys(found: Results) -> tuple[str, ...]:
+    """The keys of the records; a record that is on a page twice counts once."""
+    different: list[Record] = []
+    for record in found.records:
+        if record not in different:
+            different.append(record)
+    return tuple(record.key for record in different)

@@ -171,7 +171,7 @@ class Campaign:
         pages = requests_of(np.minimum(self._totals, self._most), self._page_size) - self._read
         closed = self._closed | (self._to_lose < 1)
         costs = np.where(closed, np.inf, np.maximum(pages, 1.0))
-        cover = best_cover(self.candidates.tuples, costs, self.wanted)
+        cover = best_cover(self.candidates.tuples, costs, self.wanted, branch=self._learned is None)
         self._threshold = int(_ANEW * self.wanted.sum())
         left = math.inf if self._quota is None else self._quota - self.requests
         planned, requests = min(cover.requests, left), _whole(cover, self._read)

@@ -49,8 +49,10 @@ class Cover:
     bound: float
 
 
-def best_cover(tuples: Postings, costs: Floats, wanted: Bools) -> Cover:
+def best_cover(tuples: Postings, costs: Floats, wanted: Bools, *, branch: bool = True) -> Cover:
     """The cheapest sure cover of the ``wanted`` tuples by rows of ``tuples`` and look-ups.
+
+    ``branch``: also by a whole-number program, which is worth its time where the costs are known.
 
     >>> queries = Postings.of_rows([[0, 1, 2, 3], [0, 1, 4], [2, 3, 5]], width=6)
     >>> cover = best_cover(queries, np.ones(3), np.ones(6, dtype=bool))  # greedy needs 3
@@ -67,7 +69,7 @@ def best_cover(tuples: Postings, costs: Floats, wanted: Bools) -> Cover:
     problem = _Problem(
         _renumbered(left.take(useful), place, rows.size), np.asarray(costs[useful], dtype=np.float64)
     )
-    solution, bound = problem.solved()
+    solution, bound = problem.solved(branch=branch)
     covered = np.zeros(rows.size, dtype=np.bool_)
     covered[problem.tuples.take(solution).members] = True
     whole = bool(np.all(problem.costs == np.floor(problem.costs)))
@@ -91,7 +93,7 @@ class _Problem:
         self._matrix = csr_array((np.ones(tuples.members.size), tuples.members, tuples.starts), shape=shape)
         self._turned = self._matrix.T.tocsr()
 
-    def solved(self) -> tuple[Integers, float]:
+    def solved(self, *, branch: bool) -> tuple[Integers, float]:
         """The queries of the best cover found, and the bound."""
         start = self._greedy(self._cheapest())
         prices, bound = self._prices(self.requests(start))
@@ -101,7 +103,7 @@ class _Problem:
         count = max(int(_CORE_SHARE * self.tuples.width), _FEWEST_CORE)
         core = np.sort(np.argsort(reduced, kind="stable")[:count])
         found = [start, self._greedy(core)]
-        if self.tuples.width <= _MOST_BRANCHED:
+        if branch and self.tuples.width <= _MOST_BRANCHED:
             found.append(self._branched(np.union1d(core, min(found, key=self.requests))))
         return min(found, key=self.requests), bound
 

@@ -22,14 +22,14 @@ _MOST_PAGES = 1000  # of one query
 class Step:
     """One request: ``keywords`` of a query (none: the look-up of ``key``), its ``page``, what it brought.
 
-    ``cut``: the query ended before its total said; ``doubled`` are keys of which the answer held several
-    records.
+    ``total`` is None where the server said none. ``cut``: the query ended before its total said; ``doubled``
+    are keys of which the answer held several records.
     """
 
     keywords: tuple[int, ...]
     key: str
     page: int
-    total: int
+    total: int | None
     expected: float
     new: int
     cut: bool = False
@@ -63,8 +63,7 @@ def run_campaign(
                 over = pages.end(keywords, number, answer)
                 new = campaign.learn(request, covered_places(answer.keys, places), answer.total, over=over)
                 cut = over and pages.promised(answer) > number
-                total = answer.total or 0
-                steps.append(Step(keywords, "", number, total, expected, new, cut, _doubled(answer)))
+                steps.append(Step(keywords, "", number, answer.total, expected, new, cut, _doubled(answer)))
             on_step(int(campaign.wanted.sum()))
     return tuple(steps)
 
@@ -87,10 +86,10 @@ def run_probes(
                 wanted -= found
                 over, promised = read.end(probe.keywords, number, answer), read.promised(answer)
                 last = number if over else promised if pages is None else min(promised, pages)
-                share, total = probe.expected / max(probe.requests, 1.0), answer.total or 0
+                share = probe.expected / max(probe.requests, 1.0)
                 cut = over and promised > number
                 steps.append(
-                    Step(probe.keywords, "", number, total, share, len(found), cut, _doubled(answer))
+                    Step(probe.keywords, "", number, answer.total, share, len(found), cut, _doubled(answer))
                 )
     return tuple(steps)
 

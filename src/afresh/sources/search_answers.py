@@ -22,9 +22,10 @@ class AnswerReader:
     """Reads answers by the paths of the settings.
 
     >>> settings = SearchSettings(name="s", relation="r.csv", key="id", keywords="title",
-    ...     server="http://a.test/?q={query}", total="count", rows="data", fields={"price": "absolute"})
+    ...     server="http://a.test/?q={query}&p={page}", total="count", rows="data",
+    ...     fields={"price": "absolute"})
     >>> read = AnswerReader(settings)
-    >>> read.page(b'{"count": 1, "data": [{"id": 7, "price": 2.5}]}', "application/json")
+    >>> read.page(b'{"count": "1", "data": [{"id": 7, "price": 2.5}]}', "application/json")
     ((Record(key='7', fields={'price': 2.5}),), 1)
     >>> read.page(b"<html>", "text/html")
     Traceback (most recent call last):
@@ -46,9 +47,14 @@ class AnswerReader:
         rows = self._rows(answer)
         if not isinstance(rows, list):
             raise AnswerError(f"rows: {self._settings.rows!r} is no list in the answer, {_keys(answer)}")
+        return tuple(self._record(row) for row in rows), self._counted(answer)
+
+    def _counted(self, answer: Any) -> int | None:
+        """The total; None where there is none, or it is no number of results."""
         total = self._total(answer)
-        counted = int(total) if _is_count(total) else None
-        return tuple(self._record(row) for row in rows), counted
+        if isinstance(total, str) and total.strip().isdecimal():
+            total = int(total)
+        return int(total) if _is_count(total) else None
 
     def record(self, body: bytes, media_type: str) -> tuple[Record, ...]:
         """The record of a look-up, which comes alone or as the only row; none where it is empty."""

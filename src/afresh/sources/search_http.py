@@ -110,10 +110,9 @@ class HttpSearch:
             return Results(total=0)
         if reply.trouble is not None or reply.status not in WITH_CONTENT:
             kind, problem = without_content(reply, conditional=False)
+            wait_s = asked_to_wait_s(reply, self._clock.now_s())
             return Results(
-                problem=problem,
-                refused=kind == "refused",
-                retry_after_s=asked_to_wait_s(reply, self._clock.now_s()),
+                problem=problem, refused=kind == "refused", retry_after_s=wait_s, busy=wait_s is not None
             )
         try:
             records, total = read(reply.body, reply.headers.get("content-type", ""))

@@ -23,7 +23,7 @@ class Results:
     """One answer. With a ``problem``, in words, it tells nothing; ``requests`` counts what was sent.
 
     ``total`` is how many records match in all, None where the server does not say. ``refused``: we may not
-    ask. ``retry_after_s``: the server asks to be left alone so long.
+    ask. ``retry_after_s``: the server is to be left alone so long; ``busy``: it says so itself.
     """
 
     records: tuple[Record, ...] = ()
@@ -34,6 +34,7 @@ class Results:
     problem: str = ""
     refused: bool = False
     retry_after_s: float | None = None
+    busy: bool = False
 
 
 class SearchServer(Protocol):

@@ -136,6 +136,9 @@ class SearchSettings(SourceSettings):
         parts = _parts("server", self.server, _PAGE_PARTS)
         if "query" not in parts:
             raise UsageError("server: needs {query}, as in https://example.org/search?q={query}&page={page}")
+        if not parts & {"page", "offset"} and (self.limit is None or self.limit > self.page_size):
+            words = "server: needs {page} or {offset}; where there is one page and no more, say limit"
+            raise UsageError(f"{words} = {self.page_size}")
         if self.look_up and "key" not in _parts("look_up", self.look_up, ("key",)):
             raise UsageError("look_up: needs {key}, as in https://example.org/records/{key}")
         if self.look_up and not self.look_up.startswith(_WEB):
