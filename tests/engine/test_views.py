@@ -13,6 +13,8 @@ from tests.servers.postgres import PostgresServer, running_postgres
 from typer.testing import CliRunner
 
 from afresh.cli.app import app
+from afresh.engine.accounts import Accounts
+from afresh.engine.settings import read
 from afresh.engine.state_names import WITNESS
 
 
@@ -121,6 +123,23 @@ def test_a_wrong_password_is_said_and_the_right_one_goes_on(house: House) -> Non
     assert len(house.views()) == 3
 
 
+def test_a_view_that_failed_is_tried_again_within_five_minutes() -> None:
+    text = """
+        [run]
+        retry_first = "60s"
+        [[source]]
+        name = "house"
+        kind = "view"
+        url = "postgresql:///house"
+        [[source]]
+        name = "web"
+    """
+    accounts = Accounts.__new__(Accounts)
+    accounts.settings = read(text)
+    assert accounts._patient("house").longest_s == 300.0
+    assert accounts._patient("web").longest_s == 86400.0
+
+
 def test_a_role_without_rights_is_refused_for_each_view(house: House) -> None:
     async def script(house: House) -> None:
         await until(lambda: len(house.views()) == 3)
@@ -129,7 +148,9 @@ def test_a_role_without_rights_is_refused_for_each_view(house: House) -> None:
     house.run("GRANT USAGE ON SCHEMA public TO locked")
     house.beside(script, url=house.server.url(user="locked", password="right"))
     assert "no rights" in house.views()[OF_B].problem
-    assert "no rights" in house.words(OF_B)
+    words = house.words(OF_B)
+    assert "no rights" in words
+    assert f"'afresh set {OF_B} --poll-now' hurries it" in words
 
 
 def test_a_view_dropped_while_running_is_gone_and_the_others_go_on(house: House) -> None:

@@ -511,12 +511,24 @@ def test_a_refresh_that_takes_too_long_is_ended(house: Warehouse) -> None:
     house.use(work)
 
 
+def test_names_that_no_view_has_are_said(house: Warehouse) -> None:
+    async def work() -> None:
+        house.source = house.make(views=["nosuch.*", "public.off_a"])
+        listing = await house.look()
+        assert (listing.entries, listing.complete) == ((), False)
+        words = "there is no materialised view like nosuch.*, public.off_a: names are schema.view"
+        assert listing.problem == words
+        assert (await house.look()).problem == words
+
+    house.use(work)
+
+
 def test_a_role_without_rights_is_refused(house: Warehouse) -> None:
     async def work() -> None:
         url = house.server.url(house.database, user="locked", password="right")
         house.source = house.make(url=url)
         found = await house.poll(OF_B)
-        assert found.kind == "refused"
+        assert found.kind == "failed"  # rights are granted while it runs
         assert found.problem.startswith("the role has no rights to it: ")
         await house.source.close()
         house.source = house.make(url=url.replace("right", "wrong-word"))

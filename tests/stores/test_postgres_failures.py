@@ -167,6 +167,12 @@ def test_who_may_not_enter_is_told_why(server: PostgresServer, tmp_path: Path) -
         assert "\n" not in str(caught.value)
 
 
+def test_a_misspelt_option_of_the_address_is_named(server: PostgresServer) -> None:
+    with pytest.raises(StoreError, match=r"an option in \[store\] url is misspelt \(.*shcema") as caught:
+        PostgresStore(server.url() + "&shcema=a")
+    assert "\n" not in str(caught.value)
+
+
 def test_a_role_without_rights_is_told_so(server: PostgresServer, tmp_path: Path) -> None:
     mine, theirs = (
         schema_url(server.url(user=user, password="right"), tmp_path) for user in ("postgres", "locked")

@@ -17,7 +17,6 @@ from afresh.engine.policy import Policy
 from afresh.engine.settings import BudgetTable, Settings
 from afresh.engine.uses import Uses
 from afresh.rates.observations import Float64s, Ints
-from afresh.sources.patience import Patience
 from afresh.sources.validators import MOVED
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
@@ -117,8 +116,10 @@ class Accounts:
 
     def _patient(self, source: str) -> Patient:
         run, table = self.settings.run, self.settings.source(source)
-        missing = table.settings.missing if table is not None else Patience()
-        return Patient(run.retry_first, run.retry_longest, missing)
+        if table is None:
+            return Patient(run.retry_first, run.retry_longest)
+        longest_s = min(run.retry_longest, table.settings.longest_retry_s)
+        return Patient(run.retry_first, longest_s, table.settings.missing)
 
     def _count(self, lease: Lease, fetched: Fetched, decision: Decision, *, audit: bool) -> None:
         seen = decision.observation

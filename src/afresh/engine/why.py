@@ -220,7 +220,8 @@ def _holding(item: Item, now_s: float, *, due: bool = True) -> list[str]:
     elif item.failures:
         last = "poll" if item.failures == 1 else f"{item.failures} polls"
         soon = "as soon as may be" if item.due_s <= now_s else f"in {format_duration(item.due_s - now_s)}"
-        found.append(f"its last {last} failed: {item.problem}; tried again {soon}")
+        hurry = f"; 'afresh set {item.key} --poll-now' hurries it" if item.due_s > now_s else ""
+        found.append(f"its last {last} failed: {item.problem}; tried again {soon}{hurry}")
     elif item.polled_s is None:
         found.append("it has never been fetched: that comes first")
     if item.min_interval_s > 0:

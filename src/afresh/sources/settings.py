@@ -93,6 +93,11 @@ class SourceSettings(BaseModel):
         return False
 
     @property
+    def longest_retry_s(self) -> float:
+        """How long to wait after a failure at the most, whatever the settings of the run say."""
+        return float("inf")
+
+    @property
     def listings_every_s(self) -> float | None:
         """How often its listings are read; None: as often as those of any source."""
         return None

@@ -59,6 +59,7 @@ class SqlSource:
         self._recipe, self._hours = settings.recipe, OpenHours(settings.open_windows)
         self._read = Watermarks()
         self._full_s = float("-inf")
+        self._warned = False
 
     @property
     def name(self) -> str:
@@ -208,8 +209,10 @@ class SqlSource:
         settings = self._settings
         if rows.cut:
             return f"the query has more than max_rows = {settings.max_rows} rows: the others are not listed"
-        if rows.keyless:
-            return f"{rows.keyless} rows have no key (column {settings.key!r} is NULL or empty)"
+        if rows.keyless and not self._warned:
+            self._warned = True  # every listing finds them again
+            found = "1 row has" if rows.keyless == 1 else f"{rows.keyless:,} rows have"
+            return f"{found} no key (column {settings.key!r} is NULL or empty)"
         return ""
 
 

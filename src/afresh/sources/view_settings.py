@@ -11,6 +11,8 @@ from afresh.sources.settings import Seconds, SomeSeconds, SourceSettings, Texts
 from afresh.sources.sql_addresses import check_address, sqlite_path
 from afresh.values.errors import UsageError
 
+_LONGEST_RETRY_S = 300.0
+
 
 class ViewSettings(SourceSettings):
     """A source of kind ``view``: items are the materialised views of a PostgreSQL database.
@@ -37,6 +39,11 @@ class ViewSettings(SourceSettings):
     def listings_every_s(self) -> float | None:
         """Every look is a listing."""
         return self.look_every
+
+    @property
+    def longest_retry_s(self) -> float:
+        """Rights are granted and locks let go: a view is tried again within five minutes."""
+        return _LONGEST_RETRY_S
 
     @property
     def costs_by(self) -> Literal["requests", "seconds"]:

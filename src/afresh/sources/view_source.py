@@ -36,7 +36,6 @@ from afresh.values.listing import Listed, Listing
 
 _GRACE_S = 5.0  # beyond the server's own time-out
 _LOOK_S = 60.0
-_NO_RIGHTS = "42501"
 
 
 class ViewSource:
@@ -100,7 +99,7 @@ class ViewSource:
                     await self._refresh(view, seen)
             except SqlError as trouble:
                 return Fetched(
-                    "refused" if trouble.state == _NO_RIGHTS else "failed",
+                    "failed",
                     problem=str(trouble),
                     requests=1,
                     seconds=clock.elapsed_s() - start_s,
@@ -192,7 +191,10 @@ class ViewSource:
         return rest_s if 0 < rest_s < float("inf") else None
 
     def _warning(self, seen: Catalogue) -> str:
-        """Once for each view whose refreshes lock out its readers."""
+        """Where no view is selected; and once for each view whose refreshes lock out its readers."""
+        if not seen.views:
+            asked = f" like {', '.join(self._settings.views)}" if self._settings.views else ""
+            return f"there is no materialised view{asked}: names are schema.view"
         found = [view for view in seen.views if not seen.relations[view].indexed and view not in self._warned]
         self._warned.update(found)
         if not found:

@@ -30,6 +30,7 @@ _READ_ONLY: Words = (
     StoreReadOnlyError,
     "may be read but not written: the server or the session is read-only",
 )
+_MISSPELT: Words = (StoreError, "cannot be reached: an option in [store] url is misspelt")
 
 _BY_STATE: dict[str, Words] = {
     "28P01": _PASSWORD,
@@ -59,6 +60,7 @@ _BY_WORDS: tuple[tuple[str, Words], ...] = (
     (r"database .* does not exist", _NO_DATABASE),
     (r"too many (clients|connections)|remaining connection slots", _CROWDED),
     (r"permission denied for database", _RIGHTS),
+    (r"invalid (URI query parameter|connection option)", _MISSPELT),
 )
 
 
