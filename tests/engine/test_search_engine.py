@@ -15,6 +15,7 @@ from tests.engine.living import CLOCK
 from tests.servers.search_site import Fts5Finder, SearchSite
 from tests.sources.searching import World, make_world, write_relation
 
+from afresh.cli.engine_status import _status_rows
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.settings import read
@@ -99,6 +100,22 @@ def test_content_lag_is_below_that_of_all_rivals_at_the_same_budget(tmp_path: Pa
         assert len(times_s) <= RATE * 4.2 + 1
     rivals = {name: rival_lag(name, world, times_s, *window) for name in RIVALS}
     assert ours < min(rivals.values()), (ours, rivals)
+
+
+def test_status_tells_what_was_reached_and_how_large_the_server_is(tmp_path: Path) -> None:
+    world = make_world(tmp_path, lasts_s=60.0, begin_s=CLOCK.now_s())
+    with SearchSite(world.papers, CLOCK.now_s) as site, engine_on(world, site, tmp_path) as engine:
+        assert engine.status().searches == ()
+        run_until(engine, lambda: len(copied_of(engine, world)) > 0.8 * len(world.keys))
+        (found,) = engine.status().searches
+        assert (found.source, found.records) == ("papers", len(world.keys))
+        assert 0.8 * len(world.keys) < found.seen <= found.records
+        assert 0 < found.by_queries <= found.seen
+        assert 0 < found.queries <= found.sent
+        assert found.sent + found.look_ups == len(site.requests)
+        assert {scale.attribute for scale in found.scales} <= {"authors", "title"}
+        words = dict(_status_rows(engine.status(), RATE))["  papers"]
+        assert f"{found.seen} of {found.records} records reached, {found.by_queries} by queries" in words
 
 
 def test_a_captcha_rests_the_source_in_words_and_loses_nothing(tmp_path: Path) -> None:

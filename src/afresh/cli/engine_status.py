@@ -21,6 +21,7 @@ _RATE_UNITS = {"s": "a second", "h": "an hour", "d": "a day", "w": "a week", "y"
 
 if TYPE_CHECKING:
     from afresh.engine.audits import Share
+    from afresh.engine.search_status import SearchStatus
     from afresh.engine.seen import SeenItem
     from afresh.engine.status import Status
     from afresh.engine.why import Why
@@ -74,6 +75,7 @@ def _status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         words = f"{counted(problem.items, 'item')}, such as {problem.example}: {problem.words}"
         rows.append(("" if place else "problems", words))
     rows += [(f"  {one.source}", f"in trouble: {one.problem}") for one in found.troubles]
+    rows += [(f"  {one.source}", _search_words(one)) for one in found.searches]
     rows += [
         (f"  {name}", f"outside its windows until {moment(opens)}") for name, opens in found.closed.items()
     ]
@@ -154,6 +156,20 @@ def _money_rows(found: Status) -> list[tuple[str, str]]:
         words += f"; one more unit of money would earn {number(money.price)} beyond itself"
     left = f"{money.futile:,} futile" + (f", {money.dropped:,} beyond the limit" if money.dropped else "")
     return [("income", words), ("left alone", f"{left}: a poll would cost more than it earns")]
+
+
+def _search_words(search: SearchStatus) -> str:
+    """How far a search source got, and how large its server is."""
+    queries = f"{counted(search.queries, 'query')} sent {counted(search.sent, 'time')}"
+    parts = [
+        f"{search.seen:,} of {counted(search.records, 'record')} reached, {search.by_queries:,} by queries",
+        f"{queries}, {counted(search.look_ups, 'look-up')}",
+    ]
+    for one in search.scales:
+        of = f" by {one.attribute}" if one.attribute else ""
+        span = f"{number(one.low)} … {number(one.high)}"
+        parts.append(f"the server has {number(one.times)} times as many{of} ({span})")
+    return "; ".join(parts)
 
 
 def _view_words(view: SeenItem) -> str:

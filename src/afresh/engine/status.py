@@ -17,6 +17,7 @@ from afresh.engine.group_status import GroupStatus, group_statuses
 from afresh.engine.policy import Policy
 from afresh.engine.problems import Problem, problems
 from afresh.engine.pulse import Pulse, read_pulse
+from afresh.engine.search_status import SearchStatus, search_statuses
 from afresh.engine.seen import SeenItem, seen_items
 from afresh.engine.settings import Settings
 from afresh.engine.snapshot import loaded, recalled, sampled, uses_of
@@ -50,7 +51,8 @@ class Status:
     listed or looked at, and why; ``workers`` the engines that run; ``problems`` what items fail of; ``run``
     the last sign of life of the engine. The budget is that of the engine that runs, else the settings'.
     ``limits`` are all parts of it per second, infinite where nothing is set; ``closed`` the sources that are
-    outside their windows, and until when. ``age_s`` is NaN without copies.
+    outside their windows, and until when; ``searches`` what search sources have reached. ``age_s`` is NaN
+    without copies.
     """
 
     items: int
@@ -80,6 +82,7 @@ class Status:
     run: Pulse | None = None
     limits: Limits = field(default_factory=Limits)
     closed: dict[str, float] = field(default_factory=dict)
+    searches: tuple[SearchStatus, ...] = ()
     time_s: float = math.nan
 
     @property
@@ -128,6 +131,7 @@ def status(store: Store, settings: Settings, now_s: float) -> Status:
         problems=problems(store),
         run=read_pulse(store),
         closed=closed_until(settings, now_s),
+        searches=search_statuses(store, settings),
         time_s=now_s,
     )
 
