@@ -37,7 +37,7 @@ def due(
 ) -> None:
     """The items due now, longest due first."""
     lease_s = None if lease is None else read_duration("--lease", lease, 0.0)
-    with open_project(sets) as engine:
+    with open_project(sets, reading=lease is None) as engine:
         found = engine.due(k, lease_s=lease_s, source=source)
     for entry in found:
         if not as_json:
