@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -178,6 +180,16 @@ def test_listening_beyond_this_machine_needs_a_token() -> None:
             check_reach(host, None)
     for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost"):
         check_reach(host, None)
+
+
+@pytest.mark.parametrize("command", [["serve"], ["run", "--web"]])
+def test_a_host_that_is_refused_leaves_nothing_behind(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "afresh.toml").write_text("[web]\nhost = '0.0.0.0'\n[[source]]\nname = 'web'\n")
+    words = [sys.executable, "-m", "afresh", "-C", str(tmp_path), *command]
+    found = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert found.returncode == 2
+    assert "needs a token" in found.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["afresh.toml"]
 
 
 def test_a_port_in_use_is_said_in_words(web: Client) -> None:

@@ -25,6 +25,7 @@ from afresh.cli.engine_project import (
     source_overrides,
 )
 from afresh.cli.options import read_duration
+from afresh.cli.serve import check_web
 from afresh.cli.summary import print_json
 from afresh.values.clock import SystemClock
 from afresh.values.errors import UsageError, one_of
@@ -77,6 +78,8 @@ def run(
     if budget is not None:
         more["budget.requests"] = Said(budget, f"--budget {budget}")
     for_s = read_duration("--for", for_time, math.inf)
+    if web:
+        check_web(sets, more)
     with open_project(sets, more) as engine:
         set_up_logs(log, logging.DEBUG if log == "debug" else logging.INFO)
         if dry_run:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from afresh.cli.engine_project import Sets, open_project
+from afresh.cli.engine_project import Sets, open_project, overrides_of
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
@@ -26,20 +27,31 @@ def serve(
     sets: Sets = None,
 ) -> None:
     """Show the mirror in a browser, and answer the API, until stopped."""
-    more = {"web.host": host, "web.port": None if port is None else str(port)}
-    with open_project(sets, {key: value for key, value in more.items() if value is not None}) as engine:
+    given = {"web.host": host, "web.port": None if port is None else str(port)}
+    more = {key: value for key, value in given.items() if value is not None}
+    check_web(sets, more)
+    with open_project(sets, more) as engine:
         server = make_server(engine)
         typer.echo(f"dashboard at {server.address} (Ctrl-C to stop)", err=True)
         server.run()
 
 
+def check_web(sets: list[str] | None, more: Mapping[str, str]) -> None:
+    """Refuse to listen where it must not, before anything is made or opened."""
+    from afresh.engine.app import read_folder
+    from afresh.web.server import check_reach
+    from afresh.web.token import find_token
+
+    web = read_folder(Path(), overrides_of(sets, more)).web
+    check_reach(web.host, find_token(web.token, Path(), os.environ.get))
+
+
 def make_server(engine: Engine) -> Server:
     """A server for an engine's project as its ``[web]`` settings say, already listening."""
     from afresh.web.app import make_app
-    from afresh.web.server import Server, check_reach, listen
+    from afresh.web.server import Server, listen
     from afresh.web.token import find_token
 
     web = engine.settings.web
     token = find_token(web.token, Path(), os.environ.get)
-    check_reach(web.host, token)
     return Server(make_app(engine, token, names=(web.host, *web.names)), listen(web.host, web.port))
