@@ -190,12 +190,12 @@ class Shocks:
 
     def _add(self, touched: Ints, place: Ints, since: Float64s, now: Float64s, events: Float64s) -> None:
         """Each poll adds its time to the bins it covers, and its events in proportion to their intensity."""
-        shape, ones = (touched.size, BINS), np.ones(now.size)
-        begin, end = since / self.width - self.origin, now / self.width - self.origin
-        seen = _covered(shape, place, end, ones) - _covered(shape, place, begin, ones)
-        drawn = _covered(shape, place, end, events) - _covered(shape, place, begin, events)
-        found = np.maximum(drawn, 0.0) * np.diff(self.sums[touched], axis=1)
-        seen = np.maximum(seen, 0.0)
+        rows, ends = np.tile(place, 2), np.concatenate([now, since]) / self.width - self.origin
+        sign = np.repeat([1.0, -1.0], now.size)  # up to now, less what was before
+        shape = touched.size, BINS
+        seen = np.maximum(_covered(shape, rows, ends, sign), 0.0)
+        drawn = np.maximum(_covered(shape, rows, ends, sign * np.tile(events, 2)), 0.0)
+        found = drawn * np.diff(self.sums[touched], axis=1)
         self.seen[touched] += seen
         self.found[touched] += found
         self.all_seen[touched] += seen.sum(axis=1)
