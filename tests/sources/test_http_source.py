@@ -425,6 +425,9 @@ def test_sources_with_pages_on_one_host_are_one_visitor() -> None:
             assert {source.ready_s(source.group(site.url), clock.now_s()) for source in sources} == {
                 clock.now_s() + 120.0
             }
+            stranger = quick_source(around, name="elsewhere")
+            assert [len(source.rests()) for source in (*sources, stranger)] == [1, 1, 1, 0]
+            await stranger.close()
             await sources[1].close()
             clock.time_s += 120.0
             for _ in range(2):

@@ -74,7 +74,7 @@ class Courier:
         found = {rest.group: rest for rest in self._turnstile.rests()}
         for group in self._robots.barred_groups() if self._settings.respect_robots else ():
             barred = self._robots.barred(group)
-            if barred is not None:
+            if barred is not None and self._turnstile.asks(group):
                 until_s = round(barred.expires_s - clock.elapsed_s() + clock.now_s(), 3)
                 before = found.get(group)
                 if before is None or before.until_s < until_s:

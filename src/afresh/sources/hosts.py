@@ -49,6 +49,10 @@ class Hosts:
         self._manners[source] = manners
         self._askers.setdefault(group, set()).add(source)
 
+    def is_asked_by(self, group: str, source: str) -> bool:
+        """Whether this source has asked the group."""
+        return source in self._askers.get(group, ())
+
     def manners(self, group: str, own: Manners) -> Manners:
         """How the group is treated by one with manners of its ``own``."""
         others = (self._manners.get(source, own) for source in self._askers.get(group, ()))

@@ -59,14 +59,18 @@ class Turnstile:
         if host.crawl_delay_s != delay_s:
             self._hosts.states[group] = replace(host, crawl_delay_s=delay_s)
 
+    def asks(self, group: str) -> bool:
+        """Whether the group was ever asked here."""
+        return self._hosts.is_asked_by(group, self._source)
+
     def rests(self) -> tuple[Rest, ...]:
-        """The groups that failed last or rest longer than their delay, longest rest first; bounded."""
+        """Of the groups asked here those that failed last or rest longer than their delay; bounded."""
         clock = self._around.clock
         now_s, offset_s = clock.elapsed_s(), clock.now_s() - clock.elapsed_s()
         found = [
             Rest(group, round(host.next_s + offset_s, 3), host.failures, host.why)
             for group, host in self._hosts.states.items()
-            if host.next_s > now_s and (host.failures or host.why)
+            if host.next_s > now_s and (host.failures or host.why) and self.asks(group)
         ]
         return tuple(sorted(found, key=lambda rest: -rest.until_s)[:_RESTS_KEPT])
 
@@ -76,6 +80,7 @@ class Turnstile:
         for rest in rests:
             wait_s = min(rest.until_s - clock.now_s(), self._manners.longest_rest_s)
             if wait_s > 0:
+                self._hosts.asked_by(rest.group, self._source, self._manners)
                 host = self._hosts.states.get(rest.group, HostState())
                 next_s = max(host.next_s, clock.elapsed_s() + wait_s)
                 self._hosts.states[rest.group] = replace(
