@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
+from threading import Thread, Timer
 
 import pytest
 from bench.search_rivals import RIVALS
@@ -203,6 +203,24 @@ def test_a_bad_relation_is_refused_in_words(tmp_path: Path, bad: str) -> None:
         with pytest.raises(ValueError, match=r"relation\.csv: (cannot be read|has no column)"):
             engine.run(for_s=1.0)
         assert not site.requests
+
+
+def test_a_relation_that_breaks_under_a_running_engine_is_said_and_nothing_lost(tmp_path: Path) -> None:
+    world = make_world(tmp_path, lasts_s=60.0, begin_s=CLOCK.now_s())
+    with SearchSite(world.papers, CLOCK.now_s) as site, engine_on(world, site, tmp_path) as engine:
+        engine.run(for_s=1.2)
+        whole = world.relation.read_text()
+        Timer(0.3, world.relation.write_text, ["id,title,authors\np1,a,b\np1,c,d\n"]).start()
+        engine.run(for_s=1.5)
+        (trouble,) = engine.status().troubles
+        assert "'p1' stands twice" in trouble.problem
+        assert "the records read before are kept" in trouble.problem
+        assert all(item.status == "active" for item in items_of(engine).values())
+        reasons = " ".join(engine.why(next(iter(world.keys))).reasons)
+        assert "worth the most together" in reasons
+        assert "dropped" not in reasons
+        world.relation.write_text(whole)
+        run_until(engine, lambda: engine.status().troubles == ())
 
 
 def test_one_item_can_be_refreshed_at_once(tmp_path: Path) -> None:

@@ -15,12 +15,16 @@ from afresh.engine.settings import Settings
 from afresh.engine.sight import kept_evidence
 from afresh.engine.snapshot import loaded, recalled
 from afresh.stores.store import Store
-from afresh.values.errors import UsageError
-from afresh.values.items import Item
+from afresh.values.errors import UsageError, did_you_mean
+from afresh.values.items import Item, ItemQuery
 from afresh.values.units import format_duration
 from afresh.values.words import moment
 
-_POLLS_SHOWN = 10
+_POLLS_SHOWN, _KEYS_LOOKED_AT = 10, 1000
+_LISTED_ALONE = ("sql", "view")  # kinds of sources whose items nobody adds
+_TOGETHER = (
+    "its source asks for many records at once, the request first whose records are worth the most together"
+)
 _HEAVIEST, _NEARLY = 1e9, 1.001  # times its weight that are looked at, and how nearly
 
 
@@ -63,7 +67,7 @@ def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
     """Explain one item, by what the store remembers."""
     item = store.items.get(key)
     if item is None:
-        raise UsageError(f"there is no item {key!r}: 'afresh add' makes one")
+        raise UsageError(_unknown(store, settings, key))
     ids = _compared_with(store, settings, item)
     policy = recalled(store, settings, loaded([store.plan.columns_of(ids)]), now_s)
     row = policy.memory.row(item.id) or 0
@@ -72,7 +76,11 @@ def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
     if seen is not None and seen.rate_per_s >= 0:
         rate, low, high = seen.rate_per_s, seen.low_per_s, seen.high_per_s
     interval_s = float(policy.intervals_s(np.array([row]))[0])
-    if seen is None:
+    polls = _polls(store, item.id)
+    if _is_chosen(settings, item):
+        interval_s = _usual_s(polls)
+        reasons = [*_holding(item, now_s, due=False), _TOGETHER]
+    elif seen is None:
         reasons = _reasons(item, policy, row, interval_s, now_s)
     else:
         reasons = _seen_reasons(seen, item, now_s)
@@ -92,10 +100,32 @@ def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
         marginal=float(policy.worth(now_s)[row]),
         threshold=policy.threshold,
         next_s=next_s,
-        polls=_polls(store, item.id),
+        polls=polls,
         reasons=tuple(reasons),
         seen=seen,
     )
+
+
+def _is_chosen(settings: Settings, item: Item) -> bool:
+    """Whether its source chooses which records to ask for together."""
+    table = settings.source(item.source)
+    return table is not None and table.settings.kind == "search"
+
+
+def _usual_s(polls: tuple[PastPoll, ...]) -> float:
+    """The mean time between its polls so far."""
+    gaps_s = [poll.elapsed_s for poll in polls if poll.elapsed_s > 0]
+    return sum(gaps_s) / len(gaps_s) if gaps_s else math.inf
+
+
+def _unknown(store: Store, settings: Settings, key: str) -> str:
+    """That there is no such item, with a near one or how to make it; names of views may be given quoted."""
+    known = [item.key for item in store.items.page(ItemQuery(), _KEYS_LOOKED_AT).items]
+    near = did_you_mean(key.replace('"', ""), known)
+    if near == ".":
+        listed = all(table.settings.kind in _LISTED_ALONE for table in settings.sources)
+        near = ": rows and views are found by 'afresh run'" if listed else ": 'afresh add' makes one"
+    return f"there is no item {key!r}{near}"
 
 
 def _due_s(item: Item) -> float:

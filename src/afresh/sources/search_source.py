@@ -217,8 +217,9 @@ class SearchSource:
             try:
                 await self._reread()
             except AfreshError as wrong:
-                problem = f"{wrong}; the records read before are kept"
-        entries = tuple(Listed(key) for key in self._relation.keys)
+                problem = f"{str(wrong).rstrip('.')}; the records read before are kept"
+        # A broken one lists nothing, which is said in status; what it listed before stays.
+        entries = () if problem else tuple(Listed(key) for key in self._relation.keys)
         yield Listing(shown_place(place), "catalogue", entries, complete=not problem, problem=problem)
 
     async def close(self) -> None:
