@@ -102,8 +102,17 @@ def test_status_and_why_say_it_in_words_and_json(house: House) -> None:
     assert [view["item"] for view in told["views"]] == [OF_A, OF_B, OF_BOTH]
     assert {view["state"] for view in told["views"]} == {"fresh"}
     assert told["views"][0]["cost_s"] > 0
+    assert {view["dispersion"] for view in told["views"]} == {None}  # nothing was counted yet
     because = json.loads(run(app, ["-C", str(house.folder), "why", OF_A, "--json"]).stdout)
     assert because["seen"]["state"] == "fresh"
+    words = run(app, ["-C", str(house.folder), "why", OF_A]).output
+    assert "none: it is fresh" in words
+    assert "s a refresh" in words
+    quoted = run(app, ["-C", str(house.folder), "why", '"public"."of_a"'])
+    assert f"did you mean '{OF_A}'?" in str(quoted.exception)
+    unknown = str(run(app, ["-C", str(house.folder), "why", "zzz"]).exception)
+    assert "rows and views are found by 'afresh run'" in unknown
+    assert "afresh add" not in unknown
 
 
 # What goes wrong.

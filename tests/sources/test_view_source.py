@@ -275,6 +275,24 @@ def test_counters_set_back_are_no_evidence_but_may_hide_a_change(house: Warehous
     house.use(work)
 
 
+def test_the_dispersion_of_what_was_written_is_told(house: Warehouse) -> None:
+    async def work() -> None:
+        await house.begin()
+        await house.look()
+        assert house.source.evidence()[OF_B].dispersion is None
+        for turn in range(6):
+            if turn % 2:
+                house.run(
+                    f"INSERT INTO b SELECT g, 0 FROM generate_series({100 * turn}, {100 * turn + 99}) g"
+                )
+            await house.look()
+        dispersion = house.source.evidence()[OF_B].dispersion
+        assert dispersion is not None
+        assert 30 < dispersion < 100  # rows come by hundreds, every other time
+
+    house.use(work)
+
+
 def test_a_crash_of_the_server_is_not_taken_for_a_change() -> None:
     async def work() -> None:
         house.run("INSERT INTO a VALUES (1, 1), (2, 2)")

@@ -211,7 +211,7 @@ def _why_rows(found: Why) -> list[tuple[str, str]]:
         ("polled", _frequency(found)),
         ("fresh now", f"{found.fresh_now:.3f}" if item.polled_s is not None else "no copy yet"),
         ("worth of a poll now", _worth(found)),
-        ("weight, cost", f"{number(item.weight)}, {number(item.cost)}"),
+        ("weight, cost", f"{number(item.weight)}, {_cost(found)}"),
         *([("counts only", item.selector)] if item.selector else []),
         ("next poll", _next(found)),
         ("polls", polls),
@@ -250,12 +250,21 @@ def _frequency(found: Why) -> str:
 def _worth(found: Why) -> str:
     """What a poll now would gain, against what those that are made gain."""
     level = f"items are polled at {number(found.threshold)}"
+    if found.seen is not None and found.seen.state == "fresh":
+        return "none: it is fresh"
     if found.marginal == -math.inf:
         return "none: it may not be polled now"
     if found.marginal >= _BEFORE_ALL:
         why = "it has no copy yet" if math.isinf(found.marginal) else "it was asked for, or is overdue"
         return f"before all others: {why}"
     return f"{number(found.marginal)}; {level}" if found.threshold > 0 else number(found.marginal)
+
+
+def _cost(found: Why) -> str:
+    """What a poll costs: of a view the time that its refreshes took."""
+    if found.seen is None or math.isnan(found.seen.cost_s):
+        return number(found.item.cost)
+    return f"{format_duration(found.seen.cost_s)} a refresh"
 
 
 def _next(found: Why) -> str:

@@ -21,7 +21,8 @@ class SeenItem:
     ``left alone``: stale, but a refresh would cost the others more than it gains, or not pay. ``unknown``:
     something below cannot be watched. ``stale_for_s`` is 0 for what is fresh; ``cost_s`` the mean of what its
     refreshes took; ``next_s`` when it is refreshed next: now if stale, when a change is expected if fresh.
-    Rates and costs are NaN while nothing is known.
+    ``dispersion`` is the variance over the mean of the rows written between looks: far above 1 they are no
+    Poisson number, for a transaction writes many. All are NaN while nothing is known.
     """
 
     item: str
@@ -35,6 +36,7 @@ class SeenItem:
     refreshed_s: float
     next_s: float
     problem: str
+    dispersion: float = math.nan
 
 
 def seen_items(store: Store, policy: Policy, now_s: float) -> tuple[SeenItem, ...]:
@@ -66,6 +68,7 @@ def seen_items(store: Store, policy: Policy, now_s: float) -> tuple[SeenItem, ..
                 refreshed_s=math.nan if item.polled_s is None else item.polled_s,
                 next_s=max(_next_s(state, rate, item.due_s, now_s), held_s),
                 problem=item.problem if item.failures or item.status != "active" else "",
+                dispersion=float(sight.dispersion[at]),
             )
         )
     return tuple(sorted(found, key=lambda one: one.item))

@@ -40,6 +40,7 @@ class Sight:
     low_per_s: Float64s
     high_per_s: Float64s
     cost_s: Float64s
+    dispersion: Float64s
     below: tuple[tuple[int, int], ...] = ()
 
     @classmethod
@@ -61,6 +62,7 @@ class Sight:
             low_per_s=_column([one.low_per_s for one in told]),
             high_per_s=_column([one.high_per_s for one in told]),
             cost_s=_column([one.cost_s for one in told]),
+            dispersion=_column([one.dispersion for one in told]),
             below=_places(seen, rows, rows_of or {}),
         )
 

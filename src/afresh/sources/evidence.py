@@ -33,6 +33,7 @@ class Evidence:
     first look that saw the copy out of date; ``known`` is False where something below cannot be watched (a
     foreign table) or the item was never refreshed under our eyes: then it may be stale unseen. ``below`` are
     the items that it is made from: while one of them is stale too, that one is to be refreshed first.
+    ``dispersion`` is the variance over the mean of what was counted between looks: 1 for a Poisson number.
     """
 
     elapsed_s: float
@@ -44,6 +45,7 @@ class Evidence:
     high_per_s: float | None = None
     cost_s: float | None = None
     below: tuple[str, ...] = ()
+    dispersion: float | None = None
 
     @property
     def fresh(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from afresh.sources.evidence import Evidence
 from afresh.sources.measured_cost import MeasuredCost
 from afresh.sources.view_catalogue import Catalogue, Stamp
-from afresh.sources.view_rates import Tally, most_telling, view_rates
+from afresh.sources.view_rates import Tally, most_telling, overall_dispersion, view_rates
 from afresh.sources.view_staleness import State, is_known, is_stale, rows_moved, state_after
 from afresh.values.results import RateEstimate
 
@@ -34,6 +34,7 @@ class ViewMemory:
         self._elapsed_s = 0.0
         self._moved: frozenset[str] = frozenset()
         self._rates: dict[str, RateEstimate] | None = None
+        self._dispersions: dict[str, float | None] = {}
         self.states: dict[str, State] = {}
         self._versions: dict[str, int] = {}
         self._refreshed_s: dict[str, float] = {}
@@ -77,7 +78,12 @@ class ViewMemory:
         if seen is None:
             return {}
         if self._rates is None:
-            self._rates = view_rates(seen.pairs(), self.tallies)
+            tallies = self.tallies
+            self._rates = view_rates(seen.pairs(), tallies)
+            self._dispersions = {
+                view: overall_dispersion(tallies[base] for base in seen.bases(view) if base in tallies)
+                for view in seen.views
+            }
         return {view: self._evidence_of(view, seen, self._rates.get(view)) for view in seen.views}
 
     def pack(self) -> bytes:
@@ -172,6 +178,7 @@ class ViewMemory:
             high_per_s=told.high if told else None,
             cost_s=cost.mean if cost else None,
             below=tuple(sorted(seen.upstream(view))),
+            dispersion=self._dispersions.get(view),
         )
 
 

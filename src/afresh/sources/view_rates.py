@@ -77,6 +77,19 @@ def most_telling(tallies: Iterable[Tally]) -> Tally:
     return max(tallies, key=lambda tally: (tally.information, tally.seconds), default=Tally())
 
 
+def overall_dispersion(tallies: Iterable[Tally]) -> float | None:
+    """Variance over mean of the rows of several tables together, Σ D·ν/Σ ν, ν rows per time; None if none.
+
+    Variances and means add up where tables are written independently.
+
+    >>> overall_dispersion([Tally(4, 2, 4, 200, 20_000), Tally(4, 4, 4, 4, 4)])
+    49.03921568627451
+    """
+    found = [(each.rows / each.seconds, each.dispersion) for each in tallies if each.rows > 0]
+    total = sum(rate for rate, _ in found)
+    return sum(rate * dispersion for rate, dispersion in found) / total if total > 0 else None
+
+
 def table_rates(tallies: Mapping[str, Tally], level: float = LEVEL) -> RateEstimates:
     """The rates of tables per second.
 
