@@ -123,7 +123,8 @@ def _unknown(store: Store, settings: Settings, key: str) -> str:
     known = [item.key for item in store.items.page(ItemQuery(), _KEYS_LOOKED_AT).items]
     near = did_you_mean(key.replace('"', ""), known)
     if near == ".":
-        listed = all(table.settings.kind in _LISTED_ALONE for table in settings.sources)
+        kinds = {table.settings.kind for table in settings.sources}
+        listed = kinds and kinds.issubset(_LISTED_ALONE)
         near = ": rows and views are found by 'afresh run'" if listed else ": 'afresh add' makes one"
     return f"there is no item {key!r}{near}"
 
