@@ -24,6 +24,7 @@ from afresh.engine.learned import recalled_shared
 from afresh.engine.settings import BudgetTable, Settings
 from afresh.engine.snapshot import loaded, recalled, sampled
 from afresh.engine.status import Status
+from afresh.policy.belief import DECADES_ABOVE
 from afresh.values.outcome import Spent
 from afresh.web.frontier import Believed, Frontier
 from afresh.web.plan_money import PAYS, Stakes, price_per_request, stakes_of
@@ -129,9 +130,9 @@ def plan_items(engine: Engine, now_s: float, seed: int = 0) -> PlanItems:
     """The active items with a weight, or a sample of them drawn evenly."""
     store = engine.store
     total = sum(count.items for count in store.items.counts())
-    settings = _as_learned(engine, total)
-    policy = recalled(store, settings, loaded(sampled(store, total)), now_s)
-    memory = policy.memory
+    memory = loaded(sampled(store, total))
+    settings = _as_learned(engine, total, float(memory.cost.mean()) if memory.size else 1.0)
+    policy = recalled(store, settings, memory, now_s)
     rows = np.flatnonzero(memory.ranked_weight(slice(None)) > 0)
     active = round(rows.size * total / max(memory.size, 1))
     if rows.size > SAMPLE:
@@ -150,14 +151,15 @@ def plan_items(engine: Engine, now_s: float, seed: int = 0) -> PlanItems:
     )
 
 
-def _as_learned(engine: Engine, items: int) -> Settings:
-    """The settings with the budget under which rates were learned, or else with their own.
+def _as_learned(engine: Engine, items: int, cost: float) -> Settings:
+    """The settings with the budget that fits the ladder of rates on which beliefs are, or else their own.
 
-    Beliefs are on a ladder of rates around a budget: it must not be another one for every budget asked about.
+    It must not be another ladder for every budget asked about.
     """
     shared, budget = recalled_shared(engine.store), engine.settings.budget.of_items(items)
-    if shared is not None and "budget" in shared:
-        learned = {"requests": float(shared["budget"]), "each_item": False}
+    if shared is not None:
+        mean_frequency = float(shared["belief.rates"][-1]) / 10.0**DECADES_ABOVE
+        learned = {"requests": mean_frequency * cost * items, "each_item": False}
         budget = budget.model_copy(update=learned)
     return replace(engine.settings, budget=budget)
 
