@@ -43,6 +43,16 @@ def test_a_slow_look_is_taken_behind_but_who_is_patient_waits_for_it(tmp_path: P
         assert watcher.look(patient=True).time_s == clock.time_s
 
 
+def test_a_program_is_told_what_is_now_where_looking_takes_little(tmp_path: Path) -> None:
+    clock = SetClock()
+    with engine_of(tmp_path) as engine:
+        watcher = Watcher(engine, clock)
+        first = watcher.look()
+        watcher._last = replace(first, took_s=0.2)  # too long to be quick, short enough to wait for
+        clock.time_s += 6.0
+        assert watcher.look(patient=True).time_s == clock.time_s
+
+
 def test_a_store_that_fails_keeps_what_was_known_and_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

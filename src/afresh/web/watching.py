@@ -24,7 +24,7 @@ from afresh.values.items import Item, ItemQuery
 from afresh.values.stored import LedgerRow, ObservationColumns
 
 LEAST_S, SHARE, QUICK_S = 1.0, 20.0, 0.05
-_OVERDUE_S, _BEARABLE_S = 10.0, 0.5
+_OVERDUE_S, _SOON_S, _BEARABLE_S = 10.0, 1.0, 0.5
 _DAY_S, _HOUR_S = 86400.0, 3600.0
 _TROUBLED = 8
 
@@ -79,7 +79,8 @@ class Watcher:
         overdue_s = self._clock.elapsed_s() - self._again_s
         if overdue_s < 0:
             return last
-        if overdue_s > _OVERDUE_S and (patient or last.took_s <= _BEARABLE_S):
+        bearable, late = last.took_s <= _BEARABLE_S, overdue_s > _OVERDUE_S
+        if (late and (patient or bearable)) or (patient and bearable and overdue_s > _SOON_S):
             with self._lock:
                 return self._anew() if self._last is last else self._last or last
         if last.took_s <= QUICK_S:
