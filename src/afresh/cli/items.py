@@ -37,6 +37,7 @@ UNCERTAIN = (
     Column("level", "number", default=0.9, above=0, maximum=0.999999, what="probability of low to high"),
     Column("for_interval", "number", default=np.nan, above=0, what="mean interval that the rate is made for"),
 )
+POLLS = Column("polls", "number", default=np.inf, minimum=0, finite=False, what="how many told the rate")
 DECAY = Column("decay", "text", default="exponential", what="decay function")
 GROUP = Column("group", "text", what="group that a cap limits")
 CAPS = (Column("group", "text", required=True), Column("cap", "number", required=True, minimum=0))
@@ -59,9 +60,8 @@ class Items:
     options: Mapping[str, Any]
     names: Callable[[], Iterator[pa.Array]]
     rows: int  # of ITEMS, which "per item" multiplies by; with views more or less than what is planned
-    shape: Floats | None = (
-        None  # of the Gamma that says how uncertain each rate is, where they were estimated
-    )
+    shape: Floats | None = None  # of the Gamma that says how uncertain each rate is, where it was estimated
+    polls: Floats | float = np.inf  # how many told each rate
 
     @property
     def count(self) -> int:
@@ -76,7 +76,7 @@ class Items:
 
         costs = self.options.get("costs")
         every = float(self.count if costs is None else np.sum(costs, dtype=np.float64)) / budget
-        return replace(self, rates=uncertain_rate(self.rates, self.shape, every))
+        return replace(self, rates=uncertain_rate(self.rates, self.shape, self.polls, every))
 
 
 def options_of(options: Mapping[str, Any], part: slice) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def read_items(
     """The items of a file, checked. ``on_read`` hears which share of the file has been read."""
     if views is not None:
         return _read_views(source, views, caps)
-    columns = [ITEM, *NUMBERS, *UNCERTAIN, DECAY, *([GROUP] if caps else [])]
+    columns = [ITEM, *NUMBERS, *UNCERTAIN, POLLS, DECAY, *([GROUP] if caps else [])]
     parts: dict[str, list[Any]] = {}
     given: frozenset[str] = frozenset()
     for batch in scan_table(source, columns, unique="item"):
@@ -119,7 +119,7 @@ def read_items(
         items = _with(items, decay=_joined(parts["decay"]).to_pylist())
     if "low" in given:
         told = (np.concatenate(parts[column.name]) for column in UNCERTAIN)
-        items = replace(items, shape=_shape(rates, *told))
+        items = replace(items, shape=_shape(rates, *told), polls=np.concatenate(parts["polls"]))
     return items if caps is None else _with_caps(items, source.name, given, parts, caps)
 
 

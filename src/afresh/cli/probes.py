@@ -182,9 +182,13 @@ def _draw(path: str, outcome: Outcome) -> None:
 
 
 def _words(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    look_ups = counted(summary["look_ups"], "look-up") + " by key"
     rows = [
         ("covered", _covered(summary)),
-        ("requests", f"{summary['requests']:,}, of these {counted(summary['look_ups'], 'look-up')} by key"),
+        (
+            "requests",
+            f"{summary['requests']:,} sent, of these {look_ups}; {number(summary['planned'])} planned",
+        ),
         ("records per request", number(summary["speedup_ratio"])),
         ("bound", _bound(summary)),
     ]
@@ -212,13 +216,12 @@ def _covered(summary: dict[str, Any]) -> str:
 
 
 def _bound(summary: dict[str, Any]) -> str:
-    """What the bound says, and how sure it is."""
-    if summary["quota"] is None:
-        words = (
-            "requests that a plan sure to cover all needs at least; fewer were sent where records had come "
-            "by other ways"
-        )
-    else:
+    """What the bound is of, and how sure it is."""
+    if summary["quota"] is not None:
         words = f"{summary['bound_of']}: the most that the quota could bring"
+    else:
+        words = "requests that a plan sure to cover all needs at least"
+        if summary["requests"] < summary["bound"]:
+            words += "; fewer were sent, since records had come by other ways"
     guessed = "; by estimated totals, no proof" if summary["totals"] == "estimated" else ""
     return f"{number(summary['bound'])} {words}{guessed}"
