@@ -243,7 +243,7 @@ def test_a_table_of_postgres_is_read_again_and_its_address_is_never_shown(
             connection.execute("ALTER TABLE r RENAME TO s")
             listings += [listing async for listing in source.listings()]
             assert not listings[2].entries  # so that status says it
-        assert list(source.keys()) == world.keys[1:]
+            assert set(source.keys()) == set(world.keys[1:])
             assert "table r: there is no such table; the records read before are kept" in listings[2].problem
             assert url not in repr((listings, source._settings))
 
