@@ -18,7 +18,7 @@ from afresh.rates.observations import Bools, Float64s, Ints
 
 DECADES_BELOW, DECADES_ABOVE, PER_OCTAVE = 3.0, 2.0, 1  # the ladder around one poll of an item
 PROPER = math.ceil((DECADES_BELOW + DECADES_ABOVE) * math.log2(10.0) * PER_OCTAVE) + 1  # its rungs
-REDRAWN = 150.0  # H: mean intervals between polls after which a rate is redrawn, at least
+REDRAWN = 300.0  # H: mean intervals between polls after which a rate is redrawn, at least
 LASTS = 3.0  # times as long as items have been watched a rate is thought to last
 SILENT = 0.02  # ε: how often nothing is found whatever the rate
 FLAT = 1e-3  # share of the flat ladder in the learned prior

@@ -39,7 +39,7 @@ def rate_interval(
     [0.36, 0.0013, 99.0]
     >>> every, old = np.ones(20), np.arange(20.0)
     >>> [float(f"{each:.2g}") for each in rate_interval(belief, every, old > 9, old)]      # half of 20 polls
-    [0.64, 0.34, 1.1]
+    [0.65, 0.36, 1.1]
     """
     steps = (np.arange(belief.rates.size * FINER) - 0.5 * (FINER - 1)) / FINER
     rates = belief.rates[0] * np.exp2(steps / PER_OCTAVE)
