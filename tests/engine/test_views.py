@@ -115,6 +115,25 @@ def test_status_and_why_say_it_in_words_and_json(house: House) -> None:
     assert "afresh add" not in unknown
 
 
+def test_looks_that_see_nothing_new_are_not_written_down(house: House) -> None:
+    def looks_and_memory() -> tuple[int, bytes | None]:
+        with house.engine() as engine:
+            spent, kept = engine.store.ledger.total(0.0, 1e12), engine.store.state.get(WITNESS + "house")
+        return spent.requests, kept
+
+    async def script(house: House) -> None:
+        await house.fresh()
+        for _ in range(2):
+            before = looks_and_memory()[0]
+            await until(lambda: looks_and_memory()[0] >= before + 5)  # noqa: B023
+            found.append(looks_and_memory()[1])
+
+    found: list[bytes | None] = []
+    house.beside(script)
+    assert found[0] is not None
+    assert found[0] == found[1]
+
+
 # What goes wrong.
 
 

@@ -132,8 +132,9 @@ class Member:
             self._measured_s = self._clock.elapsed_s()
         (now_s, begun_s), mine = self.time.pair(), self._worker
         fleet.beat(Worker(mine.name, mine.host, mine.started_s, now_s))
-        fleet.take([PLANNER], self.name, now_s, self._claim_s)
         held = fleet.renew(self.name, now_s, self._claim_s)
+        if PLANNER not in held:
+            held = (*held, *fleet.take([PLANNER], self.name, now_s, self._claim_s))
         return held, self._others(now_s - self._claim_s), begun_s
 
     def _others(self, since_s: float) -> list[Worker]:

@@ -105,13 +105,18 @@ class Lister:
 
     async def read_in_turn(self, name: str) -> None:
         """Read all documents of one source, say what is wrong with them, and note when to read them again."""
+        found = await self.look(name)
+        again = f"{found.again_s!r} {self._mark(name)}".encode()
+        await self._writer.surely(lambda: self._store.state.set({LISTED_AT + name: again}))
+
+    async def look(self, name: str) -> Reading:
+        """Read all documents of one source, and say what is wrong with them."""
         found = await self.read(name)
         if found.documents:
             self._say(name, found.problems)
             await self._keep_trouble(name, found)
-        again = f"{found.again_s!r} {self._mark(name)}".encode()
-        await self._writer.surely(lambda: self._store.state.set({LISTED_AT + name: again}))
         self.read_s = self._clock.elapsed_s()
+        return found
 
     def _say(self, name: str, problems: Mapping[str, str]) -> None:
         """What is wrong with documents, once as long as it stays so."""

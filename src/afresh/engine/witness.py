@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from afresh.engine.accounts import Accounts
 from afresh.engine.earnings import appraise, earns, rebudget
@@ -27,6 +27,7 @@ from afresh.values.clock import Clock
 
 TICK_S = 0.1
 APPRAISE_EVERY_S = 2.0
+_KEEP_S = 60.0
 _COSTLY = 50.0  # reckoning may take a fiftieth of the time
 
 
@@ -53,6 +54,8 @@ class Witness:
         self._looking: dict[str, asyncio.Task[None]] = {}
         self._next_s: dict[str, float] = {}
         self._appraised_s = clock.elapsed_s()
+        self._gist: Sequence[object] = []  # what the store remembers of what is seen, and since when
+        self._kept_s = float("-inf")
         self.busy = True
 
     async def run(self) -> None:
@@ -90,6 +93,15 @@ class Witness:
         if values:
             await self._writer.surely(lambda: self._store.state.set(values))
 
+    async def _keep_news(self) -> None:
+        """The same now and then, and as soon as anything is another way: idle looks are not worth a write."""
+        seen = [pair for source in self._known.values() for pair in source.evidence().items()]
+        gist = [(key, told.known, told.stale_since_s, told.cost_s, told.below) for key, told in seen]
+        late = self._clock.elapsed_s() >= self._kept_s + _KEEP_S
+        if late or gist != self._gist or any(told.changed for _, told in seen):
+            await self.keep()
+            self._gist, self._kept_s = gist, self._clock.elapsed_s()
+
     def _begin_looks(self) -> None:
         now_s = self._clock.elapsed_s()
         for table in self._accounts.settings.sources:
@@ -115,14 +127,14 @@ class Witness:
             kept = await self._writer.surely(lambda: self._store.state.get(WITNESS + name))
             if kept is not None:
                 source.recall(kept)
-        await self._lister.read_in_turn(name)
+        await self._lister.look(name)
         self._known[name] = source
         seen = source.evidence()
         if seen.keys() - self._ids.keys():
             ids = await self._writer.surely(lambda: self._store.items.ids(list(seen)))
             self._ids |= ids
         self._take_in()
-        await self.keep()
+        await self._keep_news()
 
     def _take_in(self) -> None:
         """Put what all sources see before the policy."""
