@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -69,6 +70,26 @@ def test_lies_and_losses_end_with_every_record_found_or_known_missing(factor: fl
     assert sum(step.new for step in steps) == len(world.keys) - len(lost)
     assert {world.keys[place] for place in np.flatnonzero(campaign.missing)} == lost
     assert len(steps) <= 3 * len(world.keys)
+
+
+class Foreign(Hostile):
+    """Nothing of ours is ever on a page."""
+
+    def page(self, keywords: Sequence[int], number: int) -> Answer:
+        return replace(super().page(keywords, number), keys=("x",))
+
+
+@pytest.mark.parametrize("factor", [None, 0.01, 1.0, 1e6])
+@pytest.mark.parametrize("quota", [None, 40])
+def test_what_estimates_lose_against_look_ups_is_bounded(factor: float | None, quota: int | None) -> None:
+    world = make_world(3, records=2000, tuples=60, words=300)
+    totals = LearnedTotals(world.relation, world.relation)
+    found = find_candidates(world.relation, totals, PAGE)
+    server = Foreign(world, factor, set())
+    _, steps = carried_out(world, found, server, learned=totals, quota=quota)
+    pages = sum(bool(step.keywords) for step in steps)
+    assert 0 < pages <= 0.05 * (quota or len(world.keys)) + 3
+    assert len(steps) == (quota or pages + len(world.keys))
 
 
 def test_a_limit_of_results_is_kept_to() -> None:

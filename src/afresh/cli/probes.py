@@ -218,7 +218,8 @@ def _covered(summary: dict[str, Any]) -> str:
 def _bound(summary: dict[str, Any]) -> str:
     """What the bound is of, and how sure it is."""
     if summary["quota"] is not None:
-        words = f"{summary['bound_of']}: the most that the quota could bring"
+        what = "the quota" if summary["method"] == "auto" else "as many requests"
+        words = f"{summary['bound_of']}: the most that {what} could bring"
     else:
         words = "requests that a plan sure to cover all needs at least"
         if summary["requests"] < summary["bound"]:
