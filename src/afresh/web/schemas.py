@@ -46,6 +46,7 @@ class SeenOut(Model):
     rate_per_s: Number
     low_per_s: Number
     high_per_s: Number
+    dispersion: Number
     cost_s: Number
     refreshed_s: Number
     next_s: Number
