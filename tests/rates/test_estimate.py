@@ -95,9 +95,11 @@ def test_the_rate_to_plan_with_is_below_the_mean_where_little_is_known() -> None
     soon, late = (estimate_many(*looks, interval=t).rate for t in (1e-3, 30.0))
     assert mean[0] < soon[0] < soon[1] < mean[1]  # drawn together
     assert np.all(late < soon)
-    one = ([0, 1, 2], [0, 0, 1])
-    (alone,) = estimate_many([0, 0, 0], *one, interval=1e-3).rate
-    assert alone == pytest.approx(estimate(*one).rate, rel=1e-2)
+    often = (np.repeat([0, 1], 41), np.tile(np.arange(41), 2), np.arange(82) % 41 < np.repeat([5, 20], 41))
+    few, many = (estimate_many(*looks).rate[0], estimate_many(*often).rate[0])
+    drawn = estimate_many(*looks, interval=1e-3).rate[0], estimate_many(*often, interval=1e-3).rate[0]
+    assert drawn[0] > 1.2 * few  # towards the others after one poll
+    assert drawn[1] == pytest.approx(many, rel=0.05)  # hardly after forty
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def _read_views(source: InputFile, views: str, caps: str | None) -> Items:
     left empty. Bases are read, not refreshed, and get no row; other items are planned as ever.
     """
     rate = replace(NUMBERS[0], required=False, default=np.nan)
-    table = read_table(source, [ITEM, rate, *NUMBERS[1:], *UNCERTAIN, DECAY, GROUP], unique="item")
+    table = read_table(source, [ITEM, rate, *NUMBERS[1:], *UNCERTAIN, POLLS, DECAY, GROUP], unique="item")
     if "rate" not in table:
         raise InputError("has no column 'rate': the base items need one", path=source.name)
     check_decays(table)
@@ -218,19 +218,20 @@ def _read_views(source: InputFile, views: str, caps: str | None) -> Items:
     if "low" not in table:
         return items
     shape = _shape(np.nan_to_num(rates), *(table.numbers(column.name) for column in UNCERTAIN))
-    return replace(items, shape=_shape_of_views(items.rates, names, rates, shape, pairs.graph))
+    variance = _summed(names, np.nan_to_num(rates**2 / shape), pairs.graph)
+    unsure = np.full(variance.shape, np.inf)
+    np.divide(items.rates**2, variance, out=unsure, where=variance > 0)
+    return replace(items, shape=unsure, polls=_summed(names, table.numbers("polls"), pairs.graph))
 
 
-def _shape_of_views(
-    planned: Floats, names: list[str], rates: Floats, shape: Floats, graph: ViewGraph
-) -> Floats:
-    """Variances rate²/shape of distinct bases add up to that of their view; other items follow the views."""
-    variance = dict(zip(names, np.nan_to_num(rates**2 / shape).tolist(), strict=True))
+def _summed(names: list[str], values: Floats, graph: ViewGraph) -> Floats:
+    """The sum over the distinct bases of each view; other items follow the views as they are.
+
+    Of variances rate²/shape that is a view's own; of polls, how many there were.
+    """
+    of_item = dict(zip(names, values.tolist(), strict=True))
     below = set(graph.views) | set(graph.bases)
-    others = [value for name, value in variance.items() if name not in below]
-    total = np.append(graph.rates(variance), others)
-    shapes: Floats = np.divide(planned**2, total, out=np.full(total.shape, np.inf), where=total > 0)
-    return shapes
+    return np.append(graph.rates(of_item), [value for name, value in of_item.items() if name not in below])
 
 
 def _views_and_others(

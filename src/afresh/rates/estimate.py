@@ -138,7 +138,7 @@ def to_plan_with(found: RateEstimates, interval: float, level: float = 0.9) -> R
         raise InputError(f"interval is {interval}: must be a time above 0")
     if found.method not in FORGETFUL:
         raise UsageError(f"method {found.method!r} has no posterior to plan with: {', '.join(FORGETFUL)} do")
-    return replace(found, rate=planning_rate(found.rate, found.low, interval, level))
+    return replace(found, rate=planning_rate(found.rate, found.low, found.polls, interval, level))
 
 
 def _by_grid(

@@ -8,8 +8,8 @@ quantile is the given ``low``.
 
 Nor is that posterior quite to be believed after three polls, for its prior was learned from as little: an
 item without a change gets a rate far below those that have changed, and the plan leaves it alone. So rates
-are drawn together, the less is known of one the more: by the share 0.7/(1+2a) of the way, in ln λ, to the
-mean of all. Equal rates give the uniform plan, so what is hardly known stays near uniform.
+are drawn together, the fewer polls and the less known the more: after n polls by the share 3/n/(1+0.8a) of
+the way, in ln λ, to the mean of all. Equal rates give the uniform plan: what is hardly known stays near it.
 """
 
 from __future__ import annotations
@@ -19,35 +19,38 @@ import numpy.typing as npt
 
 from afresh.values.arrays import ArrayLike
 
+_FEW = 3.0  # polls, after which a learned prior is not to be trusted
 _SHAPES = np.geomspace(0.1, 1e4, 400)  # beyond 1e4 a rate is known to 1 %
-_TOGETHER = 0.7  # of the way to the mean goes a rate of which nothing is known (bench.beliefs: plans)
 
 
 def planning_rate(
-    rate: ArrayLike, low: ArrayLike, interval: float, level: float = 0.9
+    rate: ArrayLike, low: ArrayLike, polls: ArrayLike, interval: float, level: float = 0.9
 ) -> npt.NDArray[np.float64]:
     """The rates to plan refreshes with that are an ``interval`` apart on average.
 
-    ``low`` is the lower end of an interval that holds the rate with probability ``level``.
+    ``low`` is the lower end of an interval that holds the rate with probability ``level``; ``polls`` says
+    after how many.
 
-    >>> planning_rate([1.0, 1.0], [0.05, 0.9], interval=20.0).round(2)
-    array([0.28, 0.98])
+    >>> planning_rate([1.0, 1.0], [0.05, 0.9], [3, 300], interval=20.0).round(2)
+    array([0.35, 0.98])
     """
-    return uncertain_rate(rate, posterior_shape(rate, low, level), interval)
+    return uncertain_rate(rate, posterior_shape(rate, low, level), polls, interval)
 
 
-def uncertain_rate(rate: ArrayLike, shape: ArrayLike, interval: float) -> npt.NDArray[np.float64]:
+def uncertain_rate(
+    rate: ArrayLike, shape: ArrayLike, polls: ArrayLike, interval: float
+) -> npt.NDArray[np.float64]:
     """The same for rates of mean ``rate`` under Gamma distributions of ``shape`` (∞: the rate is exact).
 
-    >>> uncertain_rate([1.0, 1.0, 0.0], [1.0, np.inf, np.inf], interval=20.0).round(2)
-    array([0.28, 1.  , 0.  ])
+    >>> uncertain_rate([1.0, 1.0, 0.0], [1.0, np.inf, np.inf], 3, interval=20.0).round(2)
+    array([0.36, 1.  , 0.  ])
     """
     alone = surviving_rate(rate, shape, interval)
     changes = (alone > 0) & np.isfinite(alone)
     if not changes.any():
         return alone
     log_rate = np.log(np.where(changes, alone, 1.0))
-    share = _TOGETHER / (1.0 + 2.0 * np.asarray(shape, dtype=np.float64))
+    share = _FEW / np.maximum(polls, _FEW) / (1.0 + 0.8 * np.asarray(shape, dtype=np.float64))
     return np.where(changes, np.exp(log_rate + share * (log_rate[changes].mean() - log_rate)), alone)
 
 
