@@ -6,11 +6,11 @@ import pickle
 from typing import Any
 
 import pytest
+from tests.sources.polling import make_source
 
 from afresh.sources.http_secrets import all_secrets, secret_headers
-from afresh.sources.kinds import BUILT_IN, SourceKind, make_source
 from afresh.sources.secret import Secret, redactor, resolve
-from afresh.sources.settings import HttpSettings, PythonSettings, SourceSettings, read_settings
+from afresh.sources.settings import HttpSettings, PythonSettings, read_settings
 from afresh.sources.surroundings import Surroundings, no_secrets
 from afresh.values.errors import UsageError
 
@@ -69,23 +69,6 @@ def test_every_setting_has_a_default_but_what_a_kind_cannot_do_without() -> None
     }
 
 
-def test_a_kind_from_elsewhere_joins_the_table() -> None:
-    class TapeSettings(SourceSettings):
-        reel: int
-
-    made: list[TapeSettings] = []
-
-    def build(settings: TapeSettings, around: Surroundings) -> Any:
-        del around
-        made.append(settings)
-
-    kinds = {**BUILT_IN, "tape": SourceKind(TapeSettings, build)}
-    make_source({"name": "old", "kind": "tape", "reel": 3}, Surroundings(), kinds)
-    assert made[0].reel == 3
-    with pytest.raises(UsageError, match="unknown kind of source 'tape'"):
-        make_source({"name": "old", "kind": "tape"}, Surroundings())
-
-
 def test_a_secret_shows_itself_to_nobody() -> None:
     secret = Secret("hunter2")
     for shown in (repr(secret), str(secret), f"{secret}", repr([secret]), f"{secret!r}"):
@@ -124,7 +107,7 @@ def test_a_header_set_replaces_the_one_that_would_be_sent() -> None:
 )
 def test_secrets_that_cannot_be_used_are_refused_unseen(table: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="source 'w', ") as caught:
-        make_source({"name": "w"} | table, Surroundings())
+        make_source({"name": "w", "kind": "http"} | table, Surroundings())
     assert "hunter2" not in str(caught.value)
     assert "\n" not in str(caught.value)
 
