@@ -9,6 +9,7 @@ import pytest
 from tests.sources.polling import make_source
 
 from afresh.sources.http_secrets import all_secrets, secret_headers
+from afresh.sources.kinds import BUILT_IN
 from afresh.sources.secret import Secret, redactor, resolve
 from afresh.sources.settings import HttpSettings, PythonSettings, read_settings
 from afresh.sources.surroundings import Surroundings, no_secrets
