@@ -108,6 +108,7 @@ def test_the_rate_to_plan_with_is_below_the_mean_where_little_is_known() -> None
         (lambda: estimate([0, 1], [0, 1], method="gama"), UsageError, "did you mean 'gamma'"),
         (lambda: estimate([0, 1], [0, 1], level=1.0), InputError, "level is 1.0"),
         (lambda: estimate([0, 1], [0, 1], prior=(0.0, 1.0)), InputError, "shape of a Gamma prior"),
+        (lambda: estimate([0, 1], [0, 1], prior=3), InputError, "prior is 3: must be two numbers"),  # type: ignore[arg-type]
         (lambda: estimate([0, 1], [0, 1], horizon=-1.0), InputError, "horizon is -1.0"),
         (lambda: estimate([0, 1], [0, 1], horizon=5.0, method="mle"), UsageError, "does not forget"),
         (lambda: estimate([[0, 1]], [[0, 1]]), InputError, "2 dimensions"),

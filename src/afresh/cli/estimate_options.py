@@ -11,7 +11,7 @@ PollsFile: TypeAlias = Annotated[
 ]
 Method: TypeAlias = Annotated[
     str | None,
-    typer.Option("--method", metavar="NAME", help="Which estimator; by default the one that fits the file."),
+    typer.Option("--method", metavar="NAME", help="Which estimator; by default grid."),
 ]
 Level: TypeAlias = Annotated[
     float, typer.Option("--level", help="Probability that low and high hold the rate.")

@@ -54,10 +54,18 @@ def estimate(
         raise InputError(f"times must be a list of times, not an array of {looks.ndim} dimensions")
     rows = np.zeros(looks.size, dtype=np.int64)
     polls = polls_from_times(rows, looks, changed, items=1, modified=modified, count=count, reached=reached)
-    belief = weak_prior(polls) if prior is None else GammaPrior.of(*prior)
+    belief = weak_prior(polls) if prior is None else _given_prior(prior)
     many = estimate_polls(polls, method=method, level=level, prior=belief, horizon=horizon)
     ends = (float(many.rate[0]), float(many.low[0]), float(many.high[0]))
     return RateEstimate(*ends, int(many.polls[0]), int(many.changes[0]), method)
+
+
+def _given_prior(prior: tuple[float, float]) -> GammaPrior:
+    try:
+        shape, rate = map(float, prior)
+    except (TypeError, ValueError):
+        raise InputError(f"prior is {prior!r}: must be two numbers, changes and the time they took") from None
+    return GammaPrior.of(shape, rate)
 
 
 def estimate_many(
