@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from afresh.engine.audits import audited, draw, wilson
 from afresh.engine.memory import Memory
 from afresh.engine.picker import Picker, Place
-from afresh.engine.policy import Policy
 from afresh.engine.ranking import Ranking
+from afresh.engine.row_policy import RowPolicy
 from afresh.values.items import STATUSES
 from afresh.values.stored import ObservationColumns, PolicyColumns
 
@@ -40,10 +40,10 @@ def columns(count: int, first_id: int = 1, **given: object) -> PolicyColumns:
     return PolicyColumns(**(plain | given))  # type: ignore[arg-type]
 
 
-def policy(count: int, name: str = "adaptive", **given: object) -> Policy:
+def policy(count: int, name: str = "adaptive", **given: object) -> RowPolicy:
     memory = Memory()
     memory.load([columns(count, 1, **given)])
-    return Policy(memory, Ranking(memory, 0.1, "freshness", NOW), name)  # type: ignore[arg-type]
+    return RowPolicy(memory, Ranking(memory, 0.1, "freshness", NOW), name)  # type: ignore[arg-type]
 
 
 def always(_place: Place, now_s: float) -> float:

@@ -7,8 +7,8 @@ from tests.engine.test_choosing import columns
 
 from afresh.allocation.allocate import allocate
 from afresh.engine.memory import Memory
-from afresh.engine.policy import Policy, PolicyName
 from afresh.engine.ranking import Ranking
+from afresh.engine.row_policy import PolicyName, RowPolicy
 from afresh.engine.status import modelled
 from afresh.rates.observations import Float64s
 
@@ -22,7 +22,7 @@ class World:
         self.rng, self.rates = np.random.default_rng(seed), rates
         self.memory = Memory()
         self.memory.load([columns(rates.size, polled_s=np.zeros(rates.size), due_s=np.zeros(rates.size))])
-        self.policy = Policy(self.memory, Ranking(self.memory, BUDGET, "freshness", 0.0), name)
+        self.policy = RowPolicy(self.memory, Ranking(self.memory, BUDGET, "freshness", 0.0), name)
         self.now_s, self.stale = 0.0, np.zeros(rates.size, dtype=bool)
         self.fresh_s = 0.0
 

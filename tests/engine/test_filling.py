@@ -13,7 +13,7 @@ from tests.engine.living import LivingSite, engine_for
 from afresh.engine import filling
 from afresh.engine.engine import Engine
 from afresh.engine.loop import Loop
-from afresh.engine.policy import Policy
+from afresh.engine.row_policy import RowPolicy
 from afresh.values.items import ItemChange
 
 PAGES, FIRST = 60, 10
@@ -31,7 +31,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch, site: LivingSite) -> list[int]:
     """Let all items be taken over only after the first were polled; how many requests there were by then."""
     read_all, take_over, asked = filling.read_all, filling.take_over, list[int]()
 
-    async def read_later(*given: object) -> Policy | None:
+    async def read_later(*given: object) -> RowPolicy | None:
         full = await read_all(*given)  # type: ignore[arg-type]
         while len(site.requests) < FIRST:
             await asyncio.sleep(0.01)
@@ -97,7 +97,7 @@ def test_a_run_may_end_before_all_are_read(tmp_path: Path, monkeypatch: pytest.M
         engine.add(site.urls())
         never = asyncio.Event()
 
-        async def read_never(*_: object) -> Policy | None:
+        async def read_never(*_: object) -> RowPolicy | None:
             await never.wait()
             return None
 

@@ -10,7 +10,7 @@ from tests.engine.test_choosing import NOW, policy
 
 from afresh.engine.anew import ask_anew
 from afresh.engine.audits import draw, may_audit
-from afresh.engine.policy import Policy
+from afresh.engine.row_policy import RowPolicy
 from afresh.engine.status import dropped
 from afresh.sources.settings import HttpSettings
 from afresh.stores.opening import open_store
@@ -29,7 +29,7 @@ def test_audits_leave_alone_what_is_held() -> None:
     assert may_audit(memory, 0, NOW + 61.0)
 
 
-def taught(changes: tuple[bool, ...], guess: float = np.nan) -> Policy:
+def taught(changes: tuple[bool, ...], guess: float = np.nan) -> RowPolicy:
     """A policy that polled each item forty times, ten seconds apart."""
     chosen = policy(len(changes), prior_rate_per_s=np.full(len(changes), guess))
     rows, now_s = np.arange(len(changes)), NOW

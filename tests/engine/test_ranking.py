@@ -13,16 +13,16 @@ from tests.engine.test_choosing import NOW, columns, policy
 
 from afresh.allocation.objectives import OBJECTIVES
 from afresh.engine import beliefs
-from afresh.engine.learned import pack_shared, unpack_shared
+from afresh.engine.learned_state import pack_shared, unpack_shared
 from afresh.engine.memory import Memory
-from afresh.engine.policy import Policy
 from afresh.engine.ranking import Ranking
+from afresh.engine.row_policy import RowPolicy
 from afresh.rates.observations import Float64s
 
 BUDGET = 0.1
 
 
-def teach(chosen: Policy, changing: int, rounds: int, start_s: float = NOW) -> float:
+def teach(chosen: RowPolicy, changing: int, rounds: int, start_s: float = NOW) -> float:
     """Poll all rows at even times; one of them has always changed."""
     rows, now_s, elapsed_s = np.arange(chosen.memory.size), start_s, 10.0
     for _ in range(rounds):
@@ -33,7 +33,7 @@ def teach(chosen: Policy, changing: int, rounds: int, start_s: float = NOW) -> f
     return now_s
 
 
-def again(taught: Policy, now_s: float, **given: Any) -> Policy:
+def again(taught: RowPolicy, now_s: float, **given: Any) -> RowPolicy:
     """The policy of a new process, from what the store keeps."""
     rows = np.arange(taught.memory.size)
     kept = taught.ranking.pack(rows)
@@ -47,7 +47,7 @@ def again(taught: Policy, now_s: float, **given: Any) -> Policy:
         ]
     )
     shared = unpack_shared(pack_shared(taught.ranking.shared()))
-    return Policy(memory, Ranking(memory, BUDGET, "freshness", now_s, shared=shared), "adaptive")
+    return RowPolicy(memory, Ranking(memory, BUDGET, "freshness", now_s, shared=shared), "adaptive")
 
 
 def test_what_changes_is_worth_more() -> None:
@@ -186,7 +186,7 @@ def test_notices_that_are_true_make_an_item_urgent_and_false_ones_do_not() -> No
 def test_every_objective_ranks_and_gives_due_times(objective: str) -> None:
     memory = Memory()
     memory.load([columns(5)])
-    chosen = Policy(memory, Ranking(memory, BUDGET, objective, NOW), "adaptive")
+    chosen = RowPolicy(memory, Ranking(memory, BUDGET, objective, NOW), "adaptive")
     now_s = teach(chosen, changing=1, rounds=20)
     worth = chosen.worth(now_s + 20.0)
     assert (worth > 0).all()
@@ -246,7 +246,7 @@ def test_of_very_many_items_a_sample_tells_the_freshness(monkeypatch: pytest.Mon
     now_s = teach(chosen, changing=1, rounds=3)
     chosen.memory.polled_s[rng.random(3000) < 0.3] = np.nan
     whole, _ = chosen.freshness(now_s + 50.0)
-    monkeypatch.setattr("afresh.engine.policy._LOOKED_AT", 500)
+    monkeypatch.setattr("afresh.engine.row_policy._LOOKED_AT", 500)
     part, error = chosen.freshness(now_s + 50.0)
     assert chosen.sample().size == 500
     assert 0 < abs(part - whole) < 4.0 * error < 0.2

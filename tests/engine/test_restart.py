@@ -10,9 +10,9 @@ import pytest
 from tests.engine.living import CLOCK, LivingSite, engine_for
 
 from afresh.engine.engine import Engine
-from afresh.engine.learned import recalled_shared
+from afresh.engine.learned_state import recalled_shared
 from afresh.engine.loop import Loop
-from afresh.engine.policy import Policy
+from afresh.engine.row_policy import RowPolicy
 from afresh.engine.snapshot import loaded, recalled
 from afresh.engine.state_names import LEARNED
 
@@ -26,7 +26,7 @@ def ran(engine: Engine, for_s: float) -> Loop:
     return loop
 
 
-def again(engine: Engine, now_s: float) -> Policy:
+def again(engine: Engine, now_s: float) -> RowPolicy:
     """What the next process knows."""
     return recalled(engine.store, engine.current(), loaded(engine.store.plan.columns()), now_s)
 

@@ -13,7 +13,7 @@ from tests.servers.postgres import PostgresServer
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.loop import Loop
-from afresh.engine.seen import SeenItem
+from afresh.engine.seen_items import SeenItem
 from afresh.engine.settings import read
 from afresh.values.items import Item
 

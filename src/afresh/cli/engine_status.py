@@ -22,7 +22,7 @@ _RATE_UNITS = {"s": "a second", "h": "an hour", "d": "a day", "w": "a week", "y"
 if TYPE_CHECKING:
     from afresh.engine.audits import Share
     from afresh.engine.search_status import SearchStatus
-    from afresh.engine.seen import SeenItem
+    from afresh.engine.seen_items import SeenItem
     from afresh.engine.status import Status
     from afresh.engine.why import Why
 

@@ -13,7 +13,7 @@ import numpy as np
 from afresh.engine.decide import Decision, Patient, decide
 from afresh.engine.logs import say
 from afresh.engine.memory import Memory
-from afresh.engine.policy import Policy
+from afresh.engine.row_policy import RowPolicy
 from afresh.engine.settings import BudgetTable, Settings
 from afresh.engine.uses import Uses
 from afresh.rates.observations import Float64s, Ints
@@ -26,7 +26,7 @@ from afresh.values.outcome import NOTHING_SPENT, Outcome, Spent
 class Accounts:
     """Turns polls into outcomes. ``only_due_s``: this is a single round over what was due then."""
 
-    def __init__(self, settings: Settings, memory: Memory, policy: Policy) -> None:
+    def __init__(self, settings: Settings, memory: Memory, policy: RowPolicy) -> None:
         self.settings, self._memory, self._policy = settings, memory, policy
         self.counts: Counter[str] = Counter()
         self.uses = Uses()

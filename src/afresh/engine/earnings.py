@@ -19,7 +19,7 @@ import numpy as np
 
 from afresh.allocation.watched import allocate_watched
 from afresh.engine.memory import Memory
-from afresh.engine.policy import Policy
+from afresh.engine.row_policy import RowPolicy
 from afresh.engine.settings import BudgetTable, Settings
 from afresh.engine.sight import Sight
 from afresh.engine.uses import Uses
@@ -105,7 +105,7 @@ def terms_of(
     return Terms(benefit, stale_cost, requests, received, seconds)
 
 
-def appraise(policy: Policy, settings: Settings, names: Mapping[int, str], uses: Uses) -> None:
+def appraise(policy: RowPolicy, settings: Settings, names: Mapping[int, str], uses: Uses) -> None:
     """Let the policy rank by what its rows are worth and cost as of now; nothing to do where nobody says."""
     money = earns(settings)
     if not money and policy.sight is None and not policy.appraised:
@@ -127,7 +127,7 @@ def appraise(policy: Policy, settings: Settings, names: Mapping[int, str], uses:
     _put(policy, stake, outlay)
 
 
-def rebudget(policy: Policy, settings: Settings, names: Mapping[int, str], uses: Uses) -> Chosen | None:
+def rebudget(policy: RowPolicy, settings: Settings, names: Mapping[int, str], uses: Uses) -> Chosen | None:
     """Choose the budget anew, and let the ranking follow; None where no source earns."""
     found = chosen(policy, settings, names, uses)
     if found is not None and policy.memory.size:
@@ -167,7 +167,7 @@ def _unit(terms: Terms, budget: BudgetTable) -> float:
     return float(cost.mean()) if cost.size else 1.0
 
 
-def _put(policy: Policy, stake: Float64s, outlay: Float64s) -> None:
+def _put(policy: RowPolicy, stake: Float64s, outlay: Float64s) -> None:
     memory = policy.memory
     moved = _differ(stake, memory.stake) | _differ(outlay, memory.outlay)
     if moved.any():
@@ -182,7 +182,7 @@ def _differ(new: Float64s, old: Float64s) -> Bools:
 
 
 def chosen(
-    policy: Policy, settings: Settings, names: Mapping[int, str], uses: Uses, scale: float = 1.0
+    policy: RowPolicy, settings: Settings, names: Mapping[int, str], uses: Uses, scale: float = 1.0
 ) -> Chosen | None:
     """What is spent and earned by what is believed now; None where no source earns.
 
@@ -215,7 +215,7 @@ def chosen(
     )
 
 
-def _seen(policy: Policy, memory: Memory) -> Bools:
+def _seen(policy: RowPolicy, memory: Memory) -> Bools:
     """Rows whose staleness is seen, at a rate that is known."""
     found = np.zeros(memory.size, dtype=bool)
     if policy.sight is not None:
@@ -223,7 +223,7 @@ def _seen(policy: Policy, memory: Memory) -> Bools:
     return found
 
 
-def _watched(policy: Policy, terms: Terms, budget: BudgetTable, rows: Ints, limit: float | None) -> Chosen:
+def _watched(policy: RowPolicy, terms: Terms, budget: BudgetTable, rows: Ints, limit: float | None) -> Chosen:
     """Items refreshed once for each change: worth it where w·(B+O) > c·λ."""
     if rows.size == 0 or policy.sight is None:
         return Chosen(0.0, 0.0, 0.0, 0, 0, 0.0)
@@ -247,7 +247,12 @@ def _watched(policy: Policy, terms: Terms, budget: BudgetTable, rows: Ints, limi
 
 
 def _looked_for(
-    policy: Policy, terms: Terms, budget: BudgetTable, rows: Ints, limit: float | None, most_requests: float
+    policy: RowPolicy,
+    terms: Terms,
+    budget: BudgetTable,
+    rows: Ints,
+    limit: float | None,
+    most_requests: float,
 ) -> Chosen:
     """Items whose changes are found by polls alone."""
     weight = policy.memory.weight[rows]

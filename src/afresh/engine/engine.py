@@ -26,8 +26,8 @@ from afresh.engine.beat import Beat
 from afresh.engine.closed import closed_until
 from afresh.engine.due import due_items
 from afresh.engine.gate import Gate
-from afresh.engine.lister import Reading
 from afresh.engine.listing import LISTING_FIELDS, extended, keep_listings, kept_listings, only
+from afresh.engine.listing_task import Reading
 from afresh.engine.logs import say
 from afresh.engine.loop import Loop, Progress
 from afresh.engine.outside import Reported, TakenBack, take_back

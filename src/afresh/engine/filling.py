@@ -1,7 +1,7 @@
 """Very many items: what the store says is due is polled first, while the others are read beside it.
 
-due items ──▶ Memory, Policy ──▶ polls …        … over ──▶ all items, with what was polled meanwhile ──▶ polls
-all items ──▶ Memory, Policy (a thread of its own) ──────▲
+due items ──▶ Memory, RowPolicy ──▶ polls …     … over ──▶ all items, with what was polled meanwhile ──▶ polls
+all items ──▶ Memory, RowPolicy (a thread of its own) ───▲
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from threading import Event
 import numpy as np
 
 from afresh.engine.parts import Parts
-from afresh.engine.policy import Policy
+from afresh.engine.row_policy import RowPolicy
 from afresh.engine.settings import Settings
 from afresh.engine.snapshot import loaded, recalled
 from afresh.stores.store import Store
@@ -32,11 +32,11 @@ def first_due(store: Store, settings: Settings, now_s: float) -> list[int] | Non
     return store.items.due(now_s, int(wanted))
 
 
-async def read_all(store: Store, settings: Settings, clock: Clock) -> Policy | None:
+async def read_all(store: Store, settings: Settings, clock: Clock) -> RowPolicy | None:
     """All items as the store remembers them, read in a thread of its own."""
     stopped = Event()
 
-    def work() -> Policy | None:
+    def work() -> RowPolicy | None:
         parts = []
         for part in store.plan.columns():
             if stopped.is_set():
@@ -50,7 +50,7 @@ async def read_all(store: Store, settings: Settings, clock: Clock) -> Policy | N
         stopped.set()
 
 
-async def take_over(parts: Parts, full: Policy) -> None:
+async def take_over(parts: Parts, full: RowPolicy) -> None:
     """Go on with all items, while nothing is under way; what was polled meanwhile is asked of the store."""
     ids = parts.memory.ids
     known = ids[np.isin(ids, full.memory.ids)].tolist()

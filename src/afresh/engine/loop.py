@@ -1,9 +1,9 @@
 """The loop: due → lease (``feed``) → fetch → decide (``polls``) → commit (``writer``).
 
-    Policy (memory) ──Picker.next──▶ rows ──Store.lease──▶ Lease ──Source.poll──▶ Fetched
-         ▲                (groups that are ready)              (Gate: the budget)     │
-         │                                                                            ▼
-         └────observe──── Observation ◀──Writer: groups within 100 ms──◀ Outcome ◀── decide
+    RowPolicy (memory) ──Picker.next──▶ rows ──Store.lease──▶ Lease ──Source.poll──▶ Fetched
+         ▲                   (groups that are ready)              (Gate: the budget)     │
+         │                                                                               ▼
+         └──────observe───── Observation ◀──Writer: groups within 100 ms──◀ Outcome ◀── decide
 
 Everything here runs on one event loop; the store is called in the writer's thread alone. An item is busy from
 its pick until its outcome is committed, so it is never polled twice at once; its lease says the same to other
@@ -30,13 +30,13 @@ from afresh.engine.fleet import Member
 from afresh.engine.gate import Gate
 from afresh.engine.hooks import Hook, Hooks
 from afresh.engine.line import StoreLine
-from afresh.engine.lister import Lister, Reading
+from afresh.engine.listing_task import Lister, Reading
 from afresh.engine.logs import say
 from afresh.engine.memory import Memory
 from afresh.engine.parts import TICK_S, Parts
 from afresh.engine.picker import Picker
-from afresh.engine.policy import Policy
 from afresh.engine.polls import Bulk, Polls
+from afresh.engine.row_policy import RowPolicy
 from afresh.engine.settings import Settings
 from afresh.engine.snapshot import recalled
 from afresh.engine.source_set import Build, SourceSet
@@ -278,7 +278,7 @@ class Loop:
             await self._whole.wait()
         await asyncio.gather(self._watch.run(), self._witness.run())
 
-    async def _take_over(self, full: Policy) -> None:
+    async def _take_over(self, full: RowPolicy) -> None:
         await take_over(self._parts, full)
         self._counted = max(int(self.memory.active.sum()), 1)
         self._rank_by(self.settings)  # they may have been reloaded meanwhile

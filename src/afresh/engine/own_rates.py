@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from afresh.engine.policy import Policy
 from afresh.engine.ranking import GUESS_DOUBT, GUESS_SHAPE
+from afresh.engine.row_policy import RowPolicy
 from afresh.policy.rate_interval import rate_interval
 from afresh.rates.observations import Bools, Float64s
 from afresh.stores.store import Store
@@ -16,7 +16,7 @@ LEVEL = 0.9
 
 
 def own_rates(
-    store: Store, policy: Policy, ids: Sequence[int], now_s: float
+    store: Store, policy: RowPolicy, ids: Sequence[int], now_s: float
 ) -> dict[int, tuple[float, float, float]]:
     """By item the median of its rate, and the interval that holds it at 90 % (``policy.rate_interval``)."""
     ranking, memory = policy.ranking, policy.memory

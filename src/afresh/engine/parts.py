@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from afresh.engine.accounts import Accounts
 from afresh.engine.fleet import Member
 from afresh.engine.gate import Gate
-from afresh.engine.lister import Lister
+from afresh.engine.listing_task import Lister
 from afresh.engine.memory import Memory
 from afresh.engine.picker import Picker, Place
-from afresh.engine.policy import Policy
+from afresh.engine.row_policy import RowPolicy
 from afresh.engine.settings import Settings
 from afresh.engine.source_set import SourceSet
 from afresh.engine.watch import Watch
@@ -46,7 +46,7 @@ class Parts:
         return self.picker.memory
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> RowPolicy:
         """What they are worth."""
         return self.picker.policy
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.engine.memory import Memory
-from afresh.engine.policy import Policy
+from afresh.engine.row_policy import RowPolicy
 
 Place: TypeAlias = tuple[int, int]
 """The codes of a source and a group."""
@@ -35,7 +35,9 @@ _SELDOM, _LONGEST_S = 5.0, 0.25  # ranking may take a fifth of the time, unless 
 class Picker:
     """Takes rows one by one, each marked busy until the poll is over."""
 
-    def __init__(self, memory: Memory, policy: Policy, elapsed_s: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(
+        self, memory: Memory, policy: RowPolicy, elapsed_s: Callable[[], float] = lambda: 0.0
+    ) -> None:
         """``elapsed_s`` tells how long ranking takes, and so how seldom it should be done."""
         self.memory, self.policy, self._elapsed_s = memory, policy, elapsed_s
         self._lines: dict[Place, list[tuple[float, int]]] = {}

@@ -9,10 +9,10 @@ from itertools import islice
 import numpy as np
 
 from afresh.engine.earnings import appraise, earns, rebudget, terms_of, useful_polls_per_s
-from afresh.engine.learned import old_prior, recalled_shared
+from afresh.engine.learned_state import old_prior, recalled_shared
 from afresh.engine.memory import Memory
-from afresh.engine.policy import Policy
 from afresh.engine.ranking import Ranking
+from afresh.engine.row_policy import RowPolicy
 from afresh.engine.settings import Settings
 from afresh.engine.sight import Sight, kept_evidence
 from afresh.engine.state_names import BEGAN, THRESHOLD, USES
@@ -36,7 +36,7 @@ def loaded(columns: Iterable[PolicyColumns]) -> Memory:
     return memory
 
 
-def recalled(store: Store, settings: Settings, memory: Memory, now_s: float) -> Policy:
+def recalled(store: Store, settings: Settings, memory: Memory, now_s: float) -> RowPolicy:
     """The policy over these items, with what was last kept of them, of all together, and of the price."""
     items = sum(count.items for count in store.items.counts())
     whole = memory.size >= items
@@ -53,7 +53,7 @@ def recalled(store: Store, settings: Settings, memory: Memory, now_s: float) -> 
         prior=old_prior(store),
         of_items=max(items, 1),
     )
-    policy = Policy(memory, ranking, settings.plan.policy)
+    policy = RowPolicy(memory, ranking, settings.plan.policy)
     uses = uses_of(store)
     policy.sight = recalled_sight(store, settings, memory)
     if policy.sight is not None or earns(settings):
@@ -136,7 +136,7 @@ def sampled(store: Store, items: int) -> list[PolicyColumns]:
     return found
 
 
-def planned_threshold(policy: Policy, budget_per_s: float) -> float:
+def planned_threshold(policy: RowPolicy, budget_per_s: float) -> float:
     """The worth at which items are polled when the budget is spent; 0 where nothing is worth a poll.
 
     It is the level μ with Σ c/τ(μ) = budget, τ the time in which an item's own worth reaches it.

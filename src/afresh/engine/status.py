@@ -14,11 +14,11 @@ from afresh.engine.closed import closed_until
 from afresh.engine.earnings import Chosen, chosen
 from afresh.engine.fleet import WorkerStatus, workers_seen
 from afresh.engine.group_status import GroupStatus, group_statuses
-from afresh.engine.policy import Policy
 from afresh.engine.problems import Problem, problems
 from afresh.engine.pulse import Pulse, read_pulse
+from afresh.engine.row_policy import RowPolicy
 from afresh.engine.search_status import SearchStatus, search_statuses
-from afresh.engine.seen import SeenItem, seen_items
+from afresh.engine.seen_items import SeenItem, seen_items
 from afresh.engine.settings import Settings
 from afresh.engine.snapshot import loaded, recalled, sampled, uses_of
 from afresh.engine.state_names import TROUBLE
@@ -142,14 +142,14 @@ def _troubles(store: Store, settings: Settings) -> tuple[SourceTrouble, ...]:
     return tuple(SourceTrouble(name, words.decode()) for name, words in kept if words)
 
 
-def modelled(policy: Policy, now_s: float) -> Share:
+def modelled(policy: RowPolicy, now_s: float) -> Share:
     """The model's freshness with a normal interval: each copy is fresh or not, independently."""
     value, error = policy.freshness(now_s)
     low, high = max(0.0, value - _Z95 * error), min(1.0, value + _Z95 * error)
     return Share(value, low, high, int(policy.memory.active.sum()))
 
 
-def mean_age_s(policy: Policy, now_s: float) -> float:
+def mean_age_s(policy: RowPolicy, now_s: float) -> float:
     """Weighted mean over the copies of their expected ages; 0 where there are none."""
     memory, rows = policy.memory, policy.sample()
     rows = rows[memory.active[rows] & ~np.isnan(memory.polled_s[rows])]
@@ -159,7 +159,7 @@ def mean_age_s(policy: Policy, now_s: float) -> float:
     return float(weight @ policy.ranking.ages(now_s, rows) / weight.sum())
 
 
-def dropped(policy: Policy) -> Bools:
+def dropped(policy: RowPolicy) -> Bools:
     """Active items with a copy that would never be worth another poll at this budget; futile ones aside."""
     memory = policy.memory
     found = memory.active & ~np.isnan(memory.polled_s) & (memory.weight > 0) & ~policy.watched()

@@ -12,7 +12,7 @@ import numpy as np
 from afresh.engine.accounts import Accounts
 from afresh.engine.audits import audited
 from afresh.engine.earnings import appraise, earns, terms_of, useful_polls_per_s
-from afresh.engine.learned import pack_shared, unpack_shared
+from afresh.engine.learned_state import pack_shared, unpack_shared
 from afresh.engine.logs import say
 from afresh.engine.memory import Memory
 from afresh.engine.picker import Picker

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.engine.own_rates import own_rates
-from afresh.engine.policy import Policy
 from afresh.engine.redue import earliest_s
-from afresh.engine.seen import SeenItem, seen_items
+from afresh.engine.row_policy import RowPolicy
+from afresh.engine.seen_items import SeenItem, seen_items
 from afresh.engine.settings import Settings
 from afresh.engine.sight import kept_evidence
 from afresh.engine.snapshot import loaded, recalled
@@ -188,7 +188,7 @@ def _polls(store: Store, item_id: int) -> tuple[PastPoll, ...]:
     return tuple(rows[-_POLLS_SHOWN:])
 
 
-def _reasons(item: Item, policy: Policy, row: int, interval_s: float, now_s: float) -> list[str]:
+def _reasons(item: Item, policy: RowPolicy, row: int, interval_s: float, now_s: float) -> list[str]:
     """What holds the item where it is, and what would move it."""
     found = _holding(item, now_s)
     if item.status != "active":
@@ -215,7 +215,7 @@ def _reasons(item: Item, policy: Policy, row: int, interval_s: float, now_s: flo
     return found
 
 
-def _left(words: str, policy: Policy, row: int, weight: float, level: float) -> str:
+def _left(words: str, policy: RowPolicy, row: int, weight: float, level: float) -> str:
     """Why an item is never polled as things are, and the weight at which its worth reaches ``level``."""
     low, high = 1.0, _HEAVIEST
     if math.isinf(_after_s(policy, row, level / high)):
@@ -227,12 +227,12 @@ def _left(words: str, policy: Policy, row: int, weight: float, level: float) -> 
     return f"{words}; a weight of {weight * high:.3g}{budget} would bring it back"
 
 
-def _after_s(policy: Policy, row: int, level: float) -> float:
+def _after_s(policy: RowPolicy, row: int, level: float) -> float:
     """How long after a poll the worth of an item reaches ``level``."""
     return float(policy.worth_again_s(np.array([row]), level)[0])
 
 
-def _polled_every(policy: Policy, row: int, factor: float) -> str:
+def _polled_every(policy: RowPolicy, row: int, factor: float) -> str:
     after_s = _after_s(policy, row, policy.threshold / factor)
     return f"every {format_duration(after_s)}" if math.isfinite(after_s) else "never"
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from afresh.engine.accounts import Accounts
 from afresh.engine.earnings import appraise, earns, rebudget
-from afresh.engine.lister import Lister
+from afresh.engine.listing_task import Lister
 from afresh.engine.logs import say
 from afresh.engine.picker import Picker
 from afresh.engine.sight import Sight, pack_evidence

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.engine.own_rates import own_rates
-from afresh.engine.policy import Policy
+from afresh.engine.row_policy import RowPolicy
 from afresh.engine.settings import Settings
 from afresh.engine.snapshot import loaded, recalled
 from afresh.stores.store import Store
@@ -32,7 +32,7 @@ class Belief:
     plan: str
 
 
-def policy_of(store: Store, settings: Settings, ids: Sequence[int], now_s: float) -> Policy:
+def policy_of(store: Store, settings: Settings, ids: Sequence[int], now_s: float) -> RowPolicy:
     """The policy over these items alone, as the store remembers it; rows in order of id."""
     return recalled(store, settings, loaded([store.plan.columns_of(ids)]), now_s)
 

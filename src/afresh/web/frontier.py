@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from afresh.engine.policy import Policy
+from afresh.engine.row_policy import RowPolicy
 from afresh.model.age import age
 from afresh.model.freshness import freshness
 from afresh.policy.worth import Worth
@@ -43,7 +43,7 @@ class Believed:
     longest_s: Floats
 
     @classmethod
-    def of(cls, policy: Policy, rows: npt.NDArray[np.intp]) -> Believed:
+    def of(cls, policy: RowPolicy, rows: npt.NDArray[np.intp]) -> Believed:
         """These rows of a policy; what their families bring comes on top of their own rates."""
         mind, memory = policy.ranking.policy, policy.memory
         rates = mind.calibration.of(rows)[:, None] * mind.belief.rates

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.engine.earnings import terms_of
-from afresh.engine.policy import Policy
+from afresh.engine.row_policy import RowPolicy
 from afresh.engine.settings import BudgetTable, Settings
 from afresh.engine.snapshot import uses_of
 from afresh.stores.store import Store
@@ -46,7 +46,7 @@ class Stakes:
         return earned - self.cost_per_s(frequency)
 
 
-def stakes_of(store: Store, settings: Settings, policy: Policy, rows: npt.NDArray[np.intp]) -> Stakes:
+def stakes_of(store: Store, settings: Settings, policy: RowPolicy, rows: npt.NDArray[np.intp]) -> Stakes:
     """What is at stake at these rows, by the settings and what polls were measured to take."""
     terms = terms_of(policy.memory, policy.sight, settings, store.plan.names(), uses_of(store))
     weight = policy.memory.weight[rows]

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from afresh.allocation.inputs import problem_from
 from afresh.engine.earnings import earns
 from afresh.engine.engine import Engine
-from afresh.engine.learned import recalled_shared
+from afresh.engine.learned_state import recalled_shared
 from afresh.engine.settings import BudgetTable, Settings
 from afresh.engine.snapshot import loaded, recalled, sampled
 from afresh.engine.status import Status

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from afresh.engine.engine import Engine
-from afresh.engine.seen import SeenItem
+from afresh.engine.seen_items import SeenItem
 from afresh.engine.settings import SourceTable
 from afresh.engine.state_names import NOTES
 from afresh.sources.http_notes import HostReport, host_reports

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from afresh.engine.policy import Policy
+from afresh.engine.row_policy import RowPolicy
 from afresh.stores.store import Store
 
 SeenState: TypeAlias = Literal["fresh", "stale", "left alone", "unknown"]
@@ -39,7 +39,7 @@ class SeenItem:
     dispersion: float = math.nan
 
 
-def seen_items(store: Store, policy: Policy, now_s: float) -> tuple[SeenItem, ...]:
+def seen_items(store: Store, policy: RowPolicy, now_s: float) -> tuple[SeenItem, ...]:
     """All that are watched, by name."""
     sight, memory = policy.sight, policy.memory
     if sight is None:

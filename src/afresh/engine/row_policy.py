@@ -29,7 +29,7 @@ _LOOKED_AT = 65_536  # rows that tell how the others do
 _LONGEST_S = 10 * 365.25 * 86400.0
 
 
-class Policy:
+class RowPolicy:
     """Ranks the rows of a memory, and knows at which worth items are polled now."""
 
     def __init__(self, memory: Memory, ranking: Ranking, name: PolicyName) -> None:
@@ -97,7 +97,7 @@ class Policy:
         hold_s = self.ranking.take_over(rows, now.polled_s, now.beliefs, now.belief_size)
         memory.hold_s[rows] = np.minimum(hold_s, now.due_s)
 
-    def become(self, other: Policy) -> None:
+    def become(self, other: RowPolicy) -> None:
         """Go on with the items of another policy, and what it knows of them."""
         vars(self.memory).update(vars(other.memory))
         self.ranking, self.sight = other.ranking, other.sight
