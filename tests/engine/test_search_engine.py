@@ -182,7 +182,9 @@ def test_two_workers_share_what_they_learned_of_queries(tmp_path: Path) -> None:
         engine_on(world, site, tmp_path, more) as one,
         engine_on(world, site, tmp_path, more) as other,
     ):
-        threads = [Thread(target=engine.run, kwargs={"for_s": 4.0}) for engine in (one, other)]
+        # One after the other: of two that end in the same instant the later one goes over the earlier one's.
+        runs = ((one, 3.0), (other, 4.0))
+        threads = [Thread(target=engine.run, kwargs={"for_s": for_s}) for engine, for_s in runs]
         for thread in threads:
             thread.start()
         for thread in threads:

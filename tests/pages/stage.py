@@ -56,6 +56,7 @@ _UNTIL_STOPPED = f"""
 afresh() {{
   case "$1" in
     demo) quick demo --help ;;                       # test_demo watches it
+    --install-completion) "{sys.executable}" -m afresh "$@" ;;  # it asks which shell called it
     serve) [ -n "$served" ] || start_serving "$@" ;;
     run) case " $* " in *" --for "* | *" --once "* | *" --dry-run "*) ;; *) set -- "$@" --for 1s ;; esac
          quick "$@" ;;
