@@ -78,7 +78,8 @@ class Polls:
         parts = self._parts
         choosing = may_choose and not bulk.audit and not parts.memory.asked[bulk.rows[0]]
         async with parts.sources.using(leases[0].source) as source:
-            if choosing and isinstance(source, ChoosingSource):
+            # Asked of every poll, and isinstance of a protocol takes long.
+            if choosing and hasattr(source, "choose") and isinstance(source, ChoosingSource):
                 return await self._choices.poll(source, leases[0], parts.settings.run.lease)
             found = await parts.sources.poll(leases, conditional=not bulk.audit)
         return list(zip(leases, found, strict=True))

@@ -7,6 +7,7 @@ away the machine's own keys, link-local addresses and metadata services, is neve
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 NEVER = "never asked"
@@ -18,6 +19,7 @@ _METADATA_NAMES = frozenset({"metadata", "metadata.google.internal"})
 _SHARED = IPv4Network("100.64.0.0/10")  # carrier-grade NAT, and some clouds' metadata
 
 
+@lru_cache(maxsize=4096)  # every request asks, of few hosts
 def refusal(address: str) -> str:
     """Why ``address`` must not be asked, in words; empty if it is a public address.
 
