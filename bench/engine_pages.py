@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from afresh.engine.app import make_engine
-from afresh.engine.settings import read
+from afresh.engine.settings.reading import read
 from bench.polling import AT_ONCE
 
 RANKED_PER_S = 1600.0  # about what it polls: so the rounds take as long as each other

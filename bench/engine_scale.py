@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from afresh.engine.app import open_engine
-from afresh.engine.beliefs import pack
-from afresh.engine.loop import Progress
+from afresh.engine.mind.beliefs import pack
+from afresh.engine.run.loop import Progress
 from afresh.policy.adaptive import Adaptive
 from afresh.policy.policy import Start
 from afresh.stores.rows import ACTIVE

@@ -21,7 +21,7 @@ from tests.servers.postgres import running_postgres
 from tests.servers.search_site import Finder, Fts5Finder, Papers, PostgresFinder, SearchSite, draw_papers
 
 from afresh.engine.app import make_engine
-from afresh.engine.settings import read
+from afresh.engine.settings.reading import read
 from afresh.values.clock import SystemClock
 from bench.rows import Row
 from bench.search_rivals import RIVALS

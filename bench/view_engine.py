@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from afresh.engine.app import make_engine
-from afresh.engine.settings import Settings, read
-from afresh.engine.status import Status
+from afresh.engine.settings.reading import read
+from afresh.engine.settings.tables import Settings
+from afresh.engine.show.status import Status
 from afresh.sources.kinds import BUILT_IN, SourceKind
 from afresh.sources.surroundings import Surroundings
 from afresh.sources.view_catalogue import Catalogue

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.settings import read
+from afresh.engine.settings.reading import read
 from afresh.values.items import NewItem
 from afresh.values.lease import Lease
 from afresh.values.outcome import Observation, Outcome

@@ -19,8 +19,8 @@ import afresh
 from afresh.cli.app import app
 from afresh.engine.app import init_folder, open_engine
 from afresh.engine.engine import Engine
-from afresh.engine.pulse import Pulse
-from afresh.engine.settings import read
+from afresh.engine.settings.reading import read
+from afresh.engine.show.pulse import Pulse
 from afresh.engine.state_names import PULSE
 from afresh.sources.kinds import BUILT_IN
 from afresh.sources.settings import SourceSettings

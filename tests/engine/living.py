@@ -19,7 +19,7 @@ from tests.servers.site import Answer, Handler, Seen, Site
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.settings import read
+from afresh.engine.settings.reading import read
 from afresh.values.clock import SystemClock
 
 CLOCK = SystemClock()

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.engine.budget import UNCOUNTED_PER_S, Limits, Slots, window_of
-from afresh.engine.gate import Gate
+from afresh.engine.pace.budget import UNCOUNTED_PER_S, Limits, Slots, window_of
+from afresh.engine.pace.gate import Gate
 from afresh.stores.pace import Pace
 from afresh.values.outcome import Spent
 from afresh.values.stored import Window
@@ -203,7 +203,7 @@ def hands(monkeypatch: pytest.MonkeyPatch) -> Hands:
         made.now += seconds
         await sleep(0)
 
-    monkeypatch.setattr("afresh.engine.gate.asyncio.sleep", jump)
+    monkeypatch.setattr("afresh.engine.pace.gate.asyncio.sleep", jump)
     return made
 
 

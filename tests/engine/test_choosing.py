@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.engine.audits import audited, draw, wilson
-from afresh.engine.memory import Memory
-from afresh.engine.picker import Picker, Place
-from afresh.engine.ranking import Ranking
-from afresh.engine.row_policy import RowPolicy
+from afresh.engine.mind.audits import audited, draw, wilson
+from afresh.engine.mind.memory import Memory
+from afresh.engine.mind.picker import Picker, Place
+from afresh.engine.mind.ranking import Ranking
+from afresh.engine.mind.row_policy import RowPolicy
 from afresh.values.items import STATUSES
 from afresh.values.stored import ObservationColumns, PolicyColumns
 

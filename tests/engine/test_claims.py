@@ -6,10 +6,10 @@ import numpy as np
 from tests.engine.test_choosing import columns
 
 from afresh.allocation.allocate import allocate
-from afresh.engine.memory import Memory
-from afresh.engine.ranking import Ranking
-from afresh.engine.row_policy import PolicyName, RowPolicy
-from afresh.engine.status import modelled
+from afresh.engine.mind.memory import Memory
+from afresh.engine.mind.ranking import Ranking
+from afresh.engine.mind.row_policy import PolicyName, RowPolicy
+from afresh.engine.show.status import modelled
 from afresh.rates.observations import Float64s
 
 BUDGET, BATCH = 30.0, 3

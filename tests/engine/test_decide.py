@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from afresh.engine.decide import REFUSALS_ENOUGH, Patient, decide
+from afresh.engine.mind.decide import REFUSALS_ENOUGH, Patient, decide
 from afresh.sources.patience import Patience
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from tests.engine.living import LivingSite, engine_for
 
-from afresh.engine import filling
 from afresh.engine.engine import Engine
-from afresh.engine.loop import Loop
-from afresh.engine.row_policy import RowPolicy
+from afresh.engine.mind.row_policy import RowPolicy
+from afresh.engine.run import filling
+from afresh.engine.run.loop import Loop
 from afresh.values.items import ItemChange
 
 PAGES, FIRST = 60, 10
@@ -41,8 +41,8 @@ def waiting(monkeypatch: pytest.MonkeyPatch, site: LivingSite) -> list[int]:
         asked.append(len(site.requests))
         await take_over(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("afresh.engine.loop.read_all", read_later)
-    monkeypatch.setattr("afresh.engine.loop.take_over", noted)
+    monkeypatch.setattr("afresh.engine.run.loop.read_all", read_later)
+    monkeypatch.setattr("afresh.engine.run.loop.take_over", noted)
     return asked
 
 
@@ -101,7 +101,7 @@ def test_a_run_may_end_before_all_are_read(tmp_path: Path, monkeypatch: pytest.M
             await never.wait()
             return None
 
-        monkeypatch.setattr("afresh.engine.loop.read_all", read_never)
+        monkeypatch.setattr("afresh.engine.run.loop.read_all", read_never)
         assert engine.run(for_s=1.0).polls >= FIRST
         assert {path for _, path in site.requests} == {f"/p/{page}" for page in range(FIRST)}
 

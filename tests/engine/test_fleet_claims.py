@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import pytest
 
-from afresh.engine.claims import TURN, Claims, Taken
-from afresh.engine.fleet import Member, workers_seen
 from afresh.engine.logs import LOGGER
+from afresh.engine.pace.claims import TURN, Claims, Taken
+from afresh.engine.pace.fleet import Member, workers_seen
+from afresh.engine.pace.steady import SteadyTime
+from afresh.engine.pace.worker_name import is_dead, this_worker
 from afresh.engine.state_names import LEFT
-from afresh.engine.steady import SteadyTime
-from afresh.engine.worker_name import is_dead, this_worker
 from afresh.engine.writer import Writer
 from afresh.stores.memory.store import MemoryStore
 from afresh.stores.store import PLANNER, group_claim
@@ -262,7 +262,7 @@ def test_a_process_that_is_no_more_is_known_to_be_dead() -> None:
 
 def name_of_the_dead() -> str:
     """A worker of this machine that has run, and ended without a word."""
-    code = "from afresh.engine.worker_name import this_worker\n"
+    code = "from afresh.engine.pace.worker_name import this_worker\n"
     code += "from afresh.values.clock import SystemClock\nprint(this_worker(SystemClock(), 0.0).name)"
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return found.stdout.strip()

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from tests.engine.test_choosing import NOW, policy
 
-from afresh.engine.anew import ask_anew
-from afresh.engine.audits import draw, may_audit
-from afresh.engine.row_policy import RowPolicy
-from afresh.engine.status import dropped
+from afresh.engine.mind.audits import draw, may_audit
+from afresh.engine.mind.row_policy import RowPolicy
+from afresh.engine.run.anew import ask_anew
+from afresh.engine.show.status import dropped
 from afresh.sources.settings import HttpSettings
 from afresh.stores.opening import open_store
 from afresh.stores.store import Store

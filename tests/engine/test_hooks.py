@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.engine.living import LivingSite, engine_for
 
-from afresh.engine.hooks import Change, Hooks, find_call
+from afresh.engine.run.hooks import Change, Hooks, find_call
 from afresh.engine.writer import Writer
 from afresh.stores.opening import open_store
 from afresh.stores.store import Store

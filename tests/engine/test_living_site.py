@@ -11,9 +11,9 @@ from tests.engine.living import CLOCK, LivingSite, engine_for
 
 import afresh
 from afresh.engine.app import make_engine
-from afresh.engine.loop import Progress
-from afresh.engine.settings import read
-from afresh.engine.status import Status
+from afresh.engine.run.loop import Progress
+from afresh.engine.settings.reading import read
+from afresh.engine.show.status import Status
 from afresh.values.items import ItemChange, ItemQuery
 
 # Half the pages never change, which a plan can win on and uniform polling cannot.

@@ -10,13 +10,14 @@ import pytest
 from tests.engine.living import LivingSite
 
 from afresh.engine.app import make_engine
-from afresh.engine.earnings import Terms, appraise, chosen
 from afresh.engine.engine import Engine
+from afresh.engine.mind.earnings import Terms, appraise, chosen
+from afresh.engine.mind.snapshot import loaded, recalled
+from afresh.engine.mind.uses import Uses
 from afresh.engine.outside import Reported
-from afresh.engine.settings import BudgetTable, read
-from afresh.engine.snapshot import loaded, recalled
+from afresh.engine.settings.reading import read
+from afresh.engine.settings.tables import BudgetTable
 from afresh.engine.state_names import THRESHOLD
-from afresh.engine.uses import Uses
 from afresh.money.chosen_budget import Prices, choose_budget
 from afresh.values.clock import SystemClock
 from afresh.values.errors import UsageError

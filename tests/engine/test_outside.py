@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from afresh.engine import snapshot
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
+from afresh.engine.mind import snapshot
 from afresh.engine.outside import Reported
-from afresh.engine.settings import read
+from afresh.engine.settings.reading import read
 from afresh.values.errors import InputError, UsageError
 from afresh.values.items import ItemChange
 from afresh.values.lease import Lease

@@ -9,8 +9,10 @@ import pytest
 from tests.engine.living import CLOCK, LivingSite, engine_for
 
 from afresh.engine.app import make_engine
-from afresh.engine.pulse import FIELDS, Pulse, read_course, read_pulse, thinned
-from afresh.engine.settings import Said, Settings, read
+from afresh.engine.settings.overrides import Said
+from afresh.engine.settings.reading import read
+from afresh.engine.settings.tables import Settings
+from afresh.engine.show.pulse import FIELDS, Pulse, read_course, read_pulse, thinned
 from afresh.values.errors import UsageError
 
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.engine.test_choosing import NOW, columns, policy
 
 from afresh.allocation.objectives import OBJECTIVES
-from afresh.engine import beliefs
-from afresh.engine.learned_state import pack_shared, unpack_shared
-from afresh.engine.memory import Memory
-from afresh.engine.ranking import Ranking
-from afresh.engine.row_policy import RowPolicy
+from afresh.engine.mind import beliefs
+from afresh.engine.mind.learned_state import pack_shared, unpack_shared
+from afresh.engine.mind.memory import Memory
+from afresh.engine.mind.ranking import Ranking
+from afresh.engine.mind.row_policy import RowPolicy
 from afresh.rates.observations import Float64s
 
 BUDGET = 0.1
@@ -246,7 +246,7 @@ def test_of_very_many_items_a_sample_tells_the_freshness(monkeypatch: pytest.Mon
     now_s = teach(chosen, changing=1, rounds=3)
     chosen.memory.polled_s[rng.random(3000) < 0.3] = np.nan
     whole, _ = chosen.freshness(now_s + 50.0)
-    monkeypatch.setattr("afresh.engine.row_policy._LOOKED_AT", 500)
+    monkeypatch.setattr("afresh.engine.mind.row_policy._LOOKED_AT", 500)
     part, error = chosen.freshness(now_s + 50.0)
     assert chosen.sample().size == 500
     assert 0 < abs(part - whole) < 4.0 * error < 0.2

@@ -10,10 +10,10 @@ import pytest
 from tests.engine.living import CLOCK, LivingSite, engine_for
 
 from afresh.engine.engine import Engine
-from afresh.engine.learned_state import recalled_shared
-from afresh.engine.loop import Loop
-from afresh.engine.row_policy import RowPolicy
-from afresh.engine.snapshot import loaded, recalled
+from afresh.engine.mind.learned_state import recalled_shared
+from afresh.engine.mind.row_policy import RowPolicy
+from afresh.engine.mind.snapshot import loaded, recalled
+from afresh.engine.run.loop import Loop
 from afresh.engine.state_names import LEARNED
 
 RATES = np.repeat([0.0, 0.3, 3.0], 10)

@@ -18,7 +18,7 @@ from tests.sources.searching import World, make_world, write_relation
 from afresh.cli.engine_status import _status_rows
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.settings import read
+from afresh.engine.settings.reading import read
 from afresh.engine.state_names import NOTES
 from afresh.sources.search_notes import read_notes
 from afresh.values.items import Item, ItemChange, ItemQuery

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from afresh.engine.settings import TEMPLATE, changes, environment_overrides, read
+from afresh.engine.settings.overrides import environment_overrides
+from afresh.engine.settings.reading import read
+from afresh.engine.settings.template import TEMPLATE
+from afresh.engine.settings.wording import changes
 from afresh.values.errors import UsageError
 
 

@@ -8,8 +8,8 @@ import selectors
 import numpy as np
 import pytest
 
-from afresh.engine.budget import Limits
-from afresh.engine.gate import Gate
+from afresh.engine.pace.budget import Limits
+from afresh.engine.pace.gate import Gate
 from afresh.stores.pace import Pace
 from afresh.values.stored import Window
 

@@ -12,8 +12,8 @@ import pytest
 from tests.engine.living import LivingSite, engine_for
 from tests.servers.site import Answer, Seen, Site
 
-from afresh.engine.loop import Loop
-from afresh.engine.settings import Settings
+from afresh.engine.run.loop import Loop
+from afresh.engine.settings.tables import Settings
 from afresh.sources.bulk import shared
 from afresh.sources.kinds import SourceKind
 from afresh.sources.settings import SourceSettings

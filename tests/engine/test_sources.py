@@ -9,7 +9,7 @@ import pytest
 from tests.engine.living import CLOCK, LivingSite, engine_for
 
 from afresh.engine.app import make_engine
-from afresh.engine.settings import read
+from afresh.engine.settings.reading import read
 
 CALLS: list[str] = []
 

@@ -12,7 +12,7 @@ import pytest
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.settings import read
+from afresh.engine.settings.reading import read
 from afresh.engine.state_names import LISTED_AT
 from afresh.money.many import best_intervals
 from afresh.values.clock import SystemClock

@@ -16,11 +16,12 @@ from tests.engine.living import CLOCK, LivingSite, engine_for
 from tests.servers.hostile import hostile_routes
 from tests.servers.site import Site
 
-from afresh.engine import accounts, watch
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.logs import LOGGER
-from afresh.engine.loop import Loop
+from afresh.engine.mind import accounts
+from afresh.engine.run import target_watch
+from afresh.engine.run.loop import Loop
 from afresh.sources.http_source import HttpSource
 from afresh.stores.opening import open_store
 from afresh.values.clock import SystemClock
@@ -160,7 +161,7 @@ def test_a_defect_of_ours_ends_the_run(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_missed_target_is_said_once(
     tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "TARGET_EVERY_S", 0.5)
+    monkeypatch.setattr(target_watch, "TARGET_EVERY_S", 0.5)
     more = "[plan]\naudit_share = 0.5\ntarget = 0.99"
     with LivingSite([20.0] * 10) as site, engine_for(tmp_path, budget="50/s", more=more) as engine:
         engine.add(site.urls())

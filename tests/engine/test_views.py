@@ -13,8 +13,8 @@ from tests.servers.postgres import PostgresServer, running_postgres
 from typer.testing import CliRunner
 
 from afresh.cli.app import app
-from afresh.engine.accounts import Accounts
-from afresh.engine.settings import read
+from afresh.engine.mind.accounts import Accounts
+from afresh.engine.settings.reading import read
 from afresh.engine.state_names import WITNESS
 
 

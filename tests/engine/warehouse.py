@@ -12,9 +12,9 @@ from tests.servers.postgres import PostgresServer
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.loop import Loop
-from afresh.engine.seen_items import SeenItem
-from afresh.engine.settings import read
+from afresh.engine.run.loop import Loop
+from afresh.engine.settings.reading import read
+from afresh.engine.show.seen_items import SeenItem
 from afresh.values.items import Item
 
 PATIENCE_S = 20.0

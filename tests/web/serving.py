@@ -13,7 +13,7 @@ from typing import Any
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.outside import Reported
-from afresh.engine.settings import read
+from afresh.engine.settings.reading import read
 from afresh.values.clock import SystemClock
 from afresh.web.app import make_app
 from afresh.web.server import Server, listen

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 from tests.web.serving import HOSTILE, PLAIN, TOKEN, Client, dashboard, engine_of, filled
 
-from afresh.engine.pulse import Pulse
+from afresh.engine.show.pulse import Pulse
 from afresh.engine.state_names import NOTES, PULSE, RESTS
 from afresh.values.clock import SystemClock
 

@@ -20,7 +20,7 @@ from tests.web.browser import PHONE, page_of, serious
 from tests.web.serving import TOKEN, dashboard, engine_of, filled
 
 from afresh.engine.engine import Engine
-from afresh.engine.loop import Loop
+from afresh.engine.run.loop import Loop
 from afresh.engine.state_names import RESTS
 
 expect.set_options(timeout=20_000)  # the machine may be busy

@@ -23,7 +23,7 @@ from tests.web.serving import Client, dashboard
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.settings import read
+from afresh.engine.settings.reading import read
 from afresh.engine.state_names import NOTES
 from afresh.sources.http_notes import read_notes as read_http_notes
 from afresh.sources.search_notes import read_notes as read_search_notes

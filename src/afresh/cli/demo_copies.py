@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from afresh.engine.app import open_engine
-from afresh.engine.settings import FILE_NAME
+from afresh.engine.settings.reading import FILE_NAME
 from afresh.values.errors import AfreshError
 
 _GRACE_S = 15.0

@@ -17,7 +17,7 @@ from afresh.values.errors import AfreshError, StoreMissingError, StoreReadOnlyEr
 from afresh.values.words import counted
 
 if TYPE_CHECKING:
-    from afresh.engine.settings import Settings, SourceTable
+    from afresh.engine.settings.tables import Settings, SourceTable
 
 
 def config(
@@ -31,7 +31,7 @@ def config(
     """
     one_of("action", action, ("check",))
     from afresh.engine.app import read_folder
-    from afresh.engine.settings import shown
+    from afresh.engine.settings.wording import shown
 
     settings = read_folder(Path(), overrides_of(sets))
     found, problems = _looked_at(settings)
@@ -110,7 +110,7 @@ def check_source(table: SourceTable) -> str:
 
 def _hook(hook: tuple[str, ...] | str | None) -> str:
     """Who is told of changes, if it can be found."""
-    from afresh.engine.hooks import find_call
+    from afresh.engine.run.hooks import find_call
 
     if isinstance(hook, str):
         find_call(hook)

@@ -109,7 +109,7 @@ def export(
     ] = None,
 ) -> None:
     """Every copy: item, polled, changed, content."""
-    from afresh.engine.export import write_folder, write_jsonl
+    from afresh.engine.show.export import write_folder, write_jsonl
 
     one_of("format", kind, ("jsonl", "dir"))
     if kind == "dir" and output is None:

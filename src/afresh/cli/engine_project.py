@@ -34,7 +34,7 @@ def overrides_of(sets: list[str] | None, more: Mapping[str, str] | None = None) 
     >>> overrides_of(["plan.policy=uniform"])["plan.policy"]
     'uniform'
     """
-    from afresh.engine.settings import Said, environment_overrides
+    from afresh.engine.settings.overrides import Said, environment_overrides
 
     found = environment_overrides(os.environ)
     for text in sets or []:
@@ -78,7 +78,7 @@ class _Lines(logging.Handler):
 
 def source_overrides(options: Mapping[str, tuple[str, str | None]]) -> dict[str, str]:
     """Options that go to every HTTP source of the project's file: by setting, the option and what it says."""
-    from afresh.engine.settings import Said
+    from afresh.engine.settings.overrides import Said
 
     given = {key: Said(text, f"{option} {text}") for key, (option, text) in options.items() if text}
     names = [table.name for table in _http_sources()] if given else []

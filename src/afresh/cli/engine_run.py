@@ -33,8 +33,8 @@ from afresh.values.words import counted, moment
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
-    from afresh.engine.loop import Progress
-    from afresh.engine.settings import Settings
+    from afresh.engine.run.loop import Progress
+    from afresh.engine.settings.tables import Settings
 
 _SHOWN = 20
 _REPORTS_A_MINUTE = 120
@@ -68,7 +68,7 @@ def run(
     as_json: ListJson = False,
 ) -> None:
     """Poll until stopped: SIGTERM drains, SIGHUP reads the settings again."""
-    from afresh.engine.settings import Said
+    from afresh.engine.settings.overrides import Said
 
     one_of("kind of log", log, ("plain", "json", "debug"))
     at_once = None if host_concurrency is None else str(host_concurrency)
@@ -122,7 +122,7 @@ class _Again:
         """Those that count now."""
         from afresh.engine.app import read_folder
         from afresh.engine.logs import say
-        from afresh.engine.reload import outdone
+        from afresh.engine.run.reload import outdone
 
         settings = read_folder(Path(), self._overrides)
         before, self._written = self._written, _file_alone()
@@ -144,9 +144,9 @@ def _file_alone() -> Settings | None:
 
 def _say_start(engine: Engine) -> None:
     """What will be done, and whether the hosts can take the budget at all."""
-    from afresh.engine.closed import closed_until
-    from afresh.engine.group_status import group_statuses
     from afresh.engine.logs import say
+    from afresh.engine.pace.closed import closed_until
+    from afresh.engine.show.group_status import group_statuses
 
     counts, now_s = engine.store.items.counts(), SystemClock().now_s()
     groups = group_statuses(engine.store, counts, engine.settings, now_s)
@@ -184,7 +184,7 @@ def _say_end(engine: Engine, progress: Progress, as_json: bool) -> None:
     from dataclasses import asdict
 
     from afresh.engine.logs import say
-    from afresh.engine.problems import problems
+    from afresh.engine.show.problems import problems
 
     done = asdict(progress) | {"in_flight": None, "trouble": None}
     done = {name: value for name, value in done.items() if value is not None}

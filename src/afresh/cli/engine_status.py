@@ -20,11 +20,11 @@ _BEFORE_ALL = 1e300  # worth of what is polled before all that is ranked
 _RATE_UNITS = {"s": "a second", "h": "an hour", "d": "a day", "w": "a week", "y": "a year"}
 
 if TYPE_CHECKING:
-    from afresh.engine.audits import Share
-    from afresh.engine.search_status import SearchStatus
-    from afresh.engine.seen_items import SeenItem
-    from afresh.engine.status import Status
-    from afresh.engine.why import Why
+    from afresh.engine.mind.audits import Share
+    from afresh.engine.show.search_status import SearchStatus
+    from afresh.engine.show.seen_items import SeenItem
+    from afresh.engine.show.status import Status
+    from afresh.engine.show.why import Why
 
 
 def status(sets: Sets = None, as_json: ListJson = False) -> None:

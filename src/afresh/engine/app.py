@@ -9,7 +9,9 @@ import numpy as np
 
 from afresh.engine.engine import Engine
 from afresh.engine.plugins import source_kinds
-from afresh.engine.settings import FILE_NAME, TEMPLATE, Settings, read
+from afresh.engine.settings.reading import FILE_NAME, read
+from afresh.engine.settings.tables import Settings
+from afresh.engine.settings.template import TEMPLATE
 from afresh.sources.secret import Resolver
 from afresh.sources.surroundings import no_secrets
 from afresh.stores.opening import open_store

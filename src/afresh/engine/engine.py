@@ -20,24 +20,24 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from afresh.engine.accounts import spent_of
-from afresh.engine.asked import ask, begin, with_asked
-from afresh.engine.beat import Beat
-from afresh.engine.closed import closed_until
-from afresh.engine.due import due_items
-from afresh.engine.gate import Gate
-from afresh.engine.listing import LISTING_FIELDS, extended, keep_listings, kept_listings, only
-from afresh.engine.listing_task import Reading
 from afresh.engine.logs import say
-from afresh.engine.loop import Loop, Progress
+from afresh.engine.mind.accounts import spent_of
+from afresh.engine.mind.redue import redue_changed
 from afresh.engine.outside import Reported, TakenBack, take_back
-from afresh.engine.pulse import as_run
-from afresh.engine.redue import redue_changed
-from afresh.engine.settings import Settings
-from afresh.engine.source_set import Build
+from afresh.engine.pace.asked import ask, begin, with_asked
+from afresh.engine.pace.closed import closed_until
+from afresh.engine.pace.gate import Gate
+from afresh.engine.run.beat import Beat
+from afresh.engine.run.listing import LISTING_FIELDS, extended, keep_listings, kept_listings, only
+from afresh.engine.run.listing_task import Reading
+from afresh.engine.run.loop import Loop, Progress
+from afresh.engine.run.source_set import Build
+from afresh.engine.settings.tables import Settings
+from afresh.engine.show.due import due_items
+from afresh.engine.show.pulse import as_run
+from afresh.engine.show.status import Status, status
+from afresh.engine.show.why import Why, why
 from afresh.engine.state_names import LISTED_AT
-from afresh.engine.status import Status, status
-from afresh.engine.why import Why, why
 from afresh.sources.content import Recipe
 from afresh.sources.secret import Resolver
 from afresh.sources.surroundings import Surroundings
@@ -226,7 +226,7 @@ class Engine:
         return Loop(self.store, settings, self._clock, self._rng, self._build_for)
 
     def _obey(self, loop: Loop, reload: Callable[[], Settings] | None) -> None:
-        from afresh.engine.reload import reloader
+        from afresh.engine.run.reload import reloader
 
         running = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

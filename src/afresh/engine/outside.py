@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.engine.accounts import Accounts
-from afresh.engine.decide import Decision
-from afresh.engine.ranking import Ranking
-from afresh.engine.redue import redue
-from afresh.engine.settings import Settings
-from afresh.engine.snapshot import loaded, recalled, replan
+from afresh.engine.mind.accounts import Accounts
+from afresh.engine.mind.decide import Decision
+from afresh.engine.mind.ranking import Ranking
+from afresh.engine.mind.redue import redue
+from afresh.engine.mind.snapshot import loaded, recalled, replan
+from afresh.engine.settings.tables import Settings
 from afresh.sources.judgement import judge
 from afresh.stores.store import Store
 from afresh.values.errors import InputError

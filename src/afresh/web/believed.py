@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.engine.own_rates import own_rates
-from afresh.engine.row_policy import RowPolicy
-from afresh.engine.settings import Settings
-from afresh.engine.snapshot import loaded, recalled
+from afresh.engine.mind.own_rates import own_rates
+from afresh.engine.mind.row_policy import RowPolicy
+from afresh.engine.mind.snapshot import loaded, recalled
+from afresh.engine.settings.tables import Settings
 from afresh.stores.store import Store
 from afresh.values.items import Item
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
-from afresh.engine.asked import in_force
 from afresh.engine.engine import Engine
-from afresh.engine.pulse import as_run
-from afresh.engine.settings import BudgetTable
+from afresh.engine.pace.asked import in_force
+from afresh.engine.settings.tables import BudgetTable
+from afresh.engine.show.pulse import as_run
 from afresh.values.clock import Clock
 from afresh.values.errors import UsageError
 from afresh.values.items import Item, ItemPage, ItemQuery

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from afresh.engine.row_policy import RowPolicy
+from afresh.engine.mind.row_policy import RowPolicy
 from afresh.model.age import age
 from afresh.model.freshness import freshness
 from afresh.policy.worth import Worth

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.engine.engine import Engine
-from afresh.engine.why import Why
+from afresh.engine.show.why import Why
 from afresh.values.stored import Version
 from afresh.web.believed import Belief, believed, policy_of
 

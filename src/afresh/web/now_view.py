@@ -7,8 +7,8 @@ from hashlib import blake2b
 
 import numpy as np
 
-from afresh.engine.audits import wilson
-from afresh.engine.pulse import FIELDS
+from afresh.engine.mind.audits import wilson
+from afresh.engine.show.pulse import FIELDS
 from afresh.values.stored import ObservationColumns
 from afresh.values.words import counted
 from afresh.web import wording

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.engine.earnings import terms_of
-from afresh.engine.row_policy import RowPolicy
-from afresh.engine.settings import BudgetTable, Settings
-from afresh.engine.snapshot import uses_of
+from afresh.engine.mind.earnings import terms_of
+from afresh.engine.mind.row_policy import RowPolicy
+from afresh.engine.mind.snapshot import uses_of
+from afresh.engine.settings.tables import BudgetTable, Settings
 from afresh.stores.store import Store
 from afresh.values.outcome import Spent
 

@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.allocation.inputs import problem_from
-from afresh.engine.earnings import earns
 from afresh.engine.engine import Engine
-from afresh.engine.learned_state import recalled_shared
-from afresh.engine.settings import BudgetTable, Settings
-from afresh.engine.snapshot import loaded, recalled, sampled
-from afresh.engine.status import Status
+from afresh.engine.mind.earnings import earns
+from afresh.engine.mind.learned_state import recalled_shared
+from afresh.engine.mind.snapshot import loaded, recalled, sampled
+from afresh.engine.settings.tables import BudgetTable, Settings
+from afresh.engine.show.status import Status
 from afresh.policy.belief import DECADES_ABOVE
 from afresh.values.outcome import Spent
 from afresh.web.frontier import Believed, Frontier

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from afresh.engine.engine import Engine
-from afresh.engine.seen_items import SeenItem
-from afresh.engine.settings import SourceTable
+from afresh.engine.settings.tables import SourceTable
+from afresh.engine.show.seen_items import SeenItem
 from afresh.engine.state_names import NOTES
 from afresh.sources.http_notes import HostReport, host_reports
 from afresh.sources.http_notes import read_notes as read_http_notes

@@ -13,10 +13,10 @@ import threading
 from dataclasses import dataclass, replace
 
 from afresh.engine.engine import Engine
-from afresh.engine.pulse import Course, Pulse, read_course, read_pulse
-from afresh.engine.source_set import read_rests
+from afresh.engine.pace.rests import read_rests
+from afresh.engine.show.pulse import Course, Pulse, read_course, read_pulse
+from afresh.engine.show.status import Status
 from afresh.engine.state_names import RESTS
-from afresh.engine.status import Status
 from afresh.sources.remembering import Rest
 from afresh.values.clock import Clock
 from afresh.values.errors import StoreError

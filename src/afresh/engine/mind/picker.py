@@ -1,0 +1,187 @@
+"""Which item next: the one worth most among the groups that may be asked now.
+
+The rows worth most are taken into a pool, some N/300 at a time (which loses 0.02 % against ranking anew for
+each poll), and lie there in a line per group. A group that rests, or is asked as often at once as it allows,
+leaves the race until it is ready, so one host that is full never starves the others.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.engine.mind.memory import Memory
+from afresh.engine.mind.row_policy import RowPolicy
+
+Place: TypeAlias = tuple[int, int]
+"""The codes of a source and a group."""
+
+Ready: TypeAlias = Callable[[Place, float], float]
+"""When the next poll of a place may start, given the time; infinite while it is asked as often as allowed."""
+
+POOL_SHARE = 300
+_FEWEST = 512  # rows of a pool
+_PER_GROUP = 64  # rows of a pool that holds some of every group
+_OLD_S, _OLD = 0.5, 30.0  # a pool of millions ages slowly, as their worth does
+_YOUNG_S, _PER_MANY_S = 0.01, 1e-6
+_SELDOM, _LONGEST_S = 5.0, 0.25  # ranking may take a fifth of the time, unless it takes long
+
+
+class Picker:
+    """Takes rows one by one, each marked busy until the poll is over."""
+
+    def __init__(
+        self, memory: Memory, policy: RowPolicy, elapsed_s: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        """``elapsed_s`` tells how long ranking takes, and so how seldom it should be done."""
+        self.memory, self.policy, self._elapsed_s = memory, policy, elapsed_s
+        self._lines: dict[Place, list[tuple[float, int]]] = {}
+        self._heads: list[tuple[float, Place]] = []
+        self._resting: list[tuple[float, Place]] = []
+        self._full: set[Place] = set()
+        self._built_s = -math.inf
+        self._taken, self._took_s, self._lasts, self._largest = 0, 0.0, 0, 0
+        self._blocked = False
+        self._places = self._placed = 0
+
+    def stale(self) -> None:
+        """Items, budget or beliefs are others: rank anew at the next pick."""
+        self._built_s = -math.inf
+
+    def next(self, now_s: float, ready: Ready) -> int | None:
+        """The row to poll now, marked busy; None if there is none that may be polled now."""
+        if self._is_old(now_s):
+            self._build(now_s)
+        self._wake(now_s)
+        while self._heads:
+            _, place = self._heads[0]
+            line = self._lines[place]
+            while line and self._unfit(line[-1][1]):
+                line.pop()
+            if not line:
+                heapq.heappop(self._heads)
+                continue
+            ready_s = ready(place, now_s)
+            if ready_s > now_s:
+                heapq.heappop(self._heads)
+                self._rest(place, ready_s)
+                continue
+            worth, row = line.pop()
+            self._requeue(place)
+            return self.take(row, worth)
+        # Perhaps others are ready, whose items are worth less than all in this pool.
+        self._blocked = len(self._resting) + len(self._full) > 0 and len(self._lines) < self._places
+        return None
+
+    def further(self, place: Place, most: int) -> list[int]:
+        """Up to so many more rows of a place, the best of them first, marked busy."""
+        self._largest = max(self._largest, most)
+        line = self._lines.get(place, [])
+        rows: list[int] = []
+        while line and len(rows) < most:
+            worth, row = line.pop()
+            if not self._unfit(row):
+                rows.append(self.take(row, worth))
+        return rows
+
+    def take(self, row: int, worth: float) -> int:
+        """This row is polled now, whoever chose it."""
+        self.memory.busy[row] = True
+        self.policy.picked(worth)
+        self._taken += 1
+        return row
+
+    def place(self, row: int) -> Place:
+        """The source and group of a row."""
+        return int(self.memory.source[row]), int(self.memory.group[row])
+
+    def freed(self, place: Place) -> None:
+        """A poll there is over: if it was full it is no longer."""
+        if place in self._full:
+            self._full.discard(place)
+            if self._lines.get(place):
+                heapq.heappush(self._heads, (-self._lines[place][-1][0], place))
+
+    def wake_s(self) -> float:
+        """When a resting group may be asked again; infinite if none rests."""
+        return self._resting[0][0] if self._resting else math.inf
+
+    def _is_old(self, now_s: float) -> bool:
+        age_s, young_s = now_s - self._built_s, self._young_s
+        if age_s < 0:
+            return True  # the clock was set back
+        enough = self._taken >= max(1, self.memory.size // POOL_SHARE) or not self._heads
+        return age_s >= max(_OLD_S, _OLD * young_s) or (enough and age_s >= young_s)
+
+    @property
+    def _young_s(self) -> float:
+        return max(_YOUNG_S, min(_SELDOM * self._took_s, _LONGEST_S), _PER_MANY_S * self.memory.size)
+
+    def _build(self, now_s: float) -> None:
+        begun_s, age_s = self._elapsed_s(), now_s - self._built_s
+        worth = self.policy.worth(now_s)
+        # Enough for as long as the pool is young, at the pace of the last one.
+        self._lasts = int(2 * self._taken * self._young_s / age_s) if 0 < age_s < math.inf else 0
+        if self._placed != self.memory.size:
+            self._places, self._placed = np.unique(self._codes()).size, self.memory.size
+        rows = self._best(worth)
+        self._lines = {}
+        for row in rows[::-1].tolist():
+            self._lines.setdefault(self.place(row), []).append((float(worth[row]), row))
+        self._resting, self._full = [], set()
+        self._heads = [(-line[-1][0], place) for place, line in self._lines.items()]
+        heapq.heapify(self._heads)
+        self._built_s, self._taken = now_s, 0
+        self._took_s = self._elapsed_s() - begun_s
+
+    def _best(self, worth: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """The rows for the pool, best first."""
+        rows = np.flatnonzero(worth > -np.inf)
+        few = max(_FEWEST, 2 * rows.size // POOL_SHARE, self._lasts, 2 * self._largest)
+        if self._blocked and rows.size > few:
+            rows = self._best_of_each(rows, worth)
+        elif rows.size > few:
+            rows = rows[np.argpartition(-worth[rows], few)[:few]]
+        return rows[np.argsort(-worth[rows], kind="stable")]
+
+    def _best_of_each(
+        self, rows: npt.NDArray[np.int64], worth: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.int64]:
+        """The best few of every group: what is needed when the best of all are in groups that rest."""
+        place = self._codes()[rows]
+        order = np.lexsort((-worth[rows], place))
+        place = place[order]
+        first = np.flatnonzero(np.r_[True, place[1:] != place[:-1]])
+        rank = np.arange(place.size) - np.repeat(first, np.diff(np.r_[first, place.size]))
+        return rows[order[rank < _PER_GROUP]]
+
+    def _codes(self) -> npt.NDArray[np.int64]:
+        """One number for the place of every row."""
+        groups = int(self.memory.group.max(initial=0)) + 1
+        return np.asarray(self.memory.source * groups + self.memory.group)
+
+    def _unfit(self, row: int) -> bool:
+        return bool(self.memory.busy[row]) or not self.memory.active[row]
+
+    def _wake(self, now_s: float) -> None:
+        while self._resting and self._resting[0][0] <= now_s:
+            _, place = heapq.heappop(self._resting)
+            if self._lines.get(place):
+                heapq.heappush(self._heads, (-self._lines[place][-1][0], place))
+
+    def _rest(self, place: Place, ready_s: float) -> None:
+        if math.isinf(ready_s):
+            self._full.add(place)
+        else:
+            heapq.heappush(self._resting, (ready_s, place))
+
+    def _requeue(self, place: Place) -> None:
+        """The head of a line was taken: its place in the race is that of the next."""
+        heapq.heappop(self._heads)
+        if self._lines[place]:
+            heapq.heappush(self._heads, (-self._lines[place][-1][0], place))

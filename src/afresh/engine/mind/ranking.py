@@ -1,0 +1,342 @@
+"""The adaptive policy over the rows of a memory: what it values, what it has learned, what it keeps.
+
+Rows of the memory are the policy's items. What the store keeps of each item (``beliefs``) and of all together
+(``learned``) is given to it at the start, so a new process goes on where the last one stopped. So it is for
+whoever asks from outside while another process runs: ``status`` and ``why`` speak from what the engine
+decides by. A policy over some items only is scaled as if the others were there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from afresh.engine.mind import beliefs
+from afresh.engine.mind.beliefs import Kept
+from afresh.engine.mind.memory import Memory
+from afresh.policy.adaptive import Adaptive
+from afresh.policy.belief import DECADES_ABOVE
+from afresh.policy.families import families_of
+from afresh.policy.learned import Arrays
+from afresh.policy.policy import Start
+from afresh.rates.observations import Bools, Float64s, Ints
+from afresh.values.stored import Ids
+
+ALL_ROWS = 5_000
+"""Up to so many items all are valued; of more those that the policy itself finds the most urgent."""
+
+POOL_SHARE, FEWEST = 150, 1024
+FAR = 4.0  # a ladder of rates whose middle is off by so much is made anew
+SLOWEST_PER_S = 1e-8  # a change in three years
+# What a listing says of an item's rate: half a change's worth of evidence, with even odds that it is wrong.
+GUESS_SHAPE, GUESS_DOUBT = 0.5, 0.5
+_BLOCK, _FEW = 65_536, 4096
+
+
+class Ranking:
+    """Values the rows of a memory and learns from their polls."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        budget_per_s: float,
+        objective: str,
+        now_s: float,
+        *,
+        names: Sequence[str] | None = None,
+        shared: Arrays | None = None,
+        prior: tuple[float, float] | None = None,
+        of_items: int | None = None,
+    ) -> None:
+        """``names`` of all items tell who may change together; without them what was kept does.
+
+        ``shared`` is what was learned before, ``prior`` the Gamma prior of stores of before; the budget is
+        for ``of_items`` items, of which the memory may hold only some.
+        """
+        self.memory, self._now_s, self._shift_s = memory, now_s, 0.0
+        self.whole = of_items is None or memory.size >= of_items
+        self.of_items = max(of_items or 0, memory.size)
+        self._share = 1.0 if self.whole else max(memory.size, 1) / max(of_items or 1, 1)
+        self._prior, self.objective = prior, objective
+        self.families = self._families(names)
+        kept, memory.kept = memory.kept, []
+        self.policy = self._made(budget_per_s)
+        if shared is not None:
+            self.policy.restore(self._fitting(shared))
+        for first, found in kept:
+            self._put(first + np.arange(found.hold_s.size), found)
+        self._begin(np.arange(memory.size))
+        if shared is None and self.whole and self.policy.belief.polled.any():
+            self.policy.refit(now_s)
+
+    # Learning.
+
+    def learn(self, rows: Ints, times_s: Float64s, elapsed_s: Float64s, changed: Bools) -> None:
+        """Polls of distinct rows; the first look at an item only starts its clock."""
+        self.grow()
+        if rows.size == 0:
+            return
+        self._time(float(times_s.max()))
+        # Before the last poll only where the clock was set back and nobody has noticed yet.
+        when = np.maximum(times_s + self._shift_s, self.policy.items.last[rows])
+        told = elapsed_s > 0
+        self.policy.copied(rows[~told], when[~told])
+        self.policy.observe(rows[told], when[told], changed[told])
+
+    def learn_past(self, rows: Ints, began_s: Float64s, times_s: Float64s, changed: Bools) -> None:
+        """Polls of long ago, of distinct rows, each with the time of the poll before it."""
+        self.policy.copied(rows, np.minimum(began_s, self._now_s))
+        told = times_s > began_s
+        self.policy.observe(rows[told], np.minimum(times_s, self._now_s)[told], changed[told])
+
+    def take_over(self, rows: Ids, polled_s: Float64s, joined: bytes, sizes: Ids) -> Float64s:
+        """What others have learned of some items since (``beliefs``); when each may be tried again."""
+        self.grow()
+        found = beliefs.unpack(joined, sizes)
+        self._put(rows, found)
+        polled = ~np.isnan(polled_s)
+        self.policy.copied(rows[polled], np.minimum(polled_s[polled] + self._shift_s, self._now_s))
+        return found.hold_s
+
+    def notice(self, rows: Ids, now_s: float, source: str) -> None:
+        """Hints that these items changed, from one source of hints."""
+        self.grow()
+        self.policy.notice(rows, self._time(now_s), source)
+
+    def reweighed(self, rows: Ids) -> None:
+        """Another weight, cost or status of these rows; what is not polled is worth nothing."""
+        rows = rows[rows < self.policy.items.size]
+        memory = self.memory
+        self.policy.reweigh(rows, memory.ranked_weight(rows), memory.ranked_cost(rows))
+
+    def set_back(self, seconds: float) -> None:
+        """The clock was set back: the policy's own time goes on as if it were not."""
+        self._shift_s += seconds
+
+    def notices_heard(self, source: str) -> float:
+        """How many notices of this source have been followed by a poll."""
+        notices = self.policy.notices
+        return float(notices.heard[notices.sources.index(source)]) if source in notices.sources else 0.0
+
+    def set_objective(self, objective: str) -> None:
+        """Another objective from now on; what was learned of each item stays."""
+        if objective != self.objective:
+            self.objective = objective
+            self.remade(self.policy.items.budget / self._share, None)
+
+    @property
+    def budget_per_s(self) -> float:
+        """The budget it ranks for, of all items."""
+        return self.policy.items.budget / self._share
+
+    def set_budget(self, budget_per_s: float) -> None:
+        """Another budget from now on."""
+        if budget_per_s * self._share != self.policy.items.budget:
+            self.policy.set_budget(budget_per_s * self._share, self._now_s)
+
+    def grow(self) -> None:
+        """Take in items that came since; with many more of them the ladder of rates is made anew."""
+        known, memory = self.policy.items.size, self.memory
+        if known == memory.size:
+            return
+        more = slice(known, memory.size)
+        self.families = np.pad(self.families, ((0, memory.size - known), (0, 0)), constant_values=-1)
+        self.policy.add(memory.ranked_weight(more), memory.ranked_cost(more), self._now_s)
+        kept, memory.kept = memory.kept, []
+        for first, found in kept:
+            self._put(first + np.arange(found.hold_s.size), found)
+        self._begin(np.arange(known, memory.size))
+
+    # Asking.
+
+    def values(self, now_s: float, wanted: Bools | None = None) -> Float64s:
+        """What polling each row now gives per cost, of all or those ``wanted``; the others may be left at 0.
+
+        Of very many rows only the urgent are valued exactly.
+        """
+        now_s = self._time(now_s)
+        self.grow()
+        size = self.memory.size
+        value = np.zeros(size)
+        if size <= ALL_ROWS:
+            self.policy.next(now_s, -(-size // POOL_SHARE))  # only to follow the level
+            rows = np.arange(size) if wanted is None else np.flatnonzero(wanted)
+            value[rows] = self.policy.values(rows, now_s)
+            return value
+        urgent = self.policy.next(now_s, max(FEWEST, size // POOL_SHARE))
+        exact = self.policy.values(urgent, now_s)
+        value[:] = np.minimum(self._rough(now_s), exact.min(initial=np.inf))
+        value[urgent] = exact
+        return value
+
+    def _rough(self, now_s: float) -> Float64s:
+        """About what each row is worth: its bound when its moment has come, ∝ τ^{p+1} before."""
+        policy = self.policy
+        last = policy.clock.read(policy.items.last)
+        wait = np.maximum(policy.look - last, 1e-9)
+        part = np.maximum(policy.clock.read(np.array(now_s)) - last, 0.0) / wait
+        return np.asarray(policy.bound * np.minimum(part, 1.0) ** (policy.worth.objective.power + 1))
+
+    def fresh(self, now_s: float, rows: Ids) -> Float64s:
+        """The probability that the copy of each of these rows is right."""
+        return self._blockwise(rows, lambda some: self.policy.fresh(some, now_s + self._shift_s))
+
+    def ages(self, now_s: float, rows: Ids) -> Float64s:
+        """The expected age of the copy of each of these rows."""
+        return self._blockwise(rows, lambda some: self.policy.ages(some, now_s + self._shift_s))
+
+    def rates(self) -> Float64s:
+        """The mean rate of each row, per second."""
+        self.grow()
+        return self.policy.rates()
+
+    def rate_range(self, rows: Ids, level: float) -> tuple[Float64s, Float64s, Float64s]:
+        """Median of what is believed of each row's rate, and the interval that holds it at ``level``.
+
+        Quantiles on the ladder, even in ln λ between its rates; what its families add comes on top. Plans go
+        by it; people are shown ``own_rates``.
+        """
+        self.grow()
+        belief = self.policy.belief
+        mass = belief.of(rows)
+        mass = np.cumsum(mass / mass.sum(axis=1, keepdims=True), axis=1)
+        octave = np.log(belief.rates[1] / belief.rates[0])
+        edges = np.log(belief.rates[0]) + octave * (np.arange(belief.rates.size + 1) - 0.5)
+        ends = (0.5, 0.5 - 0.5 * level, 0.5 + 0.5 * level)
+        found = np.exp([np.interp(ends, np.r_[0.0, each], edges) for each in mass]).reshape(-1, 3)
+        found += (self.policy.rates()[rows] - belief.mean(rows))[:, None]
+        return found[:, 0], found[:, 1], found[:, 2]
+
+    def due_after_s(self, rows: Ids, level: Float64s | float) -> Float64s:
+        """How long after a poll each row's worth reaches ``level``."""
+        self.grow()
+        return self.policy.due(rows, level)
+
+    def due_exactly_s(self, rows: Ids, level: Float64s | float, longest_s: float) -> Float64s:
+        """The same, however long it takes, with the shocks of its families beside each row's own rate."""
+        self.grow()
+        policy, goal = self.policy, np.broadcast_to(level, rows.shape)
+
+        def work(some: slice) -> Float64s:
+            which = rows[some]
+            rates = policy.calibration.of(which)[:, None] * policy.belief.rates
+            if policy.shocks is not None:
+                rates += policy.shocks.rate(which)[:, None]
+            price = policy.items.cost[which] / np.maximum(policy.items.weight[which], 1e-270)
+            return policy.worth.due_exactly(policy.belief.rows[which], rates, goal[some] * price, longest_s)
+
+        parts = [work(slice(begin, begin + _FEW)) for begin in range(0, rows.size, _FEW)]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    # Keeping.
+
+    def shared(self) -> Arrays:
+        """What was learned of all items together."""
+        return self.policy.shared() | {"objective": np.array(self.objective)}
+
+    def pack(self, rows: Ids) -> list[bytes]:
+        """These rows' beliefs as the store keeps them."""
+        self.grow()
+        return beliefs.pack(self.policy.rows(rows), self.memory.hold_s[rows], self.families[rows])
+
+    def remade(self, budget_per_s: float, names: Sequence[str] | None) -> None:
+        """Begin with another ladder and other families, and go on with what was learned of each item."""
+        self.grow()
+        before = self.policy
+        rows = before.rows(np.arange(before.items.size))
+        if names is not None and len(names) == self.memory.size:
+            self.families = families_of(names)
+        self.policy = self._made(budget_per_s)
+        shared = _but_for_notices(self.policy.shared(), before.shared())
+        self.policy.restore(shared, np.arange(before.items.size), rows)
+        self.policy.refit(self._now_s)
+
+    def adopt(self, shared: Arrays) -> None:
+        """Go on with what another engine learned of all items together, and ours of each item."""
+        self.grow()
+        before, rows = self.policy, np.arange(self.memory.size)
+        self.policy = self._made(before.items.budget / self._share)
+        self.policy.restore(self._fitting(shared), rows, before.rows(rows))
+
+    def is_far(self) -> bool:
+        """Whether items or budget are so many more that another ladder would fit better."""
+        return self._is_off(self.policy.belief.rates)
+
+    def _is_off(self, rates: Float64s) -> bool:
+        highest = self.policy.items.mean_frequency * 10.0**DECADES_ABOVE
+        return not 1.0 / FAR <= highest / float(rates[-1]) <= FAR
+
+    # Parts.
+
+    def _made(self, budget_per_s: float) -> Adaptive:
+        memory = self.memory
+        weight, cost = memory.ranked_weight(slice(None)), memory.ranked_cost(slice(None))
+        families = self.families if self.families.shape[1] else None
+        budget = budget_per_s * self._share
+        return Adaptive(
+            Start(budget, weight, cost, self._now_s, self.objective, families, slowest=SLOWEST_PER_S)
+        )
+
+    def _families(self, names: Sequence[str] | None) -> Ints:
+        memory = self.memory
+        if names is not None and len(names) == memory.size and memory.size:
+            return families_of(names)
+        kinds = max((found.families.shape[1] for _, found in memory.kept if found.known.size), default=0)
+        families = np.full((memory.size, kinds), -1, dtype=np.int64)
+        for first, found in memory.kept:
+            if found.families.shape[1] == kinds:
+                families[first + found.known] = found.families
+        return families
+
+    def _put(self, to: Ids, found: Kept) -> None:
+        """Beliefs from the store, and the row that each belongs to."""
+        rows = to[found.known]
+        if rows.size:
+            self.policy.restore(None, rows, self.policy.rows(rows) | found.rows)
+        old = to[found.gamma]
+        if old.size and self._prior is not None:
+            a, b = self._prior
+            shape = a + np.maximum(found.more[:, 0], 0.0)
+            rate = b + np.maximum(found.more[:, 1], -0.5 * b)
+            self.policy.recall(old, shape, rate, self._now_s)
+
+    def _begin(self, rows: Ints) -> None:
+        """When each row was copied, and what a listing guessed of the rates of those never polled."""
+        memory = self.memory
+        polled = rows[~np.isnan(memory.polled_s[rows])]
+        for begin in range(0, polled.size, _BLOCK):  # all at once would be slower, and hold up other threads
+            some = polled[begin : begin + _BLOCK]
+            self.policy.copied(some, np.minimum(memory.polled_s[some] + self._shift_s, self._now_s))
+        guess = memory.prior_rate_per_s[rows]
+        told = rows[(guess > 0) & ~self.policy.belief.polled[rows]]
+        if told.size:
+            belief, last = self.policy.belief, self.policy.items.last[told]
+            self.policy.recall(told, GUESS_SHAPE, GUESS_SHAPE / memory.prior_rate_per_s[told], last)
+            # A guess may be anything: polls must be able to refute it, and it is no evidence for others.
+            belief.rows[told] += GUESS_DOUBT * (belief.prior.astype(np.float32) - belief.rows[told])
+            belief.polled[told] = False
+
+    def _fitting(self, shared: Arrays) -> Arrays:
+        """What was learned before, as far as it fits the items, the budget and the objective of today."""
+        fresh = self.policy.shared()
+        if self.whole and self._is_off(shared["belief.rates"]):
+            return _but_for_notices(fresh, shared)
+        same = str(shared.get("objective", "")) == self.objective
+        return shared if same else shared | {"bound": fresh["bound"]}
+
+    def _time(self, now_s: float) -> float:
+        """The policy's own time, which never goes back."""
+        self._now_s = max(self._now_s, now_s + self._shift_s)
+        return self._now_s
+
+    def _blockwise(self, rows: Ids, work: Callable[[Ids], Float64s]) -> Float64s:
+        self.grow()
+        parts = [work(rows[begin : begin + _BLOCK]) for begin in range(0, rows.size, _BLOCK)]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _but_for_notices(fresh: Arrays, before: Arrays) -> Arrays:
+    """What a policy starts with, and what the notices of each source were worth before."""
+    notices = {name: value for name, value in before.items() if name.startswith("notices.")}
+    return fresh | notices | {"notices.frequency": fresh["notices.frequency"]}

@@ -1,0 +1,23 @@
+"""Which politeness groups rest after trouble, and until when: a value of the store that all workers heed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import astuple
+
+from afresh.sources.remembering import Rest
+
+
+def pack_rests(rests: Iterable[Rest]) -> bytes:
+    """The value to keep."""
+    return json.dumps([astuple(rest) for rest in rests]).encode()
+
+
+def read_rests(packed: bytes | None) -> tuple[Rest, ...]:
+    """What was kept of resting groups.
+
+    >>> read_rests(b'[["a.test", 5.0, 2, "503 Service Unavailable"]]')
+    (Rest(group='a.test', until_s=5.0, failures=2, why='503 Service Unavailable'),)
+    """
+    return tuple(Rest(*each) for each in json.loads(packed)) if packed else ()

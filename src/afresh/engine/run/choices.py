@@ -1,0 +1,104 @@
+"""Polls of sources that choose what their request refreshes (``sources.choosing``).
+
+The lead's lease is there; the others that the source hopes for are leased beside it, as far as nobody polls
+them. What did not come is let go as it was: it is neither polled nor late.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.engine.logs import say
+from afresh.engine.mind.memory import Memory
+from afresh.engine.writer import Writer
+from afresh.sources.choosing import ChoosingSource, WeighedSource
+from afresh.stores.store import Store
+from afresh.values.clock import Clock
+from afresh.values.fetched import Fetched
+from afresh.values.lease import Lease
+
+CatchUp = Callable[[Lease, int, float], bool]
+"""Takes over what another engine has learned of a row since."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """The rows of a source's keys, −1 for those not known when there were ``size`` items."""
+
+    keys: Sequence[str]
+    rows: npt.NDArray[np.int64]
+    size: int
+
+
+class Choices:
+    """One poll at a time for each source."""
+
+    def __init__(self, store: Store, writer: Writer, memory: Memory, clock: Clock, catch_up: CatchUp) -> None:
+        self._store, self._writer, self._memory, self._clock = store, writer, memory, clock
+        self._catch_up = catch_up
+        self._rows: dict[str, _Rows] = {}
+
+    async def poll(self, source: ChoosingSource, lead: Lease, lease_s: float) -> list[tuple[Lease, Fetched]]:
+        """Let the source choose and ask; what came, by lease. All other leases are released."""
+        leases = [lead]
+        try:
+            if isinstance(source, WeighedSource):
+                await self._weigh(source)
+            leases = await self._leased(lead, await source.choose(lead.key), lease_s)
+            found = await source.poll_chosen(leases)
+        except Exception as error:  # noqa: BLE001  # a source's own defect must not end others' polls
+            say(logging.ERROR, "a source broke", source=source.name, item=lead.key, error=repr(error))
+            found = [Fetched("failed", problem=f"the source itself broke: {type(error).__name__}")] * len(
+                leases
+            )
+        pairs = list(zip(leases, found, strict=True))
+        await self._release([lease for lease, fetched in pairs if fetched is None])
+        return [(lease, fetched) for lease, fetched in pairs if fetched is not None]
+
+    async def _weigh(self, source: WeighedSource) -> None:
+        """Tell a source what its items count for; those that are not known yet count as any."""
+        keys, memory = source.keys(), self._memory
+        known = self._rows.get(source.name)
+        if known is None or known.keys is not keys or (known.size != memory.size and -1 in known.rows):
+            ids = await self._writer.surely(lambda: self._store.items.ids(keys))
+            rows = [-1 if (item_id := ids.get(key)) is None else memory.row(item_id) for key in keys]
+            found = np.array([-1 if row is None else row for row in rows], dtype=np.int64)
+            known = self._rows[source.name] = _Rows(keys, found, memory.size)
+            if source.keys() is not keys:  # they became others meanwhile: the next choice will know
+                return
+        weights = memory.ranked_weight(known.rows) if memory.size else np.ones(len(keys))
+        source.weigh(np.where(known.rows < 0, 1.0, weights))
+
+    async def _leased(self, lead: Lease, keys: Sequence[str], lease_s: float) -> list[Lease]:
+        """Leases of the items chosen; the lead's own is kept or let go."""
+        store, memory, now_s = self._store, self._memory, self._clock.now_s()
+        ids = list((await self._writer.surely(lambda: store.items.ids(keys))).values())
+        rows = {
+            item_id: row
+            for item_id in ids
+            if item_id != lead.item_id
+            and (row := memory.row(item_id)) is not None
+            and memory.active[row]
+            and not memory.busy[row]
+        }
+        memory.busy[list(rows.values())] = True
+        wanted = list(rows)
+        taken = await self._writer.surely(lambda: store.leases.take(wanted, now_s, lease_s)) if wanted else []
+        got = {lease.item_id for lease in taken}
+        memory.busy[[row for item_id, row in rows.items() if item_id not in got]] = False
+        for lease in taken:
+            self._catch_up(lease, rows[lease.item_id], now_s)
+        if lead.item_id in ids:
+            return [lead, *taken]
+        await self._release([lead])
+        return list(taken)
+
+    async def _release(self, leases: Sequence[Lease]) -> None:
+        if leases:
+            await self._writer.surely(lambda: self._store.leases.release(leases))
+            self._memory.busy[self._memory.rows([lease.item_id for lease in leases])] = False

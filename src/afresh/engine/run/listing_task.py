@@ -1,0 +1,175 @@
+"""Reads the documents that list a source's items, each source at its own pace, beside the polls.
+
+Where nothing could be read it is tried again after a second, or what the source says, then ever more rarely,
+but every five minutes at least; and at once under other settings of the source, or by another process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+
+from afresh.engine.logs import say
+from afresh.engine.mind.accounts import spent_of
+from afresh.engine.run.listing import take_in
+from afresh.engine.run.source_set import SourceSet
+from afresh.engine.settings.tables import Settings
+from afresh.engine.state_names import LISTED_AT, TROUBLE
+from afresh.engine.writer import Writer
+from afresh.sources.evidence import WitnessSource
+from afresh.sources.source import Source
+from afresh.stores.store import Store
+from afresh.values.clock import Clock
+from afresh.values.listing import Listed, Listing
+from afresh.values.outcome import Spent
+
+_LOOK_S = 1.0
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 1.0, 300.0
+_MAX_DOUBLINGS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What reading the documents of a source brought: items ``born``, when to read again, what was wrong.
+
+    ``problems`` are words by document, ``unread`` the documents that gave nothing at all; ``documents`` says
+    how many there were: none where a source rests.
+    """
+
+    born: int = 0
+    again_s: float = 0.0
+    problems: Mapping[str, str] = field(default_factory=dict)
+    unread: frozenset[str] = frozenset()
+    documents: int = 0
+
+
+class ListingTask:
+    """Every source with sitemaps, feeds or start pages is read when its time has come."""
+
+    def __init__(
+        self,
+        store: Store,
+        writer: Writer,
+        clock: Clock,
+        sources: SourceSet,
+        settings: Settings,
+        paid: Callable[[Spent], None],
+        plans: Callable[[], bool],
+    ) -> None:
+        """``paid`` is told what reading cost: it is paid off like a poll. ``plans``: whether it is on us."""
+        self._store, self._writer, self._clock = store, writer, clock
+        self._sources, self.settings, self._paid = sources, settings, paid
+        self._plans = plans
+        self._troubles: dict[str, str] = {}
+        self._said: dict[str, Mapping[str, str]] = {}
+        self._vain: dict[str, int] = {}  # how often in a row nothing could be read, once tried
+        self.busy, self.read_s = True, -math.inf  # elapsed seconds when documents were last read
+
+    async def run(self, *, once: bool = False) -> None:
+        """Read what is due, again and again; ``once``: one round."""
+        while True:
+            for table in self.settings.sources:
+                name = table.settings.name
+                source = self._sources.get(name)
+                if not table.settings.lists_items or source is None or isinstance(source, WitnessSource):
+                    continue  # or there is nobody to ask, or it is looked at by ``sight_task``
+                if self._plans() and await self._is_due(name):
+                    await self.read_in_turn(name)
+            self.busy = False
+            if once:
+                return
+            await asyncio.sleep(_LOOK_S)
+
+    async def _is_due(self, name: str) -> bool:
+        names = [LISTED_AT + name, TROUBLE + name]
+        kept, trouble = await self._writer.surely(lambda: [self._store.state.get(each) for each in names])
+        if kept is None or (trouble and name not in self._vain):
+            return True
+        again_s, _, mark = kept.decode().partition(" ")
+        return float(again_s) <= self._clock.now_s() or mark not in ("", self._mark(name))
+
+    def _mark(self, name: str) -> str:
+        """A short name for the settings of a source."""
+        table = self.settings.source(name)
+        text = "" if table is None else table.settings.model_dump_json()
+        return blake2b(text.encode(), digest_size=8).hexdigest()
+
+    async def read(self, name: str) -> Reading:
+        """Read all documents of one source now."""
+        async with self._sources.using(name) as source:
+            return await self._read(name, source) if source is not None else Reading()
+
+    async def read_in_turn(self, name: str) -> None:
+        """Read all documents of one source, say what is wrong with them, and note when to read them again."""
+        found = await self.look(name)
+        again = f"{found.again_s!r} {self._mark(name)}".encode()
+        await self._writer.surely(lambda: self._store.state.set({LISTED_AT + name: again}))
+
+    async def look(self, name: str) -> Reading:
+        """Read all documents of one source, and say what is wrong with them."""
+        found = await self.read(name)
+        if found.documents:
+            self._say(name, found.problems)
+            await self._keep_trouble(name, found)
+        self.read_s = self._clock.elapsed_s()
+        return found
+
+    def _say(self, name: str, problems: Mapping[str, str]) -> None:
+        """What is wrong with documents, once as long as it stays so."""
+        before, self._said[name] = self._said.get(name, {}), problems
+        for origin, problem in problems.items():
+            if before.get(origin) != problem:
+                say(logging.WARNING, "listing has a problem", listing=origin, problem=problem)
+
+    async def _keep_trouble(self, name: str, found: Reading) -> None:
+        """Which documents cannot be read and why, in words for ``status``, until they can."""
+        words = "; ".join(f"{origin}: {found.problems[origin]}" for origin in sorted(found.unread))
+        if words != self._troubles.get(name):
+            self._troubles[name] = words
+            packed = words.encode() or None
+            await self._writer.surely(lambda: self._store.state.set({TROUBLE + name: packed}))
+
+    async def _read(self, name: str, source: Source) -> Reading:
+        table = self.settings.source(name)
+        own_s = table.settings.listings_every_s if table is not None else None
+        every_s = wait_s = self.settings.run.listings_every if own_s is None else own_s
+        documents = born = 0
+        problems: dict[str, str] = {}
+        unread: set[str] = set()
+        async for listing in source.listings():
+            documents, born = documents + 1, born + await self._take_in(name, source, listing)
+            if listing.problem:
+                problems[listing.origin] = listing.problem
+                if not listing.entries and not listing.complete:
+                    unread.add(listing.origin)
+            if listing.again_after_s is not None:
+                wait_s = max(wait_s, listing.again_after_s)
+        if len(unread) == documents:
+            wait_s = min(self._rest_s(name), every_s)
+        else:
+            self._vain[name] = 0
+        return Reading(born, self._clock.now_s() + wait_s, problems, frozenset(unread), documents)
+
+    def _rest_s(self, name: str) -> float:
+        """How long to wait after nothing could be read, or nobody may be asked yet."""
+        table, times = self.settings.source(name), self._vain.get(name, 0)
+        self._vain[name] = times + 1
+        first_s = getattr(table.settings, "first_rest", _FIRST_WAIT_S) if table is not None else _FIRST_WAIT_S
+        return float(min(first_s * 2.0 ** min(times, _MAX_DOUBLINGS), _LONGEST_WAIT_S))
+
+    async def _take_in(self, name: str, source: Source, listing: Listing) -> int:
+        """Pay for one document and act on it; how many items were born."""
+        now_s = self._clock.now_s()
+        spent = spent_of(self.settings.budget, listing.requests, listing.bytes, listing.seconds)
+        if isinstance(source, WitnessSource):
+            # It tells staleness itself: marks are no news, and a look owes no seconds of refreshing.
+            listing = replace(listing, entries=tuple(Listed(one.key) for one in listing.entries))
+        else:
+            self._paid(spent)
+        await self._writer.surely(lambda: self._store.ledger.add(name, now_s, spent))
+        found = await self._writer.surely(lambda: take_in(self._store, name, source.group, listing, now_s))
+        return found[0]

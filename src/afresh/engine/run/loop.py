@@ -1,0 +1,365 @@
+"""The loop: due → lease (``feed``) → fetch → decide (``polls``) → commit (``writer``).
+
+    RowPolicy (memory) ──Picker.next──▶ rows ──Store.lease──▶ Lease ──Source.poll──▶ Fetched
+         ▲                   (groups that are ready)              (Gate: the budget)     │
+         │                                                                               ▼
+         └──────observe───── Observation ◀──Writer: groups within 100 ms──◀ Outcome ◀── decide
+
+Everything here runs on one event loop; the store is called in the writer's thread alone. An item is busy from
+its pick until its outcome is committed, so it is never polled twice at once; its lease says the same to other
+engines. Stopping drains: no new polls, those under way end, everything is committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from afresh.engine.logs import say
+from afresh.engine.mind.accounts import Accounts, by_then
+from afresh.engine.mind.earnings import appraise, earns
+from afresh.engine.mind.memory import Memory
+from afresh.engine.mind.picker import Picker
+from afresh.engine.mind.row_policy import RowPolicy
+from afresh.engine.mind.snapshot import recalled
+from afresh.engine.pace.budget import limits_of
+from afresh.engine.pace.fleet import Member
+from afresh.engine.pace.gate import Gate
+from afresh.engine.pace.line import StoreLine
+from afresh.engine.run.anew import ask_all_anew
+from afresh.engine.run.feed import Feed
+from afresh.engine.run.filling import first_due, read_all, take_over
+from afresh.engine.run.hooks import Hook, Hooks
+from afresh.engine.run.listing_task import ListingTask, Reading
+from afresh.engine.run.parts import TICK_S, Parts
+from afresh.engine.run.polls import Bulk, Polls
+from afresh.engine.run.sight_task import SightTask
+from afresh.engine.run.source_set import Build, SourceSet
+from afresh.engine.run.store_news import StoreNews
+from afresh.engine.run.watch import Watch
+from afresh.engine.settings.tables import Settings
+from afresh.engine.state_names import THRESHOLD, USES
+from afresh.engine.writer import Writer
+from afresh.stores.store import Store
+from afresh.values.clock import Clock
+from afresh.values.items import ItemChange
+from afresh.values.outcome import Outcome, Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How a run goes: counts since its start."""
+
+    polls: int = 0
+    changes: int = 0
+    failures: int = 0
+    requests: int = 0
+    audits: int = 0
+    in_flight: int = 0
+    freshness: float = math.nan
+    trouble: str = ""
+
+
+BuildFor = Callable[[Gate], Build]
+"""What builds the sources whose requests pass a gate."""
+
+
+class Loop:
+    """One run of the engine, from ``run`` until it returns."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        clock: Clock,
+        rng: np.random.Generator,
+        build_for: BuildFor,
+    ) -> None:
+        self.store, self.settings, self._clock, self._rng = store, settings, clock, rng
+        self._build_for = build_for
+        self.memory = Memory()
+        self._stirred, self._stopping, self._given_up = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._whole = asyncio.Event()
+        self.running = False
+
+    def stop(self) -> None:
+        """Start no more polls; end when those under way are committed. A second time: end now."""
+        if self._stopping.is_set():
+            self._given_up.set()
+        self._stopping.set()
+        self._stirred.set()
+
+    def progress(self) -> Progress:
+        """How it goes."""
+        return Progress(
+            **{name: self._accounts.counts[name] for name in ("polls", "changes", "failures", "audits")},
+            requests=self._gate.requests,
+            in_flight=len(self.polls.in_flight),
+            freshness=self.policy.freshness(self._clock.now_s())[0],
+            trouble=self._writer.trouble,
+        )
+
+    async def run(self, *, for_s: float = math.inf, once: bool = False) -> Progress:
+        """Poll until stopped, for a time, or (``once``) until everything due now was polled once."""
+        filled = await self._start(whole=once)
+        self.running = True
+        until_s = self._clock.elapsed_s() + for_s
+        if once:
+            self._accounts.only_due_s = self._clock.now_s()
+            self._accounts.restrict()
+        serving = self._serve()
+        helpers = {
+            asyncio.create_task(self._look_around(filled=filled)),
+            asyncio.create_task(self._listing_task.run(once=once)),
+            asyncio.create_task(self._tell_hooks()),
+            asyncio.create_task(self._keep_up()),
+        }
+        try:
+            await self.feed.run(until_s, {*serving, *helpers})
+        finally:
+            await self._finish(serving, *helpers)
+        return self.progress()
+
+    async def refresh(self, item_id: int) -> bool:
+        """Poll one item now, whatever its status; False if another engine is polling it."""
+        await self._start([item_id])
+        row = self.memory.row(item_id)
+        serving = self._serve()
+        try:
+            if row is None or not await self._turn_of(row):
+                return False
+            now_s, lease_s = self._clock.now_s(), self._parts.lease_s
+            leases = await self._writer.call(
+                lambda: self.store.leases.take([item_id], now_s, lease_s, any_status=True)
+            )
+            if not leases:
+                return False
+            place = self.picker.place(row)
+            self.polls.begin(place)
+            await self.polls.poll(Bulk(place, (row,)), leases, may_choose=False)
+            return True
+        finally:
+            await self._finish(serving)
+
+    async def _turn_of(self, row: int) -> bool:
+        """Wait until the group of an item is ours; False if whoever has it polled the item meanwhile."""
+        group, ids = self._parts.named(self.picker.place(row))[1], [int(self.memory.ids[row])]
+        (before,) = await self._writer.surely(lambda: self.store.items.by_id(ids)) or (None,)
+        holding = asyncio.create_task(self.member.claims.hold(group))
+        try:
+            held, _ = await asyncio.wait({holding}, timeout=TICK_S)
+            if not held and before is not None and before.status == "active":
+                soon = ItemChange(due_s=self._clock.now_s())
+                await self._writer.surely(lambda: self.store.items.change([before.key], soon))
+            while not held:
+                held, _ = await asyncio.wait({holding}, timeout=TICK_S)
+                (item,) = await self._writer.surely(lambda: self.store.items.by_id(ids)) or (None,)
+                if item is None or before is None or item.polls > before.polls:
+                    return False
+            return True
+        finally:
+            holding.cancel()
+
+    async def list_items(self, source: str) -> Reading:
+        """Read the documents of one source now."""
+        await self._start([])
+        serving = self._serve()
+        try:
+            return await self._listing_task.read(source)
+        finally:
+            await self._finish(serving)
+
+    def _serve(self) -> tuple[asyncio.Task[None], ...]:
+        """What every request needs until the last is committed: the writer, the beats and the claims."""
+        member = self.member
+        work = (self._writer.run(), member.run(self.polls.is_quiet), member.claims.run(self.sources.inherit))
+        return tuple(asyncio.create_task(each) for each in work)
+
+    async def _start(self, only: Sequence[int] | None = None, *, whole: bool = False) -> bool:
+        """Take in what the store remembers, of all items or some. Of very many it may be the first to be
+        polled, unless the ``whole`` is wanted: whether all that are wanted are there."""
+        store, clock, settings = self.store, self._clock, self.settings
+        self._writer = Writer(store, self._committed, self._engine_state, self._complete)
+        if only is None:
+            await self._writer.surely(lambda: ask_all_anew(store, settings, clock.now_s()))
+        news = await self._writer.surely(lambda: StoreNews(store))
+        first = only
+        if only is None and not whole:
+            first = await self._writer.surely(lambda: first_due(store, settings, clock.now_s()))
+        if first is None:
+            self.memory.load(await self._writer.surely(lambda: news.added(0)))
+        else:
+            self.memory.load([await self._writer.surely(lambda: store.plan.columns_of(first))])
+        await self._join()
+        now_s = clock.now_s()
+        self.policy = await self._writer.surely(lambda: recalled(store, settings, self.memory, now_s))
+        self.picker = Picker(self.memory, self.policy, clock.elapsed_s)
+        self._counted = max(int(self.memory.active.sum()), 1)
+        self._accounts = Accounts(settings, self.memory, self.policy)
+        self._watch = Watch(
+            store, self._writer, news, self.picker, self._accounts, clock, self._stirred, self._plans
+        )
+        await self._watch.begin()
+        self.sources = SourceSet(store, self._writer, clock, self._build_for(self._gate))
+        await self.sources.open(settings)
+        self._listing_task = ListingTask(
+            store, self._writer, clock, self.sources, settings, self._gate.paid, self._plans
+        )
+        self._sight_task = SightTask(
+            store,
+            self._writer,
+            clock,
+            self.sources,
+            self._listing_task,
+            self._accounts,
+            self.picker,
+            lambda: self._watch.names,
+            self._stirred,
+        )
+        self._hooks = Hooks(
+            store, self._writer, clock, hooks_of(settings), timeout_s=settings.run.hook_timeout
+        )
+        self._parts = Parts(
+            store,
+            clock,
+            self._stirred,
+            self._writer,
+            self.member,
+            self._gate,
+            self.picker,
+            self._accounts,
+            self.sources,
+            self._watch,
+            self._listing_task,
+            self._sight_task,
+        )
+        self.polls = Polls(self._parts)
+        self.feed = Feed(self._parts, self.polls, self._rng, self._stopping)
+        return first is only
+
+    async def _join(self) -> None:
+        """Become a worker of the store, with the gate that all its requests pass."""
+        store, settings = self.store, self.settings
+        delay_s = max((float(getattr(each.settings, "delay", 0.0)) for each in settings.sources), default=0.0)
+        self.member = Member(
+            store,
+            self._writer,
+            self._clock,
+            claim_s=settings.run.claim,
+            delay_s=delay_s,
+            stirred=self._stirred,
+        )
+        await self.member.join()
+        line = StoreLine(store, self._writer, self.member.time, lambda: self.member.alone)
+        limits, caps = limits_of(settings.budget), settings.plan.caps
+        self._gate = Gate(self._clock, limits, line, self.member.claims, caps)
+
+    def _plans(self) -> bool:
+        return self.member.plans
+
+    def _is_elsewhere(self, group: str) -> bool:
+        return group not in self.member.claims
+
+    def _engine_state(self) -> Mapping[str, bytes | None]:
+        if not self.member.plans:
+            return {}
+        return {THRESHOLD: repr(self.policy.threshold).encode(), USES: self._accounts.uses.pack()}
+
+    async def _look_around(self, *, filled: bool) -> None:
+        """Follow what others do, and what is seen; first, where they are not there yet, read all items."""
+        if not filled:
+            full = await read_all(self.store, self.settings, self._clock)
+            if full is not None:
+                self.feed.between(lambda: self._take_over(full))
+            await self._whole.wait()
+        await asyncio.gather(self._watch.run(), self._sight_task.run())
+
+    async def _take_over(self, full: RowPolicy) -> None:
+        await take_over(self._parts, full)
+        self._counted = max(int(self.memory.active.sum()), 1)
+        self._rank_by(self.settings)  # they may have been reloaded meanwhile
+        self._whole.set()
+
+    async def _tell_hooks(self) -> None:
+        while True:
+            delivered = await self._hooks.deliver() if self.member.plans else self._hooks.leave()
+            await asyncio.sleep(0 if delivered else TICK_S)
+
+    async def _keep_up(self) -> None:
+        """Keep the sources' manners, and a budget for each item in step with how many there are."""
+        while True:
+            await asyncio.sleep(TICK_S)
+            await self.sources.keep(is_elsewhere=self._is_elsewhere)
+            items, budget = max(int(self.memory.active.sum()), 1), self.settings.budget
+            if budget.each_item and items != self._counted:
+                more = budget.model_copy(update={"requests": budget.requests * items / self._counted})
+                self._counted = items
+                self.reload(replace(self.settings, budget=more))
+
+    def _complete(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
+        now_s = self._clock.now_s()
+        return self._accounts.complete([by_then(outcome, now_s) for outcome in outcomes])
+
+    def _committed(self, outcomes: Sequence[Outcome], refusals: Sequence[Refusal]) -> None:
+        for refusal in refusals:
+            say(logging.WARNING, "an outcome was not kept", problem=str(refusal))
+        rows = self.memory.rows([outcome.lease.item_id for outcome in outcomes])
+        self._sight_task.polled()
+        self.memory.busy[rows] = False
+        self._stirred.set()
+
+    def reload(self, settings: Settings) -> list[str]:
+        """Other settings from now on; which sources are others, in words. Refused whole if any is wrong."""
+        words = self.sources.exchange(settings.sources)
+        self._hooks.exchange(hooks_of(settings), timeout_s=settings.run.hook_timeout)
+        self.settings = self._accounts.settings = self._listing_task.settings = settings
+        self._gate.limit(limits_of(settings.budget), settings.plan.caps)
+        self._rank_by(settings)
+        self._stirred.set()
+        return words
+
+    def _rank_by(self, settings: Settings) -> None:
+        self.policy.name = settings.plan.policy
+        self.policy.ranking.set_objective(settings.plan.objective)
+        if not earns(settings):
+            self.policy.ranking.set_budget(settings.budget.requests)
+        appraise(self.policy, settings, self._watch.names, self._accounts.uses)
+        self.picker.stale()
+
+    async def _finish(self, serving: Sequence[asyncio.Task[None]], *others: asyncio.Task[None]) -> None:
+        """Drain: polls under way end, what they brought is committed, sources and thread are let go."""
+        for other in others:
+            other.cancel()
+        draining = asyncio.create_task(self._drain())
+        giving_up = asyncio.create_task(self._given_up.wait())
+        await asyncio.wait({draining, giving_up, *serving}, return_when=asyncio.FIRST_COMPLETED)
+        if not draining.done():
+            say(logging.WARNING, "stopped before everything was kept", problem=self._writer.trouble)
+        ended = (*others, *self.polls.in_flight, draining, giving_up, *serving)
+        for task in ended:
+            task.cancel()
+        await asyncio.gather(*ended, return_exceptions=True)
+        await self.member.leave()
+        await self.sources.close()
+        self._writer.close()
+
+    async def _drain(self) -> None:
+        if self.polls.in_flight:
+            await asyncio.wait(set(self.polls.in_flight))
+        await self._writer.flushed()
+        while self.member.plans and await self._hooks.deliver():
+            pass
+        await self._gate.close()
+        await self._watch.keep_learned()
+        await self._sight_task.keep()
+        await self.sources.keep(notes=True, is_elsewhere=self._is_elsewhere)
+
+
+def hooks_of(settings: Settings) -> dict[str, Hook]:
+    """Who is told of the changes of each source."""
+    return {table.settings.name: table.on_change for table in settings.sources if table.on_change}

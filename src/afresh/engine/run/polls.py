@@ -1,0 +1,99 @@
+"""Polls under way: fetch → decide → commit, and how many there are at each place.
+
+Lease ──Source.poll──▶ Fetched ──decide──▶ Outcome ──▶ Writer: groups within 100 ms
+           (Gate: the budget)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from afresh.engine.mind.picker import Place
+from afresh.engine.run.choices import Choices
+from afresh.engine.run.parts import Parts
+from afresh.sources.choosing import ChoosingSource
+from afresh.values.fetched import Fetched
+from afresh.values.lease import Lease
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """Rows of one place that are polled together, most often a single one."""
+
+    place: Place
+    rows: tuple[int, ...]
+    audit: bool = False
+
+
+class Polls:
+    """The polls of one run. ``defect``: what broke in one of them, which is to end the run."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._at_place: Counter[Place] = Counter()
+        self._choices = Choices(parts.store, parts.writer, parts.memory, parts.clock, parts.policy.catch_up)
+        self.in_flight: set[asyncio.Task[None]] = set()
+        self.defect: BaseException | None = None
+
+    def at(self, place: Place) -> int:
+        """How many are begun there and not over."""
+        return self._at_place[place]
+
+    def begin(self, place: Place) -> None:
+        """One more is begun there; ``leave`` when it is over, or comes to nothing."""
+        self._at_place[place] += 1
+
+    def leave(self, place: Place) -> None:
+        """One is over."""
+        self._at_place[place] -= 1
+        if self._at_place[place] <= 0:
+            del self._at_place[place]
+        self._parts.picker.freed(place)
+        self._parts.stirred.set()
+
+    def launch(self, bulk: Bulk, leases: Sequence[Lease]) -> None:
+        """Poll these beside the others; their place was begun."""
+        task = asyncio.create_task(self.poll(bulk, leases))
+        self.in_flight.add(task)
+        task.add_done_callback(self._ended)
+
+    async def poll(self, bulk: Bulk, leases: Sequence[Lease], *, may_choose: bool = True) -> None:
+        """Poll these, decide, and let the outcomes be committed."""
+        parts = self._parts
+        try:
+            for lease, fetched in await self._fetched(bulk, leases, may_choose=may_choose):
+                outcome = parts.accounts.outcome(lease, fetched, parts.clock.now_s(), audit=bulk.audit)
+                parts.gate.paid(outcome.spent)
+                parts.writer.put(outcome)
+        finally:
+            self.leave(bulk.place)
+
+    async def _fetched(
+        self, bulk: Bulk, leases: Sequence[Lease], *, may_choose: bool
+    ) -> list[tuple[Lease, Fetched]]:
+        """What the source makes of it; one that chooses what to refresh may bring others."""
+        parts = self._parts
+        choosing = may_choose and not bulk.audit and not parts.memory.asked[bulk.rows[0]]
+        async with parts.sources.using(leases[0].source) as source:
+            # Asked of every poll, and isinstance of a protocol takes long.
+            if choosing and hasattr(source, "choose") and isinstance(source, ChoosingSource):
+                return await self._choices.poll(source, leases[0], parts.settings.run.lease)
+            found = await parts.sources.poll(leases, conditional=not bulk.audit)
+        return list(zip(leases, found, strict=True))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A poll is over; a defect of ours in it ends the run rather than hide."""
+        self.in_flight.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self.defect = task.exception()
+            self._parts.stirred.set()
+
+    def is_quiet(self, group: str) -> bool:
+        """Whether a group can be left to others: nothing is asked there, and it could be asked again."""
+        now_s, sources = self._parts.clock.now_s(), self._parts.sources
+        if any(self._parts.named(place)[1] == group for place in self._at_place):
+            return False
+        return all(sources.ready_s(name, group, now_s) <= now_s for name in sources.names())

@@ -1,0 +1,152 @@
+"""What an engine may be told: the tables of ``afresh.toml``, their keys and defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from afresh.sources.kinds import BUILT_IN, SourceKind
+from afresh.sources.settings import SourceSettings
+from afresh.values.units import parse_duration, parse_rate, parse_share, parse_size_rate
+
+
+def _reader(parse: Any) -> BeforeValidator:
+    """A number alone is refused by the parser: it says nothing about time."""
+    return BeforeValidator(lambda given: parse(str(given)) if isinstance(given, str | int | float) else given)
+
+
+def _duration(given: object) -> object:
+    return parse_duration(given) if isinstance(given, str) else given
+
+
+Rate = Annotated[float, _reader(parse_rate), Field(gt=0, allow_inf_nan=False)]
+SizeRate = Annotated[float, _reader(parse_size_rate), Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, _reader(parse_share), Field(gt=0, le=1)]
+Seconds = Annotated[float, BeforeValidator(_duration), Field(gt=0, allow_inf_nan=False)]
+
+
+class Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class StoreTable(Table):
+    """Where copies and state live, and how much of the past is kept."""
+
+    url: str = Field(default="sqlite:afresh.db", min_length=1)
+    versions: int = Field(default=5, ge=1)
+    observations: int = Field(default=1000, ge=1)
+
+
+class BudgetTable(Table):
+    """What all sources together may be asked for. Only requests are limited unless the others are given.
+
+    ``each_item``: the requests are for each item; ``0.05/item/d`` says it in one word.
+    """
+
+    requests: Rate = 1.0
+    each_item: bool = False
+    bytes: SizeRate | None = None
+    seconds: Share | None = None
+    money: Rate | None = None
+    price_per_request: float = Field(default=0.0, ge=0)
+    price_per_gb: float = Field(default=0.0, ge=0)
+    price_per_second: float = Field(default=0.0, ge=0)
+
+    def of_items(self, items: int) -> BudgetTable:
+        """The budget for so many items.
+
+        >>> from afresh.engine.settings.reading import read
+        >>> read("[budget]\\nrequests = '0.5/item/s'").budget.of_items(10).requests
+        5.0
+        """
+        return self.model_copy(update={"requests": self.requests * max(items, 1)}) if self.each_item else self
+
+
+class PlanTable(Table):
+    """How the budget is spent."""
+
+    policy: Literal["adaptive", "uniform"] = "adaptive"
+    objective: Literal["freshness", "age", "harmonic", "missed", "lag"] = "freshness"
+    audit_share: float = Field(default=0.02, ge=0, lt=1)
+    target: float | None = Field(default=None, gt=0, lt=1)
+    caps: Mapping[str, Rate] = Field(default_factory=dict)
+
+
+class RunTable(Table):
+    """How the engine runs."""
+
+    lease: Seconds = 120.0
+    claim: Seconds = 30.0
+    concurrency: int = Field(default=256, ge=1)
+    retry_first: Seconds = 60.0
+    retry_longest: Seconds = 86400.0
+    listings_every: Seconds = 3600.0
+    hook_timeout: Seconds = 60.0
+
+
+class WebTable(Table):
+    """Where the dashboard listens; ``token`` may be a secret (``env:NAME``)."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8321, ge=0, le=65535)
+    token: str = Field(default="", repr=False)
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """One ``[[source]]``: its own settings, what builds it, and what the engine does with its changes.
+
+    ``on_change`` is a command (a list of words) or ``module:function``. ``benefit`` is the money per second
+    that a right copy of weight 1 earns, ``stale_cost`` what a wrong one loses.
+    """
+
+    settings: SourceSettings
+    on_change: tuple[str, ...] | str | None = None
+    kind: SourceKind[Any] = BUILT_IN["http"]
+    benefit: float = 0.0
+    stale_cost: float = 0.0
+
+    @property
+    def concurrency(self) -> int:
+        """How many polls of one group may be under way at once."""
+        return int(getattr(self.settings, "concurrency", 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything an engine is told.
+
+    ``written_requests`` is the budget in the file, where an option of the command line goes over it.
+
+    >>> from afresh.engine.settings.reading import read
+    >>> read("[budget]\\nrequests = '2/s'").budget.requests
+    2.0
+    >>> read("[run]\\nleas = '2m'")
+    Traceback (most recent call last):
+    afresh.values.errors.UsageError: afresh.toml, line 2: [run]: unknown setting 'leas': did you mean 'lease'?
+    """
+
+    store: StoreTable
+    budget: BudgetTable
+    plan: PlanTable
+    run: RunTable
+    web: WebTable
+    sources: tuple[SourceTable, ...]
+    written_requests: float | None = None
+
+    def source(self, name: str) -> SourceTable | None:
+        """The source of this name."""
+        return next((source for source in self.sources if source.settings.name == name), None)
+
+
+TABLES: dict[str, type[Table]] = {
+    "store": StoreTable,
+    "budget": BudgetTable,
+    "plan": PlanTable,
+    "run": RunTable,
+    "web": WebTable,
+}

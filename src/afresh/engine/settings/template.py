@@ -1,0 +1,36 @@
+"""The ``afresh.toml`` of a new mirror."""
+
+from __future__ import annotations
+
+TEMPLATE = """\
+# Settings of this mirror. Every line may be left out; what is commented shows the default.
+# Durations: 90s 15m 6h 1d. Rates: 2/s 5000/d. Secrets: env:NAME. All settings, with
+# what they are now: afresh config check --json
+
+[store]
+# url = "sqlite:afresh.db"
+# versions = 5              # copies kept of each item
+
+[budget]
+requests = "1/s"            # or "0.05/item/d"; robots.txt, redirects, retries, audits count
+# bytes = "10GB/d"
+# seconds = "20m/h"
+
+[plan]
+# policy = "adaptive"       # or uniform
+# objective = "freshness"   # or age, harmonic, missed, lag
+# audit_share = 0.02        # share of polls at random, to measure freshness without bias
+# target = 0.9              # warn when audited freshness falls below
+
+[run]
+# retry_first = "1m"        # after a failure, doubled each time …
+# retry_longest = "1d"      # … up to this
+
+[[source]]
+name = "web"
+kind = "http"
+# delay = "1s"              # between requests to one host
+# sitemaps = ["https://example.org/sitemap.xml"]
+# selectors = ["main"]      # what counts as content
+# on_change = ["python", "reindex.py"]
+"""

@@ -1,0 +1,1 @@
+"""What people and other processes are shown of it all."""

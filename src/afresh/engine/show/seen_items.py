@@ -1,0 +1,90 @@
+"""Items that are watched without polls, for people: stale or not, how often, how dear, what is next."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from afresh.engine.mind.row_policy import RowPolicy
+from afresh.stores.store import Store
+
+SeenState: TypeAlias = Literal["fresh", "stale", "left alone", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class SeenItem:
+    """One item whose staleness is seen. Rates per second with their 90 % interval, times in seconds.
+
+    ``left alone``: stale, but a refresh would cost the others more than it gains, or not pay. ``unknown``:
+    something below cannot be watched. ``stale_for_s`` is 0 for what is fresh; ``cost_s`` the mean of what its
+    refreshes took; ``next_s`` when it is refreshed next: now if stale, when a change is expected if fresh.
+    ``dispersion`` is the variance over the mean of the rows written between looks: far above 1 they are no
+    Poisson number, for a transaction writes many. All are NaN while nothing is known.
+    """
+
+    item: str
+    source: str
+    state: SeenState
+    stale_for_s: float
+    rate_per_s: float
+    low_per_s: float
+    high_per_s: float
+    cost_s: float
+    refreshed_s: float
+    next_s: float
+    problem: str
+    dispersion: float = math.nan
+
+
+def seen_items(store: Store, policy: RowPolicy, now_s: float) -> tuple[SeenItem, ...]:
+    """All that are watched, by name."""
+    sight, memory = policy.sight, policy.memory
+    if sight is None:
+        return ()
+    items = {item.id: item for item in store.items.by_id(memory.ids[sight.rows].tolist())}
+    worth = policy.worth(now_s)
+    found = []
+    for at, row in enumerate(sight.rows.tolist()):
+        item = items.get(int(memory.ids[row]))
+        if item is None or item.status in ("gone", "paused"):
+            continue
+        held_s = float(memory.hold_s[row])
+        worthless = bool(worth[row] == -np.inf) and held_s <= now_s and policy.name != "uniform"
+        state = _state(bool(sight.known[at]), bool(sight.stale[at]), worthless and item.polled_s is not None)
+        rate = float(sight.rates()[at])
+        found.append(
+            SeenItem(
+                item=item.key,
+                source=item.source,
+                state=state,
+                stale_for_s=max(now_s - float(sight.stale_since_s[at]), 0.0),
+                rate_per_s=float(sight.rate_per_s[at]),
+                low_per_s=float(sight.low_per_s[at]),
+                high_per_s=float(sight.high_per_s[at]),
+                cost_s=float(sight.cost_s[at]),
+                refreshed_s=math.nan if item.polled_s is None else item.polled_s,
+                next_s=max(_next_s(state, rate, item.due_s, now_s), held_s),
+                problem=item.problem if item.failures or item.status != "active" else "",
+                dispersion=float(sight.dispersion[at]),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: one.item))
+
+
+def _state(known: bool, stale: bool, worthless: bool) -> SeenState:
+    if not known:
+        return "unknown"
+    if not stale:
+        return "fresh"
+    return "left alone" if worthless else "stale"
+
+
+def _next_s(state: SeenState, rate: float, due_s: float, now_s: float) -> float:
+    if state == "stale":
+        return now_s
+    if state == "fresh":
+        return now_s + 1.0 / rate if rate > 0 else math.inf
+    return due_s if state == "unknown" else math.inf
