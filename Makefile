@@ -1,7 +1,10 @@
 # Everything runs in .venv, which any target makes when it is missing or older than pyproject.toml.
+# The demo needs afresh alone; tests and checks need what those who develop it have, ten times as much.
 PYTHON ?= python3
 BIN := .venv/bin
+AFRESH := .venv/.afresh
 READY := .venv/.ready
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 .PHONY: help demo test check bench slow format clean chromium
 
@@ -13,9 +16,16 @@ help:
 	@echo "make slow    soak and scale tests that make test leaves out"
 	@echo "make format  let ruff put the code in shape"
 
-$(READY): pyproject.toml
+$(AFRESH): pyproject.toml
+	@echo "setting up .venv with what afresh needs: a minute or two, once"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "afresh needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,fast,postgres]'
+	$(INSTALL) .
+	@touch $(AFRESH)
+
+$(READY): $(AFRESH)
+	@echo "setting up .venv with the tools for tests and checks: some minutes, once"
+	$(INSTALL) '.[dev,fast,postgres]'
 	@touch $(READY)
 
 # The pages are tested in Debian's chromium; where it cannot be installed, the tests say so.
@@ -26,7 +36,7 @@ chromium:
 	  $$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 	} || echo "chromium could not be installed: the tests of the pages will fail until apt-get install chromium"
 
-demo: $(READY)
+demo: $(AFRESH)
 	$(BIN)/afresh demo
 
 test: $(READY) chromium

@@ -1,4 +1,4 @@
-"""The demo ten times: the share of the gap between uniform and optimum that afresh takes."""
+"""The demo ten times: the share of the gap between uniform and optimum that afresh takes, as measured."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def rows(*, quick: bool) -> list[Row]:
 
 
 def _words(seed: int, run: Found) -> str:
-    spent = min(run.uniform.requests, run.afresh.requests) / run.budget
+    spent = " and ".join(f"{one.requests / run.budget:.0%}" for one in (run.uniform, run.afresh))
     shares = f"uniform {run.uniform.freshness:.3f}, afresh {run.afresh.freshness:.3f}"
-    return f"seed {seed}, last {run.days:.0f} days: {shares}, {spent:.0%} of the budget spent"
+    equal = f"{run.captured_at_equal_requests:.2f} at equal requests"
+    return f"seed {seed}, last {run.days:.0f} days: {shares}, {spent} of the budget spent, {equal}"

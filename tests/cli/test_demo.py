@@ -22,8 +22,8 @@ from tests.servers.site import Answer, Seen, page
 from tests.servers.threaded import served
 
 from afresh.cli.demo_copies import RunningCopy
-from afresh.cli.demo_run import Found
-from afresh.cli.demo_score import Score, captured, scores, theory
+from afresh.cli.demo_run import Found, steered
+from afresh.cli.demo_score import Score, captured, captured_at_equal_requests, scores, theory
 from afresh.cli.demo_screen import Screen
 from afresh.cli.demo_site import DemoSite, cho_pages
 
@@ -125,7 +125,27 @@ def test_captured_is_0_for_uniform_and_1_for_the_optimum_whatever_was_spent() ->
         uniform = Score(full.uniform + 0.003, 5.6, 12_500)  # a lucky history, which both saw
         for freshness, share in ((known.uniform, 0.0), (known.optimum, 1.0)):
             ours = Score(freshness + 0.003, 5.6, requests)
-            assert captured(RATES, 375, uniform, ours) == pytest.approx(share, abs=1e-9)
+            found = captured_at_equal_requests(RATES, 375, uniform, ours)
+            assert found == pytest.approx(share, abs=1e-9)
+            if requests == uniform.requests:
+                assert captured(full, uniform, ours) == pytest.approx(share, abs=1e-9)
+
+
+def test_requests_that_were_not_made_cost_freshness_as_measured() -> None:
+    full, known = theory(RATES, 12_500 / 375), theory(RATES, 9_000 / 375)
+    uniform, ours = Score(full.uniform, 5.6, 12_500), Score(known.optimum, 5.6, 9_000)
+    assert captured(full, uniform, ours) < 0.5
+
+
+def test_a_copy_that_misses_moments_is_asked_for_as_many_more() -> None:
+    """One in seven is missed, and a budget is followed one asking late: it ends up with its allowance."""
+    per_s, every_s, made, behind, budgets = 330.0, 2.5, 0.0, [0.0], [330.0, 330.0]
+    for step in range(1, 60):
+        made += budgets[-2] * 6 / 7 * every_s
+        behind.append(per_s * every_s * step - made)
+        budgets.append(steered(per_s, behind[-1]))
+    assert abs(behind[-1] - behind[30]) < 0.01 * per_s * every_s * 30
+    assert steered(per_s, -500.0) == per_s  # never less than its budget
 
 
 def test_the_screen_draws_lines_on_a_terminal_and_the_result() -> None:
@@ -136,7 +156,7 @@ def test_the_screen_draws_lines_on_a_terminal_and_the_result() -> None:
         screen.lives(known, 15.0, 50.0, "http://127.0.0.1:1/")
         for day in range(0, 750, 50):
             screen.sees(day, (0.57, 0.57 + day / 20_000))
-    half = Found(375, 12_500, Score(0.571, 5.6, 12_499), Score(0.601, 7.9, 12_498), known, 0.69)
+    half = Found(375, 12_500, Score(0.571, 5.6, 12_499), Score(0.601, 7.9, 12_498), known, 0.69, 0.70)
     screen.tell(half)
     text = console.export_text()
     console.file.close()
@@ -158,11 +178,46 @@ def test_the_screen_draws_lines_on_a_terminal_and_the_result() -> None:
 
 def test_too_few_days_give_no_verdict() -> None:
     console = Console(width=200, record=True, file=io.StringIO())
-    short = Found(18, 593, Score(0.6, 5.6, 590), Score(0.59, 5.7, 588), theory(RATES, 1000 / 30), -0.18)
-    Screen(browser=False, console=console).tell(short)
+    short = Found(
+        18, 593, Score(0.6, 5.6, 590), Score(0.59, 5.7, 588), theory(RATES, 1000 / 30), -0.18, -0.18
+    )
+    screen = Screen(browser=False, console=console)
+    screen.lives(short.theory, 1.5, 24.0, "http://127.0.0.1:1/")
+    screen.tell(short)
     text = console.export_text()
     assert "Too short to tell: before these days each page was asked for 0.6 times on average" in text
+    assert "afresh demo --for 500s at this machine's pace" in text
     assert "-18%" not in text
+
+
+def test_a_share_at_equal_requests_is_told_beside_the_measured_one() -> None:
+    console = Console(width=200, record=True, file=io.StringIO())
+    known = theory(RATES, 1000 / 30)
+    lame = Found(375, 12_500, Score(0.571, 5.6, 12_499), Score(0.596, 7.9, 11_000), known, 0.58, 0.72)
+    Screen(browser=False, console=console).tell(lame)
+    text = console.export_text()
+    assert "took 58% of what knowing every rate would gain over uniform, as measured; 72% at equal" in text
+
+
+def test_what_to_type_next_begins_with_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = theory(RATES, 1000 / 30)
+    half = Found(375, 12_500, Score(0.571, 5.6, 12_499), Score(0.601, 7.9, 12_498), known, 0.69, 0.70)
+    activate = Path(sys.prefix, "bin", "activate")
+    for path, said in (("/nowhere", True), (f"{activate.parent}", False)):
+        monkeypatch.setenv("PATH", path)
+        console = Console(width=200, record=True, file=io.StringIO())
+        Screen(browser=False, console=console).tell(half)
+        assert (f"  . {activate}\n  afresh init" in console.export_text()) == said
+
+
+def test_no_line_but_the_verdict_breaks_on_eighty_columns() -> None:
+    console = Console(width=80, record=True, file=io.StringIO())
+    known = theory(RATES, 1000 / 30)
+    screen = Screen(browser=False, console=console)
+    screen.starts()
+    screen.lives(known, 9.9, 75.8, "http://127.0.0.1:65535/")
+    screen.sees(0.0, (0.6, 0.6))
+    assert len(console.export_text().splitlines()) == 4 + 2 + 1
 
 
 def started(tmp_path: Path, *options: str) -> subprocess.Popen[str]:
