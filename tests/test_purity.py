@@ -1,10 +1,10 @@
 """Time and chance are arguments, and the pure layers take and return values: read from the code of each file.
 
-In all of ``src`` one file reads the clock, and nobody draws from chance that was not passed in: no ``random``,
-no functions of ``numpy.random`` itself, no generator without a seed. In the pure layers nobody does I/O, sleeps,
-logs, reads the environment, rebinds a global or asks the system for more than how many threads pay.
-A file is judged by the names it uses, whatever it imported them as. What is passed in, or found by ``getattr``,
-is not seen; nor is a table that a cached function fills.
+In all of ``src`` one file reads the clock, and nobody draws from chance that was not passed in: no
+``random``, no functions of ``numpy.random`` itself, no generator without a seed. In the pure layers nobody
+does I/O, sleeps, logs, reads the environment, rebinds a global or asks the system for more than how many
+threads pay. A file is judged by the names it uses, whatever it imported them as. What is passed in, or
+found by ``getattr``, is not seen; nor is a table that a cached function fills.
 """
 
 from __future__ import annotations
