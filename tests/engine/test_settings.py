@@ -79,10 +79,57 @@ def test_a_wrong_override_is_refused(path: str) -> None:
 
 
 def test_the_environment_speaks_in_capitals() -> None:
-    found = environment_overrides(
-        {"AFRESH_BUDGET_REQUESTS": "2/s", "AFRESH_SOURCE_WEB_DELAY": "3s", "AFRESH_NOTHING": "x", "PATH": "/"}
-    )
-    assert found == {"budget.requests": "2/s", "source.web.delay": "3s"}
+    given = {
+        "AFRESH_BUDGET_REQUESTS": "2/s",
+        "AFRESH_SOURCE_WEB_DELAY": "3s",
+        "AFRESH_NOTHING": "x",
+        "PATH": "/",
+    }
+    settings = read("", environment_overrides(given))
+    assert settings.budget.requests == 2.0
+    assert settings.sources[0].settings.delay == 3.0  # type: ignore[attr-defined]
+
+
+SEVERAL = "".join(f"[[source]]\nname = '{name}'\n" for name in ("my", "my_site", "Docs", "a.b-c"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "source"),
+    [("MY_DELAY", "my"), ("MY_SITE_DELAY", "my_site"), ("DOCS_DELAY", "Docs"), ("A_B_C_DELAY", "a.b-c")],
+)
+def test_the_environment_reaches_sources_of_any_name(variable: str, source: str) -> None:
+    settings = read(SEVERAL, environment_overrides({f"AFRESH_SOURCE_{variable}": "3s"}))
+    delays = {each.settings.name: each.settings.delay for each in settings.sources}  # type: ignore[attr-defined]
+    assert delays == {name: 3.0 if name == source else 1.0 for name in delays}
+
+
+@pytest.mark.parametrize(
+    ("variable", "words"),
+    [
+        (
+            "AFRESH_SOURCE_YOUR_DELAY",
+            "^AFRESH_SOURCE_YOUR_DELAY: there is no such source: AFRESH_SOURCE_MY_…",
+        ),
+        ("AFRESH_SOURCE_MY_SITE_DELLAY", "unknown setting 'dellay': did you mean 'delay'"),
+        ("AFRESH_SOURCE_MY_SITE_DELAY", "^AFRESH_SOURCE_MY_SITE_DELAY: 'soon'"),
+    ],
+)
+def test_the_environment_is_blamed_for_what_it_says(variable: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        read(SEVERAL, environment_overrides({variable: "soon"}))
+
+
+def test_sources_that_a_variable_cannot_tell_apart_are_said() -> None:
+    text = "[[source]]\nname = 'my-site'\n[[source]]\nname = 'my_site'\n"
+    with pytest.raises(UsageError, match="may mean 'my-site' and 'my_site': use --set"):
+        read(text, environment_overrides({"AFRESH_SOURCE_MY_SITE_DELAY": "3s"}))
+    given = read(text, {"source.my_site.delay": "3s"}).sources
+    assert [each.settings.delay for each in given] == [1.0, 3.0]  # type: ignore[attr-defined]
+
+
+def test_a_source_may_have_dots_in_its_name() -> None:
+    (source,) = read("[[source]]\nname = 'docs.example.org'", {"source.docs.example.org.delay": "3s"}).sources
+    assert source.settings.delay == 3.0  # type: ignore[attr-defined]
 
 
 def test_a_reload_says_what_changed_and_no_secret() -> None:

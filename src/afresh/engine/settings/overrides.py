@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any, Self, Union, get_args, get_origin
@@ -32,41 +33,64 @@ class Said(str):
 
 
 def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
-    """``AFRESH_BUDGET_REQUESTS`` means ``budget.requests``, ``AFRESH_SOURCE_WEB_DELAY`` ``source.web.delay``.
+    """``AFRESH_BUDGET_REQUESTS`` means ``budget.requests``.
 
-    >>> environment_overrides({"AFRESH_BUDGET_REQUESTS": "2/s", "HOME": "/"})
-    {'budget.requests': '2/s'}
+    Of ``AFRESH_SOURCE_MY_SITE_DELAY`` only the names of the sources tell where the key begins: ``override``
+    sees to it.
+
+    >>> environment_overrides({"AFRESH_BUDGET_REQUESTS": "2/s", "AFRESH_SOURCE_WEB_DELAY": "2s", "HOME": "/"})
+    {'budget.requests': '2/s', 'source.web_delay': '2s'}
     """
     found: dict[str, str] = {}
     for name, value in environment.items():
         prefix, _, rest = name.partition("_")
         table, _, key = rest.lower().partition("_")
         if prefix == "AFRESH" and key and table in (*TABLES, "source"):
-            if table == "source":
-                source, _, key = key.partition("_")
-                key = f"{source}.{key}"
             found[f"{table}.{key}"] = Said(value, name)
     return found
 
 
-def override(raw: dict[str, Any], path: str, value: str) -> None:
-    parts = path.split(".")
-    if len(parts) == 2 and parts[0] in TABLES:
-        key = parts[1]
-        model = TABLES[parts[0]]
-        if key not in model.model_fields:
-            raise UsageError(f"{path}: unknown setting {key!r}{did_you_mean(key, model.model_fields)}")
-        raw.setdefault(parts[0], {})[key] = _value(value, _wants_text(model, key))
-    elif len(parts) == 3 and parts[0] == "source":
-        tables = raw.setdefault("source", [{"name": DEFAULT_SOURCE}])
-        named = [table for table in tables if table.get("name") == parts[1]]
-        if not named:
-            raise UsageError(f"{path}: there is no source {parts[1]!r}")
-        named[0][parts[2]] = _value(value, wants_text=False)
-    else:
+def override(raw: dict[str, Any], path: str, value: str) -> str:
+    """Put a value over what the file says; the path in full, ``TABLE.KEY`` or ``source.NAME.KEY``."""
+    table, _, rest = path.partition(".")
+    if table in TABLES and rest and "." not in rest:
+        model = TABLES[table]
+        if rest not in model.model_fields:
+            raise UsageError(f"{path}: unknown setting {rest!r}{did_you_mean(rest, model.model_fields)}")
+        raw.setdefault(table, {})[rest] = _value(value, _wants_text(model, rest))
+        return path
+    if table != "source" or not rest:
         raise UsageError(
             f"{path!r} is not a setting: write TABLE.KEY or source.NAME.KEY, such as budget.requests"
         )
+    sources = raw.setdefault("source", [{"name": DEFAULT_SOURCE}])
+    names = [str(each.get("name")) for each in sources]
+    name, dot, key = rest.rpartition(".")
+    if not dot:
+        name, key = _split(rest, names, getattr(value, "origin", path))
+    if name not in names:
+        raise UsageError(f"{path}: there is no source {name!r}{did_you_mean(name, names)}")
+    sources[names.index(name)][key] = _value(value, wants_text=False)
+    return f"source.{name}.{key}"
+
+
+def _split(text: str, names: list[str], origin: str) -> tuple[str, str]:
+    """A source's name and a key, from both in the letters that a variable may have.
+
+    >>> _split("my_site_delay", ["my", "My-Site"], "")
+    ('My-Site', 'delay')
+    """
+    spelt = {name: re.sub(r"[^a-z0-9]", "_", name.lower()) + "_" for name in names}
+    fitting = [name for name in names if text.startswith(spelt[name]) and text != spelt[name]]
+    if not fitting:
+        known = ", ".join(f"AFRESH_SOURCE_{each.upper()}…" for each in spelt.values())
+        raise UsageError(f"{origin}: there is no such source: {known}")
+    longest = max(fitting, key=len)
+    alike = [name for name in fitting if spelt[name] == spelt[longest]]
+    if len(alike) > 1:
+        both = " and ".join(map(repr, alike))
+        raise UsageError(f"{origin} may mean {both}: use --set source.{longest}.KEY=VALUE")
+    return longest, text.removeprefix(spelt[longest])
 
 
 def _wants_text(model: type[Table], key: str) -> bool:

@@ -41,8 +41,7 @@ def read(
     written = _written_requests(raw, overrides or {}, name, text)
     origins: dict[str, str] = {}
     for path, value in (overrides or {}).items():
-        override(raw, path, value)
-        origins[path] = value.origin if isinstance(value, Said) else path
+        origins[override(raw, path, value)] = value.origin if isinstance(value, Said) else path
     _split_per_item(raw)
     tables = {
         key: _checked(model, raw.get(key, {}), key, name, text, origins) for key, model in TABLES.items()
