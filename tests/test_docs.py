@@ -204,6 +204,15 @@ def test_links_lead_somewhere() -> None:
                 assert not anchor or anchor in anchors(there), f"{page.name} links to {target}#{anchor}"
 
 
+def test_the_readme_is_under_two_screens() -> None:
+    """Of fifty lines of a hundred columns; the picture stands beside the first words."""
+    text = (ROOT / "README.md").read_text()
+    lines = sum(max(1, -(-len(re.sub(r"\]\([^)]*\)", "]", line)) // 100)) for line in text.splitlines())
+    assert lines < 100
+    (picture,) = re.findall(r'<img align="right" width="440" src="([^"]*)"', text)
+    assert (ROOT / picture).exists()
+
+
 def test_every_page_is_linked_from_the_readme() -> None:
     text = (ROOT / "README.md").read_text()
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:

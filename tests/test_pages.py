@@ -57,13 +57,12 @@ def stage(tmp_path_factory: pytest.TempPathFactory, postgres_url: str) -> Iterat
 
 
 def sections(page: str) -> list[list[Block]]:
-    """The blocks of a page that run, by section."""
+    """The blocks of a page that run, by section: the README's begin with bold words, to be short."""
     blocks = [block for block in blocks_of(page) if not is_shown(block)]
     if page == "tutorial":
         return [blocks]
-    starts = [
-        number for number, line in enumerate(PAGES[page].read_text().splitlines(), 1) if line.startswith("##")
-    ]
+    lines, heads = PAGES[page].read_text().splitlines(), "**" if page == "readme" else "##"
+    starts = [number for number, line in enumerate(lines, 1) if line.startswith(heads)]
     parts: dict[int, list[Block]] = {}
     for block in blocks:
         parts.setdefault(sum(start < block.line for start in starts), []).append(block)

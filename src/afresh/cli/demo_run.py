@@ -35,7 +35,7 @@ _WARM = 200  # requests before the pace is taken
 _STARTING_S = 120.0
 _ORPHANED_S = 900.0  # a copy that nobody ends any more ends by itself
 _SAMPLE_S = 0.25
-_STEER_S, _CATCH_UP_S, _AT_MOST = 2.5, 10.0, 1.25  # how often, over how long, and how much more of the budget
+_STEER_S, _CATCH_UP_S, _AT_MOST = 2.5, 10.0, 1.5  # how often, over how long, and how much more of the budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def steered(per_s: float, behind: float) -> float:
     """The budget to ask of a copy that is so many requests behind its allowance.
 
     >>> steered(300.0, 0.0), steered(300.0, 300.0), steered(300.0, 1e6)
-    (300.0, 330.0, 375.0)
+    (300.0, 330.0, 450.0)
     """
     return per_s * min(max(1.0 + behind / (per_s * _CATCH_UP_S), 1.0), _AT_MOST)
 
