@@ -90,6 +90,12 @@ def test_the_environment_speaks_in_capitals() -> None:
     assert settings.sources[0].settings.delay == 3.0  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("text", ["[source]\nname = 'web'", "source = 3"])
+def test_a_source_in_single_brackets_is_told_of_the_double(text: str) -> None:
+    with pytest.raises(UsageError, match=r"there may be several sources: write \[\[source\]\]"):
+        read(text, {"source.web.delay": "1s"})
+
+
 SEVERAL = "".join(f"[[source]]\nname = '{name}'\n" for name in ("my", "my_site", "Docs", "a.b-c"))
 
 
