@@ -9,6 +9,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -165,6 +166,12 @@ class LivingSite:
         # n − rate·T is largest where order − rate·time gains most from one request to a later one.
         level = order - rate * times
         return float(np.max(level - np.minimum.accumulate(level))) - rate * jitter_s
+
+
+def closed_now() -> str:
+    """A window that is not open."""
+    hour = datetime.fromtimestamp(CLOCK.now_s(), UTC).hour
+    return f"{(hour + 3) % 24:02}:00-{(hour + 4) % 24:02}:00"
 
 
 def engine_for(

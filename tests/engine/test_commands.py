@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from tests.engine.living import LivingSite
+from tests.engine.living import LivingSite, closed_now
 
 from afresh.cli.engine_commands import ENGINE_COMMANDS
 from afresh.engine.logs import LOGGER
@@ -218,13 +218,20 @@ def test_no_secret_is_ever_shown(
     assert secret.encode() not in (tmp_path / "afresh.db").read_bytes()
 
 
-def test_an_old_copy_is_given_with_a_word_of_warning(shell: Shell, tmp_path: Path) -> None:
+def test_an_old_copy_is_given_and_said_to_be_old(
+    shell: Shell, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     key = "http://127.0.0.1:9/"
     shell("add", key)
-    (tmp_path / "old.jsonl").write_text(json.dumps({"item": key, "time": 1e9, "content": "old"}))
+    Path("old.jsonl").write_text(json.dumps({"item": key, "time": 1e9, "content": "old"}))
     shell("observe", "old.jsonl")
-    assert shell("get", key, "--max-age", "1h", "--allow-private") == "old"
-    assert "the last look is" in shell.err
+    for more, words in (
+        (("--allow-private",), "old: .*cannot connect"),
+        (("--set", f"source.web.windows=['{closed_now()}']"), "old: its source is outside its windows until"),
+    ):
+        with pytest.raises(AfreshError, match=f"the last look is .* {words}"):
+            shell("get", key, "--max-age", "1h", *more)
+        assert capfdbinary.readouterr().out == b"old"
 
 
 RUN = "from afresh.cli.engine_run import run; import typer; typer.run(run)"

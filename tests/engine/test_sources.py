@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.engine.living import CLOCK, LivingSite, engine_for
+from tests.engine.living import LivingSite, closed_now, engine_for
+from tests.servers.site import page
+from tests.servers.threaded import served, sitemap
 
 from afresh.engine.app import make_engine
 from afresh.engine.settings.reading import read
@@ -35,12 +36,36 @@ def test_a_function_can_be_a_source(tmp_path: Path) -> None:
 
 
 def test_nothing_is_polled_outside_the_windows(tmp_path: Path) -> None:
-    hour = datetime.fromtimestamp(CLOCK.now_s(), UTC).hour
-    window = f"{(hour + 3) % 24:02}:00-{(hour + 4) % 24:02}:00"
-    with LivingSite([0.0] * 2) as site, engine_for(tmp_path, source=f"windows = ['{window}']") as engine:
+    with (
+        LivingSite([0.0] * 2) as site,
+        engine_for(tmp_path, source=f"windows = ['{closed_now()}']") as engine,
+    ):
         engine.add(site.urls())
         assert engine.run(for_s=0.7).polls == 0
         assert site.requests == []
+
+
+def test_a_copy_that_is_asked_for_is_not_polled_outside_the_windows_either(tmp_path: Path) -> None:
+    source = f"[[source]]\nname = 'records'\nkind = 'python'\ncall = '{__name__}:record'\n"
+    with make_engine(read(source), tmp_path) as engine:
+        engine.add(["1"])
+        engine.get("1", max_age_s=0.0)
+    CALLS.clear()
+    with make_engine(read(source + f"windows = ['{closed_now()}']"), tmp_path) as engine:
+        copy = engine.get("1", max_age_s=0.0)
+        assert copy is not None
+        assert (copy.content, CALLS) == (b"record 1", [])
+
+
+def test_listings_wait_for_the_windows_too(tmp_path: Path) -> None:
+    with served({"/a": page(b"a")}) as site:
+        site.routes["/map.xml"] = page(sitemap(site.url, "a"), Content_Type="application/xml")
+        with engine_for(tmp_path, source=f"windows = ['{closed_now()}']") as engine:
+            assert engine.add_listings(sitemaps=[f"{site.url}/map.xml"]) == 0
+            engine.run(for_s=0.5)
+            assert site.seen == []
+        with engine_for(tmp_path) as engine:
+            assert engine.run(once=True).polls == 1
 
 
 @pytest.mark.parametrize("limit", ["bytes = '500B/s'", "money = '10/s'\nprice_per_request = 1.0"])

@@ -16,10 +16,11 @@ from afresh.cli.summary import print_json
 from afresh.values.clock import SystemClock
 from afresh.values.errors import AfreshError, OutputError, UsageError, one_of
 from afresh.values.units import format_duration
-from afresh.values.words import counted
+from afresh.values.words import counted, moment
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
+    from afresh.values.items import Item
 
 
 def get(
@@ -44,9 +45,7 @@ def get(
         if copy is None:
             if version is not None:
                 raise UsageError(f"there is no copy of {key} of version {version}")
-            raise AfreshError(f"there is no copy of {key} yet{_why_none(engine, key)}")
-        if max_age is not None and version is None:
-            _warn_if_old(engine, key, max_age_s, began_s)
+            raise AfreshError(f"there is no copy of {key} yet: {_why_none(engine, key, began_s)}")
         if diff:
             older = [each for each in versions if each.number < copy.version.number]
             before = engine.get(key, version=older[0].number) if older else None
@@ -66,21 +65,30 @@ def get(
         else:
             sys.stdout.buffer.write(copy.content)
             sys.stdout.buffer.flush()
+        if max_age is not None and version is None:
+            _refuse_old(engine, key, max_age_s, began_s)
 
 
-def _why_none(engine: Engine, key: str) -> str:
-    item = engine.store.items.get(key)
-    if item is not None and item.problem:
-        return f": {item.problem}"
-    return ": 'afresh run' fetches it, or --max-age 0s"
+def _why_none(engine: Engine, key: str, now_s: float) -> str:
+    return _why_not(engine, engine.store.items.get(key), now_s) or "'afresh run' fetches it, or --max-age 0s"
 
 
-def _warn_if_old(engine: Engine, key: str, max_age_s: float, now_s: float) -> None:
-    """The copy is printed all the same: an old one is more than none."""
+def _refuse_old(engine: Engine, key: str, max_age_s: float, now_s: float) -> None:
+    """The copy was printed all the same: an old one is more than none."""
     item = engine.store.items.get(key)
     if item is not None and item.polled_s is not None and now_s - item.polled_s > max_age_s:
-        why = item.problem or "another engine is polling it"
-        typer.echo(f"the last look is {format_duration(now_s - item.polled_s)} old: {why}", err=True)
+        why = _why_not(engine, item, now_s) or "another engine is polling it"
+        raise AfreshError(f"the last look is {format_duration(now_s - item.polled_s)} old: {why}")
+
+
+def _why_not(engine: Engine, item: Item | None, now_s: float) -> str:
+    """Why an item is not polled: its source is outside its windows, or what went wrong; empty if neither."""
+    from afresh.engine.pace.closed import closed_until
+
+    if item is None:
+        return ""
+    opens_s = closed_until(engine.settings, now_s).get(item.source)
+    return item.problem if opens_s is None else f"its source is outside its windows until {moment(opens_s)}"
 
 
 def _number(engine: Engine, key: str, version: int | None) -> int | None:

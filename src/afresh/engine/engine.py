@@ -47,6 +47,7 @@ from afresh.values.errors import ListingError, UsageError, one_of
 from afresh.values.items import Item, ItemChange, NewItem
 from afresh.values.lease import Lease
 from afresh.values.stored import Copy, Version
+from afresh.values.words import moment
 
 Report = Callable[[Progress], None]
 _REPORT_S = 0.5
@@ -124,7 +125,8 @@ class Engine:
         """Register what ``sitemaps``, ``feeds`` or ``discover`` (start pages) list; how many items were new.
 
         The documents are read now, within the budget, and again by every run, at their own pace. Those that
-        cannot be read are not kept, and make a ``ListingError`` once the others are taken in.
+        cannot be read are not kept, and make a ``ListingError`` once the others are taken in. Outside the
+        windows of the source they are left for a run to read.
         """
         name = self._source_name(source)
         group = self._grouping(name)
@@ -132,6 +134,11 @@ class Engine:
             one_of("kind of listing", field, LISTING_FIELDS)
             for url in urls:
                 group(url)  # refuses what is no address
+        opens_s = closed_until(self.settings, self._clock.now_s()).get(name)
+        if opens_s is not None:
+            keep_listings(self.store, name, documents)
+            say(logging.WARNING, f"outside its windows: a run reads them from {moment(opens_s)} on", source=name)
+            return 0
         found = _run(self._loop(documents, name).list_items(name))
         self._keep_listings(name, documents, found)
         named = {url for urls in documents.values() for url in urls}
@@ -256,10 +263,14 @@ class Engine:
     # Copies.
 
     def get(self, key: str, *, max_age_s: float = math.inf, version: int | None = None) -> Copy | None:
-        """The copy of an item, polled first if the last look at it is older than ``max_age_s``."""
-        item = self._item(key)
+        """The copy of an item, polled first if the last look at it is older than ``max_age_s``.
+
+        Outside the windows of its source nothing is polled: it is the copy there is.
+        """
+        item, now_s = self._item(key), self._clock.now_s()
         looked_s = -math.inf if item.polled_s is None else item.polled_s
-        if version is None and self._clock.now_s() - looked_s > max_age_s:
+        wanted = version is None and now_s - looked_s > max_age_s
+        if wanted and item.source not in closed_until(self.settings, now_s):
             _run(self._loop().refresh(item.id))
         return self.store.copies.get(item.id, version)
 
