@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
+from afresh.allocation.objectives import NAMES
+from afresh.engine.mind.row_policy import PolicyName
 from afresh.engine.settings.overrides import environment_overrides
 from afresh.engine.settings.reading import read
+from afresh.engine.settings.tables import PlanTable
 from afresh.engine.settings.template import TEMPLATE
 from afresh.engine.settings.wording import changes
+from afresh.policy.table import POLICIES
 from afresh.values.errors import UsageError
 
 
@@ -90,7 +96,23 @@ def test_the_environment_speaks_in_capitals() -> None:
     assert settings.sources[0].settings.delay == 3.0  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("text", ["[source]\nname = 'web'", "source = 3"])
+@pytest.mark.parametrize("objective", NAMES)
+def test_every_objective_can_be_pursued(objective: str) -> None:
+    assert read(f"[plan]\nobjective = '{objective}'").plan.objective == objective
+
+
+def test_an_unknown_objective_is_told_of_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"line 2: .*unknown objective 'agee': did you mean 'age'"):
+        read("[plan]\nobjective = 'agee'")
+
+
+def test_the_engines_policies_are_those_of_the_rows_and_known_to_replays() -> None:
+    names = get_args(PlanTable.model_fields["policy"].annotation)
+    assert names == get_args(PolicyName)
+    assert set(names) <= set(POLICIES)
+
+
+@pytest.mark.parametrize("text", ["[source]\nname = 'web'", "source = 3", "source = [3]"])
 def test_a_source_in_single_brackets_is_told_of_the_double(text: str) -> None:
     with pytest.raises(UsageError, match=r"there may be several sources: write \[\[source\]\]"):
         read(text, {"source.web.delay": "1s"})

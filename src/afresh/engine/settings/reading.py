@@ -38,7 +38,8 @@ def read(
         if table not in (*TABLES, "source"):
             near = did_you_mean(table, (*TABLES, "source"))
             raise UsageError(f"{_place(name, text, table, '')}unknown table {table!r}{near}")
-    if not isinstance(raw.get("source", []), list):
+    listed = raw.get("source", [])
+    if not (isinstance(listed, list) and all(isinstance(each, dict) for each in listed)):
         raise UsageError(f"{_place(name, text, 'source', '')}there may be several sources: write [[source]]")
     written = _written_requests(raw, overrides or {}, name, text)
     origins: dict[str, str] = {}

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from afresh.sources.kinds import BUILT_IN, SourceKind
 from afresh.sources.settings import SourceSettings
+from afresh.values.errors import one_of
 from afresh.values.units import parse_duration, parse_rate, parse_share, parse_size_rate
 
 
@@ -22,10 +23,17 @@ def _duration(given: object) -> object:
     return parse_duration(given) if isinstance(given, str) else given
 
 
+def _objective(given: str) -> str:
+    from afresh.allocation.objectives import NAMES
+
+    return one_of("objective", given, NAMES)
+
+
 Rate = Annotated[float, _reader(parse_rate), Field(gt=0, allow_inf_nan=False)]
 SizeRate = Annotated[float, _reader(parse_size_rate), Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, _reader(parse_share), Field(gt=0, le=1)]
 Seconds = Annotated[float, BeforeValidator(_duration), Field(gt=0, allow_inf_nan=False)]
+ObjectiveName = Annotated[str, AfterValidator(_objective)]
 
 
 class Table(BaseModel):
@@ -69,7 +77,7 @@ class PlanTable(Table):
     """How the budget is spent."""
 
     policy: Literal["adaptive", "uniform"] = "adaptive"
-    objective: Literal["freshness", "age", "harmonic", "missed", "lag"] = "freshness"
+    objective: ObjectiveName = "freshness"
     audit_share: float = Field(default=0.02, ge=0, lt=1)
     target: float | None = Field(default=None, gt=0, lt=1)
     caps: Mapping[str, Rate] = Field(default_factory=dict)
