@@ -16,7 +16,7 @@ from afresh.allocation.objectives import OBJECTIVES
 
 DIGITS = 80
 
-# What one more refresh per time buys (SCIENCE §3), written in frequencies.
+# What one more refresh per time buys by the table of allocation/objectives.py, written in frequencies.
 MARGINALS: dict[tuple[str, str], Any] = {
     ("freshness", "fixed"): lambda a, f: (1 - (1 + a / f) * mp.exp(-a / f)) / a,
     ("freshness", "random"): lambda a, f: a / (a + f) ** 2,

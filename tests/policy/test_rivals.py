@@ -66,7 +66,7 @@ def test_lambdacrawl_is_maximum_likelihood_and_the_memoryless_optimum() -> None:
         policy.observe([0], now, [bit])
         intervals.append(step)
         bits.append(bit)
-    # The score of the likelihood vanishes at the estimate (SCIENCE §4: Σ t/(e^{λt}−1) = Σ t).
+    # The score of the likelihood vanishes at the estimate (rates/mle.py).
     rate = policy.rates()[0]
     t, found = np.array(intervals), np.array(bits)
     left, right = (t[found] / np.expm1(rate * t[found])).sum(), t[~found].sum()

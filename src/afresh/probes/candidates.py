@@ -3,7 +3,7 @@
 A query that costs one request dominates everything narrower, and a query that costs as many requests as it
 has local tuples is no better than looking them up. So, by page size p: keywords are joined only while the
 joined query still has more than one page; queries of ⌈|R_S|/p⌉ ≥ |R_L| are left out; of queries with equal
-local results the cheapest stays (SCIENCE of the method: closed keyword sets with local support ≥ 2).
+local results the cheapest stays: closed keyword sets with local support ≥ 2.
 """
 
 from __future__ import annotations
