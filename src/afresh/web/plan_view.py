@@ -20,11 +20,9 @@ import numpy.typing as npt
 from afresh.allocation.inputs import problem_from
 from afresh.engine.engine import Engine
 from afresh.engine.mind.earnings import earns
-from afresh.engine.mind.learned_state import recalled_shared
 from afresh.engine.mind.snapshot import loaded, recalled, sampled
-from afresh.engine.settings.tables import BudgetTable, Settings
+from afresh.engine.settings.tables import BudgetTable
 from afresh.engine.show.status import Status
-from afresh.policy.belief import DECADES_ABOVE
 from afresh.values.outcome import Spent
 from afresh.web.frontier import Believed, Frontier
 from afresh.web.plan_money import PAYS, Stakes, price_per_request, stakes_of
@@ -131,7 +129,8 @@ def plan_items(engine: Engine, now_s: float, seed: int = 0) -> PlanItems:
     store = engine.store
     total = sum(count.items for count in store.items.counts())
     memory = loaded(sampled(store, total))
-    settings = _as_learned(engine, total, float(memory.cost.mean()) if memory.size else 1.0)
+    # What is believed does not depend on the budget that was asked for since.
+    settings = replace(engine.settings, budget=engine.settings.budget.of_items(total))
     policy = recalled(store, settings, memory, now_s)
     rows = np.flatnonzero(memory.ranked_weight(slice(None)) > 0)
     active = round(rows.size * total / max(memory.size, 1))
@@ -149,19 +148,6 @@ def plan_items(engine: Engine, now_s: float, seed: int = 0) -> PlanItems:
         scale=active / max(rows.size, 1),
         stakes=stakes_of(store, settings, policy, rows) if earns(settings) else None,
     )
-
-
-def _as_learned(engine: Engine, items: int, cost: float) -> Settings:
-    """The settings with the budget that fits the ladder of rates on which beliefs are, or else their own.
-
-    It must not be another ladder for every budget asked about.
-    """
-    shared, budget = recalled_shared(engine.store), engine.settings.budget.of_items(items)
-    if shared is not None:
-        mean_frequency = float(shared["belief.rates"][-1]) / 10.0**DECADES_ABOVE
-        learned = {"requests": mean_frequency * cost * items, "each_item": False}
-        budget = budget.model_copy(update=learned)
-    return replace(engine.settings, budget=budget)
 
 
 def plan_view(

@@ -261,11 +261,8 @@ class Ranking:
 
     def is_far(self) -> bool:
         """Whether items or budget are so many more that another ladder would fit better."""
-        return self._is_off(self.policy.belief.rates)
-
-    def _is_off(self, rates: Float64s) -> bool:
         highest = self.policy.items.mean_frequency * 10.0**DECADES_ABOVE
-        return not 1.0 / FAR <= highest / float(rates[-1]) <= FAR
+        return not 1.0 / FAR <= highest / float(self.policy.belief.rates[-1]) <= FAR
 
     # Parts.
 
@@ -318,12 +315,9 @@ class Ranking:
             belief.polled[told] = False
 
     def _fitting(self, shared: Arrays) -> Arrays:
-        """What was learned before, as far as it fits the items, the budget and the objective of today."""
-        fresh = self.policy.shared()
-        if self.whole and self._is_off(shared["belief.rates"]):
-            return _but_for_notices(fresh, shared)
+        """What was learned before, as far as it fits the objective of today."""
         same = str(shared.get("objective", "")) == self.objective
-        return shared if same else shared | {"bound": fresh["bound"]}
+        return shared if same else shared | {"bound": self.policy.shared()["bound"]}
 
     def _time(self, now_s: float) -> float:
         """The policy's own time, which never goes back."""

@@ -69,6 +69,14 @@ def recalled(store: Store, settings: Settings, memory: Memory, now_s: float) -> 
     return policy
 
 
+def begun(store: Store, settings: Settings, memory: Memory, now_s: float) -> RowPolicy:
+    """The same for an engine that starts: on a ladder of rates that fits its items and its budget."""
+    policy = recalled(store, settings, memory, now_s)
+    if policy.ranking.whole and policy.ranking.is_far():
+        policy.ranking.remade(policy.ranking.budget_per_s, None)
+    return policy
+
+
 def uses_of(store: Store) -> Uses:
     """What polls of each source were measured to take."""
     return Uses.unpack(store.state.get(USES))

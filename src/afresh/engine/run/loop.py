@@ -26,7 +26,7 @@ from afresh.engine.mind.earnings import appraise, earns
 from afresh.engine.mind.memory import Memory
 from afresh.engine.mind.picker import Picker
 from afresh.engine.mind.row_policy import RowPolicy
-from afresh.engine.mind.snapshot import recalled
+from afresh.engine.mind.snapshot import begun
 from afresh.engine.pace.budget import limits_of
 from afresh.engine.pace.fleet import Member
 from afresh.engine.pace.gate import Gate
@@ -197,7 +197,7 @@ class Loop:
             self.memory.load([await self._writer.surely(lambda: store.plan.columns_of(first))])
         await self._join()
         now_s = clock.now_s()
-        self.policy = await self._writer.surely(lambda: recalled(store, settings, self.memory, now_s))
+        self.policy = await self._writer.surely(lambda: begun(store, settings, self.memory, now_s))
         self.picker = Picker(self.memory, self.policy, clock.elapsed_s)
         self._counted = max(int(self.memory.active.sum()), 1)
         self._accounts = Accounts(settings, self.memory, self.policy)
