@@ -63,20 +63,16 @@ def test_partitions_merge_to_the_whole(seed: int, cuts: list[int]) -> None:
     np.testing.assert_allclose(merged.sums, whole.sums, rtol=1e-13)
     assert (merged.static, merged.unweighted, merged.items) == (whole.static, whole.unweighted, 400)
     assert merged.total_weight == pytest.approx(weights.sum(), rel=1e-13)
-    assert merged.solve_multiplier(100.0) == pytest.approx(whole.solve_multiplier(100.0), rel=1e-11)
+    assert merged.solve(100.0).multiplier == pytest.approx(whole.solve(100.0).multiplier, rel=1e-11)
 
 
-def test_travels_as_a_table_and_as_a_pickle() -> None:
+def test_travels_as_a_pickle() -> None:
     rates, weights, _ = items(1, 1000)
     one, other = Histogram.of(rates[:500], weights[:500]), Histogram.of(rates[500:], weights[500:])
-    tables = [one.to_columns(), other.to_columns()]
-    stacked = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
-    back, whole = Histogram.from_columns(stacked), pickle.loads(pickle.dumps(one)) + other
+    back, whole = pickle.loads(pickle.dumps(one)) + other, Histogram.of(rates, weights)
     assert np.array_equal(back.start, whole.start)
     np.testing.assert_allclose(back.sums, whole.sums, rtol=1e-13)
-    assert (back.static, back.unweighted) == (whole.static, whole.unweighted)
-    assert back.static_weight == pytest.approx(whole.static_weight)
-    assert back.items == 1000
+    assert (back.static, back.unweighted, back.items) == (whole.static, whole.unweighted, 1000)
 
 
 @pytest.mark.parametrize("budget", [1e-3, 1.0, 1e3, 1e5, 1e9])
@@ -131,18 +127,17 @@ def test_equal_items_share_a_tiny_budget() -> None:
 
 def test_a_rich_budget_follows_the_asymptote() -> None:
     rates = np.array([1.0, 4.0, 9.0])
-    assert Histogram.of(rates).solve_multiplier(1e9) == pytest.approx((1 + 2 + 3) ** 2 / 2 / 1e18, rel=1e-7)
+    assert Histogram.of(rates).solve(1e9).multiplier == pytest.approx((1 + 2 + 3) ** 2 / 2 / 1e18, rel=1e-7)
 
 
 def test_nothing_to_buy() -> None:
     assert Histogram.of([]).items == 0
     bins = Histogram.of([0.0, 2.0], [1.0, 0.0]) + Histogram.of([])
     assert (bins.items, bins.static, bins.unweighted, bins.total_weight) == (2, 1, 1, 1.0)
-    assert bins.solve_multiplier(5.0) == 0
 
 
 def test_budget_zero_has_the_price_of_the_best_item() -> None:
-    assert Histogram.of([4.0, 2.0]).solve_multiplier(0.0) == pytest.approx(0.5)
+    assert Histogram.of([4.0, 2.0]).solve(0.0).multiplier == pytest.approx(0.5)
 
 
 def test_bins_cover_all_doubles_in_order() -> None:

@@ -107,7 +107,8 @@ def test_scores_are_the_time_averages_of_what_each_copy_holds(site: DemoSite, cl
             if moment in moments:
                 ask(site, "/page/0", agent)
                 ask(site, "/page/1", agent)
-    changes = site.history(40.0).changes_of(0)
+    history = site.history(40.0)
+    changes = history.time[history.change_item == 0]
     grid = np.arange(20.0, 40.0, 0.001) + 0.0005
     for found, moments in zip(scores(site, 20.0, 40.0), asked.values(), strict=True):
         visits = np.array(moments)

@@ -19,7 +19,6 @@ from afresh.probes.dissimilarity import (
 from afresh.probes.query_order import (
     best_order,
     coefficients,
-    group_frequencies,
     interval_for,
     lag_after_round,
     lag_per_time,
@@ -58,13 +57,6 @@ def test_the_papers_search_finds_the_closed_form(groups: list[float], alpha: flo
 def test_a_threshold_of_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match="above 0"):
         search_interval([1.0, 2.0], 3, 0.0)
-
-
-def test_frequencies_follow_the_cube_root() -> None:
-    groups, costs = np.array([1.0, 8.0, 27.0]), np.array([1.0, 1.0, 8.0])
-    plan = group_frequencies(groups, costs, budget=10.0)
-    assert plan.frequency / np.cbrt(groups / costs) == pytest.approx(np.full(3, plan.frequency[0]), rel=1e-9)
-    assert (plan.frequency * costs).sum() == pytest.approx(10.0)
 
 
 def test_the_expected_lag_is_the_mean_of_the_lag() -> None:

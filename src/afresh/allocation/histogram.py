@@ -3,7 +3,7 @@
 With x = cλ/w the spend at a multiplier μ is C(μ) = Σ w·x/Φ(μx): the items matter only through the
 distribution of w over x. A histogram keeps it in bins 1/256 wide, each with the number of items, Σw, Σw·t
 and Σw·t², t the place within the bin. Everything is a sum, so histograms of partitions add up to that of the
-whole, on threads, processes or in one GROUP BY.
+whole, on threads or processes.
 
 A bin stands for w spread evenly over the stretch that has its mean and variance. That is right to the third
 order in the bin's width, except at the cut-off, where 1/Φ is singular: there a second pass counts the items
@@ -14,7 +14,6 @@ is not worth a look. Equal items end in a bin of their own, a single double.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,8 +33,6 @@ _NARROWER = 12  # bits more of the mantissa at each closer look
 _AROUND = 4  # bins on either side of the edge that a closer look covers
 _UNRESOLVED = 1e-8  # share of the budget that may lie in bins at the edge
 _TOO_CLOSE = 1e-9  # of the edge: there a price is needed to the last bit
-_SUMS = ("count", "weight", "first", "second")
-_STATIC, _UNWEIGHTED = 0, bits_of(math.inf)
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
@@ -48,7 +45,7 @@ class Histogram:
     no bin.
 
     >>> halves = Histogram.of([1.0, 2.0]) + Histogram.of([3.0, 4.0, 5.0])
-    >>> round(halves.solve_multiplier(5.0), 4)  # Cho & Garcia-Molina 2000, Table 5 (b): the fifth is dropped
+    >>> round(halves.solve(5.0).multiplier, 4)  # Cho & Garcia-Molina 2000, Table 5 (b): the fifth is dropped
     0.2164
     """
 
@@ -109,43 +106,6 @@ class Histogram:
             unweighted=self.unweighted + other.unweighted,
             static_weight=self.static_weight + other.static_weight,
         )
-
-    def to_columns(self) -> dict[str, npt.NDArray[np.generic]]:
-        """A small table; tables of partitions merge by summing the last four columns per start and shift.
-
-        Two rows more stand for the items without a bin: static ones at price 0, unweighted ones at infinity.
-        """
-        extra = [[self.static, self.unweighted], [self.static_weight, 0.0], [0.0, 0.0], [0.0, 0.0]]
-        sums = np.append(self.sums, np.array(extra, dtype=np.float64), axis=1)
-        columns: dict[str, npt.NDArray[np.generic]] = dict(zip(_SUMS, sums, strict=True))
-        return {
-            "start": np.append(self.start, [_STATIC, _UNWEIGHTED]),
-            "shift": np.append(self.shift, [0, 0]),
-            **columns,
-        }
-
-    @staticmethod
-    def from_columns(columns: Mapping[str, npt.ArrayLike]) -> Histogram:
-        """The histogram of such a table, or of several one after another.
-
-        >>> bins = Histogram.of([1.0, 0.0, 3.0])
-        >>> Histogram.from_columns(bins.to_columns()).items
-        3
-        """
-        start, shift = (np.asarray(columns[name], dtype=np.int64) for name in ("start", "shift"))
-        sums = np.array([np.asarray(columns[name], dtype=np.float64) for name in _SUMS])
-        still, idle = start == _STATIC, start == _UNWEIGHTED
-        binned = ~(still | idle)
-        empty = Histogram(start[:0], shift[:0], sums[:, :0])
-        bins = Histogram(
-            start[binned],
-            shift[binned],
-            sums[:, binned],
-            static=int(sums[0, still].sum()),
-            unweighted=int(sums[0, idle].sum()),
-            static_weight=float(sums[1, still].sum()),
-        )
-        return empty + bins
 
     @property
     def items(self) -> int:
@@ -215,10 +175,6 @@ class Histogram:
         double_middle = middle[double]
         place = [middle[short], double_middle - offset, double_middle + offset, nodes.ravel()]
         return np.concatenate(place), np.concatenate([self.sums[1][short], halved, halved, shares.ravel()])
-
-    def solve_multiplier(self, budget: float) -> float:
-        """μ with C(μ) = budget; 0 if there is nothing to buy."""
-        return self.solve(budget).multiplier if len(self.start) else 0.0
 
     def solve(self, budget: float, near: Cutoff | None = None) -> Cutoff:
         """The cut-off at which the plan spends ``budget``; there must be an item to spend it on.

@@ -21,11 +21,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from afresh.allocation.allocate import allocate
 from afresh.probes.postings import Integers
 from afresh.values.arrays import ArrayLike, nonnegative
 from afresh.values.errors import UsageError
-from afresh.values.results import Allocation
 
 _BISECTIONS = 60
 
@@ -108,15 +106,3 @@ def search_interval(group_sums: ArrayLike, tuples: int, alpha: float, *, start: 
         middle = 0.5 * (low + high)
         low, high = (middle, high) if lag_per_time(group_sums, tuples, middle) < alpha else (low, middle)
     return 0.5 * (low + high)
-
-
-def group_frequencies(group_sums: ArrayLike, requests: ArrayLike, budget: float) -> Allocation:
-    """How often to send each query for the least average lag, ``budget`` requests per time: ∝
-    (A_q/c_q)^{1/3}.
-
-    >>> plan = group_frequencies([1.0, 8.0], [1.0, 1.0], budget=3.0)
-    >>> plan.frequency.round(9)
-    array([1., 2.])
-    """
-    # The lag of a tuple is w·λ/(6f²): only the product matters, so the group sum stands as the rate.
-    return allocate(group_sums, budget, costs=requests, objective="lag")

@@ -35,14 +35,10 @@ GOLDEN = 0.6180339887498949
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The horizon to use (∞: none) and what the best one gained in log score per poll over none.
-
-    ``standard_errors`` is by how many of them the weaker of the two reasons to forget holds.
-    """
+    """The horizon to use (∞: none) and what the best one gained in log score per poll over none."""
 
     horizon: float
     gain: float
-    standard_errors: float
 
     @property
     def supported(self) -> bool:
@@ -129,7 +125,7 @@ def choose_horizon(polls: Polls, prior: GammaPrior) -> Drift:
     """
     telling = _telling(polls)
     if np.count_nonzero(telling) < FEWEST:
-        return Drift(math.inf, 0.0, 0.0)
+        return Drift(math.inf, 0.0)
     part, own = _latest(polls.of_items(telling)), prior.for_items(polls.items)
     own = GammaPrior(own.shape[telling], own.rate[telling])
     longest = float(part.time_per_item().max())
@@ -139,7 +135,7 @@ def choose_horizon(polls: Polls, prior: GammaPrior) -> Drift:
     ordered = gains[best] - _gains(_shuffled(part), own, horizons[[0, best + 1]])[0]
     errors = min(_standard_errors(gains[best]), _standard_errors(ordered))
     horizon = float(horizons[best + 1]) if errors > MARGIN else math.inf
-    return Drift(horizon, float(gains[best].sum()) / part.size, errors)
+    return Drift(horizon, float(gains[best].sum()) / part.size)
 
 
 def _telling(polls: Polls) -> Bools:

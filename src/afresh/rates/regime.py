@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.drift import Drift, choose_horizon
+from afresh.rates.drift import choose_horizon
 from afresh.rates.estimate import estimate_polls
 from afresh.rates.observations import Bools, Polls
 from afresh.rates.prior import fit_gamma
@@ -51,8 +51,7 @@ def find_regime(
         # Not by the Gamma filter: where items are polled each at its own pace one Gamma is wrong for some.
         found = fit_season(part, estimate_polls(part).rate, hour=hour, always=season is True)
         part = found.applied(part) if found.supported else part
-    drift = choose_horizon(part, prior) if horizon is None else Drift(horizon, 0.0, 0.0)
-    return Regime(found, drift.horizon)
+    return Regime(found, choose_horizon(part, prior).horizon if horizon is None else horizon)
 
 
 def _sample(polls: Polls) -> Bools:

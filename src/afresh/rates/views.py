@@ -93,18 +93,6 @@ class ViewGraph:
                 found[self.place[node - len(self.bases)]] = True
         return found
 
-    def bases_of(self, view: str) -> tuple[str, ...]:
-        """The distinct bases below ``view``, at any depth, in the order of ``bases``.
-
-        >>> ViewGraph.of(["V1", "V1", "V2"], ["S", "R", "V1"]).bases_of("V2")
-        ('S', 'R')
-        """
-        if view not in self.views:
-            raise InputError(f"no view is called {view!r}{did_you_mean(view, self.views)}")
-        below = ((),) * len(self.bases) + self.parts
-        start = len(self.bases) + self.place.index(self.views.index(view))
-        return tuple(self.bases[node] for node in sorted(_reached([start], below)) if node < len(self.bases))
-
     def _add_block(self, start: int, rates: Array, total: Array) -> None:
         """Add to ``total`` what the bases from ``start`` on give to every view above them."""
         first = len(self.bases)

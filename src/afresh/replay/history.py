@@ -51,8 +51,8 @@ class History:
         """From pairs of item (numbered from 0) and time in any order; ``values`` go with the times.
 
         >>> history = History.of(2, [1, 0, 1], [5.0, 3.0, 2.0], 0.0, 10.0)
-        >>> history.changes_of(1).tolist(), history.rates().tolist()
-        ([2.0, 5.0], [0.1, 0.2])
+        >>> history.time.tolist(), history.rates().tolist()
+        ([3.0, 2.0, 5.0], [0.1, 0.2])
         >>> History.of(2, [2], [5.0], 0.0, 10.0)
         Traceback (most recent call last):
         afresh.values.errors.InputError: change 0 is of item 2: items are numbered from 0 to 1
@@ -94,10 +94,6 @@ class History:
     def change_item(self) -> Ints:
         """The item of each entry of ``time``."""
         return np.repeat(np.arange(self.items), np.diff(self.first))
-
-    def changes_of(self, item: int) -> Float64s:
-        """When this item changes."""
-        return self.time[self.first[item] : self.first[item + 1]]
 
     def rates(self, never: float = 0.0) -> Float64s:
         """Mean rate of each item over the window; ``never`` changes stand for none."""

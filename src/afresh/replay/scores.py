@@ -22,7 +22,6 @@ from afresh.replay.history import History
 from afresh.replay.value_error import value_error
 
 RESAMPLES = 400
-METRICS = ("freshness", "age", "missed", "lag", "harmonic", "error")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """What polls of an item were measured to cost: a mean in which the recent ones count more.
 
-For a source whose settings say ``costs_by`` seconds, whoever ranks the items takes the mean of what polls
-took for an item's cost, times the cost that its owner gave it (1 by default), so that an owner can still
-weigh. A ``WitnessSource`` tells it itself (``Evidence.cost_s``), without polls that had nothing to refresh.
+A ``WitnessSource`` tells it (``Evidence.cost_s``), without polls that had nothing to refresh; whoever ranks
+an item takes it times the cost that its owner gave it (1 by default), so that an owner can still weigh.
 """
 
 from __future__ import annotations

@@ -107,11 +107,6 @@ class SourceSettings(BaseModel):
         """What bears on whether it may be asked at all, without secrets; another one: try again."""
         return ""
 
-    @property
-    def costs_by(self) -> Literal["requests", "seconds"]:
-        """What a poll's cost is counted in: ``seconds``: the running mean of those its polls took."""
-        return "requests"
-
     def model_post_init(self, context: Any, /) -> None:
         """Read what is written in little languages now, so that mistakes show on load."""
         del context

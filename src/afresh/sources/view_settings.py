@@ -45,11 +45,6 @@ class ViewSettings(SourceSettings):
         """Rights are granted and locks let go: a view is tried again within five minutes."""
         return _LONGEST_RETRY_S
 
-    @property
-    def costs_by(self) -> Literal["requests", "seconds"]:
-        """A refresh costs the time that it takes."""
-        return "seconds"
-
     def selects(self, name: str) -> bool:
         """Whether a view of this name, ``schema.view``, is one of the items.
 

@@ -7,7 +7,6 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from afresh.values.errors import UsageError
 
-SCHEMES = ("postgresql", "postgres")
 _DEFAULT_SCHEMA = "afresh"
 _LONGEST = 63  # bytes of a name in PostgreSQL
 
