@@ -34,6 +34,16 @@ async def told_later(change: Change) -> None:
     TOLD.append(change)
 
 
+def leave(_: Change) -> None:
+    """A hook that takes itself for a script."""
+    raise SystemExit(3)
+
+
+async def leave_later(_: Change) -> None:
+    """The same as a coroutine."""
+    raise SystemExit(3)
+
+
 @pytest.fixture(autouse=True)
 def _nothing_told() -> Iterator[None]:
     yield
@@ -98,6 +108,13 @@ def test_a_failure_is_tried_again_and_later_events_wait_behind_it(store: Store) 
     deliver(store, clock, "tests.engine.test_hooks:told", [1001.6, 1004.0, 1100.0])
     assert [change.content for change in TOLD if change.item == "a"] == [b"1", b"2"]
     assert store.events.waiting() == 0
+
+
+@pytest.mark.parametrize("name", ["leave", "leave_later"])
+def test_a_function_that_would_end_the_process_has_only_failed(store: Store, name: str) -> None:
+    changed(store, "a", b"1", 1000.0)
+    deliver(store, FixedClock(), f"tests.engine.test_hooks:{name}", [1001.0])
+    assert store.events.waiting() == 1
 
 
 def test_a_coroutine_will_do(store: Store) -> None:

@@ -70,6 +70,60 @@ def test_errors_are_said_in_one_line(source_of: Callable[..., Source]) -> None:
     assert (fetched.kind, fetched.problem) == ("failed", "KeyError: 'no\\nsuch k'")
 
 
+@pytest.mark.parametrize("coroutine", [False, True])
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (SystemExit(3), "SystemExit: 3"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+        (GeneratorExit(), "GeneratorExit"),
+        (asyncio.CancelledError(), "CancelledError"),
+        (BaseExceptionGroup("both", [SystemExit()]), "BaseExceptionGroup: both (1 sub-exception)"),
+        (StopIteration(), "StopIteration"),
+    ],
+)
+def test_nothing_that_a_function_raises_ends_more_than_its_poll(
+    source_of: Callable[..., Source], error: BaseException, words: str, coroutine: bool
+) -> None:
+    def leave(_: str) -> bytes:
+        raise error
+
+    async def leave_later(_: str) -> bytes:
+        raise error
+
+    fetched = poll(source_of(leave_later if coroutine else leave))
+    assert fetched.kind == "failed"
+    assert words in fetched.problem
+
+
+@pytest.mark.parametrize("coroutine", [False, True])
+def test_a_poll_can_be_cancelled(source_of: Callable[..., Source], coroutine: bool) -> None:
+    release, begun = threading.Event(), threading.Event()
+
+    def hang(_: str) -> bytes:
+        begun.set()
+        release.wait(30)
+        return b""
+
+    async def hang_later(_: str) -> bytes:
+        begun.set()
+        await asyncio.Event().wait()
+        return b""
+
+    async def run() -> None:
+        source = source_of(hang_later if coroutine else hang, timeout="30s")
+        polling = asyncio.create_task(source.poll(lease_of("k")))
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        polling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await polling
+        release.set()
+        await source.close()
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize(
     ("answer", "kind", "words"),
     [
@@ -141,5 +195,5 @@ def test_a_source_lists_nothing_and_closes_twice(source_of: Callable[..., Source
     "call", ["nomodule", "no.such.module:f", "string:nothing", "string:digits", ":f", "a:"]
 )
 def test_what_is_no_function_is_refused(call: str) -> None:
-    with pytest.raises(UsageError, match="call: "):
+    with pytest.raises(UsageError, match="call "):
         make_source({"name": "py", "kind": "python", "call": call}, Surroundings())

@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from afresh.sources.judgement import Judgement, judge
 from afresh.sources.open_hours import OpenHours
 from afresh.sources.settings import PythonSettings
 from afresh.sources.surroundings import Surroundings
-from afresh.values.errors import UsageError
+from afresh.sources.user_function import RaisedError, awaited, called, find_function, in_words
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 from afresh.values.listing import Listing
-
-_LONGEST_WORDS = 200
 
 
 class PythonSource:
@@ -69,9 +66,9 @@ class PythonSource:
                 fetched = await self._judged(lease, await self._call(lease.key))
         except TimeoutError:
             fetched = Fetched("failed", problem=f"no answer within {self._settings.timeout:g} s")
-        except Exception as error:  # noqa: BLE001  (it is the user's code: whatever it raises is its answer)
-            words = " ".join(f"{type(error).__name__}: {error}".split())
-            fetched = Fetched("failed", problem=words[:_LONGEST_WORDS])
+        except Exception as error:  # noqa: BLE001  # whatever comes of the user's code is its answer
+            words = str(error) if isinstance(error, RaisedError) else in_words(error)
+            fetched = Fetched("failed", problem=words)
         return replace(fetched, requests=1, seconds=self._around.clock.elapsed_s() - start_s)
 
     async def listings(self) -> AsyncIterator[Listing]:
@@ -87,12 +84,12 @@ class PythonSource:
         self._held += 1
         if inspect.iscoroutinefunction(self._function):
             try:
-                return await self._function(key)
+                return await awaited(self._function, key)
             finally:
                 self._held -= 1
         loop = asyncio.get_running_loop()
         try:
-            call = self._threads.submit(self._function, key)
+            call = self._threads.submit(called, self._function, key)
         except RuntimeError:
             self._held -= 1
             raise
@@ -133,27 +130,3 @@ class PythonSource:
             held_notes=lease.validators,
             near_duplicate=self._settings.near_duplicate,
         )
-
-
-def find_function(name: str) -> Callable[[str], Any]:
-    """The function behind ``module:function``.
-
-    >>> find_function("string:capwords")("to be")
-    'To Be'
-    >>> find_function("string.capwords")
-    Traceback (most recent call last):
-    afresh.values.errors.UsageError: call: 'string.capwords' is no function: write module:function
-    """
-    module, colon, path = name.partition(":")
-    if not colon or not module or not path:
-        raise UsageError(f"call: {name!r} is no function: write module:function")
-    try:
-        found: Any = import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UsageError(f"call: {name!r} is not found: {error}") from None
-    if not callable(found):
-        raise UsageError(f"call: {name!r} is not a function but a {type(found).__name__}")
-    function: Callable[[str], Any] = found
-    return function

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import cast
 
 from afresh.probes.dissimilarity import DISSIMILARITIES, Dissimilarity
-from afresh.sources.python_source import find_function
 from afresh.sources.search_relation import Relation
 from afresh.sources.search_server import SearchServer
 from afresh.sources.search_settings import SearchSettings
 from afresh.sources.surroundings import Surroundings
+from afresh.sources.user_function import find_function
 from afresh.values.errors import UsageError, did_you_mean
 
 

@@ -13,15 +13,14 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, TypeAlias
 
 from afresh.engine.logs import say
 from afresh.engine.state_names import HOOKS
 from afresh.engine.writer import Writer
+from afresh.sources.user_function import RaisedError, awaited, called, find_function
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
-from afresh.values.errors import UsageError
 from afresh.values.stored import Event
 
 _AT_ONCE = 16
@@ -59,14 +58,7 @@ def wait_s(attempts: int) -> float:
 
 def find_call(name: str) -> Call:
     """The function behind ``module:function``, refused in words where there is none."""
-    module, _, function = name.partition(":")
-    try:
-        found = getattr(import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"on_change {name!r} cannot be found: {error}") from None
-    if not callable(found):
-        raise UsageError(f"on_change {name!r} is not a function")
-    return found  # type: ignore[no-any-return]
+    return find_function(name, "on_change")
 
 
 def _call_of(hook: Hook) -> Call | tuple[str, ...]:
@@ -191,8 +183,8 @@ async def call(function: Call, change: Change) -> None:
     """Call a function or coroutine function with the event; whatever it raises is a failure."""
     try:
         if inspect.iscoroutinefunction(function):
-            await function(change)
+            await awaited(function, change)
         else:
-            await asyncio.to_thread(function, change)
-    except Exception as error:  # noqa: BLE001  # a user's function may raise anything
-        raise HookFailedError(f"{type(error).__name__}: {str(error)[:_LONGEST_WORDS]}") from None
+            await asyncio.to_thread(called, function, change)
+    except RaisedError as error:
+        raise HookFailedError(str(error)) from None
