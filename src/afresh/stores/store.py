@@ -146,8 +146,13 @@ class Copies(Protocol):
 class Plan(Protocol):
     """What a policy remembers between runs."""
 
-    def columns(self, *, after_id: int = 0, batch: int = 8192) -> Iterator[PolicyColumns]:
-        """All items with an id above ``after_id``, in batches, by id."""
+    def columns(
+        self, *, after_id: int = 0, batch: int = 8192, aside: bool = False
+    ) -> Iterator[PolicyColumns]:
+        """All items with an id above ``after_id``, in batches, by id.
+
+        ``aside``: by a thread beside busy ones, which should not have to wait for them at every row.
+        """
 
     def columns_of(self, ids: Sequence[int]) -> PolicyColumns:
         """The same of some items, by id, without the unknown."""

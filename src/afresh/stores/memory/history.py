@@ -49,8 +49,10 @@ class MemoryPlan:
         """In one world."""
         self._world = world
 
-    def columns(self, *, after_id: int = 0, batch: int = 8192) -> Iterator[PolicyColumns]:
-        """All items."""
+    def columns(
+        self, *, after_id: int = 0, batch: int = 8192, aside: bool = False
+    ) -> Iterator[PolicyColumns]:
+        """All items; ``aside`` or not, nobody is waited for."""
         while True:
             with self._world:
                 ids = sorted(i for i in self._world.records if i > after_id)[:batch]

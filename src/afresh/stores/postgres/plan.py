@@ -27,8 +27,10 @@ class PostgresPlan:
         """On one database."""
         self._database = database
 
-    def columns(self, *, after_id: int = 0, batch: int = 8192) -> Iterator[PolicyColumns]:
-        """All items, a statement a batch."""
+    def columns(
+        self, *, after_id: int = 0, batch: int = 8192, aside: bool = False
+    ) -> Iterator[PolicyColumns]:
+        """All items, a statement a batch; ``aside`` or not, a batch comes as one."""
         while True:
             place = {"after": after_id, "limit": batch}
             found = self._database.read(lambda c, place=place: rows(c, _SQL["columns"], place))  # type: ignore[misc]

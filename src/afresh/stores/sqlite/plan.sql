@@ -5,6 +5,17 @@ WHERE item_id > ?
 ORDER BY item_id
 LIMIT ?;
 
+-- name: lists
+-- The same as one row; what is quoted is read back exactly.
+SELECT group_concat(item_id), group_concat(source_id), group_concat(group_id), group_concat(status),
+       group_concat(quote(weight)), group_concat(quote(polled_s)), group_concat(quote(due_s)),
+       group_concat(length(belief)), group_concat(hex(belief), '')
+FROM (SELECT item_id, source_id, group_id, status, weight, polled_s, due_s, belief
+      FROM state
+      WHERE item_id > ?
+      ORDER BY item_id
+      LIMIT ?);
+
 -- name: limits
 -- Apart from the columns, because few items have any: a third of the time to start with millions.
 SELECT item_id, cost, min_interval_s, max_interval_s, prior_rate_per_s
