@@ -7,12 +7,16 @@ all items ──▶ Memory, RowPolicy (a thread of its own) ───▲
 from __future__ import annotations
 
 import asyncio
+import logging
+from itertools import islice
 from threading import Event
 
 import numpy as np
 
+from afresh.engine.logs import say
+from afresh.engine.mind.memory import Memory
 from afresh.engine.mind.row_policy import RowPolicy
-from afresh.engine.mind.snapshot import loaded, recalled
+from afresh.engine.mind.snapshot import begun
 from afresh.engine.run.parts import Parts
 from afresh.engine.settings.tables import Settings
 from afresh.stores.store import Store
@@ -21,6 +25,7 @@ from afresh.values.clock import Clock
 MANY = 1_000_000
 """Up to so many items all are read before the first poll; it takes some seconds."""
 
+_AT_ONCE, _TOGETHER = 65_536, 16  # items read in one step; steps whose arrays are joined together
 _LASTS_S, _FEWEST, _MOST = 120.0, 10_000, 100_000  # what is due for so long must do
 
 
@@ -37,12 +42,12 @@ async def read_all(store: Store, settings: Settings, clock: Clock) -> RowPolicy 
     stopped = Event()
 
     def work() -> RowPolicy | None:
-        parts = []
-        for part in store.plan.columns():
+        parts, memory = store.plan.columns(batch=_AT_ONCE, aside=True), Memory()
+        while some := list(islice(parts, _TOGETHER)):
             if stopped.is_set():
                 return None
-            parts.append(part)
-        return recalled(store, settings, loaded(parts), clock.now_s())
+            memory.load(some)
+        return begun(store, settings, memory, clock.now_s())
 
     try:
         return await asyncio.to_thread(work)
@@ -59,3 +64,4 @@ async def take_over(parts: Parts, full: RowPolicy) -> None:
     parts.policy.catch_up_with(now)
     parts.watch.refilled()
     parts.picker.stale()
+    say(logging.INFO, "all items are read", items=parts.memory.size)
