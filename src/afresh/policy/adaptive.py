@@ -334,8 +334,7 @@ class Adaptive(Knowledge):
         sooner, use = due[unsure], self._use()
         for time in self.curiosity.times[::-1]:
             every = np.full(1, time)
-            expected = self.belief.expected(every)
-            worth = self.worth.of(rows, np.broadcast_to(expected, rows.shape), self.belief.rates[None])
+            worth = self.worth.of(rows, self.belief.expected(every), self.belief.rates[None])
             worth += use * np.maximum(self.curiosity.bit(rows, every, price) - spared, 0.0)
             sooner = np.where(worth >= goal, np.minimum(0.75 * time, sooner), sooner)
         due = due.copy()

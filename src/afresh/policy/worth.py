@@ -52,7 +52,10 @@ class Worth:
         return gain
 
     def of(self, belief: Floats, expected: Float64s, rate: Float64s) -> Float64s:
-        """Σ p·marginal(E)/rate^p of each row; ``rate`` is that at which E grows on average."""
+        """Σ p·marginal(E)/rate^p of each row; ``rate`` is that at which E grows on average.
+
+        One E may serve all rows.
+        """
         gain = self.gain(expected)
         gain /= rate if self.objective.power == 1 else rate**self.objective.power
         return np.asarray(np.einsum("ij,ij->i", belief, gain))

@@ -42,6 +42,7 @@ def refusal(address: str) -> str:
     return next((words for bad, words in checks if bad), "")
 
 
+@lru_cache(maxsize=4096)
 def prohibition(host: str) -> str:
     """Why a host, an address or a name, must not be asked even where private ones may be; empty if it may.
 

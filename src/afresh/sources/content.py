@@ -67,7 +67,11 @@ class Recipe:
         >>> Recipe().fingerprint, Recipe(text_only=True).fingerprint == Recipe().fingerprint
         ('', False)
         """
-        return "" if self == Recipe() else blake2b(repr(self).encode(), digest_size=6).hexdigest()
+        return "" if self == EVERY_BYTE else blake2b(repr(self).encode(), digest_size=6).hexdigest()
+
+
+EVERY_BYTE = Recipe()
+"""The recipe that keeps all."""
 
 
 def normalise(content: bytes, content_type: str, recipe: Recipe) -> bytes:
@@ -79,7 +83,7 @@ def normalise(content: bytes, content_type: str, recipe: Recipe) -> bytes:
     >>> normalise(b'{"t": 99, "b": [1, 2]}', "application/json", Recipe(json_path="b"))
     b'[1,2]'
     """
-    if recipe == Recipe():
+    if recipe == EVERY_BYTE:
         return content
     text = decode(content, content_type)
     if recipe.json_path:

@@ -117,7 +117,8 @@ def check_sent(honesty: Honesty) -> Honesty:
 
 def saw_not_modified(honesty: Honesty) -> Honesty:
     """The host answered 304: nothing seen, one more answer to check."""
-    return replace(honesty, unseen=honesty.unseen + 1)
+    seen = honesty.etag, honesty.modified, honesty.dated
+    return Honesty(*seen, honesty.unseen + 1, honesty.gap, honesty.date_lie)
 
 
 def saw_content(

@@ -55,7 +55,7 @@ class Hosts:
 
     def manners(self, group: str, own: Manners) -> Manners:
         """How the group is treated by one with manners of its ``own``."""
-        others = (self._manners.get(source, own) for source in self._askers.get(group, ()))
+        others = [self._manners.get(source, own) for source in self._askers.get(group, ())]
         return strictest(own, *others)
 
     def let_go(self, source: str, manners: Manners) -> None:

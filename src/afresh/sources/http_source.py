@@ -10,7 +10,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import astuple, replace
 
-from afresh.sources.content import Recipe
+from afresh.sources.content import EVERY_BYTE, Recipe
 from afresh.sources.courier import Arrival, Courier, Trip, plain_headers
 from afresh.sources.discover import Document, read_listings
 from afresh.sources.fetcher import Fetcher, Reply
@@ -168,14 +168,13 @@ class HttpSource:
         return await self._judged(lease, arrival, None)
 
     async def _arrive(self, lease: Lease, trip: Trip, start: str, *, conditional: bool) -> Arrival:
-        home = origin(lease.key)
-
         def headers_for(url: str) -> dict[str, str]:
             headers = plain_headers(self._settings)
             # ETags differ by encoding: ask for the one that the validators came with.
             headers["Accept-Encoding"] = lease.validators.get("accept-encoding", headers["Accept-Encoding"])
             headers |= self._conditions(lease, url, conditional=conditional)
-            if origin(url) == home:  # what is secret stays with the host that it was given for
+            # What is secret stays with the host that it was given for.
+            if self._headers and origin(url) == origin(lease.key):
                 headers |= {name: secret.reveal() for name, secret in self._headers.items()}
             return headers
 
@@ -192,7 +191,8 @@ class HttpSource:
 
     async def _judged(self, lease: Lease, arrival: Arrival, started_at: str | None) -> Fetched:
         """What an arrival means; ``started_at`` is where the item had moved to, None its own address."""
-        arrival = replace(arrival, moved_to=arrival.moved_to or started_at)
+        if started_at is not None and arrival.moved_to is None:
+            arrival = replace(arrival, moved_to=started_at)
         reply = arrival.reply
         if arrival.barred is not None:
             return arrival.barred
@@ -260,7 +260,7 @@ class HttpSource:
                 near_duplicate=self._settings.near_duplicate,
             )
 
-        plain = recipe == Recipe() and self._settings.near_duplicate is None
+        plain = recipe == EVERY_BYTE and self._settings.near_duplicate is None
         if plain or len(reply.body) < _IN_THREAD_BYTES:
             return compare()
         return await asyncio.to_thread(compare)

@@ -8,7 +8,7 @@ never steps back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Verdict: TypeAlias = Literal["fine", "busy", "down"]
@@ -74,7 +74,8 @@ def strictest(first: Manners, *others: Manners) -> Manners:
 
 def started(host: HostState, now_s: float) -> HostState:
     """A request starts now."""
-    return replace(host, asked_s=max(host.asked_s, now_s), in_flight=host.in_flight + 1)
+    asked_s = max(host.asked_s, now_s)
+    return HostState(host.next_s, host.in_flight + 1, host.failures, host.crawl_delay_s, host.why, asked_s)
 
 
 def finished(
@@ -98,12 +99,12 @@ def finished(
     if verdict == "fine":
         next_s = max(host.next_s, now_s + _bounded(asked_s, manners))
         why = why if asked_s > 0 else ""
-        return replace(host, next_s=next_s, in_flight=in_flight, failures=0, why=why)
+        return HostState(next_s, in_flight, 0, host.crawl_delay_s, why, host.asked_s)
     failures = host.failures + 1
     rest_s = manners.first_rest_s * 2.0 ** min(failures - 1, _MAX_DOUBLINGS)
     rest_s = _bounded(max(rest_s, asked_s), manners)
     next_s = max(host.next_s, now_s + rest_s)
-    return replace(host, next_s=next_s, in_flight=in_flight, failures=failures, why=why)
+    return HostState(next_s, in_flight, failures, host.crawl_delay_s, why, host.asked_s)
 
 
 def _bounded(rest_s: float, manners: Manners) -> float:

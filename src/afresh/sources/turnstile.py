@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from afresh.sources.hosts import Line
 from afresh.sources.politeness import HostState, Manners, Verdict, finished, ready_s, started
@@ -26,13 +25,23 @@ class RestingError(Exception):
         self.wait_s, self.spaced = wait_s, spaced
 
 
-@dataclass(slots=True)
 class Turn:
-    """One request's turn; whoever has it says how it ended."""
+    """One request's turn: waited for, held and given back; whoever has it says how it ended."""
 
-    verdict: Verdict = "fine"
-    retry_after_s: float | None = None
-    why: str = ""
+    def __init__(self, turnstile: Turnstile, group: str) -> None:
+        self._turnstile, self.group = turnstile, group
+        self.verdict: Verdict = "fine"
+        self.retry_after_s: float | None = None
+        self.why = ""
+
+    async def __aenter__(self) -> Turn:
+        """Wait for it; ``RestingError`` rather than wait beyond patience."""
+        await self._turnstile.enter(self.group)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Give it back."""
+        self._turnstile.leave(self)
 
 
 class Turnstile:
@@ -87,29 +96,16 @@ class Turnstile:
                     host, next_s=next_s, failures=max(host.failures, rest.failures), why=rest.why
                 )
 
-    @asynccontextmanager
-    async def turn(self, group: str) -> AsyncIterator[Turn]:
-        """Wait for a turn, hold it, give it back; ``RestingError`` rather than wait beyond patience."""
-        await self._enter(group)
-        turn = Turn()
-        try:
-            yield turn
-        finally:
-            now_s, hosts = self._around.clock.elapsed_s(), self._hosts
-            manners = hosts.manners(group, self._manners)
-            hosts.states[group] = finished(
-                hosts.states[group], manners, now_s, turn.verdict, turn.retry_after_s, turn.why
-            )
-            if group in hosts.lines:
-                hosts.lines[group].freed.set()
-            else:
-                hosts.prune(now_s)
+    def turn(self, group: str) -> Turn:
+        """``async with`` it: a request goes while the turn is held."""
+        return Turn(self, group)
 
     def close(self) -> None:
         """No more turns are asked for here."""
         self._hosts.let_go(self._source, self._manners)
 
-    async def _enter(self, group: str) -> None:
+    async def enter(self, group: str) -> None:
+        """Wait until one more request to the group may start; it starts now."""
         hosts = self._hosts
         line = hosts.lines.setdefault(group, Line())
         line.people += 1
@@ -124,6 +120,18 @@ class Turnstile:
             line.people -= 1
             if not line.people:
                 del hosts.lines[group]
+
+    def leave(self, turn: Turn) -> None:
+        """The request of this turn is over."""
+        now_s, hosts, group = self._around.clock.elapsed_s(), self._hosts, turn.group
+        manners = hosts.manners(group, self._manners)
+        hosts.states[group] = finished(
+            hosts.states[group], manners, now_s, turn.verdict, turn.retry_after_s, turn.why
+        )
+        if group in hosts.lines:
+            hosts.lines[group].freed.set()
+        else:
+            hosts.prune(now_s)
 
     async def _wait(self, group: str, line: Line) -> None:
         while (wait_s := self.wait_s(group)) > 0:

@@ -29,7 +29,7 @@ _FEWEST = 512  # rows of a pool
 _PER_GROUP = 64  # rows of a pool that holds some of every group
 _OLD_S, _OLD = 0.5, 30.0  # a pool of millions ages slowly, as their worth does
 _YOUNG_S, _PER_MANY_S = 0.01, 1e-6
-_SELDOM, _LONGEST_S = 5.0, 0.25  # ranking may take a fifth of the time, unless it takes long
+_SELDOM, _LONGEST_S = 20.0, 0.5  # ranking may take a twentieth of the time, unless it takes long
 
 
 class Picker:

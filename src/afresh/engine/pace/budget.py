@@ -125,7 +125,7 @@ class Slots:
         windows = self.windows
         if windows and windows[0].until_s < now_s:
             windows = tuple(window for window in windows if window.until_s >= now_s)
-        return replace(self, started_s=max(now_s, self.started_s), windows=windows)
+        return Slots(self.limits, windows, max(now_s, self.started_s), self.debt_s)
 
     def owing(self, now_s: float, owed_s: float) -> Slots:
         """A debt more, paid after those before it."""

@@ -2,6 +2,7 @@
 
 Where nothing could be read it is tried again after a second, or what the source says, then ever more rarely,
 but every five minutes at least; and at once under other settings of the source, or by another process.
+Outside the windows of its source nothing is read.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from hashlib import blake2b
 
 from afresh.engine.logs import say
 from afresh.engine.mind.accounts import spent_of
+from afresh.engine.pace.closed import closed_until
 from afresh.engine.run.listing import take_in
 from afresh.engine.run.source_set import SourceSet
 from afresh.engine.settings.tables import Settings
@@ -85,6 +87,8 @@ class ListingTask:
             await asyncio.sleep(_LOOK_S)
 
     async def _is_due(self, name: str) -> bool:
+        if name in closed_until(self.settings, self._clock.now_s()):
+            return False
         names = [LISTED_AT + name, TROUBLE + name]
         kept, trouble = await self._writer.surely(lambda: [self._store.state.get(each) for each in names])
         if kept is None or (trouble and name not in self._vain):
@@ -100,7 +104,7 @@ class ListingTask:
 
     async def read(self, name: str) -> Reading:
         """Read all documents of one source now."""
-        async with self._sources.using(name) as source:
+        with self._sources.using(name) as source:
             return await self._read(name, source) if source is not None else Reading()
 
     async def read_in_turn(self, name: str) -> None:

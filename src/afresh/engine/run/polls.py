@@ -77,7 +77,7 @@ class Polls:
         """What the source makes of it; one that chooses what to refresh may bring others."""
         parts = self._parts
         choosing = may_choose and not bulk.audit and not parts.memory.asked[bulk.rows[0]]
-        async with parts.sources.using(leases[0].source) as source:
+        with parts.sources.using(leases[0].source) as source:
             # Asked of every poll, and isinstance of a protocol takes long.
             if choosing and hasattr(source, "choose") and isinstance(source, ChoosingSource):
                 return await self._choices.poll(source, leases[0], parts.settings.run.lease)

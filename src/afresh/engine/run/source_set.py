@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -85,8 +85,8 @@ class SourceSet:
         source = self.get(name)
         return math.inf if source is None else source.ready_s(group, now_s)
 
-    @asynccontextmanager
-    async def using(self, name: str) -> AsyncIterator[Source | None]:
+    @contextmanager
+    def using(self, name: str) -> Iterator[Source | None]:
         """A source that stays open until its use is over, whatever the settings say meanwhile."""
         held = self._held.get(name)
         if held is None:
@@ -110,7 +110,7 @@ class SourceSet:
     async def poll(self, leases: Sequence[Lease], *, conditional: bool) -> list[Fetched]:
         """Look at items of one source, with one request where there are several."""
         name = leases[0].source
-        async with self.using(name) as source:
+        with self.using(name) as source:
             if source is None:
                 problem = f"its source {name!r} is not in the settings"
                 return [Fetched("refused", problem=problem)] * len(leases)
