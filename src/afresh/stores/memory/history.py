@@ -50,7 +50,11 @@ class MemoryPlan:
         self._world = world
 
     def columns(
-        self, *, after_id: int = 0, batch: int = 8192, aside: bool = False  # noqa: ARG002
+        self,
+        *,
+        after_id: int = 0,
+        batch: int = 8192,
+        aside: bool = False,  # noqa: ARG002
     ) -> Iterator[PolicyColumns]:
         """All items; ``aside`` or not, nobody is waited for."""
         while True:

@@ -28,7 +28,11 @@ class PostgresPlan:
         self._database = database
 
     def columns(
-        self, *, after_id: int = 0, batch: int = 8192, aside: bool = False  # noqa: ARG002
+        self,
+        *,
+        after_id: int = 0,
+        batch: int = 8192,
+        aside: bool = False,  # noqa: ARG002
     ) -> Iterator[PolicyColumns]:
         """All items, a statement a batch; ``aside`` or not, a batch comes as one."""
         while True:
