@@ -242,6 +242,18 @@ def test_files_named_in_the_docs_exist() -> None:
         assert page.name != "ARCHITECTURE.md" or len(found) > 60
 
 
+def test_benchmarks_named_in_the_docs_exist() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+    found = [
+        name
+        for page in pages
+        for names in re.findall(r"python -m\s+bench((?:[. ][a-z_]+)+)`", page.read_text())
+        for name in re.split(r"[. ]", names)[1:]
+    ]
+    assert len(found) > 12
+    assert [name for name in found if not (ROOT / "bench" / f"{name}.py").exists()] == []
+
+
 def test_the_layers_drawn_are_those_that_are_checked() -> None:
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
     text = (ROOT / "ARCHITECTURE.md").read_text().split("## Layers")[1].split("\n## ")[0]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.text import Text
 
-LOW, HIGH, ROWS = 0.50, 0.66, 13
+LOW, HIGH, ROWS = 0.50, 0.66, 17  # a hundredth a row; with its legend it fits a terminal of 24 rows
 _MARKS = ("·", "●")
 _STYLES = ("yellow", "bold green")
 
@@ -28,7 +28,7 @@ def chart(
     """Lines of values at ``times`` up to ``end``, and a ``level`` across, ``width`` characters wide.
 
     >>> drawn = chart({"a": [0.5, 0.62]}, [0.0, 5.0], 10.0, 0.65, 20)
-    >>> drawn.plain.splitlines()[3].rstrip()
+    >>> drawn.plain.splitlines()[4].rstrip()
     '0.62 ┤       ·'
     """
     from rich.text import Text
@@ -40,14 +40,15 @@ def chart(
         for time, value in zip(times, values, strict=True):
             column = min(int(time / end * columns), columns - 1)
             cells[_row(value)][column] = (mark, style)
-    drawn = Text()
-    for row, line in enumerate(cells):
-        at = HIGH - (HIGH - LOW) * row / (ROWS - 1)
-        drawn.append(f"{at:.2f} ┤ ", style="dim")
-        for text, style in line:
-            drawn.append(text, style=style)
-        drawn.append("\n")
-    return drawn
+    return Text("\n").join(_drawn(row, line) for row, line in enumerate(cells))
+
+
+def _drawn(row: int, line: Sequence[tuple[str, str]]) -> Text:
+    """One row with what it stands for."""
+    from rich.text import Text
+
+    at = HIGH - (HIGH - LOW) * row / (ROWS - 1)
+    return Text.assemble((f"{at:.2f} ┤ ", "dim"), *line)
 
 
 def _row(value: float) -> int:
