@@ -637,7 +637,7 @@ def test_an_address_of_the_wrong_kind_in_the_environment_is_refused() -> None:
 
 
 def test_without_the_client_library_a_source_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("afresh.sources.sql_connection.find_spec", lambda _name: None)
+    monkeypatch.setattr("afresh.sources.sql_addresses.find_spec", lambda _name: None)
     table = {"name": "v", "kind": "view", "url": "postgresql:///x"}
     with pytest.raises(
         UsageError, match=r"source 'v': PostgreSQL needs more: pip install 'afresh\[postgres\]'"

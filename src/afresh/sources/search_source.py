@@ -19,7 +19,7 @@ import numpy.typing as npt
 from afresh.sources.bulk import shared
 from afresh.sources.courier import Trip
 from afresh.sources.judgement import judge
-from afresh.sources.open_hours import OpenHours
+from afresh.sources.one_group import OneGroup
 from afresh.sources.remembering import Rest
 from afresh.sources.search_book import RecordBook
 from afresh.sources.search_file import FileSearch, file_stamp, sample_index
@@ -52,19 +52,20 @@ class _Choice:
     keys: tuple[str, ...]
 
 
-class SearchSource:
+class SearchSource(OneGroup):
     """See ``WeighedSource`` and ``RememberingSource``. One group for all records, one request at a time."""
 
     def __init__(
         self, settings: SearchSettings, around: Surroundings, server: SearchServer | None = None
     ) -> None:
+        super().__init__(settings)
         self._settings, self._around = settings, around
         self._measures = measures_of(settings)
         self._relation = self._read()
         self._server = server or server_of(settings, around, self._relation)
         self._book = RecordBook(self._relation, self._measures)
         self._planner = self._planned(self._relation)
-        self._hours, self._turn = OpenHours(settings.open_windows), asyncio.Lock()
+        self._turn = asyncio.Lock()
         self._choice: _Choice | None = None
         self._unasked: dict[str, Record] = {}
         self._left: set[str] = set()  # keys that are no longer in the relation, and nobody was told yet
@@ -73,16 +74,6 @@ class SearchSource:
         self._rest = Rest(settings.name, -math.inf)
         self._unpaid = Trip()
         self._look_ups = 0
-
-    @property
-    def name(self) -> str:
-        """The source's name in the settings."""
-        return self._settings.name
-
-    def group(self, key: str) -> str:
-        """All records are one group."""
-        del key
-        return self._settings.name
 
     def ready_s(self, group: str, now_s: float) -> float:
         """When a window opens, and the server has rested; infinite while it is asked."""

@@ -13,8 +13,8 @@ from afresh.sources.remembering import Rest
 from afresh.sources.search_server import Record, Results
 from afresh.sources.search_settings import SearchSettings
 from afresh.sources.secret import Secret
-from afresh.sources.sql_addresses import resolved_address, sqlite_path
-from afresh.sources.sql_connection import Connection, check_library
+from afresh.sources.sql_addresses import usable_address
+from afresh.sources.sql_connection import Connection
 from afresh.sources.sql_error import SqlError, one_line
 from afresh.sources.sql_lane import Lane
 from afresh.sources.sql_session import quoted
@@ -49,10 +49,7 @@ class SqlSearch:
 
     def __init__(self, settings: SearchSettings, around: Surroundings) -> None:
         self._settings, self._around = settings, around
-        address = resolved_address(settings.name, settings.server, around.resolver)
-        path = sqlite_path(address.reveal())
-        if path is None:
-            check_library(settings.name)
+        address, path = usable_address(settings.name, settings.server, around.resolver)
 
         def opened() -> SearchSession:
             return SqliteSearchSession(path, settings) if path else PostgresSearchSession(address, settings)

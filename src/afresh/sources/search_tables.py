@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from afresh.sources.secret import Resolver, Secret
-from afresh.sources.sql_addresses import POSTGRES, resolved_address
-from afresh.sources.sql_connection import Connection, check_library
+from afresh.sources.sql_addresses import POSTGRES, check_library, resolved_address
+from afresh.sources.sql_connection import Connection
 from afresh.sources.sql_error import SqlError, one_line
 from afresh.sources.sql_session import quoted
 from afresh.values.errors import InputError, UsageError, did_you_mean

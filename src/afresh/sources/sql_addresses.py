@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -31,6 +32,24 @@ def resolved_address(source: str, url: str, resolver: Resolver) -> Secret:
         raise UsageError(f"source {source!r}, url: the variable holds another name: give the address itself")
     check_address(text)
     return found
+
+
+def check_library(source: str) -> None:
+    """Refuse a source that needs PostgreSQL where its client is not installed.
+
+    >>> check_library("stock")
+    """
+    if find_spec("psycopg") is None:
+        raise UsageError(f"source {source!r}: PostgreSQL needs more: pip install 'afresh[postgres]'")
+
+
+def usable_address(source: str, url: str, resolver: Resolver) -> tuple[Secret, Path | None]:
+    """The address of a database and, for SQLite, its file; one of PostgreSQL needs its library."""
+    address = resolved_address(source, url, resolver)
+    path = sqlite_path(address.reveal())
+    if path is None:
+        check_library(source)
+    return address, path
 
 
 def sqlite_path(url: str) -> Path | None:

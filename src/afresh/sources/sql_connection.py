@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from afresh.sources.secret import Secret, redactor
 from afresh.sources.sql_addresses import passwords
 from afresh.sources.sql_error import SqlError, one_line, postgres_error
-from afresh.values.errors import UsageError
 
 if TYPE_CHECKING:
     import psycopg
@@ -116,15 +114,6 @@ class Connection:
         except (ValueError, UnicodeError) as error:
             # A value that Python cannot hold, or a key that is no text for the server.
             raise SqlError(one_line(self._hide(str(error))), state="22021") from None
-
-
-def check_library(source: str) -> None:
-    """Refuse a source that needs PostgreSQL where its client is not installed.
-
-    >>> check_library("stock")
-    """
-    if find_spec("psycopg") is None:
-        raise UsageError(f"source {source!r}: PostgreSQL needs more: pip install 'afresh[postgres]'")
 
 
 def _read_as_text(connection: psycopg.Connection[Any]) -> None:

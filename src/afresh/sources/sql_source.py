@@ -15,9 +15,8 @@ from hashlib import blake2b
 
 from afresh.sources.bulk import shared
 from afresh.sources.judgement import judge
-from afresh.sources.open_hours import OpenHours
-from afresh.sources.sql_addresses import resolved_address, sqlite_path
-from afresh.sources.sql_connection import check_library
+from afresh.sources.one_group import OneGroup
+from afresh.sources.sql_addresses import usable_address
 from afresh.sources.sql_error import SqlError
 from afresh.sources.sql_lane import Lane
 from afresh.sources.sql_session import Listed as ListedRows
@@ -34,15 +33,13 @@ _GRACE_S = 5.0  # beyond the server's own time-out
 _MEDIA_TYPE = "application/json"
 
 
-class SqlSource:
+class SqlSource(OneGroup):
     """See ``BulkSource``. One group for all rows; polls on one connection, listings on another."""
 
     def __init__(self, settings: SqlSettings, around: Surroundings) -> None:
+        super().__init__(settings)
         self._settings, self._around = settings, around
-        address = resolved_address(settings.name, settings.url, around.resolver)
-        path = sqlite_path(address.reveal())
-        if path is None:
-            check_library(settings.name)
+        address, path = usable_address(settings.name, settings.url, around.resolver)
 
         def opened() -> Session:
             if path is not None:
@@ -56,20 +53,10 @@ class SqlSource:
         self._timeout_s = settings.timeout + (0.0 if path is not None else _GRACE_S)
         self._polls: Lane[Session] = Lane(settings.name, opened, around.clock)
         self._lists: Lane[Session] = Lane(settings.name, opened, around.clock)
-        self._recipe, self._hours = settings.recipe, OpenHours(settings.open_windows)
+        self._recipe = settings.recipe
         self._read = Watermarks()
         self._full_s = float("-inf")
         self._warned = False
-
-    @property
-    def name(self) -> str:
-        """The source's name in the settings."""
-        return self._settings.name
-
-    def group(self, key: str) -> str:
-        """All rows are one group."""
-        del key
-        return self._settings.name
 
     def ready_s(self, group: str, now_s: float) -> float:
         """When a window opens, the database has rested, and the statement before has ended."""

@@ -18,9 +18,8 @@ from hashlib import blake2b
 
 from afresh.sources.content import content_hash
 from afresh.sources.evidence import Evidence
-from afresh.sources.open_hours import OpenHours
-from afresh.sources.sql_addresses import resolved_address, sqlite_path
-from afresh.sources.sql_connection import check_library
+from afresh.sources.one_group import OneGroup
+from afresh.sources.sql_addresses import usable_address
 from afresh.sources.sql_error import SqlError
 from afresh.sources.sql_lane import Lane
 from afresh.sources.surroundings import Surroundings
@@ -38,34 +37,23 @@ _GRACE_S = 5.0  # beyond the server's own time-out
 _LOOK_S = 60.0
 
 
-class ViewSource:
+class ViewSource(OneGroup):
     """See ``WitnessSource``. One group for all views; refreshes on one connection, looks on another."""
 
     def __init__(self, settings: ViewSettings, around: Surroundings) -> None:
+        super().__init__(settings)
         self._settings, self._around = settings, around
-        address = resolved_address(settings.name, settings.url, around.resolver)
-        if sqlite_path(address.reveal()) is not None:
+        address, path = usable_address(settings.name, settings.url, around.resolver)
+        if path is not None:
             raise UsageError(f"source {settings.name!r}, url: SQLite has no materialised views")
-        check_library(settings.name)
         self._refreshes: Lane[ViewSession] = Lane(
             settings.name, lambda: ViewSession(address, settings, read_only=False), around.clock
         )
         self._looks: Lane[ViewSession] = Lane(
             settings.name, lambda: ViewSession(address, settings, read_only=True), around.clock
         )
-        self._hours = OpenHours(settings.open_windows)
         self._memory = ViewMemory()
         self._warned: set[str] = set()
-
-    @property
-    def name(self) -> str:
-        """The source's name in the settings."""
-        return self._settings.name
-
-    def group(self, key: str) -> str:
-        """All views are one group."""
-        del key
-        return self._settings.name
 
     def ready_s(self, group: str, now_s: float) -> float:
         """When a window opens, the database has rested, and the refresh before has ended."""
