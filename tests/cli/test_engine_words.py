@@ -121,7 +121,7 @@ def test_a_paused_item_says_only_that(mirror: Afresh, site: Site) -> None:
     mirror("run", "--once", *QUICK)
     mirror("set", f"{site.url}/a", "--pause")
     why = json.loads(mirror("why", f"{site.url}/a", "--json").out)
-    assert why["reasons"] == [f"paused: 'afresh set {site.url}/a --resume' polls it again"]
+    assert why["reasons"] == [f"paused; polled again after: afresh set {site.url}/a --resume"]
     assert "none while it is paused" in mirror("why", f"{site.url}/a").err
 
 

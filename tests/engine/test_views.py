@@ -178,7 +178,7 @@ def test_a_role_without_rights_is_refused_for_each_view(house: House) -> None:
     assert "no rights" in house.views()[OF_B].problem
     words = house.words(OF_B)
     assert "no rights" in words
-    assert f"'afresh set {OF_B} --poll-now' hurries it" in words
+    assert f"sooner after: afresh set {OF_B} --poll-now" in words
 
 
 def test_a_view_dropped_while_running_is_gone_and_the_others_go_on(house: House) -> None:

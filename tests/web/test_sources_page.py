@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from markupsafe import escape
@@ -167,6 +168,22 @@ def test_views_say_how_stale_how_often_how_dear_and_what_is_next(stage: Stage) -
     assert 0 <= view["low_per_s"] <= view["rate_per_s"] <= view["high_per_s"]
     assert view["next_s"] is not None
     assert views == {view["item"]: view for view in stage.web.get("/api/v1/status").json()["views"]}
+
+
+@pytest.mark.parametrize("source", ["views", "papers", "hosts"])
+def test_every_page_says_the_same_of_an_item(stage: Stage, source: str) -> None:
+    views = {view["item"]: view for view in stage.source(source)["views"]}
+    for listed in stage.web.get(f"/api/v1/items?source={source}&limit=5").json()["items"]:
+        told = stage.web.get(f"/api/v1/item?{urlencode({'key': listed['key']})}").json()["item"]
+        why = stage.web.engine.why(listed["key"])
+        assert told["plan"] == listed["plan"]
+        for name in ("rate_per_s", "rate_low_per_s", "rate_high_per_s", "interval_s"):  # a moment later
+            assert told[name] == pytest.approx(listed[name], rel=0.01)
+        if listed["interval_s"] is not None:
+            assert listed["interval_s"] == pytest.approx(why.interval_s, rel=0.01)
+        assert listed["rate_per_s"] == pytest.approx(why.rate_per_s, rel=0.01)
+        if view := views.get(listed["key"]):
+            assert (listed["plan"], listed["rate_per_s"]) == (view["state"], view["rate_per_s"])
 
 
 def test_searches_say_what_they_reached_and_by_which_queries(stage: Stage) -> None:

@@ -217,7 +217,7 @@ def _detail(view: ItemView) -> out.ItemDetailOut:
         item=_items([view.why.item], [view.belief])[0],
         reasons=list(view.why.reasons),
         threshold=_number(view.why.threshold),
-        curves=out.CurvesOut.model_validate(plain(asdict(view.curves))),
+        curves=None if view.curves is None else out.CurvesOut.model_validate(plain(asdict(view.curves))),
         polls=[
             out.PollOut(time_s=time_s, elapsed_s=elapsed_s, changed=changed, audit=audit)
             for time_s, elapsed_s, changed, audit in view.polls

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,8 @@ from afresh.engine.mind.own_rates import own_rates
 from afresh.engine.mind.row_policy import RowPolicy
 from afresh.engine.mind.snapshot import loaded, recalled
 from afresh.engine.settings.tables import Settings
+from afresh.engine.show.seen_items import SeenItem, compared_with, seen_items
+from afresh.engine.show.why import is_chosen, last_polls, usual_s
 from afresh.stores.store import Store
 from afresh.values.items import Item
 
@@ -21,7 +23,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """Of one item; rates per second. ``plan``: kept, dropped, new, or the status if not active."""
+    """Of one item; rates per second. ``plan``: kept, dropped, new, or the status if not active.
+
+    Of an item that is seen without polls it is what is seen: fresh, stale, left alone or unknown.
+    """
 
     rate_per_s: float
     low_per_s: float
@@ -32,32 +37,53 @@ class Belief:
     plan: str
 
 
-def policy_of(store: Store, settings: Settings, ids: Sequence[int], now_s: float) -> RowPolicy:
-    """The policy over these items alone, as the store remembers it; rows in order of id."""
-    return recalled(store, settings, loaded([store.plan.columns_of(ids)]), now_s)
+def policy_of(store: Store, settings: Settings, items: Sequence[Item], now_s: float) -> RowPolicy:
+    """The policy over these items and those they are compared with, as the store remembers it."""
+    return recalled(
+        store, settings, loaded([store.plan.columns_of(compared_with(store, settings, items))]), now_s
+    )
 
 
 def believed(store: Store, settings: Settings, items: Sequence[Item], now_s: float) -> list[Belief]:
     """What is believed of each of these items now."""
     if not items:
         return []
-    policy = policy_of(store, settings, [item.id for item in items], now_s)
-    memory = policy.memory
-    rates = own_rates(store, policy, memory.ids.tolist(), now_s)
+    policy = policy_of(store, settings, items, now_s)
+    seen = {one.item: one for one in seen_items(store, policy, now_s)}
+    rates = own_rates(store, policy, [item.id for item in items], now_s)
     fresh, worth = policy.fresh(now_s), policy.worth(now_s)
-    intervals_s = policy.intervals_s(np.arange(memory.size))
-    rows = {int(item_id): row for row, item_id in enumerate(memory.ids)}
+    intervals_s = policy.intervals_s(np.arange(policy.memory.size))
     nothing = Belief(*(math.nan,) * 6, plan="removed")
     found = []
     for item in items:
-        row = rows.get(item.id)
+        row = policy.memory.row(item.id)
         if row is None:  # removed since the page was read
             found.append(nothing)
             continue
         interval_s = float(intervals_s[row])
         numbers = (*rates[item.id], interval_s, float(fresh[row]), float(worth[row]))
-        found.append(Belief(*numbers, plan=plan_word(item, interval_s)))
+        belief = _as_seen(Belief(*numbers, plan=plan_word(item, interval_s)), seen.get(item.key))
+        found.append(_as_chosen(store, item, belief) if is_chosen(settings, item) else belief)
     return found
+
+
+def _as_seen(belief: Belief, seen: SeenItem | None) -> Belief:
+    """The same with what is seen in place of what was guessed from polls."""
+    if seen is None:
+        return belief
+    if seen.rate_per_s >= 0:
+        belief = replace(
+            belief, rate_per_s=seen.rate_per_s, low_per_s=seen.low_per_s, high_per_s=seen.high_per_s
+        )
+    left = seen.state == "left alone"
+    return replace(belief, plan=seen.state, interval_s=math.inf if left else belief.interval_s)
+
+
+def _as_chosen(store: Store, item: Item, belief: Belief) -> Belief:
+    """The same where the source asks for many at once: how often its polls came so far is all there is."""
+    interval_s = usual_s(last_polls(store, item.id))
+    plan = "kept" if belief.plan == "dropped" else belief.plan
+    return replace(belief, plan=plan, interval_s=interval_s if math.isfinite(interval_s) else math.nan)
 
 
 def plan_word(item: Item, interval_s: float) -> str:

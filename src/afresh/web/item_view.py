@@ -14,6 +14,13 @@ from afresh.web.believed import Belief, believed, policy_of
 
 _POINTS, _POLLS = 121, 300
 _SPAN = 3.0
+_FAR = 3.0  # times the threshold at which an item should have been polled long ago
+_HEADINGS = {
+    "left alone": "Why it is left alone",
+    "dropped": "Why it is left alone",
+    "unweighted": "Why it is left alone",
+    "new": "What is next",
+} | dict.fromkeys(("paused", "gone", "refused"), "Why it is not polled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +40,28 @@ class Curves:
 
 @dataclass(frozen=True, slots=True)
 class ItemView:
-    """Everything an item's page shows. ``polls`` are (time, elapsed, changed, audit), oldest first."""
+    """Everything an item's page shows. ``polls`` are (time, elapsed, changed, audit), oldest first.
+
+    ``curves`` is None where there is nothing to guess: no copy, or one whose staleness is seen.
+    """
 
     why: Why
     belief: Belief
-    curves: Curves
+    curves: Curves | None
     polls: list[tuple[float, float, bool, bool]]
     versions: list[Version]
+
+    @property
+    def heading(self) -> str:
+        """What the reasons explain."""
+        return _HEADINGS.get(self.belief.plan, "Why so often")
+
+    @property
+    def behind(self) -> bool:
+        """Whether it waits far longer than planned: what is planned then will not come so soon."""
+        why = self.why
+        waits_s, worth = why.time_s - why.next_s, why.marginal
+        return waits_s > why.interval_s and _FAR * why.threshold < worth < math.inf
 
 
 def item_view(engine: Engine, key: str, now_s: float) -> ItemView:
@@ -49,21 +71,26 @@ def item_view(engine: Engine, key: str, now_s: float) -> ItemView:
     return ItemView(
         why=why,
         belief=belief,
-        curves=curves(engine, why, now_s),
+        curves=curves(engine, why, now_s) if _is_guessed(why) else None,
         polls=history(engine, why.item.id),
         versions=engine.store.copies.versions(why.item.id),
     )
 
 
+def _is_guessed(why: Why) -> bool:
+    watched = why.seen is not None and why.seen.state != "unknown"
+    return why.item.polled_s is not None and not watched
+
+
 def curves(engine: Engine, why: Why, now_s: float) -> Curves:
     """The chance that the copy is right and the index, from the last poll until well after the next."""
-    mind = policy_of(engine.store, engine.current(), [why.item.id], now_s).ranking.policy
-    row = np.array([0])
+    policy = policy_of(engine.store, engine.current(), [why.item], now_s)
+    mind, row = policy.ranking.policy, policy.memory.rows([why.item.id])
     since_s = 0.0 if why.item.polled_s is None else max(now_s - why.item.polled_s, 0.0)
     due_s = why.interval_s if 0 < why.interval_s < math.inf else math.inf
     typical_s = due_s if math.isfinite(due_s) else 1.0 / max(why.rate_per_s, 1e-12)
     time_s = np.linspace(0.0, _SPAN * max(typical_s, since_s / 2, 1.0), _POINTS)
-    begun_s = float(mind.items.last[0])
+    begun_s = float(mind.items.last[row[0]])
     return Curves(
         time_s.tolist(),
         [float(mind.fresh(row, begun_s + after_s)[0]) for after_s in time_s],

@@ -179,7 +179,7 @@ def _add_item(router: APIRouter, context: Context, pages: Pages) -> None:
             "/items",
             view=view,
             item=view.why.item,
-            data=plain({"curves": asdict(view.curves), "polls": polls}),
+            data=plain({"curves": view.curves and asdict(view.curves), "polls": polls}),
             diff=lines,
             diff_words=diff_words,
             copy_text=None if text is None else text[:_COPY_SHOWN],

@@ -184,12 +184,12 @@ class CurvesOut(Model):
 
 
 class ItemDetailOut(Model):
-    """One item explained."""
+    """One item explained; ``curves`` is null without a copy, and where its staleness is seen."""
 
     item: ItemOut
     reasons: list[str]
     threshold: Number
-    curves: CurvesOut
+    curves: CurvesOut | None
     polls: list[PollOut]
     versions: list[VersionOut]
 

@@ -61,14 +61,14 @@ def rate_range(per_s: float, low: float, high: float) -> str:
     """An interval of rates in the unit of its middle, or of its upper end where the middle is nothing.
 
     >>> rate_range(3 / 86400, 1 / 86400, 9 / 86400), rate_range(0.0, 0.0, 5 / 60)
-    ('1 … 9', '0 … 5/m')
+    ('1 … 9/d', '0 … 5/m')
     """
     if not all(map(math.isfinite, (per_s, low, high))):
         return NONE
     if per_s == 0:
         return f"0 … {rate(high)}"
     unit = next((unit for unit in _RATE_UNITS if per_s * UNIT_SECONDS[unit] >= 1), "y")
-    return f"{_short(low * UNIT_SECONDS[unit])} … {_short(high * UNIT_SECONDS[unit])}"
+    return f"{_short(low * UNIT_SECONDS[unit])} … {_short(high * UNIT_SECONDS[unit])}/{unit}"
 
 
 def _short(value: float) -> str:
@@ -138,6 +138,20 @@ def relative(seconds: float | None, now_s: float) -> str:
     if abs(away_s) < 1:
         return "now"
     return f"in {duration(away_s)}" if away_s > 0 else f"{duration(-away_s)} ago"
+
+
+def due(seconds: float | None, now_s: float, before: str = "") -> str:
+    """When something is due, or for how long it has been; ``before`` goes before what is ahead.
+
+    >>> due(90.0, 100.0), due(160.0, 100.0, "next"), due(100.4, 100.0), due(None, 0.0)
+    ('due for 10 s', 'next in 1 m', 'due now', 'never')
+    """
+    if seconds is None or not math.isfinite(seconds):
+        return "never"
+    away_s = seconds - now_s
+    if away_s >= 1:
+        return f"{before} in {duration(away_s)}".strip()
+    return "due now" if away_s > -1 else f"due for {duration(-away_s)}"
 
 
 def plain(value: object) -> object:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from afresh.engine.mind.row_policy import RowPolicy
+from afresh.engine.mind.sight import kept_evidence
+from afresh.engine.settings.tables import Settings
 from afresh.stores.store import Store
+from afresh.values.items import Item
 
 SeenState: TypeAlias = Literal["fresh", "stale", "left alone", "unknown"]
 
@@ -37,6 +41,15 @@ class SeenItem:
     next_s: float
     problem: str
     dispersion: float = math.nan
+
+
+def compared_with(store: Store, settings: Settings, items: Sequence[Item]) -> list[int]:
+    """These items and, where the staleness of one is seen, all whose is: they are weighed together."""
+    ids = {item.id for item in items}
+    kept = kept_evidence(store, [table.settings.name for table in settings.sources])
+    if any(item.key in kept for item in items):
+        ids.update(store.items.ids(list(kept)).values())
+    return sorted(ids)
 
 
 def seen_items(store: Store, policy: RowPolicy, now_s: float) -> tuple[SeenItem, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,10 +11,9 @@ import numpy as np
 from afresh.engine.mind.own_rates import own_rates
 from afresh.engine.mind.redue import earliest_s
 from afresh.engine.mind.row_policy import RowPolicy
-from afresh.engine.mind.sight import kept_evidence
 from afresh.engine.mind.snapshot import loaded, recalled
 from afresh.engine.settings.tables import Settings
-from afresh.engine.show.seen_items import SeenItem, seen_items
+from afresh.engine.show.seen_items import SeenItem, compared_with, seen_items
 from afresh.stores.store import Store
 from afresh.values.errors import UsageError, did_you_mean
 from afresh.values.items import Item, ItemQuery
@@ -68,7 +68,7 @@ def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
     item = store.items.get(key)
     if item is None:
         raise UsageError(_unknown(store, settings, key))
-    ids = _compared_with(store, settings, item)
+    ids = compared_with(store, settings, [item])
     policy = recalled(store, settings, loaded([store.plan.columns_of(ids)]), now_s)
     row = policy.memory.row(item.id) or 0
     rate, low, high = own_rates(store, policy, [item.id], now_s)[item.id]
@@ -76,9 +76,11 @@ def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
     if seen is not None and seen.rate_per_s >= 0:
         rate, low, high = seen.rate_per_s, seen.low_per_s, seen.high_per_s
     interval_s = float(policy.intervals_s(np.array([row]))[0])
-    polls = _polls(store, item.id)
-    if _is_chosen(settings, item):
-        interval_s = _usual_s(polls)
+    if seen is not None and seen.state == "left alone":
+        interval_s = math.inf
+    polls = last_polls(store, item.id)
+    if is_chosen(settings, item):
+        interval_s = usual_s(polls)
         reasons = [*_holding(item, now_s, due=False), _TOGETHER]
     elif seen is None:
         reasons = _reasons(item, policy, row, interval_s, now_s)
@@ -106,13 +108,13 @@ def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
     )
 
 
-def _is_chosen(settings: Settings, item: Item) -> bool:
+def is_chosen(settings: Settings, item: Item) -> bool:
     """Whether its source chooses which records to ask for together."""
     table = settings.source(item.source)
     return table is not None and table.settings.kind == "search"
 
 
-def _usual_s(polls: tuple[PastPoll, ...]) -> float:
+def usual_s(polls: tuple[PastPoll, ...]) -> float:
     """The mean time between its polls so far."""
     gaps_s = [poll.elapsed_s for poll in polls if poll.elapsed_s > 0]
     return sum(gaps_s) / len(gaps_s) if gaps_s else math.inf
@@ -152,12 +154,6 @@ def _opens_s(settings: Settings, item: Item, when_s: float) -> float:
     return table.settings.open_windows.next_opening_s(when_s)
 
 
-def _compared_with(store: Store, settings: Settings, item: Item) -> list[int]:
-    """The item, and where its staleness is seen the others whose is: it is weighed against them."""
-    kept = kept_evidence(store, [table.settings.name for table in settings.sources])
-    return sorted(store.items.ids(list(kept)).values()) if item.key in kept else [item.id]
-
-
 def _seen_reasons(seen: SeenItem, item: Item, now_s: float) -> list[str]:
     """Why a watched item is refreshed next, or not."""
     words = {
@@ -173,7 +169,8 @@ def _seen_reasons(seen: SeenItem, item: Item, now_s: float) -> list[str]:
     return found
 
 
-def _polls(store: Store, item_id: int) -> tuple[PastPoll, ...]:
+def last_polls(store: Store, item_id: int) -> tuple[PastPoll, ...]:
+    """The last polls that told something, oldest first."""
     rows = [
         PastPoll(*row)
         for batch in store.observations.read([item_id])
@@ -239,19 +236,18 @@ def _polled_every(policy: RowPolicy, row: int, factor: float) -> str:
 
 def _holding(item: Item, now_s: float, *, due: bool = True) -> list[str]:
     found = []
-    resume = f"'afresh set {item.key} --resume'"
+    key = shlex.quote(item.key)  # it may hold what a shell would run
+    resume = f"after: afresh set {key} --resume"
     if item.status == "paused":
-        found.append(f"paused: {resume} polls it again")
+        found.append(f"paused; polled again {resume}")
     elif item.status == "gone":
-        found.append(f"gone ({item.problem}): polled again when a listing names it, or by {resume}")
+        found.append(f"gone ({item.problem}): polled again when a listing names it, or {resume}")
     elif item.status == "refused":
-        found.append(
-            f"refused: {item.problem}; polled again when its source has other settings, or by {resume}"
-        )
+        found.append(f"refused: {item.problem}; polled again when its source has other settings, or {resume}")
     elif item.failures:
         last = "poll" if item.failures == 1 else f"{item.failures} polls"
         soon = "as soon as may be" if item.due_s <= now_s else f"in {format_duration(item.due_s - now_s)}"
-        hurry = f"; 'afresh set {item.key} --poll-now' hurries it" if item.due_s > now_s else ""
+        hurry = f", sooner after: afresh set {key} --poll-now" if item.due_s > now_s else ""
         found.append(f"its last {last} failed: {item.problem}; tried again {soon}{hurry}")
     elif item.polled_s is None:
         found.append("it has never been fetched: that comes first")

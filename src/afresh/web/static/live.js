@@ -64,8 +64,11 @@
       const then = Date.parse(element.dateTime);
       if (Number.isNaN(then)) continue;
       const away = Math.round((then - Date.now()) / 1000);
-      const words = Math.abs(away) < 1 ? "now" : away > 0 ? `in ${span(away)}` : `${span(-away)} ago`;
-      element.textContent = element.dataset.due === undefined ? words : `${away >= 1 ? "next" : "due"} ${words}`;
+      const before = element.dataset.due; // of what is due: what goes before a time that is ahead
+      const now = before === undefined ? "now" : "due now";
+      const past = before === undefined ? `${span(-away)} ago` : `due for ${span(-away)}`;
+      const ahead = `${before || ""} in ${span(away)}`.trim();
+      element.textContent = Math.abs(away) < 1 ? now : away > 0 ? ahead : past;
     }
   }, 1000);
 })();

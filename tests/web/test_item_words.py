@@ -1,0 +1,128 @@
+"""What is said of an item is the same on every page, and does not contradict itself."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from tests.stores.backends import poll
+from tests.web.serving import Client, dashboard, engine_of
+
+from afresh.engine.engine import Engine
+from afresh.engine.mind.sight import pack_evidence
+from afresh.engine.outside import Reported
+from afresh.engine.state_names import EVIDENCE
+from afresh.sources.evidence import Evidence
+from afresh.values.clock import SystemClock
+from afresh.values.items import ItemChange
+
+CLOCK = SystemClock()
+STATES = {
+    name: f"https://a.example/{name.replace(' ', '-')}"
+    for name in ("fresh", "stale", "left alone", "unknown")
+}
+NEVER = "https://a.example/never"
+
+
+def seen(engine: Engine) -> None:
+    """Items whose staleness is seen without polls, one in each state, and one that is polled as usual."""
+    now_s = CLOCK.now_s()
+    engine.add([*STATES.values(), "https://a.example/usual"])
+    engine.observe(
+        Reported(key, now_s - age_s, changed=age_s < 200)
+        for age_s in (300.0, 100.0)
+        for key in (*STATES.values(), "https://a.example/usual")
+    )
+    known: dict[str, Any] = {"rate_per_s": 0.01, "low_per_s": 0.005, "high_per_s": 0.02, "cost_s": 0.1}
+    often: dict[str, Any] = {"rate_per_s": 0.216, "low_per_s": 0.145, "high_per_s": 0.324, "cost_s": 900.0}
+    evidence = {
+        STATES["fresh"]: Evidence(1.0, changed=False, **known),
+        STATES["stale"]: Evidence(1.0, changed=True, stale_since_s=now_s - 40, **known),
+        STATES["left alone"]: Evidence(1.0, changed=True, stale_since_s=now_s - 90, **often),
+        STATES["unknown"]: Evidence(1.0, changed=False, known=False, **known),
+    }
+    engine.store.state.set({EVIDENCE + "web": pack_evidence(evidence)})
+
+
+def item_of(web: Client, key: str) -> Any:
+    return web.get(f"/api/v1/item?{urlencode({'key': key})}").json()
+
+
+def page_of_item(web: Client, key: str) -> str:
+    return " ".join(web.get(f"/item?{urlencode({'key': key})}").text.split())
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_what_is_seen_without_polls_is_said_the_same_everywhere(tmp_path: Path, state: str) -> None:
+    with engine_of(tmp_path) as engine:
+        seen(engine)
+        with dashboard(engine) as web:
+            (source,) = web.get("/api/v1/sources").json()["sources"]
+            view = next(one for one in source["views"] if one["item"] == STATES[state])
+            assert view["state"] == state
+            listed = {one["key"]: one for one in web.get("/api/v1/items").json()["items"]}[STATES[state]]
+            told = item_of(web, STATES[state])
+            why = engine.why(STATES[state])
+            for found in (listed, told["item"]):
+                assert found["plan"] == state
+                for ours, theirs in (("rate", "rate"), ("rate_low", "low"), ("rate_high", "high")):
+                    assert found[f"{ours}_per_s"] == view[f"{theirs}_per_s"]
+                if state != "unknown":  # that is guessed from polls, as of any other
+                    assert found["interval_s"] == (why.interval_s if math.isfinite(why.interval_s) else None)
+                    assert found["fresh"] == float(state == "fresh") == why.fresh_now
+            assert (why.interval_s == math.inf) == (state == "left alone")
+            assert (told["curves"] is None) == (state != "unknown")  # what is seen is not guessed
+            page = page_of_item(web, STATES[state])
+            assert ("fresh-chart" in page) == (state == "unknown")
+            assert ("Seen without polls" in page) == (state != "unknown")
+            assert f'data-plan="{state}">{state}<' in page
+            assert ("Why so often" in page) == (state != "left alone")
+            assert ("Why it is left alone" in page) == (state == "left alone")
+            assert ("next never" in page) is False
+
+
+def failed(engine: Engine, key: str, problem: str, times: int) -> None:
+    """Polls of it that failed; the next is in an hour."""
+    now_s = CLOCK.now_s()
+    told: dict[str, Any] = {
+        "observation": None,
+        "problem": problem,
+        "failures": times,
+        "due_s": now_s + 3600.0,
+    }
+    poll(engine.store, key, now_s - 60.0, **told)
+
+
+def test_an_item_without_a_copy_has_no_curve_and_says_that_its_polls_failed(tmp_path: Path) -> None:
+    with engine_of(tmp_path) as engine, dashboard(engine) as web:
+        engine.add([NEVER])
+        assert "It has not been looked at yet" in page_of_item(web, NEVER)
+        failed(engine, NEVER, "503 Service Unavailable", 2)
+        page = page_of_item(web, NEVER)
+        assert "2 failures in a row" in page
+        assert "not been looked at yet" not in page
+        assert "No poll has succeeded yet: 2 failed, the last with 503 Service Unavailable" in page
+        assert "There is no copy yet, so none that could be right or wrong" in page
+        for chart in ("fresh-chart", "worth-chart"):
+            assert chart not in page
+        assert item_of(web, NEVER)["curves"] is None
+
+
+@pytest.mark.parametrize(
+    "key", ["https://a.example/$(touch%20x)", "https://a.example/;reboot", "https://a.example/'&b"]
+)
+def test_commands_that_are_shown_can_be_pasted(tmp_path: Path, key: str) -> None:
+    with engine_of(tmp_path) as engine:
+        engine.add([key])
+        failed(engine, key, "503", 1)
+        told = ["; ".join(engine.why(key).reasons)]
+        engine.set([key], ItemChange(status="paused"))
+        told.append("; ".join(engine.why(key).reasons))
+        for words in told:
+            command = words.partition("afresh set ")[2]
+            assert command
+            assert shlex.split(command.partition(" --")[0]) == [key]
