@@ -8,12 +8,12 @@ import resource
 import shutil
 import signal
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from tests.nobody import as_nobody
 from tests.stores.backends import copy_of, new_items, poll, seen
 
 from afresh.stores.sqlite.database import Database
@@ -28,8 +28,6 @@ from afresh.values.errors import (
     StoreMissingError,
     StoreReadOnlyError,
 )
-
-NOBODY = 65534
 
 
 def noise(seed: int, size: int) -> bytes:
@@ -48,29 +46,6 @@ def files_no_larger_than(size: int) -> Iterator[None]:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, before)
-
-
-@contextmanager
-def as_nobody() -> Iterator[None]:
-    """Without the rights of root, to whom no file is closed."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
-@pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder that everybody may look into (pytest's own are for their owner alone)."""
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o755)
-    yield folder
-    folder.chmod(0o755)
-    shutil.rmtree(folder)
 
 
 def test_a_full_disk_stops_one_commit_and_no_more(tmp_path: Path) -> None:
@@ -135,6 +110,44 @@ def test_a_file_without_the_right_to_write_can_be_read(open_folder: Path) -> Non
                 store.items.add(new_items(2), 0.0)
             with pytest.raises(StoreReadOnlyError, match="opened for reading only"):
                 store.upkeep.vacuum()
+
+
+@pytest.mark.parametrize("log", [None, b""])
+def test_a_file_in_a_folder_without_the_right_to_write_can_be_read(
+    open_folder: Path, log: bytes | None
+) -> None:
+    path = open_folder / "store.db"
+    with SqliteStore(path) as store:
+        store.items.add(new_items(1), 0.0)
+    if log is not None:
+        path.with_name("store.db-wal").write_bytes(log)
+    path.chmod(0o666)
+    open_folder.chmod(0o555)
+    with as_nobody():
+        with pytest.raises(StoreReadOnlyError, match="may be read but not written"):
+            SqliteStore(path)
+        with SqliteStore(path, read_only=True) as store:
+            assert store.items.get("k0") is not None
+            assert store.upkeep.check() == []
+            os.seteuid(os.getuid())
+            # Somebody who may write does: what is read next is not what was read first.
+            open_folder.chmod(0o755)
+            with SqliteStore(path) as other:
+                other.items.add(new_items(3), 0.0)
+                assert store.items.get("k2") is not None
+            assert store.items.get("k2") is not None
+
+
+def test_a_log_that_cannot_be_joined_is_said(open_folder: Path) -> None:
+    path, log = open_folder / "store.db", open_folder / "store.db-wal"
+    with SqliteStore(path) as store:
+        store.items.add(new_items(1), 0.0)
+        kept = log.read_bytes()
+    log.write_bytes(kept)
+    path.chmod(0o666)
+    open_folder.chmod(0o555)
+    with as_nobody(), pytest.raises(StoreReadOnlyError, match=r"store\.db-wal holds what is not yet in it"):
+        SqliteStore(path, read_only=True)
 
 
 def test_a_folder_that_cannot_be_written_is_said(open_folder: Path) -> None:

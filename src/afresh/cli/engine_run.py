@@ -80,7 +80,7 @@ def run(
     for_s = read_duration("--for", for_time, math.inf)
     if web:
         check_web(sets, more)
-    with open_project(sets, more) as engine:
+    with open_project(sets, more, reading=dry_run) as engine:
         set_up_logs(log, logging.DEBUG if log == "debug" else logging.INFO)
         if dry_run:
             _say_first(engine, as_json)

@@ -41,7 +41,7 @@ def store(
     if action == "copy":
         _copy(*given, as_json=as_json)
         return
-    with open_project() as engine:
+    with open_project(reading=action != "vacuum") as engine:
         upkeep = engine.store.upkeep
         if action == "check":
             _check(upkeep, sample, as_json)

@@ -30,7 +30,7 @@ def serve(
     given = {"web.host": host, "web.port": None if port is None else str(port)}
     more = {key: value for key, value in given.items() if value is not None}
     check_web(sets, more)
-    with open_project(sets, more) as engine:
+    with open_project(sets, more, reading=True) as engine:
         server = make_server(engine)
         typer.echo(f"dashboard at {server.address} (Ctrl-C to stop)", err=True)
         server.run()

@@ -19,13 +19,14 @@ from threading import RLock
 from urllib.parse import quote
 
 from afresh.stores.sqlite.migrations import is_current, load_migrations, migrate
-from afresh.stores.sqlite.words import in_words
+from afresh.stores.sqlite.words import READ_ONLY, in_words
 from afresh.values.errors import StoreError, StoreMissingError, StoreReadOnlyError
 
 _OLDEST = (3, 35, 0)  # RETURNING
 _CACHE_KIB = 64 * 1024
 _LOG_PAGES = 16 * 1024  # written back to the file after 64 MiB: pages changed often go there once
 _TRIES = 20
+_IMMUTABLE = "ro&immutable=1"
 
 
 class Database:
@@ -53,6 +54,7 @@ class Database:
         self._closed, self._read_mode = False, "ro"
         self._file: tuple[int, int] | None = None  # which file was joined, by device and inode
         self._log: tuple[int, int] | None = None
+        self._stamp = (0, 0)
         self._migrations = load_migrations() if migrations is None else migrations
         try:
             with in_words(path):
@@ -133,18 +135,29 @@ class Database:
             if not is_current(self._reader, self.path, len(self._migrations)):
                 raise StoreReadOnlyError(f"{self.path} needs an upgrade: open it once for writing")
         else:
-            self._writer = self._connect("rwc")
-            if not is_current(self._writer, self.path, len(self._migrations)):
-                migrate(self._writer, self.path, self._migrations)
-            self._use_log(self._writer)
-            self._writer.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
-            self._writer.execute(f"PRAGMA journal_size_limit = {8 * _LOG_PAGES * 4096}")
-            # Debian's SQLite wipes what it deletes; that would double the writing.
-            self._writer.execute("PRAGMA secure_delete = OFF")
-            self._reader = self._connect("rw")
-            self._reader.execute("PRAGMA query_only = ON")
-            self._reader.execute("SELECT count(*) FROM sqlite_master").fetchone()  # so that there is a log
+            try:
+                self._open_to_write()
+            except sqlite3.OperationalError as error:
+                # What cannot be opened though it is there lies in a folder that takes no log.
+                if _primary(error) == sqlite3.SQLITE_CANTOPEN and _may_be_read(self._place):
+                    raise StoreReadOnlyError(f"{self.path} {READ_ONLY}") from error
+                raise
         self._file, self._log = _identity(self._place), _identity(self._log_path)
+        if self._read_mode == _IMMUTABLE:
+            self._stamp, self._log = _stamp(self._place), None
+
+    def _open_to_write(self) -> None:
+        self._writer = self._connect("rwc")
+        if not is_current(self._writer, self.path, len(self._migrations)):
+            migrate(self._writer, self.path, self._migrations)
+        self._use_log(self._writer)
+        self._writer.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+        self._writer.execute(f"PRAGMA journal_size_limit = {8 * _LOG_PAGES * 4096}")
+        # Debian's SQLite wipes what it deletes; that would double the writing.
+        self._writer.execute("PRAGMA secure_delete = OFF")
+        self._reader = self._connect("rw")
+        self._reader.execute("PRAGMA query_only = ON")
+        self._reader.execute("SELECT count(*) FROM sqlite_master").fetchone()  # so that there is a log
 
     def _settle(self) -> None:
         """Make sure of the file: it is in its place, or another one is and was joined."""
@@ -169,6 +182,8 @@ class Database:
                 raise StoreMissingError(f"{error}: it is not the file that was there before") from None
 
     def _is_in_place(self) -> bool:
+        if self._read_mode == _IMMUTABLE and (_size(self._log_path) or _stamp(self._place) != self._stamp):
+            return False  # somebody writes after all
         return self._file is not None and _identity(self._place) == self._file
 
     @property
@@ -182,23 +197,28 @@ class Database:
                 connection.execute("PRAGMA journal_mode = WAL")
                 return
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or not remaining:
+                if _primary(error) != sqlite3.SQLITE_BUSY or not remaining:
                     raise
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
 
     def _connect_to_read(self) -> sqlite3.Connection:
+        self._read_mode = "ro"
         try:
             connection = self._connect(self._read_mode)
             connection.execute("PRAGMA user_version").fetchone()
             return connection
         except sqlite3.OperationalError as error:
             # In a folder that may not be written the log cannot be joined; without a log none is needed.
-            log = self._log_path
-            shut = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-            if not shut or (_exists(log) and log.stat().st_size):
+            shut = _primary(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+            if not shut or not _may_be_read(self._place):
                 raise
-        self._read_mode = "ro&immutable=1"
+            if _size(self._log_path):
+                raise StoreReadOnlyError(
+                    f"{self.path} cannot be read where nothing may be written: {self._log_path.name} holds "
+                    "what is not yet in it; open it once where it may be written, or copy both there"
+                ) from error
+        self._read_mode = _IMMUTABLE
         return self._connect(self._read_mode)
 
     def _connect(self, mode: str) -> sqlite3.Connection:
@@ -230,6 +250,32 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """When a file was written last, and how large it is."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+def _size(path: Path) -> int:
+    return _stamp(path)[1]
+
+
+def _may_be_read(path: Path) -> bool:
+    try:
+        with path.open("rb"):
+            return True
+    except OSError:
+        return False
+
+
+def _primary(error: sqlite3.OperationalError) -> int:
+    """The kind of error, without its details."""
+    return error.sqlite_errorcode & 0xFF
 
 
 def _exists(path: Path) -> bool:

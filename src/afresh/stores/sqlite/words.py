@@ -17,7 +17,7 @@ from afresh.values.errors import (
 )
 
 _LOCKED = "is locked by another process: try again when that one is done"
-_READ_ONLY = "may be read but not written: check the rights of the file and of its folder"
+READ_ONLY = "may be read but not written: check the rights of the file and of its folder"
 _FULL = "has no space left to grow: free some on its disk (or raise the quota) and go on"
 _DAMAGED = "is damaged: restore a backup, or see what `check` finds"
 _OTHER_FILE = "is not a store of afresh, nor any SQLite database"
@@ -26,8 +26,8 @@ _CANNOT_OPEN = "cannot be opened: check that its folder exists and may be writte
 _PRIMARY: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_BUSY: (StoreLockedError, _LOCKED),
     sqlite3.SQLITE_LOCKED: (StoreLockedError, _LOCKED),
-    sqlite3.SQLITE_READONLY: (StoreReadOnlyError, _READ_ONLY),
-    sqlite3.SQLITE_PERM: (StoreReadOnlyError, _READ_ONLY),
+    sqlite3.SQLITE_READONLY: (StoreReadOnlyError, READ_ONLY),
+    sqlite3.SQLITE_PERM: (StoreReadOnlyError, READ_ONLY),
     sqlite3.SQLITE_FULL: (StoreFullError, _FULL),
     sqlite3.SQLITE_CORRUPT: (StoreCorruptError, _DAMAGED),
     sqlite3.SQLITE_NOTADB: (StoreCorruptError, _OTHER_FILE),

@@ -1,0 +1,64 @@
+"""A project that may not be written, such as one on a read-only disk: questions are answered as ever."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Afresh
+from tests.nobody import as_nobody
+
+KEY = "https://h.test/a"
+QUESTIONS = [
+    ("status", "--json"),
+    ("why", KEY, "--json"),
+    ("get", KEY),
+    ("due",),
+    ("run", "--dry-run"),
+    ("export",),
+    ("config", "check"),
+    ("store", "check"),
+    ("store", "sizes", "--json"),
+]
+DEEDS = [
+    ("add", "https://h.test/b"),
+    ("set", KEY, "--pause"),
+    ("remove", KEY),
+    ("run", "--for", "1s"),
+    ("due", "--lease", "1m"),
+    ("get", KEY, "--max-age", "0s"),
+    ("observe", "seen.jsonl"),
+    ("store", "vacuum"),
+]
+
+
+def told(text: str) -> str:
+    """What was said, without the numbers that time moves."""
+    return re.sub(r"[0-9.]+(e-?[0-9]+)?", "0", text)
+
+
+@pytest.mark.parametrize("file_mode", [0o666, 0o444])
+def test_questions_are_answered_and_deeds_refused(
+    afresh: Afresh, open_folder: Path, monkeypatch: pytest.MonkeyPatch, file_mode: int
+) -> None:
+    monkeypatch.chdir(open_folder)
+    afresh("init")
+    afresh("add", KEY)
+    (open_folder / "seen.jsonl").write_text(f'{{"item": "{KEY}", "content": "hello"}}')
+    assert afresh("observe", "seen.jsonl").code == 0
+    afresh("set", KEY, "--min-interval", "1d")  # so that nothing becomes due meanwhile
+    afresh("run", "--for", "0s")
+    for path in open_folder.iterdir():
+        path.chmod(file_mode)
+    asked = {question: afresh(*question) for question in QUESTIONS}
+    assert {ran.code for ran in asked.values()} == {0}
+    open_folder.chmod(0o555)
+    with as_nobody():
+        for question, before in asked.items():
+            ran = afresh(*question)
+            assert (ran.code, told(ran.out)) == (0, told(before.out)), (question, ran.err)
+        for deed in DEEDS:
+            ran = afresh(*deed)
+            assert ran.code == 1, deed
+            assert "may be read but not written" in ran.err, deed
