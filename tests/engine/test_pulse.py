@@ -12,7 +12,9 @@ from afresh.engine.app import make_engine
 from afresh.engine.settings.overrides import Said
 from afresh.engine.settings.reading import read
 from afresh.engine.settings.tables import Settings
-from afresh.engine.show.pulse import FIELDS, Pulse, read_course, read_pulse, thinned
+from afresh.engine.show.pulse import FIELDS, Course, Pulse, read_course, read_pulse, thinned, with_point
+from afresh.engine.state_names import COURSE
+from afresh.stores.memory.store import MemoryStore
 from afresh.values.errors import UsageError
 
 
@@ -46,6 +48,43 @@ def test_a_day_of_points_stays_small() -> None:
     assert now_s - kept[0, 0] <= 86400.0
     assert np.max(np.diff(kept[:, 0])) <= 70.0
     assert thinned(kept, now_s).shape == kept.shape
+
+
+def points(count: int, now_s: float) -> Course:
+    """So many points, one every ten seconds until now."""
+    course = np.zeros((count, len(FIELDS)))
+    course[:, 0] = now_s - 10.0 * np.arange(count)[::-1]
+    course[:, 5] = np.arange(count)
+    return course
+
+
+def test_a_point_of_the_course_writes_little_and_nothing_is_lost() -> None:
+    store, course = MemoryStore(), points(26 * 360, 1e9)
+    for place in range(len(course)):
+        values = with_point(store, course[place : place + 1])
+        assert sum(len(data or b"") for data in values.values()) <= 12_000
+        store.state.set(values)
+        if place % 1000 == 0:
+            np.testing.assert_array_equal(read_course(store), thinned(course[: place + 1], course[place, 0]))
+    np.testing.assert_array_equal(read_course(store), thinned(course, 1e9))
+    assert len(store.state.names()) == 25
+
+
+def test_the_course_of_a_store_of_before_goes_on() -> None:
+    store, course = MemoryStore(), points(8641, 1e9)
+    old = thinned(course[:-1], course[-2, 0])
+    store.state.set({COURSE: old.tobytes()})
+    np.testing.assert_array_equal(read_course(store), old)
+    store.state.set(with_point(store, course[-1:]))
+    assert store.state.get(COURSE) is None
+    np.testing.assert_array_equal(read_course(store), thinned(course, 1e9))
+
+
+def test_a_clock_set_back_takes_the_points_of_its_hour_back() -> None:
+    store, course = MemoryStore(), points(6, 3600.0 * 1000 + 100)
+    for row in (0, 1, 4, 5, 2, 3):
+        store.state.set(with_point(store, course[row : row + 1]))
+    np.testing.assert_array_equal(read_course(store), course[:4])
 
 
 def test_a_running_engine_follows_the_budget_asked_for(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from afresh.engine.logs import say
 from afresh.engine.pace.asked import Asked, asked
 from afresh.engine.run.loop import Loop
 from afresh.engine.settings.tables import Settings
-from afresh.engine.show.pulse import BEAT_S, Course, Pulse, delays_of, read_course, thinned
+from afresh.engine.show.pulse import BEAT_S, Course, Pulse, delays_of, with_point
 from afresh.engine.show.status import mean_age_s, modelled
-from afresh.engine.state_names import COURSE, PULSE
+from afresh.engine.state_names import PULSE
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.errors import StoreError
@@ -54,13 +54,12 @@ class Beat:
         await self._follow()
         if not self._loop.member.plans:
             return  # one speaks for all
-        values = {PULSE: self._pulse().pack()}
+        values: dict[str, bytes | None] = {PULSE: self._pulse().pack()}
         if self._clock.elapsed_s() >= self._point_s + self._every_s:
             self._point_s = self._clock.elapsed_s()
             point = self._point()
             self._every_s = max(POINT_S, _COSTLY * (self._clock.elapsed_s() - self._point_s))
-            before = await asyncio.to_thread(read_course, self._store)
-            values[COURSE] = thinned(np.concatenate((before, point)), float(point[0, 0])).tobytes()
+            values |= await asyncio.to_thread(with_point, self._store, point)
         await self._keep(values)
 
     async def _follow(self) -> None:
@@ -71,7 +70,7 @@ class Beat:
             self._loop.reload(replace(self._loop.settings, budget=budget))
             say(logging.INFO, "budget asked for", requests_per_s=budget.requests)
 
-    async def _keep(self, values: Mapping[str, bytes]) -> None:
+    async def _keep(self, values: Mapping[str, bytes | None]) -> None:
         await asyncio.to_thread(self._store.state.set, values)
 
     async def _quietly(self, work: Callable[[], Awaitable[None]]) -> None:

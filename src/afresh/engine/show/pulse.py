@@ -1,7 +1,8 @@
 """The engine's pulse: what it tells others through the store, so that any process can watch it run.
 
 A small value says that it lives and how far it got; the course of the last day is freshness with its
-interval, age and counts. Whoever reads them needs no engine at hand; ``beat`` writes them.
+interval, age and counts, kept hour by hour, so that a new point changes a little only. Whoever reads them
+needs no engine at hand; ``beat`` writes them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from afresh.stores.store import Store
 
 BEAT_S = 2.0
 _FINE_S, _COARSE_S, _KEPT_S = 900.0, 60.0, 86400.0
+_HOUR_S, _HOURS = 3600.0, 25  # a day may begin and end within an hour
 FIELDS = ("time_s", "freshness", "low", "high", "age_s", "polls", "changes", "failures", "requests")
 Course = npt.NDArray[np.float64]
 
@@ -89,10 +91,36 @@ def _delayed(table: SourceTable, delays: Mapping[str, float]) -> SourceTable:
 
 
 def read_course(store: Store) -> Course:
-    """The course of the last day, a row per point, columns as in ``FIELDS``."""
-    packed = store.state.get(COURSE)
-    flat = np.frombuffer(packed, dtype=np.float64) if packed else np.empty(0)
+    """The course of the last day until its last point, a row per point, columns as in ``FIELDS``."""
+    hours = [_hour_name(hour * _HOUR_S) for hour in range(_HOURS)]
+    course = np.concatenate([_points(store, name) for name in (COURSE, *hours)])
+    course = course[np.argsort(course[:, 0], kind="stable")]
+    return thinned(course, float(course[-1, 0])) if course.size else course
+
+
+def with_point(store: Store, point: Course) -> dict[str, bytes | None]:
+    """What is to be kept, so that the course has one point more: its hour; once, all of a store of before.
+
+    An hour's place is that of the one 25 hours ago, whose points are forgotten with it.
+    """
+    now_s = float(point[0, 0])
+    before, whole = _points(store, _hour_name(now_s)), _points(store, COURSE)
+    known = whole if whole.size else before
+    course = thinned(np.concatenate((known[known[:, 0] < now_s], point)), now_s)
+    hour = np.floor(course[:, 0] / _HOUR_S)
+    values: dict[str, bytes | None] = {
+        _hour_name(_HOUR_S * each): course[hour == each].tobytes() for each in np.unique(hour).tolist()
+    }
+    return values | ({COURSE: None} if whole.size else {})
+
+
+def _points(store: Store, name: str) -> Course:
+    flat = np.frombuffer(store.state.get(name) or b"", dtype=np.float64)
     return flat.reshape(-1, len(FIELDS))
+
+
+def _hour_name(time_s: float) -> str:
+    return f"{COURSE}:{int(time_s // _HOUR_S) % _HOURS}"
 
 
 def thinned(course: Course, now_s: float) -> Course:
