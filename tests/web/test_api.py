@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from tests.stores.backends import poll
 from tests.web.serving import HOSTILE, PLAIN, TOKEN, Client, dashboard, engine_of, filled
 
 from afresh.engine.show.pulse import Pulse
@@ -326,6 +328,24 @@ def test_hosts_left_alone_are_said_in_words(tmp_path: Path) -> None:
                 page = web.get(path).text
                 assert "429 Too Many &lt;b&gt;Requests" in page
                 assert "in 10 m" in page or "in 9." in page
+
+
+def test_a_host_is_not_blamed_for_what_one_of_its_items_does(tmp_path: Path) -> None:
+    told: dict[str, Any] = {"observation": None, "problem": "404 Not Found", "failures": 2}
+    with engine_of(tmp_path) as engine:
+        engine.add(f"https://a.example/{page}" for page in range(154))
+        engine.add(["https://down.example/"])
+        poll(engine.store, "https://a.example/7", 1000.0, due_s=2000.0, **told)
+        poll(engine.store, "https://down.example/", 1000.0, due_s=2000.0, **told)
+        with dashboard(engine) as web:
+            (source,) = web.get("/api/v1/sources").json()["sources"]
+            a, down = source["hosts"]
+            assert (a["name"], a["problem"]) == ("a.example", "")
+            assert (a["failing"], a["failing_of"]) == (1, "404 Not Found")
+            assert (down["name"], down["failing"]) == ("down.example", 1)
+            page = web.get("/sources").text
+            assert '<span class="warn">1 of 154 items: 404 Not Found</span>' in page
+            assert '<span class="bad">all of its items: 404 Not Found</span>' in page
 
 
 def test_of_many_hosts_those_that_lie_are_shown(tmp_path: Path) -> None:

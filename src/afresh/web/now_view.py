@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from afresh.engine.mind.audits import wilson
+from afresh.engine.mind.audits import Share, wilson
 from afresh.engine.show.pulse import FIELDS
 from afresh.values.stored import ObservationColumns
 from afresh.values.words import counted
@@ -22,20 +22,22 @@ _STATES = {
     "no store": "Store lost",
 }
 _AUDIT_BINS, _FEWEST = 24, 5
-_RECENT_S, _GAP_S = 65.0, 300.0
+_RECENT_S, _GAP_S, _HOUR_S = 65.0, 300.0, 3600.0
+_SHORTEST_S = 2.0  # of a run that tells how much of its budget it uses
+_WELL_ABOVE = 1.1  # times the budget: more than chance, since no engine spends more than it has
 Series = dict[str, list[float | None]]
 
 
 def fields(look: Look) -> dict[str, str]:
     """Every text of the page that changes, by name."""
-    status, spent = look.status, look.status.spent_last_hour
+    status = look.status
     polls, changes = per_minute(look)
     return {
         "state": look.state,
         "state-words": _STATES[look.state],
         "state-detail": _detail(look),
         "freshness": wording.share(status.freshness.value),
-        "freshness-range": f"{wording.share(status.freshness.low)} … {wording.share(status.freshness.high)}",
+        "freshness-range": _range(status.freshness),
         "audited": wording.share(status.audited.value) if status.audited.n else "none yet",
         "audited-range": _audited(look),
         "age": wording.duration(status.age_s),
@@ -48,8 +50,7 @@ def fields(look: Look) -> dict[str, str]:
         "dropped": wording.count(status.dropped),
         "budget": wording.rate(status.budget_per_s),
         "budget-share": wording.share(_used(look)),
-        "budget-detail": f"{counted(spent.requests, 'request')}, {wording.size(spent.bytes)} "
-        "in the last hour",
+        "budget-detail": _spent(look),
         "store": wording.size(status.file_bytes),
         "store-detail": f"{counted(status.events, 'event')} and {counted(status.notices, 'notice')} waiting",
         "sampled": _sampled(look),
@@ -145,7 +146,11 @@ def _audited(look: Look) -> str:
     found = look.status.audited
     if not found.n:
         return "random polls will measure it"
-    return f"{wording.share(found.low)} … {wording.share(found.high)}, {counted(found.n, 'random poll')}"
+    return f"{_range(found)}, by {counted(found.n, 'random poll')}"
+
+
+def _range(share: Share) -> str:
+    return f"{wording.share(share.low)} … {wording.share(share.high)} with 95 % probability"
 
 
 def _items(look: Look) -> str:
@@ -153,12 +158,30 @@ def _items(look: Look) -> str:
     return ", ".join(states) or "add some"
 
 
+def ran_s(look: Look) -> float:
+    """For how long an engine ran in the last hour, by its signs of life; a silence is no running."""
+    if look.pulse is None:
+        return 0.0
+    end_s = look.time_s if look.state == "running" else look.pulse.time_s
+    signs_s = np.append(look.course[:, 0], [look.pulse.started_s, end_s])
+    steps_s = np.diff(np.sort(np.clip(signs_s, look.time_s - _HOUR_S, look.time_s)))
+    return float(steps_s[steps_s <= _GAP_S].sum())
+
+
 def _used(look: Look) -> float:
-    """Requests of the last hour against those promised; less than an hour of course counts as it is."""
-    course, now_s = look.course, look.time_s
-    since_s = max(float(course[0, 0]), now_s - 3600.0) if course.size else now_s - 3600.0
-    promised = look.status.budget_per_s * max(now_s - since_s, 60.0)
-    return min(look.status.spent_last_hour.requests / promised, 9.99) if promised > 0 else math.nan
+    """Requests of the last hour against those promised while an engine ran; NaN before it tells anything."""
+    time_s, spent = ran_s(look), look.status.spent_last_hour.requests
+    promised = look.status.budget_per_s * time_s
+    return spent / promised if time_s >= _SHORTEST_S and promised > 0 else math.nan
+
+
+def _spent(look: Look) -> str:
+    """What was spent, and in which time."""
+    spent, time_s = look.status.spent_last_hour, ran_s(look)
+    over = f"{wording.duration(time_s)} of running so far"
+    words = "the last hour" if not 0 < time_s < 0.98 * _HOUR_S else over
+    before = "; the budget was larger before" if _used(look) > _WELL_ABOVE else ""
+    return f"{counted(spent.requests, 'request')}, {wording.size(spent.bytes)} in {words}{before}"
 
 
 def _sampled(look: Look) -> str:

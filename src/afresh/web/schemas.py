@@ -298,7 +298,10 @@ class OtherBudgetOut(Model):
 
 
 class HostOut(Model):
-    """A politeness group: how it is treated, what fails, and what is held against its validators."""
+    """A politeness group: how it is treated, what fails, and what is held against its validators.
+
+    ``problem`` is the host's own; ``failing`` of its items fail, of 200 looked at, most of ``failing_of``.
+    """
 
     name: str
     items: int
@@ -309,6 +312,8 @@ class HostOut(Model):
     failures: int
     rests_until_s: Number
     validators: list[str]
+    failing: int
+    failing_of: str
 
 
 class QueryOut(Model):

@@ -13,10 +13,11 @@ from afresh.sources.http_notes import HostReport, host_reports
 from afresh.sources.http_notes import read_notes as read_http_notes
 from afresh.sources.remembering import Rest
 from afresh.sources.search_notes import ScaleNote, read_notes
+from afresh.values.items import ItemQuery
 from afresh.values.outcome import NOTHING_SPENT, Spent
 from afresh.web.watching import Look
 
-_HOSTS, _QUERIES = 50, 20
+_HOSTS, _QUERIES, _FAILING = 50, 20, 200
 _SHOWN = ("name", "kind", "delay", "concurrency")
 _SECRET = ("headers", "cookies", "proxy", "token", "password", "auth", "url", "dsn")
 
@@ -25,9 +26,10 @@ _SECRET = ("headers", "cookies", "proxy", "token", "password", "auth", "url", "d
 class HostView:
     """A politeness group: its items by status, how it is treated, and what it was found to do.
 
-    ``delay_s`` is between two requests, what its robots.txt asks for included. ``problem`` says in words what
-    fails; ``rests_until_s`` until when it is left alone, after ``failures`` in a row. ``validators`` says
-    what is held against its ETag and Last-Modified.
+    ``delay_s`` is between two requests, what its robots.txt asks for included. ``problem`` says in words why
+    the host is left alone, ``rests_until_s`` until when, after ``failures`` in a row; ``failing`` how many of
+    its items fail, of those that were looked at, and ``failing_of`` what most of them fail of. ``validators``
+    says what is held against its ETag and Last-Modified.
     """
 
     name: str
@@ -39,6 +41,8 @@ class HostView:
     failures: int = 0
     rests_until_s: float | None = None
     validators: tuple[str, ...] = ()
+    failing: int = 0
+    failing_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,11 @@ class SourceView:
     search: SearchView | None = None
     facts: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def cut(self) -> bool:
+        """Whether more items may fail than were counted."""
+        return sum(host.failing for host in self.hosts) >= _FAILING
+
 
 def sources_view(engine: Engine, look: Look) -> list[SourceView]:
     """All sources of the settings, then those that only items name."""
@@ -117,7 +126,7 @@ def _source(
         items=total.total(),
         by_status=dict(total),
         spent=sum((row.spent for row in look.ledger if row.source == name), NOTHING_SPENT),
-        hosts=_hosts(look, name, table, hosts, notes if kind == "http" else b""),
+        hosts=_hosts(look, name, table, hosts, notes if kind == "http" else b"", _failing(engine, name)),
         more_hosts=max(0, len(hosts) - _HOSTS),
         problem=next((one.problem for one in look.status.troubles if one.source == name), ""),
         views=[view for view in look.status.views if view.source == name],
@@ -126,16 +135,33 @@ def _source(
     )
 
 
+def _failing(engine: Engine, source: str) -> dict[str, Counter[str]]:
+    """By host what its items fail of, and how many of each; of very many not all are counted."""
+    query = ItemQuery(status="active", source=source, sort="failures", descending=True)
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for item in engine.store.items.page(query, _FAILING).items:
+        if item.failures:
+            found[item.group][item.problem] += 1
+    return found
+
+
 def _hosts(
-    look: Look, source: str, table: SourceTable | None, hosts: dict[str, Counter[str]], notes: bytes
+    look: Look,
+    source: str,
+    table: SourceTable | None,
+    hosts: dict[str, Counter[str]],
+    notes: bytes,
+    failing: dict[str, Counter[str]],
 ) -> list[HostView]:
-    """The hosts in trouble first, then those whose validators lie, then those with the most items."""
+    """The hosts in trouble first, then those whose validators lie, whose items fail, that have the most."""
     known = read_http_notes(notes)
     liars = known.liars()
-    problems = {item.group: item.problem for item in reversed(look.failing) if item.source == source}
     rests = {rest.group: rest for name, rest in look.rests if name == source}
-    problems |= {group: rest.why or "asked to be left alone" for group, rest in rests.items()}
-    order = {host: (host not in problems, host not in liars, -hosts[host].total(), host) for host in hosts}
+    problems = {group: rest.why or "asked to be left alone" for group, rest in rests.items()}
+    order = {
+        host: (host not in problems, host not in liars, host not in failing, -hosts[host].total(), host)
+        for host in hosts
+    }
     first = sorted(hosts, key=order.__getitem__)[:_HOSTS]
     reports = host_reports(known, first)
     delay_s = getattr(table.settings, "delay", None) if table else None
@@ -153,9 +179,15 @@ def _hosts(
                 rest.failures,
                 rest.until_s or None,
                 report.validators,
+                *_commonest(failing.get(host)),
             )
         )
     return found
+
+
+def _commonest(failing: Counter[str] | None) -> tuple[int, str]:
+    """How many items fail, and what most of them fail of."""
+    return (failing.total(), failing.most_common(1)[0][0]) if failing else (0, "")
 
 
 def search_view(notes: bytes) -> SearchView:
