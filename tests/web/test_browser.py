@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from jinja2.utils import htmlsafe_json_dumps
 from playwright.sync_api import Browser, Page, expect
 from tests.engine.living import CLOCK, LivingSite, engine_for
 from tests.web.browser import PHONE, page_of, serious
@@ -161,6 +162,30 @@ def test_the_slider_says_what_another_budget_would_give(browser: Browser, mirror
         page.locator("#objective").select_option("age")
         page.wait_for_url("**/plan?objective=age")
         drawn(page, "cho")
+
+
+@pytest.mark.parametrize("far", [0, 1])
+def test_no_item_falls_off_the_chart_in_silence(browser: Browser, tmp_path: Path, far: int) -> None:
+    with engine_of(tmp_path) as engine:
+        filled(engine)
+        with dashboard(engine) as client, page_of(browser) as (page, ear):
+            head, rest = client.get("/plan").text.split('id="data">')
+            told, tail = rest.split("</script>", 1)
+            data = json.loads(told)
+            highest = max(filter(None, data["curve_frequency"]))
+            young = [highest * (4 + place % 7) for place in range(len(data["dot_rate"]))]
+            data["dot_frequency"] = [*young[far:], *[1000 * highest] * far]
+            text = f'{head}id="data">{htmlsafe_json_dumps(data)}</script>{tail}'
+            page.route("**/plan", lambda route: route.fulfill(body=text, content_type="text/html"))
+            page.goto(client.address + "plan")
+            drawn(page, "cho")
+            chart = page.locator("#cho-chart")
+            top = page.evaluate("document.getElementById('cho-chart').layout.yaxis.range[1]")
+            shown = page.evaluate("document.getElementById('cho-chart').data[0].y")
+            assert sum(value > top for value in shown) == far
+            assert top < 20 * max(page.evaluate("document.getElementById('cho-chart').data[1].y"))
+            assert ("1 item above, up to" in chart.inner_text()) == bool(far)
+            assert ear.complaints == []
 
 
 def test_the_slider_says_what_another_budget_is_worth(browser: Browser, tmp_path: Path) -> None:

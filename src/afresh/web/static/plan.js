@@ -85,13 +85,20 @@
       return ["d", 86400];
     })();
     const scaled = (values) => values.map((value) => (value === null ? null : value * seconds));
-    const highest = Math.max(...scaled(data.curve_frequency).filter((value) => value !== null), 1e-12);
+    // The axis holds the curve and nearly all dots; what lies far above is said at the edge.
+    const dots = scaled(data.dot_frequency).map((value) => value || 0).sort((one, other) => one - other);
+    const most = dots.at(-1) || 0;
+    const nearly = dots[Math.floor(0.99 * (dots.length - 1))] || 0;
+    const curve = Math.max(...scaled(data.curve_frequency).filter((value) => value !== null), 1e-12);
+    const highest = Math.max(1.4 * curve, most <= 3 * Math.max(nearly, curve) ? most : nearly);
+    const above = dots.filter((value) => value > highest).length;
+    const annotations = above ? [{ xref: "paper", yref: "paper", x: 1, y: 1, xanchor: "right", yanchor: "top", showarrow: false, font: { color: colours.orange, size: 11 }, text: `↑ ${items(above)} above, up to ${Words.number(most)}/${name}` }] : [];
     return {
       traces: [
         { x: scaled(data.dot_rate), y: scaled(data.dot_frequency), text: data.dot_key, mode: "markers", name: "your items", marker: { color: colours.orange, size: 6, opacity: 0.65 }, hovertemplate: `%{text}<br>changes %{x:.3g}/${name}, polled %{y:.3g}/${name}<extra></extra>` },
         { x: scaled(data.curve_rate), y: scaled(data.curve_frequency), mode: "lines", name: "optimal", line: { color: colours.blue, width: 2.5 }, hovertemplate: `changes %{x:.3g}/${name}: poll %{y:.3g}/${name}<extra>optimal</extra>` },
       ],
-      xaxis: { type: "log", title: `changes/${name}`, dtick: 1 }, yaxis: { title: `polls/${name}`, range: [-0.03 * highest, 1.5 * highest] },
+      xaxis: { type: "log", title: `changes/${name}`, dtick: 1 }, yaxis: { title: `polls/${name}`, range: [-0.03 * highest, 1.06 * highest] }, annotations,
     };
   };
 
