@@ -96,6 +96,12 @@ def test_a_resting_host_is_no_fault_of_the_item() -> None:
     assert (decision.failures, decision.retry_s, decision.status) == (2, 30.0, "active")
 
 
+def test_a_poll_that_was_put_off_is_no_failure_though_robots_txt_was_asked_for() -> None:
+    put_off = Fetched("failed", requests=1, retry_after_s=90.0, problem="rests", put_off=True)
+    decision = decide(lease(failures=2), put_off, PATIENT, 0.0)
+    assert (decision.failures, decision.retry_s, decision.status) == (2, 90.0, "active")
+
+
 @pytest.mark.parametrize(
     ("status", "failures", "silent_s", "gone"),
     [

@@ -442,6 +442,21 @@ def test_sources_with_pages_on_one_host_are_one_visitor() -> None:
     assert site.most_at_once == 1
 
 
+def test_a_poll_is_put_off_for_a_long_crawl_delay_after_robots_txt() -> None:
+    clock = SetClock()
+
+    async def visit(site: Site, source: HttpSource) -> None:
+        lease = lease_of(site.url + "/page")
+        first = await source.poll(lease)
+        assert (first.put_off, first.requests, first.retry_after_s) == (True, 1, 90.0)
+        clock.time_s += 90.0
+        assert (await source.poll(lease)).content == b"x"
+
+    robots = page(b"User-agent: *\nCrawl-delay: 90", Content_Type="text/plain")
+    around = Surroundings(clock=clock, sleep=clock.sleep)
+    on_site({"/robots.txt": robots, "/page": page(b"x")}, visit, around, longest_rest="1d")
+
+
 def test_a_document_waits_for_a_long_crawl_delay_after_robots_txt() -> None:
     clock = SetClock()
 

@@ -128,6 +128,54 @@ def test_the_connection_goes_to_the_very_answer_that_was_checked() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("respect_robots", [True, False])
+def test_a_name_that_leads_to_a_private_address_costs_no_part_of_the_budget(respect_robots: bool) -> None:
+    admitted: list[str] = []
+
+    async def admit(group: str) -> None:
+        admitted.append(group)
+
+    async def run() -> None:
+        fetcher = AiohttpFetcher(resolver=FakeNames({"sly.test": ["10.0.0.7"]}))
+        settings = quick_settings(allow_private=False, respect_robots=respect_robots)
+        source = HttpSource(settings, Surroundings(admit=admit), fetcher)
+        fetched = await source.poll(lease_of("http://sly.test/"))
+        assert (fetched.kind, fetched.requests, admitted) == ("refused", 0, [])
+        assert fetched.problem.startswith("refused: sly.test leads to 10.0.0.7, a private address")
+        await source.close()
+
+    asyncio.run(run())
+
+
+def test_a_name_is_looked_up_before_its_first_turn_and_again_once_it_was_refused() -> None:
+    async def run() -> None:
+        names = FakeNames({"rebind.test": ["8.8.8.8", "127.0.0.1"]})
+        fetcher = AiohttpFetcher(resolver=names)
+        url = "http://rebind.test/"
+        assert await fetcher.barred(url) is None
+        assert await fetcher.barred(url) is None
+        assert len(names.asked) == 1
+        reply = await fetcher.fetch(Request(url, limits=QUICK))
+        barred = await fetcher.barred(url)
+        await fetcher.close()
+        assert barred is not None
+        assert reply.trouble == barred.trouble == "private"
+
+    asyncio.run(run())
+
+
+def test_a_name_that_is_not_known_bars_nothing_and_the_request_says_so() -> None:
+    async def run() -> None:
+        fetcher = AiohttpFetcher(resolver=FakeNames({}))
+        assert await fetcher.barred("http://nowhere.test/") is None
+        reply = await fetcher.fetch(Request("http://nowhere.test/", limits=QUICK))
+        await fetcher.close()
+        assert reply.trouble == "dns"
+        assert await fetcher.barred("http://nowhere.test/") is None  # closed: nothing is looked up
+
+    asyncio.run(run())
+
+
 def test_every_answer_is_checked_anew() -> None:
     async def run() -> None:
         names = CheckedResolver(FakeNames({"rebind.test": ["8.8.8.8", "127.0.0.1"]}))

@@ -78,3 +78,16 @@ def test_origins_tell_schemes_and_hosts_apart() -> None:
 
 def test_long_addresses_are_cut_for_people() -> None:
     assert len(shown("http://a.test/" + "x" * 500)) == 200
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("port", [1, 80, 443, 8000, 8443, 10000, 39061, 50000, 59999, 60000, 65535])
+def test_a_port_belongs_to_the_group_unless_it_is_the_usual_one(scheme: str, port: int) -> None:
+    usual = port == {"http": 80, "https": 443}[scheme]
+    assert host_group(f"{scheme}://a.test:{port}/x") == ("a.test" if usual else f"a.test:{port}")
+
+
+@pytest.mark.parametrize("port", ["65536", "99999", "x", "-1"])
+def test_a_port_that_is_none_is_refused(port: str) -> None:
+    with pytest.raises(UsageError):
+        host_group(f"http://a.test:{port}/x")

@@ -6,6 +6,7 @@ addresses that were checked, so a name cannot be re-pointed in between (DNS rebi
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 import ssl
@@ -23,6 +24,8 @@ from afresh.sources.secret import Secret
 from afresh.values.clock import Clock, SystemClock
 
 _READ_BUFFER = 1 << 16
+_NAMES_KEPT = 100_000
+_LOOK_UP_S = 10.0
 _LOCAL = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENETDOWN, errno.ENETUNREACH}
 )
@@ -97,18 +100,41 @@ class AiohttpFetcher:
         self._clock = clock or SystemClock()
         self._resolver = resolver
         self._session: aiohttp.ClientSession | None = None
+        self._names: AbstractResolver | None = None
+        self._known: set[str] = set()  # hosts that led to where we may go
         self._closed = False
 
-    def barred(self, url: str) -> Reply | None:
-        """The trouble with an address that can be told from its text; names tell more when they are asked."""
+    async def barred(self, url: str) -> Reply | None:
+        """The trouble with an address by its text, and by where the name of a host not yet known leads.
+
+        A host that is known is checked again by whoever connects to it.
+        """
         try:
-            self._checked(url)
+            host = self._checked(url).host or ""
+            if host not in self._known and self._proxy is None and not self._closed:
+                await self._look_up(host)
         except PrivateAddressError as error:
             return Reply(trouble="private", problem=f"refused: {error}")
         except ValueError as error:
             trouble, problem = _in_words(error, Limits(), begun=False)
             return Reply(trouble=trouble, problem=problem)
         return None
+
+    async def _look_up(self, host: str) -> None:
+        """Refuse a name that leads where we may not go; if it leads nowhere the request will tell."""
+        if refusal(host) == NOT_AN_ADDRESS:
+            self._open_session()
+            assert self._names is not None
+            try:
+                async with asyncio.timeout(_LOOK_UP_S):
+                    await self._names.resolve(host, family=socket.AF_UNSPEC)
+            except PrivateAddressError:
+                raise
+            except OSError:
+                return
+        if len(self._known) >= _NAMES_KEPT:
+            self._known.clear()
+        self._known.add(host)
 
     async def fetch(self, request: Request) -> Reply:
         """The answer, or the trouble in words."""
@@ -126,6 +152,8 @@ class AiohttpFetcher:
             trouble, problem = "encoding", str(error)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             trouble, problem = _in_words(error, request.limits, begun=received.status is not None)
+        if trouble == "private":
+            self._known.discard(yarl.URL(request.url).host or "")
         return Reply(
             received.status,
             received.headers or {},
@@ -183,9 +211,9 @@ class AiohttpFetcher:
             resolver = self._resolver or aiohttp.ThreadedResolver()
             proxy = self._proxy.reveal() if self._proxy else None
             own = {yarl.URL(proxy).host or ""} if proxy else set()
-            resolver = CheckedResolver(resolver, self._trusted | own, allow_private=self._allow_private)
+            self._names = CheckedResolver(resolver, self._trusted | own, allow_private=self._allow_private)
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, resolver=resolver),
+                connector=aiohttp.TCPConnector(limit=0, resolver=self._names),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 skip_auto_headers=_AUTO_HEADERS,

@@ -145,7 +145,7 @@ class Courier:
         return None if rules.allows(url, AGENT) else Fetched("refused", problem="robots.txt forbids it")
 
     async def _ask(self, request: Request, trip: Trip) -> Reply:
-        barred = self._fetcher.barred(request.url)
+        barred = await self._fetcher.barred(request.url)
         if barred is not None:  # nothing is sent: it takes no turn and costs nothing
             return barred
         async with self._turnstile.turn(host_group(request.url)) as turn:
@@ -155,7 +155,7 @@ class Courier:
             turn.retry_after_s = asked_to_wait_s(reply, self._around.clock.now_s())
             if turn.verdict != "fine" or turn.retry_after_s:
                 turn.why = without_content(reply, conditional=False)[1]
-        if reply.trouble == "private":  # found out by its name: nothing was sent
+        if reply.trouble == "private":  # its name leads elsewhere now: nothing was sent
             trip.requests -= 1
         else:
             self._around.cost(reply.wire_bytes, reply.seconds)

@@ -76,7 +76,7 @@ class Reply:
 class Fetcher(Protocol):
     """Sends requests. One event loop; any number at once; redirects are answers like any other."""
 
-    def barred(self, url: str) -> Reply | None:
+    async def barred(self, url: str) -> Reply | None:
         """The trouble with an address that must not be asked, as far as it shows before anything is sent."""
 
     async def fetch(self, request: Request) -> Reply:

@@ -55,8 +55,11 @@ class Hosts:
 
     def manners(self, group: str, own: Manners) -> Manners:
         """How the group is treated by one with manners of its ``own``."""
-        others = [self._manners.get(source, own) for source in self._askers.get(group, ())]
-        return strictest(own, *others)
+        for source in self._askers.get(group, ()):
+            if self._manners.get(source, own) is not own:
+                others = (self._manners.get(other, own) for other in self._askers[group])
+                return strictest(own, *others)
+        return own
 
     def let_go(self, source: str, manners: Manners) -> None:
         """A source asks no more, unless another of its name has taken over."""

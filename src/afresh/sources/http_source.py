@@ -92,9 +92,11 @@ class HttpSource:
         try:
             fetched = await self._look(lease, trip, conditional=conditional)
         except RestingError as resting:
-            fetched = Fetched("failed", retry_after_s=resting.wait_s, problem=str(resting))
+            fetched = Fetched("failed", retry_after_s=resting.wait_s, problem=str(resting), put_off=True)
         except UsageError as wrong:
             fetched = Fetched("refused", problem=str(wrong))
+        if fetched.tells:  # it says itself what it took
+            return fetched
         return replace(
             fetched,
             requests=trip.requests,
@@ -161,11 +163,11 @@ class HttpSource:
         moved = lease.validators.get(MOVED) if conditional and not lease.failures else None
         if moved is not None:
             arrival = await self._arrive(lease, trip, moved, conditional=conditional)
-            fetched = await self._judged(lease, arrival, moved)
+            fetched = await self._judged(lease, arrival, trip, moved)
             if fetched.kind not in ("gone", "refused"):
                 return fetched
         arrival = await self._arrive(lease, trip, lease.key, conditional=conditional)
-        return await self._judged(lease, arrival, None)
+        return await self._judged(lease, arrival, trip, None)
 
     async def _arrive(self, lease: Lease, trip: Trip, start: str, *, conditional: bool) -> Arrival:
         def headers_for(url: str) -> dict[str, str]:
@@ -189,7 +191,7 @@ class HttpSource:
             return {}
         return conditions
 
-    async def _judged(self, lease: Lease, arrival: Arrival, started_at: str | None) -> Fetched:
+    async def _judged(self, lease: Lease, arrival: Arrival, trip: Trip, started_at: str | None) -> Fetched:
         """What an arrival means; ``started_at`` is where the item had moved to, None its own address."""
         if started_at is not None and arrival.moved_to is None:
             arrival = replace(arrival, moved_to=started_at)
@@ -197,10 +199,10 @@ class HttpSource:
         if arrival.barred is not None:
             return arrival.barred
         if reply.trouble is None and reply.status in WITH_CONTENT:
-            return await self._content(lease, arrival)
+            return await self._content(lease, arrival, trip)
         kind, problem = without_content(reply, conditional=is_conditional(arrival.headers))
         if kind == "unchanged":
-            return self._not_modified(lease, arrival)
+            return self._not_modified(lease, arrival, trip)
         return Fetched(
             kind,
             retry_after_s=asked_to_wait_s(reply, self._clock.now_s()),
@@ -209,7 +211,7 @@ class HttpSource:
             problem=problem,
         )
 
-    def _not_modified(self, lease: Lease, arrival: Arrival) -> Fetched:
+    def _not_modified(self, lease: Lease, arrival: Arrival, trip: Trip) -> Fetched:
         honesty = saw_not_modified(self.honesty(host_group(arrival.url)))
         self._remember(arrival.url, honesty)
         before = {name: value for name, value in lease.validators.items() if name != MOVED}
@@ -218,11 +220,14 @@ class HttpSource:
             "unchanged",
             validators=validators,
             modified_s=_modified_s(validators, honesty),
+            requests=trip.requests,
+            bytes=trip.bytes,
+            seconds=trip.seconds,
             moved_to=arrival.moved_to,
             status=arrival.reply.status,
         )
 
-    async def _content(self, lease: Lease, arrival: Arrival) -> Fetched:
+    async def _content(self, lease: Lease, arrival: Arrival, trip: Trip) -> Fetched:
         reply = arrival.reply
         media_type = reply.headers.get("content-type", "")[:200]
         soft = soft_error(reply.body, media_type, lease.key, arrival.url, self._patterns)
@@ -243,6 +248,9 @@ class HttpSource:
             comparable=found.comparable,
             validators=validators,
             modified_s=_modified_s(validators, honesty),
+            requests=trip.requests,
+            bytes=trip.bytes,
+            seconds=trip.seconds,
             moved_to=arrival.moved_to,
             status=reply.status,
         )

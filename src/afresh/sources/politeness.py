@@ -61,8 +61,6 @@ def strictest(first: Manners, *others: Manners) -> Manners:
     >>> strictest(Manners(delay_s=1.0), Manners(delay_s=3.0, longest_rest_s=60.0))
     Manners(delay_s=3.0, concurrency=1, first_rest_s=10.0, longest_rest_s=86400.0)
     """
-    if all(other is first for other in others):
-        return first
     every = (first, *others)
     return Manners(
         max(each.delay_s for each in every),

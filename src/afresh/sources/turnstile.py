@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Self
 
 from afresh.sources.hosts import Line
 from afresh.sources.politeness import HostState, Manners, Verdict, finished, ready_s, started
@@ -34,7 +35,7 @@ class Turn:
         self.retry_after_s: float | None = None
         self.why = ""
 
-    async def __aenter__(self) -> Turn:
+    async def __aenter__(self) -> Self:
         """Wait for it; ``RestingError`` rather than wait beyond patience."""
         await self._turnstile.enter(self.group)
         return self

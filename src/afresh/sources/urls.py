@@ -13,7 +13,9 @@ _BLANK_OR_CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _LONGEST = 8000
 # Addresses that nothing can be wrong with, such as most of a sitemap's fifty thousand.
 _PLAIN = re.compile(
-    r"https?://([a-z0-9-]+(?:\.[a-z0-9-]+)*)/(?:[\w~!$&'()*+,;=:@/?-]|\.(?!\.)|%[0-9A-Fa-f]{2})*", re.ASCII
+    r"https?://([a-z0-9-]+(?:\.[a-z0-9-]+)*(?::(?!80/|443/)(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}))?)"
+    r"/(?:[\w~!$&'()*+,;=:@/?-]|\.(?!\.)|%[0-9A-Fa-f]{2})*",
+    re.ASCII,
 )
 
 

@@ -43,6 +43,7 @@ class Fetched:
     ``requests``       every request this poll sent: robots.txt, redirects and retries included.
     ``bytes``          what came over the wire; ``seconds`` how long the requests took, without waiting.
     ``retry_after_s``  the source asks not to be polled for so long.
+    ``put_off``        the item itself was not asked for, since its host may not be asked yet.
     ``moved_to``       where the item lives now, after permanent redirects only.
     ``status``         the last HTTP status, where there is one.
     ``problem``        in words, one line, nothing secret; empty for content and unchanged.
@@ -65,6 +66,7 @@ class Fetched:
     moved_to: str | None = None
     status: int | None = None
     problem: str = ""
+    put_off: bool = False
 
     @property
     def tells(self) -> bool:

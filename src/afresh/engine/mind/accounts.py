@@ -123,18 +123,18 @@ class Accounts:
 
     def _count(self, lease: Lease, fetched: Fetched, decision: Decision, *, audit: bool) -> None:
         seen = decision.observation
-        self.counts.update(
-            polls=1,
-            audits=int(audit),
-            changes=int(seen is not None and seen.changed),
-            failures=int(seen is None),
-            told=int(seen is not None and seen.elapsed_s > 0),
-        )
+        counts = self.counts
+        counts["polls"] += 1
+        counts["audits"] += audit
+        counts["changes"] += seen is not None and seen.changed
+        counts["failures"] += decision.failures > lease.failures
+        counts["told"] += seen is not None and seen.elapsed_s > 0
         if seen is None:
             # A page that is not there is missing; it is gone when patience ends.
             kind = "missing" if fetched.kind == "gone" and decision.status != "gone" else fetched.kind
             words = {"kind": kind, "problem": decision.problem, "failures": decision.failures}
-            say(logging.INFO, "poll failed", item=lease.key, **words)
+            failed = decision.failures > lease.failures
+            say(logging.INFO, "poll failed" if failed else "poll put off", item=lease.key, **words)
         else:
             say(logging.DEBUG, "polled", item=lease.key, kind=fetched.kind, changed=seen.changed, audit=audit)
         if fetched.tells and fetched.moved_to not in (None, lease.validators.get(MOVED)):

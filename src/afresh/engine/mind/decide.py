@@ -87,7 +87,7 @@ def _observation(lease: Lease, fetched: Fetched, now_s: float, *, changed: bool,
 
 def _told_nothing(lease: Lease, fetched: Fetched, patient: Patient, now_s: float) -> Decision:
     asked_s = fetched.retry_after_s or 0.0
-    if fetched.requests == 0 and asked_s > 0:
+    if asked_s > 0 and (fetched.put_off or fetched.requests == 0):
         return Decision(
             failures=lease.failures,
             status=lease.status,

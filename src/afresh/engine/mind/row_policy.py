@@ -110,7 +110,7 @@ class RowPolicy:
             self._worths.append(worth)
             self._picks += 1
             if self._picks % _SELDOM == 1:
-                self._threshold = float(np.median(self._worths))
+                self._threshold = sorted(self._worths)[len(self._worths) // 2]
 
     @property
     def threshold(self) -> float:

@@ -44,6 +44,11 @@ class Limits:
         """The least time between two starts."""
         return 1.0 / self.requests
 
+    @property
+    def counts_only(self) -> bool:
+        """Whether nothing but requests is limited: then none is owed for."""
+        return self.bytes == self.seconds == self.money == math.inf
+
     def owed_s(self, spent: Spent) -> float:
         """How long it takes to pay what a request cost beside itself: all at once, so the dearest counts.
 

@@ -181,6 +181,9 @@ class Gate:
 
     def paid(self, spent: Spent) -> None:
         """What a poll turned out to cost, all its requests; what was owed ahead of it is not owed twice."""
+        if self._slots.limits.counts_only:
+            self._usual_debt_s, self._ahead = 0.0, NOTHING_SPENT
+            return
         self._usual_debt_s += _LATEST * (self._slots.limits.owed_s(spent) - self._usual_debt_s)
         ahead = self._ahead
         self._ahead = ahead.less(spent)
@@ -188,8 +191,9 @@ class Gate:
 
     def owe_ahead(self, spent: Spent) -> None:
         """What one request cost, before its poll is over: the next of the same poll waits for it too."""
-        self._ahead += spent
-        self._owe(spent)
+        if not self._slots.limits.counts_only:
+            self._ahead += spent
+            self._owe(spent)
 
     def _owe(self, spent: Spent) -> None:
         owed_s = self._slots.limits.owed_s(spent)
