@@ -10,6 +10,7 @@ from tests.sources.polling import make_source
 
 from afresh.sources.http_secrets import all_secrets, secret_headers
 from afresh.sources.kinds import BUILT_IN
+from afresh.sources.search_settings import SearchSettings
 from afresh.sources.secret import Secret, redactor, resolve
 from afresh.sources.settings import HttpSettings, PythonSettings, read_settings
 from afresh.sources.surroundings import Surroundings, no_secrets
@@ -131,3 +132,15 @@ def test_names_of_secrets_are_resolved_at_the_end_of_a_value_only() -> None:
 def test_the_redactor_blanks_whole_and_words() -> None:
     hide = redactor([Secret("Bearer t0kent0ken"), Secret("abc")])
     assert hide("got Bearer t0kent0ken, t0kent0ken; abc") == "got •••, •••; abc"
+
+
+def test_what_every_source_can_be_asked() -> None:
+    """A kind without a setting has the default of all."""
+    http = HttpSettings(name="web", delay=2.0, concurrency=3, first_rest=7.0)
+    assert (http.delay_s, http.polls_at_once, http.first_rest_s) == (2.0, 3, 7.0)
+    call = PythonSettings(name="f", call="m:f", concurrency=5)
+    assert (call.delay_s, call.polls_at_once, call.first_rest_s) == (None, 5, 1.0)
+    search = SearchSettings(
+        name="s", relation="r.csv", key="k", keywords=("title",), server="r.csv", delay=3.0, first_rest=4.0
+    )
+    assert (search.delay_s, search.polls_at_once, search.first_rest_s) == (3.0, 1, 4.0)

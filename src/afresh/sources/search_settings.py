@@ -78,6 +78,16 @@ class SearchSettings(SourceSettings):
     max_size: Size = 10_000_000
 
     @property
+    def delay_s(self) -> float | None:
+        """The setting ``delay``."""
+        return self.delay
+
+    @property
+    def first_rest_s(self) -> float:
+        """The setting ``first_rest``."""
+        return self.first_rest
+
+    @property
     def lists_items(self) -> bool:
         """The relation lists them."""
         return True

@@ -98,6 +98,21 @@ class SourceSettings(BaseModel):
         return float("inf")
 
     @property
+    def delay_s(self) -> float | None:
+        """The least time between two requests to one host; None: it has no such manners."""
+        return None
+
+    @property
+    def polls_at_once(self) -> int:
+        """How many polls of one group may be under way at once."""
+        return 1
+
+    @property
+    def first_rest_s(self) -> float:
+        """How long to wait after the first failure; doubled with each further one."""
+        return 1.0
+
+    @property
     def listings_every_s(self) -> float | None:
         """How often its listings are read; None: as often as those of any source."""
         return None
@@ -153,6 +168,21 @@ class HttpSettings(SourceSettings):
         return bool(self.sitemaps or self.feeds or self.discover)
 
     @property
+    def delay_s(self) -> float | None:
+        """The setting ``delay``."""
+        return self.delay
+
+    @property
+    def polls_at_once(self) -> int:
+        """The setting ``concurrency``."""
+        return self.concurrency
+
+    @property
+    def first_rest_s(self) -> float:
+        """The setting ``first_rest``."""
+        return self.first_rest
+
+    @property
     def reach(self) -> str:
         """Addresses and rules, and who we say we are: names of headers, not what they hold."""
         names = [*sorted(self.headers), *sorted(self.cookies)]
@@ -201,6 +231,11 @@ class PythonSettings(SourceSettings):
     call: str
     concurrency: int = Field(default=4, ge=1)
     max_size: Size = 50_000_000
+
+    @property
+    def polls_at_once(self) -> int:
+        """The setting ``concurrency``."""
+        return self.concurrency
 
 
 Settings = TypeVar("Settings", bound=SourceSettings)

@@ -30,7 +30,7 @@ from afresh.values.listing import Listed, Listing
 from afresh.values.outcome import Spent
 
 _LOOK_S = 1.0
-_FIRST_WAIT_S, _LONGEST_WAIT_S = 1.0, 300.0
+_LONGEST_WAIT_S = 300.0
 _MAX_DOUBLINGS = 30
 
 
@@ -162,8 +162,8 @@ class ListingTask:
         """How long to wait after nothing could be read, or nobody may be asked yet."""
         table, times = self.settings.source(name), self._vain.get(name, 0)
         self._vain[name] = times + 1
-        first_s = getattr(table.settings, "first_rest", _FIRST_WAIT_S) if table is not None else _FIRST_WAIT_S
-        return float(min(first_s * 2.0 ** min(times, _MAX_DOUBLINGS), _LONGEST_WAIT_S))
+        first_s = table.settings.first_rest_s if table is not None else 1.0
+        return min(first_s * 2.0 ** min(times, _MAX_DOUBLINGS), _LONGEST_WAIT_S)
 
     async def _take_in(self, name: str, source: Source, listing: Listing) -> int:
         """Pay for one document and act on it; how many items were born."""

@@ -121,7 +121,7 @@ class SourceTable:
     @property
     def concurrency(self) -> int:
         """How many polls of one group may be under way at once."""
-        return int(getattr(self.settings, "concurrency", 1))
+        return self.settings.polls_at_once
 
 
 @dataclass(frozen=True, slots=True)

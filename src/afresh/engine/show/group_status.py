@@ -88,6 +88,6 @@ def _most_per_s(settings: Settings, source: str, group: str, asked_s: float) -> 
     table = settings.source(source)
     if table is None:
         return 0.0
-    delay_s = max(float(getattr(table.settings, "delay", 0.0)), asked_s)
+    delay_s = max(table.settings.delay_s or 0.0, asked_s)
     cap = settings.plan.caps.get(group, math.inf)
     return min(1.0 / delay_s if delay_s > 0 else math.inf, cap)
