@@ -1,13 +1,15 @@
-"""The loop: due → lease (``feed``) → fetch → decide (``polls``) → commit (``writer``).
+"""The loop: due → lease (``feed``) → fetch → decide (``polls``) → learn and commit (``writer``).
 
-    RowPolicy (memory) ──Picker.next──▶ rows ──Store.lease──▶ Lease ──Source.poll──▶ Fetched
-         ▲                   (groups that are ready)              (Gate: the budget)     │
-         │                                                                               ▼
-         └──────observe───── Observation ◀──Writer: groups within 100 ms──◀ Outcome ◀── decide
+    RowPolicy (memory) ──Picker.next──▶ rows ──Store.leases.take──▶ Lease ──Source.poll──▶ Fetched
+         ▲                   (groups that are ready)                   (Gate: the budget)     │
+         │                                                                                    ▼
+         └── Accounts.complete ◀── Writer: groups of 30 ms ◀── Outcome ◀── Accounts.outcome: decide
+                    └──▶ Store.commit
 
-Everything here runs on one event loop; the store is called in the writer's thread alone. An item is busy from
-its pick until its outcome is committed, so it is never polled twice at once; its lease says the same to other
-engines. Stopping drains: no new polls, those under way end, everything is committed.
+Decisions are made on one event loop. It calls the store in the writer's thread, so that its calls keep their
+order; beats and the filling with very many items call it from threads of their own, as any store allows. An
+item is busy from its pick until its outcome is committed, so it is never polled twice at once; its lease says
+the same to other engines. Stopping drains: no new polls, those under way end, everything is committed.
 """
 
 from __future__ import annotations
@@ -135,7 +137,9 @@ class Loop:
                 return False
             now_s, lease_s = self._clock.now_s(), self._parts.lease_s
             leases = await self._writer.call(
-                lambda: self.store.leases.take([item_id], now_s, lease_s, any_status=True)
+                lambda: self.store.leases.take(
+                    [item_id], now_s, lease_s, any_status=True, worker=self.member.name
+                )
             )
             if not leases:
                 return False
@@ -181,13 +185,25 @@ class Loop:
         return tuple(asyncio.create_task(each) for each in work)
 
     async def _start(self, only: Sequence[int] | None = None, *, whole: bool = False) -> bool:
-        """Take in what the store remembers, of all items or some. Of very many it may be the first to be
-        polled, unless the ``whole`` is wanted: whether all that are wanted are there."""
-        store, clock, settings = self.store, self._clock, self.settings
+        """Take in what the store remembers, join its workers, and wire what a run is made of; whether all
+        items that are wanted are there."""
+        store, settings = self.store, self.settings
         self._writer = Writer(store, self._committed, self._engine_state, self._complete)
         if only is None:
-            await self._writer.surely(lambda: ask_all_anew(store, settings, clock.now_s()))
+            await self._writer.surely(lambda: ask_all_anew(store, settings, self._clock.now_s()))
         news = await self._writer.surely(lambda: StoreNews(store))
+        filled = await self._read_items(news, only, whole=whole)
+        await self._join()
+        now_s = self._clock.now_s()
+        self.policy = await self._writer.surely(lambda: begun(store, settings, self.memory, now_s))
+        self._counted = max(int(self.memory.active.sum()), 1)
+        await self._wire(news)
+        return filled
+
+    async def _read_items(self, news: StoreNews, only: Sequence[int] | None, *, whole: bool) -> bool:
+        """All items, or ``only`` some; of very many perhaps just the first to be polled, unless the ``whole``
+        is wanted: whether all that are wanted are there."""
+        store, clock, settings = self.store, self._clock, self.settings
         first = only
         if only is None and not whole:
             first = await self._writer.surely(lambda: first_due(store, settings, clock.now_s()))
@@ -195,11 +211,12 @@ class Loop:
             self.memory.load(await self._writer.surely(lambda: news.added(0)))
         else:
             self.memory.load([await self._writer.surely(lambda: store.plan.columns_of(first))])
-        await self._join()
-        now_s = clock.now_s()
-        self.policy = await self._writer.surely(lambda: begun(store, settings, self.memory, now_s))
+        return first is only
+
+    async def _wire(self, news: StoreNews) -> None:
+        """Make the parts of a run, each with those that it needs."""
+        store, clock, settings = self.store, self._clock, self.settings
         self.picker = Picker(self.memory, self.policy, clock.elapsed_s)
-        self._counted = max(int(self.memory.active.sum()), 1)
         self._accounts = Accounts(settings, self.memory, self.policy)
         self._watch = Watch(
             store, self._writer, news, self.picker, self._accounts, clock, self._stirred, self._plans
@@ -240,12 +257,11 @@ class Loop:
         )
         self.polls = Polls(self._parts)
         self.feed = Feed(self._parts, self.polls, self._rng, self._stopping)
-        return first is only
 
     async def _join(self) -> None:
         """Become a worker of the store, with the gate that all its requests pass."""
         store, settings = self.store, self.settings
-        delay_s = max((float(getattr(each.settings, "delay", 0.0)) for each in settings.sources), default=0.0)
+        delay_s = max((each.settings.delay_s or 0.0 for each in settings.sources), default=0.0)
         self.member = Member(
             store,
             self._writer,

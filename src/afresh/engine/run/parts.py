@@ -20,7 +20,7 @@ from afresh.engine.writer import Writer
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 
-TICK_S = 0.5
+TICK_S = 0.5  # how often the loop looks again where nothing wakes it
 
 
 @dataclass(frozen=True, slots=True)

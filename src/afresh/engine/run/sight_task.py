@@ -25,7 +25,7 @@ from afresh.sources.evidence import Evidence, WitnessSource
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 
-TICK_S = 0.1
+_GLANCE_S = 0.1
 APPRAISE_EVERY_S = 2.0
 _KEEP_S = 60.0
 _COSTLY = 50.0  # reckoning may take a fiftieth of the time
@@ -65,10 +65,10 @@ class SightTask:
                 self._begin_looks()
                 self.busy = bool(self._looking)
                 if self._looking:
-                    await asyncio.wait(self._looking.values(), timeout=TICK_S)
+                    await asyncio.wait(self._looking.values(), timeout=_GLANCE_S)
                     self._end_looks()
                 else:
-                    await asyncio.sleep(TICK_S)
+                    await asyncio.sleep(_GLANCE_S)
                 self._keep_appraising()
         finally:
             for task in self._looking.values():

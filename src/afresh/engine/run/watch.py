@@ -23,7 +23,7 @@ from afresh.engine.writer import Writer
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 
-TICK_S = 0.5
+_LOOK_S = 0.5
 KEEP_EVERY_S = 10.0
 FOLLOWED_UP = 10.0  # notices of a source
 
@@ -92,7 +92,7 @@ class Watch:
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            await asyncio.sleep(TICK_S)
+            await asyncio.sleep(_LOOK_S)
             began_s = self._clock.elapsed_s()
             self._ranking.set_back(self._clock_watch.check(self._memory))
             await self._new_items()
