@@ -1,7 +1,6 @@
 """The kinds of source there are, and how one is made from its ``[[source]]`` table.
 
-A kind from another package is one more entry of the table: whoever looks up entry points passes
-``{**BUILT_IN, **found}`` on.
+A kind from another package is found by its entry point; ``engine.plugins`` shows both as one table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,13 @@
-"""The protocol that everything with items to copy follows."""
+"""The protocol that everything with items to copy follows.
+
+What a source can do beyond it, it says by having the methods; ``isinstance`` tells, and the engine uses them:
+
+    BulkSource         (``bulk``)         polls many items with one request
+    ChoosingSource     (``choosing``)     chooses itself what its next request refreshes
+    WeighedSource      (``choosing``)     the same, told before each choice what items count for
+    WitnessSource      (``evidence``)     tells staleness, rates and costs without polls
+    RememberingSource  (``remembering``)  has rests and notes that outlive the process
+"""
 
 from __future__ import annotations
 
