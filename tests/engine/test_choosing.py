@@ -147,6 +147,17 @@ def test_many_items_in_groups_that_rest_are_found_too() -> None:
     assert group[row] == 3  # … the next one holds some of every group
 
 
+def test_sources_of_a_host_share_its_turns_for_first_copies() -> None:
+    """Registered one after the other, more of each than a pool holds."""
+    source = np.repeat([1, 2, 3], 2000)
+    chosen = policy(6000, source=source, polled_s=np.full(6000, np.nan))
+    picker = Picker(chosen.memory, chosen)
+    rows = [picker.next(NOW, always) for _ in range(300)]
+    picker.stale()
+    rows += [picker.next(NOW, always) for _ in range(300)]
+    assert np.bincount(source[np.array(rows, dtype=np.int64)]).tolist() == [0, 200, 200, 200]
+
+
 def test_a_pool_holds_whole_bulks() -> None:
     chosen = policy(6000)
     picker = Picker(chosen.memory, chosen)

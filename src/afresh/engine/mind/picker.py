@@ -41,7 +41,9 @@ class Picker:
         """``elapsed_s`` tells how long ranking takes, and so how seldom it should be done."""
         self.memory, self.policy, self._elapsed_s = memory, policy, elapsed_s
         self._lines: dict[Place, list[tuple[float, int]]] = {}
-        self._heads: list[tuple[float, Place]] = []
+        self._heads: list[tuple[float, int, Place]] = []
+        self._turns: dict[Place, int] = {}  # the last of each; of equals, whose is longest ago goes first
+        self._turn = 0
         self._resting: list[tuple[float, Place]] = []
         self._full: set[Place] = set()
         self._built_s = -math.inf
@@ -59,7 +61,7 @@ class Picker:
             self._build(now_s)
         self._wake(now_s)
         while self._heads:
-            _, place = self._heads[0]
+            place = self._heads[0][2]
             line = self._lines[place]
             while line and self._unfit(line[-1][1]):
                 line.pop()
@@ -104,8 +106,7 @@ class Picker:
         """A poll there is over: if it was full it is no longer."""
         if place in self._full:
             self._full.discard(place)
-            if self._lines.get(place):
-                heapq.heappush(self._heads, (-self._lines[place][-1][0], place))
+            self._race(place)
 
     def wake_s(self) -> float:
         """When a resting group may be asked again; infinite if none rests."""
@@ -134,7 +135,7 @@ class Picker:
         for row in rows[::-1].tolist():
             self._lines.setdefault(self.place(row), []).append((float(worth[row]), row))
         self._resting, self._full = [], set()
-        self._heads = [(-line[-1][0], place) for place, line in self._lines.items()]
+        self._heads = [self._head(place) for place in self._lines]
         heapq.heapify(self._heads)
         self._built_s, self._taken = now_s, 0
         self._took_s = self._elapsed_s() - begun_s
@@ -146,7 +147,10 @@ class Picker:
         if self._blocked and rows.size > few:
             rows = self._best_of_each(rows, worth)
         elif rows.size > few:
-            rows = rows[np.argpartition(-worth[rows], few)[:few]]
+            new = rows[worth[rows] == np.inf]
+            # Of items all alike evenly from all, or a source would wait for those registered before it.
+            even = new[:: max(new.size // few, 1)]
+            rows = even if even.size >= few else rows[np.argpartition(-worth[rows], few)[:few]]
         return rows[np.argsort(-worth[rows], kind="stable")]
 
     def _best_of_each(
@@ -171,8 +175,7 @@ class Picker:
     def _wake(self, now_s: float) -> None:
         while self._resting and self._resting[0][0] <= now_s:
             _, place = heapq.heappop(self._resting)
-            if self._lines.get(place):
-                heapq.heappush(self._heads, (-self._lines[place][-1][0], place))
+            self._race(place)
 
     def _rest(self, place: Place, ready_s: float) -> None:
         if math.isinf(ready_s):
@@ -183,5 +186,13 @@ class Picker:
     def _requeue(self, place: Place) -> None:
         """The head of a line was taken: its place in the race is that of the next."""
         heapq.heappop(self._heads)
-        if self._lines[place]:
-            heapq.heappush(self._heads, (-self._lines[place][-1][0], place))
+        self._turn += 1
+        self._turns[place] = self._turn
+        self._race(place)
+
+    def _race(self, place: Place) -> None:
+        if self._lines.get(place):
+            heapq.heappush(self._heads, self._head(place))
+
+    def _head(self, place: Place) -> tuple[float, int, Place]:
+        return -self._lines[place][-1][0], self._turns.get(place, 0), place
