@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -150,11 +151,13 @@ def kill_one(fleet: Fleet, rng: np.random.Generator, seconds: float) -> None:
     """One of two is killed at a random moment; the other takes over all hosts within a claim's time."""
     fleet.runs_for(seconds * float(rng.random()))
     victim = fleet.processes[int(rng.integers(2))]
+    victim.send_signal(signal.SIGSTOP)
+    os.waitpid(victim.pid, os.WUNTRACED)
+    with fleet.engine() as engine:  # before the other one finds it dead, and its leases are no more
+        fleet.cut_off.update(item_id for item_id, _ in engine.store.leases.open(CLOCK.now_s() - 60.0))
     victim.kill()
     victim.wait()
     killed_s = CLOCK.now_s()
-    with fleet.engine() as engine:
-        fleet.cut_off.update(item_id for item_id, _ in engine.store.leases.open(killed_s - 60.0))
     fleet.waits(lambda: asked_since(fleet.site, killed_s) == set(range(HOSTS)), 10 * CLAIM_S)
 
 

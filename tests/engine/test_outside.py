@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from afresh.cli.engine_status import _why_rows
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.mind import snapshot
@@ -102,6 +103,23 @@ def test_wrong_rows_are_refused_before_any_counts(engine: Engine, clock: FixedCl
     with pytest.raises(InputError, match="neither changed nor content"):
         engine.observe([good, Reported("https://h/b", clock.time_s, row=2)])
     assert engine.store.items.by_id([1])[0].polls == 0
+
+
+def test_an_item_never_fetched_is_new_and_not_dropped(tmp_path: Path, clock: FixedClock) -> None:
+    """Also when others have a copy, and its source is closed."""
+    settings = read("[[source]]\nname = 'web'\nwindows = ['03:00-04:00']", {"store.url": "memory:"})
+    with make_engine(settings, tmp_path, clock=clock, seed=1) as engine:
+        engine.add([f"https://h/{name}" for name in "ab"])
+        for step in range(20):
+            clock.time_s += 1.0
+            engine.observe([Reported("https://h/a", clock.time_s, content=f"{step}".encode())])
+        found = engine.why("https://h/b")
+        assert found.reasons == (
+            "it has never been fetched: that comes first",
+            "its source is polled only in its windows; the next opens 2001-09-09 03:00:00 UTC",
+        )
+        assert "not planned yet" in dict(_why_rows(found))["polled"]
+        assert engine.status().dropped <= 1
 
 
 def test_why_says_what_would_change_it(engine: Engine, clock: FixedClock) -> None:

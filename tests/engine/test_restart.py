@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.engine.living import CLOCK, LivingSite, engine_for
+from tests.engine.test_fleet_claims import name_of_the_dead
 
 from afresh.engine.engine import Engine
 from afresh.engine.mind.learned_state import recalled_shared
@@ -15,6 +16,7 @@ from afresh.engine.mind.row_policy import RowPolicy
 from afresh.engine.mind.snapshot import loaded, recalled
 from afresh.engine.run.loop import Loop
 from afresh.engine.state_names import LEARNED
+from afresh.values.stored import Worker
 
 RATES = np.repeat([0.0, 0.3, 3.0], 10)
 
@@ -57,6 +59,21 @@ def test_killed_before_anything_common_was_kept_the_evidence_of_each_item_is_the
         old, new = before.ranking.rates(), after.ranking.rates()
         # The prior is learned anew from the evidence of all: much the same, not exactly.
         assert np.corrcoef(np.log(old), np.log(new))[0, 1] > 0.9
+
+
+def test_what_a_killed_engine_was_polling_is_polled_by_the_next_at_once(tmp_path: Path) -> None:
+    with LivingSite([0.0] * 2) as site, engine_for(tmp_path) as engine:
+        engine.add(site.urls())
+        now_s, dead = CLOCK.now_s(), name_of_the_dead()
+        engine.store.fleet.beat(Worker(dead, "here", now_s, now_s))
+        engine.store.leases.take([1], now_s, 1000.0, worker=dead)
+        engine.store.leases.take([2], now_s, 1000.0)  # somebody fetches it themselves
+        assert "leased until" in " ".join(engine.why(site.url(0)).reasons)
+        engine.run(for_s=1.0)
+        polled = {path for _, path in site.requests}
+        assert polled == {"/p/0"}
+        assert "leased until" not in " ".join(engine.why(site.url(0)).reasons)
+        assert "leased until" in " ".join(engine.why(site.url(1)).reasons)
 
 
 def test_two_runs_learn_as_much_as_one(tmp_path: Path) -> None:

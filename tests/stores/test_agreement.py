@@ -84,10 +84,17 @@ class Agreement(RuleBasedStateMachine):
         """Lease what is due."""
         self.lend(lambda store: store.leases.take_due(self.now_s, limit, 50.0))
 
-    @rule(wanted=st.lists(ids, max_size=4), any_status=st.booleans())
-    def lease(self, wanted: list[int], any_status: bool) -> None:
+    @rule(wanted=st.lists(ids, max_size=4), any_status=st.booleans(), worker=st.sampled_from(["", "one"]))
+    def lease(self, wanted: list[int], any_status: bool, worker: str) -> None:
         """Lease some."""
-        self.lend(lambda store: store.leases.take(wanted, self.now_s, 50.0, any_status=any_status))
+        self.lend(
+            lambda store: store.leases.take(wanted, self.now_s, 50.0, any_status=any_status, worker=worker)
+        )
+
+    @rule()
+    def leave(self) -> None:
+        """A worker leaves what it was polling."""
+        self.both(lambda store: store.fleet.leave("one"))
 
     @rule(data=st.data())
     def release(self, data: st.DataObject) -> None:
@@ -223,6 +230,7 @@ QUESTIONS: tuple[Callable[[Store, float], Any], ...] = (
     lambda store, _: store.items.counts(),
     lambda store, now_s: store.items.due(now_s, 9),
     lambda store, now_s: store.leases.open(now_s),
+    lambda store, now_s: [store.leases.until_s(item_id, now_s) for item_id in range(1, 20)],
     lambda store, _: store.notices.open(),
     lambda store, _: store.events.waiting(),
     lambda store, _: store.ledger.rows(0.0, 1e9),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.stores.backends import new_items, seen
 
 from afresh.stores.pace import Pace
 from afresh.stores.shared_clock import SharedClock
@@ -64,6 +65,23 @@ def test_what_is_given_up_or_left_behind_is_free_at_once(store: Store) -> None:
     assert fleet.take(["a", "b"], "two", 1.0, 10.0) == ("a",)
     fleet.leave("one")
     assert fleet.take(["b", "c"], "two", 1.0, 10.0) == ("b", "c")
+
+
+def test_what_a_worker_was_polling_is_free_when_it_leaves(store: Store) -> None:
+    store.items.add(new_items(3), 0.0)
+    (mine,) = store.leases.take([1], 0.0, 60.0, worker="one")
+    store.leases.take([2], 0.0, 60.0, worker="two")
+    (lent,) = store.leases.take_due(0.0, 1, 60.0)
+    assert (mine.worker, lent.item_id, lent.worker) == ("one", 3, "")
+    store.fleet.leave("one")
+    assert [store.leases.until_s(item_id, 5.0) for item_id in (1, 2, 3, 99)] == [None, 60.0, 60.0, None]
+    assert store.leases.until_s(2, 60.0) is None
+    assert [lease.item_id for lease in store.leases.take([1, 2, 3], 5.0, 60.0)] == [1]
+    # Whoever takes what has run out takes it whole.
+    store.leases.take([2], 61.0, 60.0)
+    store.fleet.leave("two")
+    assert store.leases.until_s(2, 62.0) == 121.0
+    assert store.commit([seen(mine, 6.0)]) != []
 
 
 def test_one_of_many_is_elected_and_replaced_when_it_dies(store: Store) -> None:

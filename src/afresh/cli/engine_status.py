@@ -238,8 +238,8 @@ def _rate(found: Why) -> str:
 def _frequency(found: Why) -> str:
     if found.item.status != "active":
         return f"not while it is {found.item.status}"
-    if found.item.polled_s is None and found.interval_s <= 0:
-        return "not planned yet"
+    if found.item.polled_s is None:
+        return "not planned yet: the first copy comes before all others"
     gaps_s = [poll.elapsed_s for poll in found.polls if poll.elapsed_s > 0]
     late = f"; every {format_duration(sum(gaps_s) / len(gaps_s))} of late" if gaps_s else ""
     if math.isinf(found.interval_s):

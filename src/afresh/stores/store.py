@@ -114,11 +114,18 @@ class Leases(Protocol):
     """Who polls what. An item has at most one lease that has not run out."""
 
     def take(
-        self, ids: Sequence[int], now_s: float, duration_s: float, *, any_status: bool = False
+        self,
+        ids: Sequence[int],
+        now_s: float,
+        duration_s: float,
+        *,
+        any_status: bool = False,
+        worker: str = "",
     ) -> list[Lease]:
         """Lease these items, but for those leased, unknown or (unless ``any_status``) not active.
 
-        The longest due comes first. A lease runs out at its ``until_s``, by the ``now_s`` of others.
+        The longest due comes first. A lease runs out at its ``until_s``, by the ``now_s`` of others, or when
+        the ``worker`` that it is for leaves the fleet.
         """
 
     def take_due(
@@ -131,6 +138,9 @@ class Leases(Protocol):
 
     def open(self, now_s: float) -> list[tuple[int, float]]:
         """The leases that have not run out: item and when it was leased, oldest first."""
+
+    def until_s(self, item_id: int, now_s: float) -> float | None:
+        """When the lease of an item runs out; None if it has none that has not."""
 
 
 class Copies(Protocol):
@@ -246,7 +256,7 @@ class Fleet(Protocol):
         """This worker is alive; ``started_s`` and ``host`` are those of its first beat under its name."""
 
     def leave(self, worker: str) -> None:
-        """It is not, and holds nothing any more."""
+        """It is not, and holds nothing any more: no claim and no lease."""
 
     def workers(self, since_s: float) -> list[Worker]:
         """Those seen since, by name."""

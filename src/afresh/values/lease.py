@@ -19,6 +19,7 @@ class Lease:
     ``polled_s`` is the last poll that told something, ``failures`` counts those in a row that did not.
     ``belief`` is the policy's rate state, empty before the first poll.
     ``selector`` is the item's own, empty where that of its source holds.
+    ``worker`` is the engine that it is lent to, empty for those who fetch themselves.
     """
 
     item_id: int
@@ -38,3 +39,4 @@ class Lease:
     max_interval_s: float = math.inf
     labels: Mapping[str, str] = field(default_factory=dict)
     selector: str = ""
+    worker: str = ""

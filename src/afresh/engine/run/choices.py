@@ -38,9 +38,11 @@ class _Rows:
 class Choices:
     """One poll at a time for each source."""
 
-    def __init__(self, store: Store, writer: Writer, memory: Memory, clock: Clock, catch_up: CatchUp) -> None:
+    def __init__(
+        self, store: Store, writer: Writer, memory: Memory, clock: Clock, catch_up: CatchUp, worker: str
+    ) -> None:
         self._store, self._writer, self._memory, self._clock = store, writer, memory, clock
-        self._catch_up = catch_up
+        self._catch_up, self._worker = catch_up, worker
         self._rows: dict[str, _Rows] = {}
 
     async def poll(self, source: ChoosingSource, lead: Lease, lease_s: float) -> list[tuple[Lease, Fetched]]:
@@ -88,7 +90,9 @@ class Choices:
         }
         memory.busy[list(rows.values())] = True
         wanted = list(rows)
-        taken = await self._writer.surely(lambda: store.leases.take(wanted, now_s, lease_s)) if wanted else []
+        taken = await self._writer.surely(
+            lambda: store.leases.take(wanted, now_s, lease_s, worker=self._worker) if wanted else []
+        )
         got = {lease.item_id for lease in taken}
         memory.busy[[row for item_id, row in rows.items() if item_id not in got]] = False
         for lease in taken:

@@ -158,8 +158,10 @@ class Feed:
         """Lease these, and poll what nobody else has."""
         parts, now_s = self._parts, self._parts.clock.now_s()
         ids = [int(parts.memory.ids[row]) for bulk in bulks for row in bulk.rows]
-        lease_s = parts.lease_s
-        leases = await parts.writer.surely(lambda: parts.store.leases.take(ids, now_s, lease_s))
+        lease_s, worker = parts.lease_s, parts.member.name
+        leases = await parts.writer.surely(
+            lambda: parts.store.leases.take(ids, now_s, lease_s, worker=worker)
+        )
         taken = {lease.item_id: lease for lease in leases}
         unused: list[Lease] = []
         for bulk in bulks:

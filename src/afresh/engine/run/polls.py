@@ -34,7 +34,9 @@ class Polls:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._at_place: Counter[Place] = Counter()
-        self._choices = Choices(parts.store, parts.writer, parts.memory, parts.clock, parts.policy.catch_up)
+        self._choices = Choices(
+            parts.store, parts.writer, parts.memory, parts.clock, parts.policy.catch_up, parts.member.name
+        )
         self.in_flight: set[asyncio.Task[None]] = set()
         self.defect: BaseException | None = None
 

@@ -68,6 +68,7 @@ def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
     item = store.items.get(key)
     if item is None:
         raise UsageError(_unknown(store, settings, key))
+    until_s = store.leases.until_s(item.id, now_s)
     ids = compared_with(store, settings, [item])
     policy = recalled(store, settings, loaded([store.plan.columns_of(ids)]), now_s)
     row = policy.memory.row(item.id) or 0
@@ -83,10 +84,12 @@ def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
         interval_s = usual_s(polls)
         reasons = [*_holding(item, now_s, due=False), _TOGETHER]
     elif seen is None:
-        reasons = _reasons(item, policy, row, interval_s, now_s)
+        reasons = _reasons(item, policy, row, interval_s, now_s, due=until_s is None)
     else:
         reasons = _seen_reasons(seen, item, now_s)
     next_s = _next_s(item, interval_s, now_s) if seen is None else seen.next_s
+    if until_s is not None:
+        reasons.append(f"leased until {moment(until_s)}: whoever holds it polls it now, nobody else does")
     opens_s = _opens_s(settings, item, max(next_s, now_s))
     if opens_s > max(next_s, now_s):
         next_s = opens_s
@@ -185,10 +188,12 @@ def last_polls(store: Store, item_id: int) -> tuple[PastPoll, ...]:
     return tuple(rows[-_POLLS_SHOWN:])
 
 
-def _reasons(item: Item, policy: RowPolicy, row: int, interval_s: float, now_s: float) -> list[str]:
+def _reasons(
+    item: Item, policy: RowPolicy, row: int, interval_s: float, now_s: float, *, due: bool
+) -> list[str]:
     """What holds the item where it is, and what would move it."""
-    found = _holding(item, now_s)
-    if item.status != "active":
+    found = _holding(item, now_s, due=due)
+    if item.status != "active" or item.polled_s is None:  # a first copy comes before all worth
         return found
     if policy.name == "uniform":
         return [*found, "the policy is uniform: every item is polled equally often"]
@@ -234,7 +239,7 @@ def _polled_every(policy: RowPolicy, row: int, factor: float) -> str:
     return f"every {format_duration(after_s)}" if math.isfinite(after_s) else "never"
 
 
-def _holding(item: Item, now_s: float, *, due: bool = True) -> list[str]:
+def _holding(item: Item, now_s: float, *, due: bool) -> list[str]:
     found = []
     key = shlex.quote(item.key)  # it may hold what a shell would run
     resume = f"after: afresh set {key} --resume"

@@ -32,6 +32,9 @@ class MemoryFleet:
             mine = [name for name, claim in self._world.claims.items() if claim.worker == worker]
             for name in mine:
                 del self._world.claims[name]
+            for record in self._world.records.values():
+                if record.lease is not None and record.lease.worker == worker:
+                    record.lease = None
 
     def workers(self, since_s: float) -> list[Worker]:
         """Those alive."""

@@ -143,14 +143,20 @@ class MemoryLeases:
         self._world = world
 
     def take(
-        self, ids: Sequence[int], now_s: float, duration_s: float, *, any_status: bool = False
+        self,
+        ids: Sequence[int],
+        now_s: float,
+        duration_s: float,
+        *,
+        any_status: bool = False,
+        worker: str = "",
     ) -> list[Lease]:
         """Lease these."""
         with self._world:
             known = [self._world.records[i] for i in dict.fromkeys(ids) if i in self._world.records]
             chosen = [r for r in known if any_status or r.item.status == "active"]
             free = [r for r in chosen if self._world.free(r, now_s)]
-            return self._lease(sorted(free, key=_by_due), now_s, duration_s)
+            return self._lease(sorted(free, key=_by_due), now_s, duration_s, worker)
 
     def take_due(
         self, now_s: float, limit: int, duration_s: float, *, source: str | None = None
@@ -176,7 +182,16 @@ class MemoryLeases:
         held = [(lease.leased_s, lease.item_id) for lease in leases if lease.until_s > now_s]
         return [(item_id, leased_s) for leased_s, item_id in sorted(held)]
 
-    def _lease(self, records: Sequence[Record], now_s: float, duration_s: float) -> list[Lease]:
+    def until_s(self, item_id: int, now_s: float) -> float | None:
+        """When it runs out."""
+        with self._world:
+            record = self._world.records.get(item_id)
+            lease = record.lease if record is not None else None
+        return lease.until_s if lease is not None and lease.until_s > now_s else None
+
+    def _lease(
+        self, records: Sequence[Record], now_s: float, duration_s: float, worker: str = ""
+    ) -> list[Lease]:
         token = self._world.next_number("lease")
         for record in records:
             item = record.item
@@ -198,6 +213,7 @@ class MemoryLeases:
                 max_interval_s=item.max_interval_s,
                 labels=item.labels,
                 selector=item.selector,
+                worker=worker,
             )
         return [record.lease for record in records if record.lease]
 

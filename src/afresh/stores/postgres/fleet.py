@@ -37,6 +37,7 @@ class PostgresFleet:
         def work(connection: Connection) -> None:
             rows(connection, _SQL["leave"], {"worker": worker})
             rows(connection, _SQL["drop_claims"], {"worker": worker})
+            rows(connection, _SQL["drop_leases"], {"worker": worker})
 
         self._database.write(work)
 

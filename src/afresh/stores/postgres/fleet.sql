@@ -8,6 +8,9 @@ DELETE FROM worker WHERE name = %(worker)s;
 -- name: drop_claims
 DELETE FROM claim WHERE worker = %(worker)s;
 
+-- name: drop_leases
+DELETE FROM lease WHERE worker = %(worker)s;
+
 -- name: workers
 SELECT name, host, started_s, seen_s FROM worker WHERE seen_s >= %(since)s ORDER BY name;
 

@@ -23,10 +23,17 @@ class PostgresLeases:
         self._database = database
 
     def take(
-        self, ids: Sequence[int], now_s: float, duration_s: float, *, any_status: bool = False
+        self,
+        ids: Sequence[int],
+        now_s: float,
+        duration_s: float,
+        *,
+        any_status: bool = False,
+        worker: str = "",
     ) -> list[Lease]:
         """Lease these."""
-        return self._lease("wanted", {"ids": array(ids), "any_status": any_status}, now_s, duration_s)
+        chosen: dict[str, object] = {"ids": array(ids), "any_status": any_status}
+        return self._lease("wanted", chosen, now_s, duration_s, worker)
 
     def take_due(
         self, now_s: float, limit: int, duration_s: float, *, source: str | None = None
@@ -47,8 +54,16 @@ class PostgresLeases:
         found = self._database.read(lambda connection: rows(connection, _SQL["open"], {"now_s": now_s}))
         return [(item_id, leased_s) for item_id, leased_s in found]
 
-    def _lease(self, name: str, chosen: dict[str, object], now_s: float, duration_s: float) -> list[Lease]:
-        times = {"now_s": now_s, "until_s": now_s + duration_s}
+    def until_s(self, item_id: int, now_s: float) -> float | None:
+        """When it runs out."""
+        given = {"item_id": item_id, "now_s": now_s}
+        found = self._database.read(lambda connection: rows(connection, _SQL["until"], given))
+        return float(found[0][0]) if found else None
+
+    def _lease(
+        self, name: str, chosen: dict[str, object], now_s: float, duration_s: float, worker: str = ""
+    ) -> list[Lease]:
+        times = {"now_s": now_s, "until_s": now_s + duration_s, "worker": worker}
 
         def work(connection: Connection) -> list[Lease]:
             free = [item_id for (item_id,) in rows(connection, _SQL[name], chosen | times)]

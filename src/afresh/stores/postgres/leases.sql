@@ -25,18 +25,19 @@ LIMIT %(limit)s
 FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: take
-INSERT INTO lease (item_id, token, leased_s, until_s)
-SELECT item_id, (SELECT nextval('lease_token')), %(now_s)s, %(until_s)s
+INSERT INTO lease (item_id, token, leased_s, until_s, worker)
+SELECT item_id, (SELECT nextval('lease_token')), %(now_s)s, %(until_s)s, %(worker)s
 FROM unnest(%(ids)s::bigint[]) AS free (item_id)
 ON CONFLICT (item_id) DO UPDATE SET
-    token = excluded.token, leased_s = excluded.leased_s, until_s = excluded.until_s
+    token = excluded.token, leased_s = excluded.leased_s, until_s = excluded.until_s,
+    worker = excluded.worker
 WHERE lease.until_s <= %(now_s)s
 RETURNING item_id;
 
 -- name: leased
 SELECT item.id, item.key, source.text, grouping.text, lease.token, lease.until_s, lease.leased_s,
        state.validators, version.normal_hash, state.polled_s, state.status, state.failures, state.belief,
-       item.min_interval_s, item.max_interval_s, item.labels, item.selector
+       item.min_interval_s, item.max_interval_s, item.labels, item.selector, lease.worker
 FROM lease
 JOIN state ON state.item_id = lease.item_id
 JOIN item ON item.id = lease.item_id
@@ -53,3 +54,6 @@ WHERE lease.item_id = mine.item_id AND lease.token = mine.token;
 
 -- name: open
 SELECT item_id, leased_s FROM lease WHERE until_s > %(now_s)s ORDER BY leased_s, item_id;
+
+-- name: until
+SELECT until_s FROM lease WHERE item_id = %(item_id)s AND until_s > %(now_s)s;

@@ -89,7 +89,8 @@ CREATE TABLE lease (
     item_id bigint PRIMARY KEY,
     token bigint NOT NULL,
     leased_s double precision NOT NULL,
-    until_s double precision NOT NULL
+    until_s double precision NOT NULL,
+    worker text NOT NULL DEFAULT ''
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
 
 CREATE SEQUENCE lease_token;

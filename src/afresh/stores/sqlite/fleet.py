@@ -36,6 +36,7 @@ class SqliteFleet:
         with self._database.write() as connection:
             connection.execute(_SQL["leave"], (worker,))
             connection.execute(_SQL["drop_claims"], (worker,))
+            connection.execute(_SQL["drop_leases"], (worker,))
 
     def workers(self, since_s: float) -> list[Worker]:
         """Those alive."""

@@ -8,6 +8,9 @@ DELETE FROM worker WHERE name = ?;
 -- name: drop_claims
 DELETE FROM claim WHERE worker = ?;
 
+-- name: drop_leases
+DELETE FROM lease WHERE worker = ?;
+
 -- name: workers
 SELECT name, host, started_s, seen_s FROM worker WHERE seen_s >= ? ORDER BY name;
 

@@ -22,10 +22,16 @@ class SqliteLeases:
         self._database = database
 
     def take(
-        self, ids: Sequence[int], now_s: float, duration_s: float, *, any_status: bool = False
+        self,
+        ids: Sequence[int],
+        now_s: float,
+        duration_s: float,
+        *,
+        any_status: bool = False,
+        worker: str = "",
     ) -> list[Lease]:
         """Lease these."""
-        chosen = {"ids": json_list(ids), "any_status": any_status}
+        chosen = {"ids": json_list(ids), "any_status": any_status, "worker": worker}
         return self._lease("take", chosen, now_s, duration_s)
 
     def take_due(
@@ -44,6 +50,12 @@ class SqliteLeases:
         """Those that have not run out."""
         with self._database.read() as connection:
             return connection.execute(_SQL["open"], (now_s,)).fetchall()
+
+    def until_s(self, item_id: int, now_s: float) -> float | None:
+        """When it runs out."""
+        with self._database.read() as connection:
+            row = connection.execute(_SQL["until"], (item_id, now_s)).fetchone()
+        return None if row is None else float(row[0])
 
     def _lease(self, name: str, chosen: dict[str, object], now_s: float, duration_s: float) -> list[Lease]:
         with self._database.write(durable=False) as connection:

@@ -2,29 +2,31 @@
 UPDATE counter SET value = value + ? WHERE name = ? RETURNING value;
 
 -- name: take
-INSERT INTO lease (item_id, token, leased_s, until_s)
-SELECT DISTINCT state.item_id, :token, :now_s, :until_s
+INSERT INTO lease (item_id, token, leased_s, until_s, worker)
+SELECT DISTINCT state.item_id, :token, :now_s, :until_s, :worker
 FROM json_each(:ids) AS wanted
 CROSS JOIN state ON state.item_id = wanted.value
 WHERE (:any_status OR state.status = 0)
   AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.item_id = state.item_id AND lease.until_s > :now_s)
 ON CONFLICT (item_id) DO UPDATE SET
-    token = excluded.token, leased_s = excluded.leased_s, until_s = excluded.until_s;
+    token = excluded.token, leased_s = excluded.leased_s, until_s = excluded.until_s,
+    worker = excluded.worker;
 
 -- name: take_due
-INSERT INTO lease (item_id, token, leased_s, until_s)
-SELECT state.item_id, :token, :now_s, :until_s
+INSERT INTO lease (item_id, token, leased_s, until_s, worker)
+SELECT state.item_id, :token, :now_s, :until_s, ''
 FROM state
 WHERE state.status = 0 AND state.due_s <= :now_s
   AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.item_id = state.item_id AND lease.until_s > :now_s)
 ORDER BY state.due_s, state.item_id
 LIMIT :limit
 ON CONFLICT (item_id) DO UPDATE SET
-    token = excluded.token, leased_s = excluded.leased_s, until_s = excluded.until_s;
+    token = excluded.token, leased_s = excluded.leased_s, until_s = excluded.until_s,
+    worker = excluded.worker;
 
 -- name: take_due_of_source
-INSERT INTO lease (item_id, token, leased_s, until_s)
-SELECT state.item_id, :token, :now_s, :until_s
+INSERT INTO lease (item_id, token, leased_s, until_s, worker)
+SELECT state.item_id, :token, :now_s, :until_s, ''
 FROM state
 WHERE state.status = 0 AND state.due_s <= :now_s
   AND state.source_id = (SELECT id FROM name WHERE text = :source)
@@ -32,12 +34,13 @@ WHERE state.status = 0 AND state.due_s <= :now_s
 ORDER BY state.due_s, state.item_id
 LIMIT :limit
 ON CONFLICT (item_id) DO UPDATE SET
-    token = excluded.token, leased_s = excluded.leased_s, until_s = excluded.until_s;
+    token = excluded.token, leased_s = excluded.leased_s, until_s = excluded.until_s,
+    worker = excluded.worker;
 
 -- name: leased
 SELECT item.id, item.key, source.text, grouping.text, lease.token, lease.until_s, lease.leased_s,
        state.validators, version.normal_hash, state.polled_s, state.status, state.failures, state.belief,
-       state.min_interval_s, state.max_interval_s, item.labels, item.selector
+       state.min_interval_s, state.max_interval_s, item.labels, item.selector, lease.worker
 FROM lease
 CROSS JOIN state ON state.item_id = lease.item_id
 JOIN item ON item.id = lease.item_id
@@ -52,3 +55,6 @@ DELETE FROM lease WHERE item_id = ? AND token = ?;
 
 -- name: open
 SELECT item_id, leased_s FROM lease WHERE until_s > ? ORDER BY leased_s, item_id;
+
+-- name: until
+SELECT until_s FROM lease WHERE item_id = ? AND until_s > ?;

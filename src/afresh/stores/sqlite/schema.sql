@@ -51,7 +51,7 @@ CREATE TABLE lease (
     token INTEGER NOT NULL,
     leased_s REAL NOT NULL,
     until_s REAL NOT NULL
-);
+, worker TEXT NOT NULL DEFAULT '');
 
 CREATE INDEX lease_token ON lease (token);
 
