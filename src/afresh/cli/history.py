@@ -121,7 +121,7 @@ def _summary(found: GitHistory) -> dict[str, Any]:
 
 
 def _print_for_people(found: GitHistory, outputs: dict[str, str]) -> None:
-    from afresh.replay.recorded import moment
+    from afresh.tables.recorded import moment
 
     summary = _summary(found)
     start, end = moment(found.start), moment(found.end)

@@ -23,9 +23,9 @@ from afresh.policy.table import POLICIES
 from afresh.replay.compare import Result, replay
 from afresh.replay.hearsay import make_notices
 from afresh.replay.history import History
-from afresh.replay.recorded import Recorded, places_of, read_events
 from afresh.replay.run import Hints
 from afresh.sources.windows import Windows
+from afresh.tables.recorded import Recorded, places_of, read_events
 from afresh.values.errors import UsageError, one_of
 from afresh.values.units import unit_seconds
 
@@ -35,7 +35,7 @@ def replay_and_report(recorded: Recorded, asked: Asked) -> None:
     _refuse_unknown_names(asked)
     for remark in recorded.remarks:
         typer.echo(f"afresh: {remark}", err=True)
-    history = recorded.history()
+    history = history_of(recorded)
     results = run_all(recorded, history, asked)
     if asked.visits is not None:
         write_visits(asked.visits, results, recorded.names)
@@ -49,6 +49,21 @@ def replay_and_report(recorded: Recorded, asked: Asked) -> None:
     else:
         title = f"{history.items:,} items, {recorded.time.size:,} changes, {asked.objective}"
         print_tables(results, asked.unit, title, asked.objective)
+
+
+def history_of(recorded: Recorded) -> History:
+    """What was recorded, in arrays alone."""
+    return History.of(
+        len(recorded.names),
+        recorded.item,
+        recorded.time,
+        recorded.start,
+        recorded.end,
+        weights=recorded.weight,
+        costs=recorded.cost,
+        values=recorded.value,
+        initial=recorded.initial,
+    )
 
 
 def run_all(recorded: Recorded, history: History, asked: Asked) -> list[Result]:

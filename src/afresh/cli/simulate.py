@@ -41,8 +41,8 @@ from afresh.values.units import parse_duration, unit_seconds
 
 if TYPE_CHECKING:
     from afresh.cli.world_options import Inhabitants
-    from afresh.replay.recorded import Recorded
     from afresh.replay.worlds import World
+    from afresh.tables.recorded import Recorded
 
 
 def simulate(
@@ -113,7 +113,7 @@ def _as_recorded(people: Inhabitants, world: World) -> Recorded:
     import numpy as np
     import pyarrow as pa
 
-    from afresh.replay.recorded import Recorded
+    from afresh.tables.recorded import Recorded
 
     group = people.columns.get("group")
     return Recorded(
@@ -133,7 +133,7 @@ def _write(
     outputs: dict[str, str], people: Inhabitants, world: World, unit: str, *, only: bool, as_json: bool
 ) -> None:
     """Write both files; where that is all there is to do, say what was made."""
-    from afresh.replay.recorded import moment
+    from afresh.tables.recorded import moment
 
     rate = people.rates_per_s * unit_seconds(unit)
     write_history(outputs, people.names, world.item, world.time, rate=rate, **people.columns)

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from afresh.rates.observations import Float64s
-from afresh.replay.history import History
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table
 from afresh.tables.table import Table
@@ -59,20 +58,6 @@ class Recorded:
     value: Float64s | None = None
     initial: Float64s | None = None
     remarks: tuple[str, ...] = ()
-
-    def history(self) -> History:
-        """The same in arrays alone."""
-        return History.of(
-            len(self.names),
-            self.item,
-            self.time,
-            self.start,
-            self.end,
-            weights=self.weight,
-            costs=self.cost,
-            values=self.value,
-            initial=self.initial,
-        )
 
 
 def read_recorded(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from afresh.replay.recorded import moment, places_of, read_events, read_recorded
+from afresh.tables.recorded import moment, places_of, read_events, read_recorded
 from afresh.values.errors import InputError
 
 
