@@ -23,6 +23,7 @@ from afresh.values.units import UNIT_NAMES, parse_duration, unit_seconds
 
 if TYPE_CHECKING:
     from afresh.allocation.curve import BudgetCurve
+    from afresh.values.arrays import Floats
 
 
 def budget(
@@ -60,8 +61,6 @@ def budget(
     if (target is None) == (not curve):
         raise UsageError("give either --target 0.8 (or a duration, for age), or --curve")
     aim, wanted = _aim(target, unit_s)
-    from afresh.allocation.budget_for import budget_for
-    from afresh.allocation.curve import budget_curve
     from afresh.cli.items import read_items
     from afresh.tables.inputs import InputFile
 
@@ -70,23 +69,32 @@ def budget(
         given = read_items(source, caps=caps, views=views, on_read=progress.reach)
     # The least budget of all is found when the plan pursues what the target is about.
     chosen: dict[str, Any] = {**given.options, "objective": objective or aim, "order": order}
-    found = None
-    if target is not None:
-        found = budget_for(given.rates, wanted, target_is=aim, **chosen)
-    with Progress("solving", 1.0) as progress:
-        asked = None if found is None else [found]
-        points = budget_curve(given.rates, asked, on_point=progress.reach, **chosen)
-        whole = points
-        if found is not None and plot is not None:
-            whole = budget_curve(given.rates, on_point=progress.reach, **chosen)
+    points, whole = _solved(
+        given.rates, None if target is None else wanted, aim, chosen, drawn=plot is not None
+    )
     if plot is not None:
-        _draw(plot, whole, None if found is None else points, unit)
+        _draw(plot, whole, None if target is None else points, unit)
     if output is not None or not as_json:
         _write(output or "-", points)
     if as_json:
         print_json(_summary(points, target, given.count) | {"unit": unit})
-    elif found is not None:
+    elif target is not None:
         _print_for_people(points, f"{aim} {target}", given.count, unit)
+
+
+def _solved(
+    rates: Floats, wanted: float | None, aim: str, chosen: dict[str, Any], *, drawn: bool
+) -> tuple[BudgetCurve, BudgetCurve]:
+    """The point at which the aim is reached, or else the curve; and the curve that is to be ``drawn``."""
+    from afresh.allocation.budget_for import budget_for
+    from afresh.allocation.curve import budget_curve
+
+    found = None if wanted is None else [budget_for(rates, wanted, target_is=aim, **chosen)]
+    with Progress("solving", 1.0) as progress:
+        points = budget_curve(rates, found, on_point=progress.reach, **chosen)
+        if found is None or not drawn:
+            return points, points
+        return points, budget_curve(rates, on_point=progress.reach, **chosen)
 
 
 def _aim(target: str | None, unit_s: float) -> tuple[str, float]:
