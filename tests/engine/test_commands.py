@@ -110,9 +110,16 @@ def test_due_and_observe(shell: Shell, site: LivingSite, tmp_path: Path) -> None
     rows = [{"item": row["item"], "content": "hello", "lease": row["lease"]} for row in leased]
     rows.append({"item": site.url(3), "time": "2020-01-01T00:00:00Z", "changed": False})
     (tmp_path / "seen.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert json.loads(shell("observe", "seen.jsonl", "--json")) == {"taken": 3, "refused": []}
+    assert json.loads(shell("observe", "seen.jsonl", "--json")) == {"taken": 3, "known": 0, "refused": []}
     assert shell("get", leased[0]["item"]) == "hello"
     assert set(shell("due").splitlines()) == {site.url(2), site.url(3)}
+
+
+def test_rows_that_are_all_refused_are_an_error(shell: Shell, tmp_path: Path) -> None:
+    shell("add", "https://h/")
+    (tmp_path / "seen.jsonl").write_text('{"item": "https://h/", "content": "x", "lease": 77}')
+    with pytest.raises(AfreshError, match="none of the rows could be taken"):
+        shell("observe", "seen.jsonl")
 
 
 def test_get_of_versions_and_their_difference(
@@ -174,6 +181,11 @@ def test_mistakes_are_said_in_one_line(
         ('{"item": "https://h/", "changed": "maybe"}', "row 1: changed is 'maybe'"),
         ('{"item": "https://h/", "changed": true, "time": []}', "row 1: time is []"),
         ('{"item": "https://h/", "changed": true}', "row 1: there is no item"),
+        ('{"item": "https://h/", "changed": true, "time": "soon"}', "row 1: time is 'soon'"),
+        ('{"item": "https://h/", "changed": true, "lease": "7"}', "row 1: lease is '7'"),
+        ('{"item": "https://h/", "changed": true, "lease": true}', "row 1: lease is True"),
+        ('{"item": "https://h/", "changed": true, "content": 7}', "row 1: content is 7"),
+        ('{"item": "https://h/", "content_base64": "abc"}', "row 1: content_base64 is not base64"),
     ],
 )
 def test_wrong_rows_are_named(shell: Shell, tmp_path: Path, line: str, words: str) -> None:

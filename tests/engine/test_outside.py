@@ -96,6 +96,41 @@ def test_old_logs_teach(engine: Engine, clock: FixedClock) -> None:
     assert len(fast.polls) == 10
 
 
+def test_the_same_log_again_counts_once(engine: Engine, clock: FixedClock) -> None:
+    (lease,) = engine.due(1, lease_s=600.0)
+    assert isinstance(lease, Lease)
+    rows = [Reported("https://h/b", clock.time_s - 86400 * day, changed=True) for day in range(1, 5)]
+    rows += [rows[0], Reported("https://h/c", clock.time_s - 0.1, content=b"x")]
+    rows += [Reported(lease.key, clock.time_s, content=b"y", lease=lease.token)]
+    first = engine.observe(rows)
+    assert (first.taken, first.known, first.refused) == (6, 1, ())
+    polls = [item.polls for item in engine.store.items.by_id([1, 2, 3])]
+    assert polls == [1, 4, 1]
+    again = engine.observe(rows)
+    assert (again.taken, again.known, again.refused) == (0, 7, ())
+    assert [item.polls for item in engine.store.items.by_id([1, 2, 3])] == polls
+    more = Reported("https://h/b", clock.time_s, changed=True)
+    assert engine.observe([*rows[:4], more]).taken == 1
+
+
+@pytest.mark.parametrize("token", [99, None])
+def test_words_for_a_lease_that_does_not_hold_are_true(
+    engine: Engine, clock: FixedClock, token: int | None
+) -> None:
+    (lease,) = engine.due(1, lease_s=600.0)
+    assert isinstance(lease, Lease)
+    engine.observe([Reported(lease.key, clock.time_s, content=b"x", lease=lease.token)])
+    given = lease.token if token is None else token
+    back = engine.observe([Reported(lease.key, clock.time_s + 9, content=b"y", lease=given)])
+    assert back.taken == 0
+    assert f"lease {given} does not hold: it was never given out, has been given back" in back.refused[0]
+
+
+def test_a_time_to_come_is_refused_with_row_and_item(engine: Engine) -> None:
+    with pytest.raises(InputError, match="row 3: https://h/a: time is 99999999999, yet to come"):
+        engine.observe([Reported("https://h/a", 99999999999.0, changed=True, row=3)])
+
+
 def test_wrong_rows_are_refused_before_any_counts(engine: Engine, clock: FixedClock) -> None:
     good = Reported("https://h/a", clock.time_s, changed=True, row=1)
     with pytest.raises(InputError, match="row 2: there is no item 'https://h/z'"):

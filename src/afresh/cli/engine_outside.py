@@ -7,7 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +16,7 @@ import typer
 from afresh.cli.engine_project import ListJson, Sets, open_project
 from afresh.cli.options import read_duration
 from afresh.cli.summary import print_json
-from afresh.values.errors import InputError
+from afresh.values.errors import AfreshError, InputError, UsageError
 from afresh.values.words import counted
 
 if TYPE_CHECKING:
@@ -65,10 +65,13 @@ def observe(
         except InputError as error:
             raise InputError(error.problem, path=file, row=error.row, line=0) from None
     if as_json:
-        print_json({"taken": taken.taken, "refused": list(taken.refused)})
+        print_json({"taken": taken.taken, "known": taken.known, "refused": list(taken.refused)})
     for words in taken.refused:
         typer.echo(f"not kept: {words}", err=True)
-    typer.echo(f"{counted(taken.taken, 'observation')} taken", err=True)
+    known = f"; {taken.known:,} already known" if taken.known else ""
+    typer.echo(f"{counted(taken.taken, 'observation')} taken{known}", err=True)
+    if taken.refused and not taken.taken and not taken.known:
+        raise AfreshError("none of the rows could be taken")
 
 
 def _rows(file: str) -> Iterator[Reported]:
@@ -96,9 +99,9 @@ def _row(file: str, number: int, line: str) -> Reported:
         given["item"],
         _time(file, number, given.get("time")),
         changed=_changed(file, number, given.get("changed")),
-        content=_content(given),
+        content=_content(file, number, given),
         media_type=str(given.get("media_type", "")),
-        lease=given.get("lease") if isinstance(given.get("lease"), int) else None,
+        lease=_lease(file, number, given.get("lease")),
         row=number,
     )
 
@@ -113,9 +116,10 @@ def _time(file: str, number: int, given: object) -> float:
     if isinstance(given, (int, float)) and not isinstance(given, bool) and math.isfinite(given):
         return float(given)
     if isinstance(given, str):
-        moment = parse_moment("time", given)
-        if moment is not None:
-            return moment
+        with suppress(UsageError):
+            moment = parse_moment("time", given)
+            if moment is not None:
+                return moment
     raise InputError(f"time is {given!r}: give Unix seconds or ISO 8601", path=file, row=number, line=0)
 
 
@@ -127,9 +131,20 @@ def _changed(file: str, number: int, given: object) -> bool | None:
     raise InputError(f"changed is {given!r}: give true or false", path=file, row=number, line=0)
 
 
-def _content(given: dict[str, Any]) -> bytes | None:
-    if isinstance(given.get("content"), str):
-        return str(given["content"]).encode()
-    if isinstance(given.get("content_base64"), str):
-        return base64.b64decode(given["content_base64"])
-    return None
+def _lease(file: str, number: int, given: object) -> int | None:
+    if given is None or (isinstance(given, int) and not isinstance(given, bool)):
+        return given
+    raise InputError(f"lease is {given!r}: give the number that 'due' gave", path=file, row=number, line=0)
+
+
+def _content(file: str, number: int, given: dict[str, Any]) -> bytes | None:
+    text, packed = given.get("content"), given.get("content_base64")
+    for name, value in (("content", text), ("content_base64", packed)):
+        if value is not None and not isinstance(value, str):
+            raise InputError(f"{name} is {value!r}: give text", path=file, row=number, line=0)
+    if text is not None:
+        return str(text).encode(errors="replace")
+    try:
+        return None if packed is None else base64.b64decode(packed, validate=True)
+    except ValueError as error:
+        raise InputError(f"content_base64 is not base64: {error}", path=file, row=number, line=0) from None

@@ -2,7 +2,7 @@
 
 A row says ``item``, ``time`` and either ``changed`` (true or false) or ``content``; ``lease`` is the token
 that ``due`` gave out. A row with a lease ends it; one with content is judged like any poll's; rows of the
-past that carry neither only teach.
+past that carry neither only teach. A poll at a time at which one of its item is known counts once.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from afresh.values.errors import InputError
 from afresh.values.fetched import Fetched
 from afresh.values.items import Item
 from afresh.values.lease import Lease
-from afresh.values.outcome import Observation
+from afresh.values.outcome import Observation, Refusal
 from afresh.values.stored import ObservationColumns
 
 _BATCH = 1000
+_AHEAD_S = 3600.0  # by which the clocks of those who fetch may be wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,11 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class TakenBack:
-    """What became of reported polls: how many count, and why the others do not, in words."""
+    """What became of reported polls: how many count, why others do not, in words, and how many were known."""
 
     taken: int
     refused: tuple[str, ...]
+    known: int = 0
 
 
 def take_back(store: Store, settings: Settings, reported: Iterable[Reported], now_s: float) -> TakenBack:
@@ -56,20 +58,60 @@ def take_back(store: Store, settings: Settings, reported: Iterable[Reported], no
     rows = sorted(reported, key=lambda row: (row.item, row.time_s))
     ids = store.items.ids(list({row.item for row in rows}))
     for row in rows:
-        if row.item not in ids:
-            raise InputError(f"there is no item {row.item!r}: add it first", row=row.row or None, line=0)
-        if row.changed is None and row.content is None:
-            raise InputError("says neither changed nor content", row=row.row or None, line=0)
-    past = [row for row in rows if row.content is None and row.lease is None]
-    live = [row for row in rows if row.content is not None or row.lease is not None]
+        if problem := _problem(row, ids, now_s):
+            raise InputError(problem, row=row.row or None, line=0)
+    seen = _times(store, sorted(ids.values()))
+    new = _unseen(rows, ids, seen)
+    past = [row for row in new if row.content is None and row.lease is None]
+    live = [row for row in new if row.content is not None or row.lease is not None]
     _teach(store, past, ids)
     relearn(store, settings, sorted({ids[row.item] for row in past}), now_s)
     replan(store, settings, now_s)
     redue(store, settings, sorted({ids[row.item] for row in past}), now_s)
     refused: list[str] = []
+    known = len(rows) - len(new)
     for row in live:
-        refused += _commit(store, settings, row, ids[row.item], now_s)
-    return TakenBack(len(rows) - len(refused), tuple(refused))
+        words = _commit(store, settings, row, ids[row.item], now_s)
+        if words and _mark(row, ids) in seen:
+            known += 1  # it was given back before, by a call that was repeated
+        else:
+            refused += words
+    return TakenBack(len(rows) - known - len(refused), tuple(refused), known)
+
+
+def _problem(row: Reported, ids: dict[str, int], now_s: float) -> str:
+    """What is wrong with a row, in words; empty if nothing is."""
+    if row.item not in ids:
+        return f"there is no item {row.item!r}: add it first"
+    if row.changed is None and row.content is None:
+        return "says neither changed nor content"
+    if not row.time_s <= now_s + _AHEAD_S:
+        return f"{row.item}: time is {row.time_s:.17g}, yet to come: give Unix seconds or ISO 8601"
+    return ""
+
+
+def _times(store: Store, ids: list[int]) -> set[tuple[int, int]]:
+    """When these items were polled, as ``_mark`` has it."""
+    return {
+        mark
+        for batch in store.observations.read(ids)
+        for mark in zip(batch.item_id.tolist(), np.rint(batch.time_s * 1e6).astype(int).tolist(), strict=True)
+    }
+
+
+def _mark(row: Reported, ids: dict[str, int]) -> tuple[int, int]:
+    """The poll of a row: its item and its time, to the microsecond as stores keep it."""
+    return ids[row.item], round(row.time_s * 1e6)
+
+
+def _unseen(rows: list[Reported], ids: dict[str, int], seen: set[tuple[int, int]]) -> list[Reported]:
+    """The rows that tell something new, each poll once; what has a lease is to end it in any case."""
+    before, found = set(seen), []
+    for row in rows:
+        if row.lease is not None or _mark(row, ids) not in before:
+            found.append(row)
+        before.add(_mark(row, ids))
+    return found
 
 
 def _teach(store: Store, rows: list[Reported], ids: dict[str, int]) -> None:
@@ -133,7 +175,15 @@ def _commit(store: Store, settings: Settings, row: Reported, item_id: int, now_s
     else:
         fetched = _fetched(settings, row.content, row.media_type, lease)
         outcome = accounts.outcome(lease, fetched, row.time_s, audit=False)
-    return [f"{row.item}: {refusal}" for refusal in store.commit(accounts.complete([outcome]))]
+    refusals = store.commit(accounts.complete([outcome]))
+    return [f"{row.item}: {_refused(row, refusal)}" for refusal in refusals]
+
+
+def _refused(row: Reported, refusal: Refusal) -> str:
+    if refusal.reason == "removed" or row.lease is None:
+        return str(refusal)
+    ends = "was never given out, has been given back, or ran out and went to another worker"
+    return f"lease {row.lease} does not hold: it {ends}"
 
 
 def _lease(store: Store, item: Item, row: Reported, now_s: float, lease_s: float) -> Lease | None:
