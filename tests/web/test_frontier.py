@@ -15,7 +15,9 @@ LADDER = np.geomspace(1e-3, 1e2, 18)
 
 def believed(mass: Floats, rates: Floats) -> Believed:
     one = np.ones(len(mass))
-    return Believed(LADDER, mass, rates, one, one, 0.0 * one, np.inf * one)
+    return Believed(
+        LADDER, np.full(mass.shape[1], 1 / mass.shape[1]), mass, rates, one, one, 0.0 * one, np.inf * one
+    )
 
 
 @settings(max_examples=25, deadline=None)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from afresh.allocation.allocate import allocate
 from afresh.engine.mind.row_policy import RowPolicy
 from afresh.model.age import age
 from afresh.model.freshness import freshness
@@ -30,11 +31,13 @@ _BLOCK = 512
 class Believed:
     """What is believed of some items: a row of ``mass`` on ``rates`` each, rates per second.
 
-    ``ladder`` are the rates before what is known of single items moves them; ``worth_of_one`` is the weight
-    per cost that they are ranked by, ``cost`` what a poll takes of the budget.
+    ``ladder`` are the rates before what is known of single items moves them, ``prior`` what is believed of an
+    item that was never polled; ``worth_of_one`` is the weight per cost that they are ranked by, ``cost`` what
+    a poll takes of the budget.
     """
 
     ladder: Floats
+    prior: Floats
     mass: Floats
     rates: Floats
     worth_of_one: Floats
@@ -52,6 +55,7 @@ class Believed:
         mass = mind.belief.of(rows)
         return cls(
             mind.belief.rates,
+            mind.belief.prior,
             mass / mass.sum(axis=1, keepdims=True),
             rates,
             memory.ranked_weight(rows) / memory.ranked_cost(rows),
@@ -67,7 +71,24 @@ class Believed:
 
     def fresh(self, frequency: Floats) -> Floats:
         """The share of time for which each copy is right, polled so often."""
-        return np.asarray(np.sum(self.mass * freshness(self.rates, frequency[:, None]), axis=1))
+        return np.asarray(np.sum(self.mass * self.fresh_at(frequency), axis=1))
+
+    def fresh_at(self, frequency: Floats) -> Floats:
+        """The same at each rate that it may have."""
+        return np.asarray(freshness(self.rates, frequency[:, None]))
+
+    def fresh_once_known(self, objective: str, budget: float, share: Floats) -> float:
+        """The freshness of the best plan at a budget, were it known which item has which rate."""
+        items = self.mass.sum(axis=0)
+        some = items > 1e-9 * len(self.mass)
+        rates = (self.mass * self.rates).sum(axis=0)[some] / items[some]
+        weights, costs = (share @ self.mass)[some], (self.cost @ self.mass)[some]
+        return allocate(rates, budget, weights=weights, costs=costs, objective=objective).freshness
+
+    def evidence(self) -> Floats:
+        """What polls say of each rate, whatever was believed before; at most 1 in every row."""
+        found = self.mass / self.prior
+        return np.asarray(found / np.maximum(found.max(axis=1, keepdims=True), 1e-300))
 
     def ages(self, frequency: Floats) -> Floats:
         """The mean age of each copy; infinite where it is never polled."""

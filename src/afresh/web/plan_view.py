@@ -24,6 +24,7 @@ from afresh.engine.mind.snapshot import loaded, recalled, sampled
 from afresh.engine.settings.tables import BudgetTable
 from afresh.engine.show.status import Status
 from afresh.values.outcome import Spent
+from afresh.web.doubt import Doubt
 from afresh.web.frontier import Believed, Frontier
 from afresh.web.plan_money import PAYS, Stakes, price_per_request, stakes_of
 
@@ -42,6 +43,7 @@ class PlanItems:
 
     ids: npt.NDArray[np.int64]
     believed: Believed
+    doubt: Doubt
     rate: Floats
     weight: Floats
     ratio: Floats
@@ -63,11 +65,14 @@ class PlanItems:
 class BudgetPoint:
     """What one budget gives: weighted freshness and age, items dropped, what it costs and earns a day.
 
-    ``income_per_day`` is net of the cost; None where no source says what a copy earns.
+    ``freshness`` with its 90 % interval (``doubt``). ``income_per_day`` is net of the cost; None where no
+    source says what a copy earns.
     """
 
     requests_per_s: float
     freshness: float
+    freshness_low: float
+    freshness_high: float
     age_s: float
     marginal: float
     dropped: int
@@ -134,12 +139,14 @@ def plan_items(engine: Engine, now_s: float, seed: int = 0) -> PlanItems:
     policy = recalled(store, settings, memory, now_s)
     rows = np.flatnonzero(memory.ranked_weight(slice(None)) > 0)
     active = round(rows.size * total / max(memory.size, 1))
+    rng = np.random.default_rng(seed)
     if rows.size > SAMPLE:
-        rows = np.sort(np.random.default_rng(seed).choice(rows, SAMPLE, replace=False))
+        rows = np.sort(rng.choice(rows, SAMPLE, replace=False))
     known = Believed.of(policy, rows)
     return PlanItems(
         ids=memory.ids[rows],
         believed=known,
+        doubt=Doubt.of(known.evidence(), rng),
         rate=known.median(),
         weight=memory.weight[rows],
         ratio=known.worth_of_one,
@@ -197,7 +204,7 @@ def budget_point(
     """What one budget gives."""
     money = requests * price_per_request(settings, spent)
     if not items.rate.size:
-        return BudgetPoint(requests, 1.0, 0.0, 0.0, 0, 86400.0 * money)
+        return BudgetPoint(requests, 1.0, 1.0, 1.0, 0.0, 0.0, 0, 86400.0 * money)
     frequency, level = items.planned(objective, requests)
     fresh, income = items.believed.fresh(frequency), None
     if items.stakes is not None:
@@ -207,12 +214,24 @@ def budget_point(
     return BudgetPoint(
         requests,
         float(share @ fresh),
+        *_between(items, objective, requests, frequency, share),
         float(share @ items.believed.ages(frequency)),
         level,
         round(items.scale * np.count_nonzero(frequency <= 0)),
         86400.0 * money,
         income,
     )
+
+
+def _between(
+    items: PlanItems, objective: str, requests: float, frequency: Floats, share: Floats
+) -> tuple[float, float]:
+    """The freshness between which a plan will come to lie: at the upper end, rates are known by then."""
+    known = items.believed
+    value = float(share @ known.fresh(frequency))
+    low, high = items.doubt.between(known.fresh_at(frequency), share)
+    learned = known.fresh_once_known(objective, requests / items.scale, share) - value
+    return min(low, value), min(max(high, value) + max(learned, 0.0), 1.0)
 
 
 def other_budget(

@@ -241,10 +241,12 @@ class BudgetOut(Model):
 
 
 class BudgetPointOut(Model):
-    """What one budget gives."""
+    """What one budget gives; freshness with its 90 % interval, wide while little is known of the rates."""
 
     requests_per_s: float
     freshness: Number
+    freshness_low: Number
+    freshness_high: Number
     age_s: Number
     marginal: Number
     dropped: int

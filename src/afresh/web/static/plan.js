@@ -23,7 +23,9 @@
     const dot = (place, name, color, symbol) => ({ x: [x[place]], y: [y[place]], name, mode: "markers", marker: { color, size: 12, symbol, line: { color: colours.card, width: 2 } }, hovertemplate: `%{y:.1%} at %{x:.3g}/${unit}<extra>${name}</extra>` });
     return {
       traces: [
-        { x, y, mode: "lines", showlegend: false, line: { color: colours.blue, width: 2.5 }, fill: "tozeroy", fillcolor: colours.band, hovertemplate: `%{y:.1%} at %{x:.3g}/${unit}<extra></extra>` },
+        { x, y: data.budgets.map((point) => point.freshness_low), mode: "lines", showlegend: false, line: { width: 0 }, hoverinfo: "skip" },
+        { x, y: data.budgets.map((point) => point.freshness_high), mode: "lines", showlegend: false, line: { width: 0 }, fill: "tonexty", fillcolor: colours.band, hoverinfo: "skip" },
+        { x, y, mode: "lines", showlegend: false, line: { color: colours.blue, width: 2.5 }, hovertemplate: `%{y:.1%} at %{x:.3g}/${unit}<extra></extra>` },
         dot(middle, "today", colours.grey, "circle"), dot(chosen, "chosen", colours.orange, "diamond"),
       ],
       xaxis: { type: "log", title: `requests/${unit}`, dtick: 1 }, yaxis: { tickformat: ".0%", range: [0, 1.03] },
@@ -54,7 +56,9 @@
     const point = data.budgets[chosen];
     const words = Words.rate(point.requests_per_s);
     per(words, "slider-budget");
-    slider.setAttribute("aria-valuetext", `${words}, freshness ${Words.share(point.freshness)}`);
+    const between = `${Math.round(100 * point.freshness_low)} … ${Math.round(100 * point.freshness_high)} %`;
+    slider.setAttribute("aria-valuetext", `${words}, freshness ${Words.share(point.freshness)}, between ${between}`);
+    per(between, "then-between");
     per(words, "then-budget");
     per(Words.share(point.freshness), "then-freshness");
     per(point.age_s === null ? "without end" : Words.duration(point.age_s), "then-age");
