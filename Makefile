@@ -20,7 +20,7 @@ $(AFRESH): pyproject.toml
 	@echo "setting up .venv with what afresh needs: a minute or two, once"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "afresh needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv .venv
-	$(INSTALL) .
+	$(INSTALL) '.[postgres]'
 	@touch $(AFRESH)
 
 $(READY): $(AFRESH)
