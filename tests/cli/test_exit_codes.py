@@ -18,7 +18,11 @@ WRONG = [
     ("add", (KEY, "--cost", "0"), "cost is 0.0: must be more than 0"),
     ("add", (KEY, "--min-interval", "soon"), "--min-interval: 'soon' " + SOON),
     ("add", (KEY, "--max-interval", "5"), "--max-interval: '5' " + SOON),
-    ("add", (KEY, "--min-interval", "2h", "--max-interval", "1h"), "is more than max_interval_s"),
+    (
+        "add",
+        (KEY, "--min-interval", "2h", "--max-interval", "1h"),
+        "--min-interval 2h is more than --max-interval 1h",
+    ),
     ("add", (KEY, "--selector", "main >"), "is not a CSS selector"),
     ("add", (KEY, "--source", "wbe"), "did you mean 'web'"),
     ("add", (KEY, "--set", "plan.target=2"), "--set plan.target=2: input should be less than 1"),
@@ -26,12 +30,16 @@ WRONG = [
     ("add", ("--sitemap", "map.xml"), "'map.xml' is not an http or https address"),
     ("add", ("--feed", "feed"), "'feed' is not an http or https address"),
     ("add", ("--discover", "h.test"), "'h.test' is not an http or https address"),
-    ("remove", ("https://h.test/unknown",), "1 of these items is not known"),
+    ("remove", ("https://h.test/unknown",), "not known: https://h.test/unknown; nothing was done"),
     ("set", (KEY, "--weight", "-1"), "weight is -1.0"),
+    ("set", (KEY, "--min-interval", "2h", "--max-interval", "1h"), "--min-interval 2h is more than"),
+    ("set", (KEY, "--max-interval", "0s"), "--max-interval is 0.0: must be more than 0"),
+    ("set", (KEY, "--max-interval", "1h"), "--min-interval would be more than --max-interval"),
     ("set", (KEY, "--cost", "inf"), "cost is inf"),
     ("set", (KEY, "--min-interval", "soon"), "--min-interval: 'soon' " + SOON),
     ("set", (KEY, "--selector", "main >"), "is not a CSS selector"),
-    ("set", ("https://h.test/unknown", "--pause"), "1 of these items is not known"),
+    ("set", ("https://h.test/unknown", "--pause"), "not known: https://h.test/unknown; nothing was done"),
+    ("set", ("https://h.test/unknown", KEY, "--min-interval", "2h"), "unknown; the others were done"),
     ("run", ("--budget", "foo"), "--budget foo: 'foo' is not a rate"),
     ("run", ("--budget", "0/s"), "--budget 0/s: "),
     ("run", ("--for", "soon"), "--for: 'soon' " + SOON),
@@ -74,7 +82,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("project")
     init_folder(made)
     with open_engine(made) as engine:
-        engine.add([KEY])
+        engine.add([KEY], min_interval_s=7200.0)
     return made
 
 

@@ -271,7 +271,7 @@ def test_signals_reload_and_drain(shell: Shell, site: LivingSite, tmp_path: Path
         lines.append(line)
         if "reloaded" in line:
             break
-    assert "budget.requests is now 20.0 (was 1.0)" in lines[-1]
+    assert "budget.requests is now 20/s (was 1/s)" in lines[-1]
     settings.write_text(settings.read_text().replace('# delay = "1s"', 'delay = "7s"'))
     process.send_signal(signal.SIGHUP)
     for line in process.stderr:

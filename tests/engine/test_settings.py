@@ -166,5 +166,5 @@ def test_a_reload_says_what_changed_and_no_secret() -> None:
         read("[web]\ntoken = 'new-token'\n[budget]\nrequests='2/s'"),
     )
     words = changes(before, after)
-    assert words == ["budget.requests is now 2.0 (was 1.0)", "web.token is another"]
+    assert words == ["budget.requests is now 2/s (was 1/s)", "web.token is another"]
     assert "old-token" not in repr(before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -110,12 +110,12 @@ def remove(
     ] = None,
 ) -> None:
     """Forget items and their copies."""
-    wanted = list(_all_keys(keys, file))
+    wanted = list(dict.fromkeys(_all_keys(keys, file)))
     if not wanted:
         raise UsageError("nothing to remove: give URLs or --file")
     with open_project() as engine:
         unknown = engine.remove(wanted)
-    _say_unknown(unknown)
+    _say_unknown(unknown, wanted)
     typer.echo(f"{counted(len(wanted) - len(unknown), 'item')} removed", err=True)
 
 
@@ -139,7 +139,7 @@ def set_items(
     from afresh.values.clock import SystemClock
     from afresh.values.items import ItemChange
 
-    wanted = list(_all_keys(keys, file))
+    wanted = list(dict.fromkeys(_all_keys(keys, file)))
     if selector:
         Recipe().for_item(selector)  # refuses what is no selector
     if pause and (resume or poll_now):
@@ -154,9 +154,9 @@ def set_items(
         raise UsageError("nothing to set: give URLs or --file")
     if change == ItemChange():
         raise UsageError("nothing to set: say what is to change, such as --weight 3 or --pause")
-    with open_project() as engine:
+    with open_project() as engine, _by_option():
         unknown = engine.set(wanted, change)
-    _say_unknown(unknown)
+    _say_unknown(unknown, wanted)
     typer.echo(f"{counted(len(wanted) - len(unknown), 'item')} changed", err=True)
 
 
@@ -170,10 +170,20 @@ def _numbers(
         None if text is None else read_duration(option, text, 0.0)
         for option, text in (("--min-interval", min_interval), ("--max-interval", max_interval))
     )
-    try:
+    if shortest is not None and longest is not None and shortest > longest:
+        raise UsageError(f"--min-interval {min_interval} is more than --max-interval {max_interval}")
+    with _by_option():
         return ItemChange(weight=weight, cost=cost, min_interval_s=shortest, max_interval_s=longest)
+
+
+@contextmanager
+def _by_option() -> Iterator[None]:
+    """A number that no plan could use is a wrong option, called by its name."""
+    try:
+        yield
     except InputError as error:
-        raise UsageError(str(error)) from None
+        words = str(error).replace("min_interval_s", "--min-interval")
+        raise UsageError(words.replace("max_interval_s", "--max-interval")) from None
 
 
 def _all_keys(keys: list[str] | None, file: str | None) -> Iterator[str]:
@@ -191,8 +201,9 @@ def _all_keys(keys: list[str] | None, file: str | None) -> Iterator[str]:
         raise InputError("is not UTF-8 text with an item a line", path=file) from None
 
 
-def _say_unknown(unknown: tuple[str, ...]) -> None:
+def _say_unknown(unknown: tuple[str, ...], wanted: list[str]) -> None:
     if unknown:
         shown = ", ".join(unknown[:5]) + (" …" if len(unknown) > 5 else "")
         are = "is" if len(unknown) == 1 else "are"
-        raise UsageError(f"{len(unknown):,} of these items {are} not known: {shown}; the others were done")
+        rest = "nothing was done" if len(unknown) == len(wanted) else "the others were done"
+        raise UsageError(f"{len(unknown):,} of these items {are} not known: {shown}; {rest}")

@@ -19,6 +19,7 @@ SIZE_BYTES |= {"KB": 1e3, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB":
 _NUMBER = r"(?P<number>[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?)"
 _DURATION = re.compile(rf"{_NUMBER}\s*(?P<unit>[A-Za-zµ]+)")
 _PER_TIME = re.compile(rf"{_NUMBER}\s*(?P<size>[A-Za-z]*)\s*(?P<item>/item)?\s*/\s*(?P<unit>[A-Za-z]+)")
+_COMMON = ("s", "m", "h", "d", "w", "y")
 _UNITS_IN_WORDS = "s, m, h, d, w or y"
 
 
@@ -125,6 +126,38 @@ def format_duration(seconds: float) -> str:
         if abs(seconds) >= UNIT_SECONDS[unit]:
             return f"{seconds / UNIT_SECONDS[unit]:.3g} {unit}"
     return f"{seconds:.3g} s"
+
+
+def format_rate(per_second: float) -> str:
+    """A rate as settings have it, in the unit of time that makes it shortest.
+
+    >>> format_rate(2.0), format_rate(parse_rate("5000/d"))
+    ('2/s', '5000/d')
+    """
+    return min((f"{per_second * UNIT_SECONDS[unit]:.6g}/{unit}" for unit in _COMMON), key=len)
+
+
+def format_size_rate(bytes_per_second: float) -> str:
+    """A size per time as settings have it, in the units that make it shortest.
+
+    >>> format_size_rate(1e6), format_size_rate(parse_size_rate("10GB/d"))
+    ('1MB/s', '10GB/d')
+    """
+    sizes = (
+        f"{bytes_per_second * UNIT_SECONDS[unit] / SIZE_BYTES[size]:.6g}{size}/{unit}"
+        for unit in _COMMON
+        for size in SIZE_BYTES
+    )
+    return min(sizes, key=len)
+
+
+def format_share(share: float) -> str:
+    """A share of time as settings have it.
+
+    >>> format_share(parse_share("20m/h")), format_share(0.001)
+    ('20m/h', '3.6s/h')
+    """
+    return f"{share * 60:.6g}m/h" if share * 60 >= 1 else f"{share * 3600:.6g}s/h"
 
 
 def _per_time(text: str, kind: str, example: str) -> re.Match[str]:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import BaseModel
 
 from afresh.engine.settings.tables import TABLES, Settings
+from afresh.values.units import format_duration, format_rate, format_share, format_size_rate
+
+_WRITE: dict[tuple[str, str], Callable[[Any], str]] = {
+    ("budget", "requests"): format_rate,
+    ("budget", "money"): format_rate,
+    ("budget", "bytes"): format_size_rate,
+    ("budget", "seconds"): format_share,
+    ("plan", "caps"): format_rate,
+}
 
 
 def shown(settings: Settings) -> dict[str, Any]:
@@ -34,16 +44,28 @@ def changes(before: Settings, after: Settings) -> list[str]:
     """What a reload changed but for the sources, in words; nothing secret.
 
     >>> from afresh.engine.settings.reading import read
-    >>> changes(read(""), read("[budget]\\nrequests = '2/s'"))
-    ['budget.requests is now 2.0 (was 1.0)']
+    >>> changes(read(""), read("[budget]\\nrequests = '2/s'\\nbytes = '1MB/s'"))
+    ['budget.requests is now 2/s (was 1/s)', 'budget.bytes is now 1MB/s (was none)']
     """
     found = []
     for name in TABLES:
         old, new = getattr(before, name), getattr(after, name)
         for key, field in type(new).model_fields.items():
             if getattr(old, key) != getattr(new, key):
-                shown = (
-                    f" is now {getattr(new, key)} (was {getattr(old, key)})" if field.repr else " is another"
-                )
-                found.append(f"{name}.{key}{shown}")
+                now, was = (_written(name, key, getattr(each, key)) for each in (new, old))
+                found.append(f"{name}.{key}{f' is now {now} (was {was})' if field.repr else ' is another'}")
     return found
+
+
+def _written(table: str, key: str, value: Any) -> str:
+    """A value with the unit that a settings file gives it."""
+    if value is None:
+        return "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_written(table, key, each)}" for name, each in value.items()) or "none"
+    write = _WRITE.get((table, key), _duration if table == "run" and isinstance(value, float) else str)
+    return write(value)
+
+
+def _duration(seconds: float) -> str:
+    return format_duration(seconds).replace(" ", "")
