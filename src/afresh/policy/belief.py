@@ -24,6 +24,7 @@ SILENT = 0.02  # ε: how often nothing is found whatever the rate
 FLAT = 1e-3  # share of the flat ladder in the learned prior
 STEPS, ROWS_ENOUGH = 10, 20_000  # of EM, and items it looks at
 LEAST = 1e-30
+BLOCK = 65_536  # items at a time, where there are very many: all in double precision would take gigabytes
 
 Rows = npt.NDArray[np.float32]
 
@@ -69,7 +70,8 @@ class Belief:
 
     def mean(self, items: Ints) -> Float64s:
         """Posterior mean rates."""
-        return np.asarray(self.of(items) @ self.rates)
+        parts = [self.of(items[begin : begin + BLOCK]) @ self.rates for begin in range(0, items.size, BLOCK)]
+        return np.concatenate(parts) if parts else np.empty(0)
 
     def expected(self, elapsed: Float64s) -> Float64s:
         """Changes expected at each rate: λτ, a row per item."""
