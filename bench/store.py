@@ -9,6 +9,8 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +27,7 @@ _GROUP = 1000
 _GROUPS = 5
 _CHANGED = 10
 _DAY = 86400.0
+_BELIEF = 118  # bytes, on a ladder of 23 rates
 
 
 def rows(*, quick: bool) -> list[Row]:
@@ -51,6 +54,7 @@ def rows(*, quick: bool) -> list[Row]:
         )
         store.close()
         table.close()
+        once = polled_once(Path(folder) / "once.db", size // 10)
     wanted = (
         {} if quick else {"registered": 120.0, "due": 5.0, "columns": 3.0, "committed": 10e3, "page": 200.0}
     )
@@ -58,7 +62,8 @@ def rows(*, quick: bool) -> list[Row]:
     number = _GROUP * _GROUPS
     return [
         Row(f"register {size:.0e} items", registered, "s", at_most=wanted.get("registered")),
-        Row("file per item, without copies", per_item, "B"),
+        Row("file per item, registered", per_item, "B"),
+        Row("file per item, polled once, its copy aside", once, "B"),
         Row("next 1000 due", due * 1e3, "ms", at_most=wanted.get("due")),
         Row("counts by source, group, status", counts * 1e3, "ms"),
         Row(f"columns of {size:.0e} items", columns, "s", at_most=wanted.get("columns")),
@@ -68,6 +73,26 @@ def rows(*, quick: bool) -> list[Row]:
         Row("outcomes", number / committed, "/s", at_least=wanted.get("committed")),
         Row("outcomes against plain upserts", number / upserted, "/s", ratio=upserted / committed),
     ]
+
+
+def polled_once(path: Path, size: int) -> float:
+    """Bytes of the file for each item that was polled once, but for the compressed copies in it."""
+    chance = np.random.default_rng(2)
+    with SqliteStore(path) as store:
+        store.items.add(numbered_items(size), 0.0)
+        for first in range(1, size + 1, _GROUP):
+            leases = store.leases.take(range(first, min(first + _GROUP, size + 1)), 1.0, 60.0)
+            assert store.commit([_first_outcome(lease, chance) for lease in leases]) == []
+    with closing(sqlite3.connect(path)) as connection:
+        (copies,) = connection.execute("SELECT sum(length(data)) FROM payload").fetchone()
+    return float(path.stat().st_size - copies) / size
+
+
+def _first_outcome(lease: Lease, chance: np.random.Generator) -> Outcome:
+    outcome = outcome_of(lease, 1.0, chance)
+    content = chance.bytes(32)
+    copy = NewCopy(content, "text/html", content)
+    return replace(outcome, new_copy=copy, belief=chance.bytes(_BELIEF))
 
 
 class _Polls:
