@@ -22,7 +22,7 @@ from tests.servers.site import Answer, Seen, page
 from tests.servers.threaded import served
 
 from afresh.cli.demo_copies import RunningCopy
-from afresh.cli.demo_run import Found, steered
+from afresh.cli.demo_run import Allowance, Found
 from afresh.cli.demo_score import Score, captured, captured_at_equal_requests, scores, theory
 from afresh.cli.demo_screen import Screen
 from afresh.cli.demo_site import DemoSite, cho_pages
@@ -138,15 +138,37 @@ def test_requests_that_were_not_made_cost_freshness_as_measured() -> None:
     assert captured(full, uniform, ours) < 0.5
 
 
-def test_a_copy_that_misses_moments_is_asked_for_as_many_more() -> None:
-    """One in seven is missed, and a budget is followed one asking late: it ends up with its allowance."""
-    per_s, every_s, made, behind, budgets = 330.0, 2.5, 0.0, [0.0], [330.0, 330.0]
-    for step in range(1, 60):
-        made += budgets[-2] * 6 / 7 * every_s
-        behind.append(per_s * every_s * step - made)
-        budgets.append(steered(per_s, behind[-1]))
-    assert abs(behind[-1] - behind[30]) < 0.01 * per_s * every_s * 30
-    assert steered(per_s, -500.0) == per_s  # never less than its budget
+class LameCopy:
+    """Misses a share of the moments of its budget, and follows another budget with the next asking."""
+
+    def __init__(self, per_s: float) -> None:
+        self.made, self.missed, self.asked = 0.0, 0.0, [per_s, per_s]
+
+    def after(self, seconds: float) -> None:
+        self.made += self.asked[-2] * (1 - self.missed) * seconds
+
+
+def test_a_copy_that_misses_moments_makes_all_of_its_requests(clock: HandClock) -> None:
+    copy = LameCopy(330.0)
+    allowance = Allowance(lambda: int(copy.made), copy.asked.append, 330.0, clock)
+
+    def made_in(seconds: float) -> float:
+        before = copy.made
+        for _ in range(int(seconds / 2.5)):
+            clock.s += 2.5
+            copy.after(2.5)
+            allowance.steer()
+        return (copy.made - before) / seconds
+
+    copy.missed = 1 / 7
+    made_in(40.0)
+    assert made_in(40.0) == pytest.approx(330.0, rel=0.01)
+    copy.missed = 0.6
+    assert made_in(40.0) == pytest.approx(330.0 * 1.4 * 0.4, rel=0.1)  # as many more, and no more
+    copy.missed = 0.0
+    assert made_in(40.0) < 330.0 * 1.08  # most of what was not made is forgiven
+    assert made_in(40.0) == pytest.approx(330.0, rel=0.01)
+    assert min(copy.asked) == 330.0
 
 
 def test_the_screen_draws_lines_on_a_terminal_and_the_result() -> None:
