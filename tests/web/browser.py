@@ -61,6 +61,12 @@ def page_of(browser: Browser, **options: Any) -> Iterator[tuple[Page, Ear]]:
         context.close()
 
 
+def cut(page: Page) -> int:
+    """By how many pixels the widest table goes beyond its place."""
+    each = "(all) => all.map((one) => one.scrollWidth - one.clientWidth)"
+    return max(page.locator(".scroll").evaluate_all(each), default=0)
+
+
 def serious(page: Page) -> list[str]:
     """What axe-core holds against a page, from serious on."""
     found = Axe().run(page).response["violations"]

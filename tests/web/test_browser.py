@@ -17,7 +17,7 @@ import pytest
 from jinja2.utils import htmlsafe_json_dumps
 from playwright.sync_api import Browser, Page, expect
 from tests.engine.living import CLOCK, LivingSite, engine_for
-from tests.web.browser import PHONE, page_of, serious
+from tests.web.browser import PHONE, cut, page_of, serious
 from tests.web.serving import TOKEN, dashboard, engine_of, filled
 
 from afresh.engine.engine import Engine
@@ -106,6 +106,8 @@ def test_every_page_is_whole_calm_and_usable_by_all(browser: Browser, mirror: Mi
             expect(page.locator("#state")).to_have_attribute("data-state", "running")
             wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
             assert wide <= 0, f"{path} is {wide} pixels too wide"
+            if look == "phone" and path in ("/", "/items", "/sources"):
+                assert cut(page) <= 0, f"a table of {path} is cut"
             if path != "/api/docs":  # Swagger UI's own marks are not ours
                 assert serious(page) == []
         assert ear.complaints == []

@@ -15,7 +15,7 @@ from tests.web.serving import Client, dashboard, engine_of
 from afresh.engine.engine import Engine
 from afresh.engine.mind.sight import pack_evidence
 from afresh.engine.outside import Reported
-from afresh.engine.state_names import EVIDENCE
+from afresh.engine.state_names import EVIDENCE, THRESHOLD
 from afresh.sources.evidence import Evidence
 from afresh.values.clock import SystemClock
 from afresh.values.items import ItemChange
@@ -126,3 +126,14 @@ def test_commands_that_are_shown_can_be_pasted(tmp_path: Path, key: str) -> None
             command = words.partition("afresh set ")[2]
             assert command
             assert shlex.split(command.partition(" --")[0]) == [key]
+
+
+def test_a_plan_that_is_not_settled_yet_says_so(tmp_path: Path) -> None:
+    key, now_s = "https://a.example/", CLOCK.now_s()
+    with engine_of(tmp_path) as engine, dashboard(engine) as web:
+        engine.add([key])
+        engine.observe(Reported(key, now_s - age_s, changed=True) for age_s in (500.0, 400.0, 300.0))
+        worth = engine.why(key).marginal
+        for threshold, settled in ((worth / 30, False), (worth, True)):
+            engine.store.state.set({THRESHOLD: repr(threshold).encode()})
+            assert ("Not settled yet" in page_of_item(web, key)) != settled

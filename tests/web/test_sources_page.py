@@ -18,7 +18,7 @@ from tests.engine.warehouse import OF_A, House
 from tests.servers.postgres import PostgresServer, running_postgres
 from tests.servers.search_site import SearchSite
 from tests.sources.searching import make_world
-from tests.web.browser import PHONE, page_of, serious
+from tests.web.browser import PHONE, cut, page_of, serious
 from tests.web.lying_hosts import BROKEN, CONSTANT, FUTURE, NOISY, SLOW, lying_hosts
 from tests.web.serving import Client, dashboard
 
@@ -223,5 +223,6 @@ def test_the_page_shows_it_all(browser: Browser, stage: Stage, look: str) -> Non
         expect(papers).to_contain_text(f"{stage.records} of {stage.records} records seen (100.0 %)")
         expect(papers.get_by_role("region", name="Queries that bring the most")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        assert look != "phone" or cut(page) <= 0
         assert serious(page) == []
         assert ear.complaints == []
