@@ -149,7 +149,7 @@ def test_what_is_in_trouble_shows_without_a_reload(browser: Browser, tmp_path: P
 
 
 def test_the_slider_says_what_another_budget_would_give(browser: Browser, mirror: Mirror) -> None:
-    with page_of(browser) as (page, _):
+    with page_of(browser) as (page, ear):
         open_page(page, mirror, "/plan")
         then = page.locator("#then-freshness")
         before = float(then.inner_text().removesuffix("%"))
@@ -164,6 +164,7 @@ def test_the_slider_says_what_another_budget_would_give(browser: Browser, mirror
         page.locator("#objective").select_option("age")
         page.wait_for_url("**/plan?objective=age")
         drawn(page, "cho")
+        assert ear.complaints == []
 
 
 @pytest.mark.parametrize("far", [0, 1])
@@ -210,7 +211,7 @@ def test_the_slider_says_what_another_budget_is_worth(browser: Browser, tmp_path
 
 def test_an_action_asks_for_the_token_and_works_with_it(browser: Browser, mirror: Mirror) -> None:
     key = mirror.site.url(5)
-    with page_of(browser) as (page, _):
+    with page_of(browser) as (page, ear):
         page.goto(mirror.item(5))
         page.locator("#weight").fill("3")
         page.get_by_role("button", name="Set", exact=True).click()
@@ -230,6 +231,8 @@ def test_an_action_asks_for_the_token_and_works_with_it(browser: Browser, mirror
         expect(page.locator("#toast")).to_have_text("Active again")
         page.get_by_role("button", name="Poll now").click()
         expect(page.locator("#toast")).to_contain_text("polled as soon as")
+        # The browser itself notes the answer to the wrong token.
+        assert [said for said in ear.complaints if "401 (Unauthorized)" not in said] == []
     item = mirror.engine.store.items.get(key)
     assert item is not None
     assert (item.weight, item.status) == (3.0, "active")
@@ -267,7 +270,7 @@ def test_the_budget_is_set_and_an_item_added_with_the_token(browser: Browser, tm
 
 
 def test_the_token_can_be_refused(browser: Browser, mirror: Mirror) -> None:
-    with page_of(browser) as (page, _):
+    with page_of(browser) as (page, ear):
         page.goto(mirror.url("/items"))
         page.get_by_role("button", name="Add items").click()
         page.locator("#add-keys").fill("http://127.0.0.1:9/new")
@@ -275,10 +278,11 @@ def test_the_token_can_be_refused(browser: Browser, mirror: Mirror) -> None:
         page.locator("#token-cancel").click()
         expect(page.locator("#token-dialog")).to_be_hidden()
         assert mirror.engine.store.items.get("http://127.0.0.1:9/new") is None
+        assert ear.complaints == []
 
 
 def test_items_are_searched_and_paged(browser: Browser, mirror: Mirror) -> None:
-    with page_of(browser) as (page, _):
+    with page_of(browser) as (page, ear):
         page.goto(mirror.url("/items"))
         expect(page.locator("tbody tr")).to_have_count(50)
         page.get_by_role("link", name="Next page").click()
@@ -289,10 +293,11 @@ def test_items_are_searched_and_paged(browser: Browser, mirror: Mirror) -> None:
         page.locator("#text").fill("nowhere")
         page.keyboard.press("Enter")
         expect(page.locator("main")).to_contain_text("No item matches")
+        assert ear.complaints == []
 
 
 def test_the_colours_can_be_switched_and_stay(browser: Browser, mirror: Mirror) -> None:
-    with page_of(browser) as (page, _):
+    with page_of(browser) as (page, ear):
         open_page(page, mirror, "/")
         light = page.evaluate("getComputedStyle(document.body).backgroundColor")
         page.locator("#theme").click()
@@ -301,6 +306,7 @@ def test_the_colours_can_be_switched_and_stay(browser: Browser, mirror: Mirror) 
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
         page.reload()
         assert page.locator("html").get_attribute("data-theme") == "dark"
+        assert ear.complaints == []
 
 
 def test_an_engine_that_stops_shows_and_so_does_its_return(browser: Browser, tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hmac
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlencode
 
 import pytest
@@ -38,6 +40,22 @@ def test_nothing_is_written_without_the_token(
     assert answer.problem()
     assert web.engine.store.items.edits(0).number == before
     assert web.engine.current().budget.requests == 2.0
+
+
+def test_the_token_is_compared_in_a_time_that_tells_nothing(
+    web: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[bytes, bytes]] = []
+
+    def compare(given: bytes, token: bytes) -> bool:
+        asked.append((given, token))
+        return hmac.compare_digest(given, token)
+
+    monkeypatch.setattr("afresh.web.token.hmac", SimpleNamespace(compare_digest=compare))
+    for method, path, body in WRITES:
+        asked.clear()
+        web.ask(method, path, body, token="wrong")
+        assert asked == [(b"wrong", TOKEN.encode())]  # so, and in no other way beside it
 
 
 @pytest.mark.parametrize(("method", "path", "body"), WRITES)
