@@ -82,6 +82,32 @@ def test_a_window_that_the_clocks_skip_opens_the_next_time() -> None:
     assert windows.next_opening_s(before_s) == at("2024-04-07T02:00", "Europe/Berlin")
 
 
+@pytest.mark.parametrize(
+    ("text", "opens", "closes"),
+    [
+        ("01:30-02:30", "2024-03-31T01:30", "2024-03-31T03:00"),
+        ("02:15-04:00", "2024-03-31T03:00", "2024-03-31T04:00"),
+        ("02:00-02:30", "2024-04-01T02:00", "2024-04-01T02:30"),
+    ],
+)
+def test_when_clocks_are_put_forward_no_window_is_open_at_a_time_outside_it(
+    text: str, opens: str, closes: str
+) -> None:
+    """After 01:59 comes 03:00."""
+    windows = Windows.parse([text], "Europe/Berlin")
+    opens_s = windows.next_opening_s(at("2024-03-31T00:00", "Europe/Berlin"))
+    assert opens_s == at(opens, "Europe/Berlin")
+    assert windows.closes_s(opens_s) == at(closes, "Europe/Berlin")
+
+
+def test_when_clocks_are_put_back_a_window_opens_and_closes_the_first_time() -> None:
+    windows = Windows.parse(["02:15-02:45"], "Europe/Berlin")
+    opens_s = windows.next_opening_s(at("2024-10-27T00:00", "Europe/Berlin"))
+    assert opens_s == at("2024-10-27T02:15", "Europe/Berlin")
+    assert windows.closes_s(opens_s) - opens_s == 1800
+    assert windows.next_opening_s(opens_s + 1800) == at("2024-10-28T02:15", "Europe/Berlin")
+
+
 def test_no_window_means_always() -> None:
     always = Windows.parse([])
     assert (always.is_open(0.0), always.next_opening_s(5.0), always.closes_s(5.0)) == (

@@ -1,6 +1,8 @@
 """When a source may be polled: windows of the week such as ``22:00-06:00 Mon-Fri``, in a time zone.
 
 A window belongs to the day on which it opens: ``22:00-06:00 Fri`` is the night from Friday to Saturday.
+Where clocks are put forward, none is open at a time outside it: ``01:30-02:30`` closes when 03:00 follows
+01:59. Where they are put back it opens and closes the first time that they show its times.
 Cho & Garcia-Molina (2000, §3) call these synchronization points: all refreshes fall into them.
 """
 
@@ -104,7 +106,21 @@ class Windows:
     def _at(self, day: date, minute: int) -> float:
         days, minute = divmod(minute, _LAST_MINUTE)
         wall = datetime.combine(day + timedelta(days=days), time(minute // 60, minute % 60), self.zone)
-        return wall.astimezone(UTC).timestamp()
+        when_s = wall.astimezone(UTC).timestamp()
+        if datetime.fromtimestamp(when_s, self.zone).replace(tzinfo=None) == wall.replace(tzinfo=None):
+            return when_s
+        return self._jump_s(wall.replace(fold=1).astimezone(UTC).timestamp(), when_s)
+
+    def _jump_s(self, before_s: float, after_s: float) -> float:
+        """When clocks are put forward, over a time that none of them shows: the moment stands for it."""
+        offset = datetime.fromtimestamp(before_s, self.zone).utcoffset()
+        while after_s - before_s > 1:
+            middle_s = (before_s + after_s) // 2
+            if datetime.fromtimestamp(middle_s, self.zone).utcoffset() == offset:
+                before_s = middle_s
+            else:
+                after_s = middle_s
+        return after_s
 
 
 def _minutes(text: str, whole: str) -> int:
