@@ -2,7 +2,8 @@
 
 The first half of a history is polled every ``pace``, one bit per poll unless a row says more. The second half
 judges: the rate against the changes then counted, the plan by running it on the changes themselves.
-``AFRESH_DATA`` names the folder with ``NAME.items.csv.gz`` and ``NAME.changes.csv.gz``.
+``AFRESH_DATA`` names the folder with ``NAME.items.csv.gz`` and ``NAME.changes.csv.gz``; without it a made
+history stands for them. ``python -m bench.estimators`` prints the table of docs/estimators.md.
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ from afresh.rates.estimate import estimate_polls
 from afresh.rates.estimator import ESTIMATORS
 from afresh.rates.observations import Float64s, Ints, Polls, polls_from_times
 from afresh.values.arrays import Floats
+from bench.rows import Row
 
 DAY = 86400.0
+PACES = (20.0, 180.0)  # days
 BUDGET = 0.05  # refreshes per item and day
 ALWAYS = 1e6  # per day: for methods that say ∞
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Cell:
     """One estimator on one history.
 
     ``error`` is the mean of |ln((rate+ε)/(true+ε))|, ε one change in the half; ``regret`` is what the plan
@@ -95,7 +98,7 @@ def freshness_on(history: History, frequency: Floats, begin: float) -> float:
     return 1.0 - float(np.sum((until - time)[first])) / (length * history.items)
 
 
-def compare(history: History, pace: float) -> list[Row]:
+def compare(history: History, pace: float) -> list[Cell]:
     """Every estimator on one history at one pace, the best plan in hindsight and uniform for comparison."""
     half = history.days / 2.0
     polls = polled(history, pace, half)
@@ -112,28 +115,58 @@ def compare(history: History, pace: float) -> list[Row]:
     rates["grid, with counts"] = estimate_polls(polls, method="grid").rate
     for method in ("gamma", "grid"):
         rates[f"{method}, to plan with"] = estimate_polls(bits, method=method, interval=1.0 / BUDGET).rate
-    rows = []
+    cells = []
     for method, rate in rates.items():
         error = float(np.mean(np.abs(np.log((rate + 1 / half) / (true + 1 / half)))))
         policy = "uniform" if method == "(uniform)" else "optimal"
         plan = allocate(rate, budget, policy=policy)
         freshness = freshness_on(history, plan.frequency, half)
-        rows.append(Row(history.name, pace, method, error, freshness, best - freshness))
-    return rows
+        cells.append(Cell(history.name, pace, method, error, freshness, best - freshness))
+    return cells
 
 
-def rows(folder: Path, paces: tuple[float, ...] = (20.0, 180.0)) -> list[Row]:
+def made_history(items: int) -> History:
+    """Three years of items that change as a Poisson process each, at Gamma-distributed rates."""
+    rng, days = np.random.default_rng(5), 1100.0
+    count = rng.poisson(rng.gamma(0.5, 0.02, items) * days)
+    item = np.repeat(np.arange(items), count)
+    time = rng.uniform(0.0, days, item.size)
+    order = np.lexsort((time, item))
+    return History("made", item, time[order], items, days)
+
+
+def table(folder: Path) -> list[Cell]:
     """All histories in a folder at all paces."""
     names = sorted(path.name.removesuffix(".changes.csv.gz") for path in folder.glob("*.changes.csv.gz"))
-    return [row for name in names for pace in paces for row in compare(read_history(folder, name), pace)]
+    return [cell for name in names for pace in PACES for cell in compare(read_history(folder, name), pace)]
+
+
+def rows(*, quick: bool) -> list[Row]:
+    """What plans made from the default method's rates gain over uniform ones."""
+    folder = os.environ.get("AFRESH_DATA")
+    if folder and not quick:
+        cells = table(Path(folder))
+    else:
+        history = made_history(100 if quick else 2000)
+        cells = [cell for pace in PACES for cell in compare(history, pace)]
+    found = {(cell.history, cell.pace_days, cell.method): cell.freshness for cell in cells}
+    return [
+        Row(
+            f"{name}, {pace:g} d, grid less uniform",
+            100 * (freshness - found[name, pace, "(uniform)"]),
+            "points",
+            at_least=None if quick else -0.1,
+        )
+        for (name, pace, method), freshness in found.items()
+        if method == "grid"
+    ]
 
 
 def main() -> None:
     """Print the table as Markdown."""
-    table = rows(Path(os.environ["AFRESH_DATA"]))
     print("| history | polled every | method | error of the rate | freshness | regret |")
     print("| --- | ---: | --- | ---: | ---: | ---: |")
-    for row in table:
+    for row in table(Path(os.environ["AFRESH_DATA"])):
         print(
             f"| {row.history} | {row.pace_days:g} d | {row.method} | {row.error:.3f} "
             f"| {row.freshness:.4f} | {row.regret:+.4f} |"

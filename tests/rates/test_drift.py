@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rates.logs import drifting, steady
 
 from afresh.rates.drift import ages, choose_horizon, forgetting, predictive_scores
 from afresh.rates.estimate import estimate_many
@@ -14,21 +15,6 @@ from afresh.rates.gamma_prior import GammaPrior
 from afresh.rates.likelihood import log_likelihood, rate_grid
 from afresh.rates.observations import Polls, polls_from_times, polls_of
 from afresh.rates.prior import fit_gamma
-
-ITEMS, NUMBER = 300, 60
-
-
-def drifting(rng: np.random.Generator, memory: float) -> Polls:
-    """Rates drawn anew after exponential times of mean ``memory``."""
-    elapsed = rng.exponential(1.0, (ITEMS, NUMBER)) + 0.05
-    rate = rng.gamma(1.0, 0.5, ITEMS)
-    rates = np.empty_like(elapsed)
-    for k in range(NUMBER):
-        anew = rng.random(ITEMS) < -np.expm1(-elapsed[:, k] / memory)
-        rate = np.where(anew, rng.gamma(1.0, 0.5, ITEMS), rate)
-        rates[:, k] = rate
-    changed = rng.random(elapsed.shape) < -np.expm1(-rates * elapsed)
-    return Polls(np.repeat(np.arange(ITEMS), NUMBER), elapsed.ravel(), changed.ravel(), ITEMS)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -46,13 +32,6 @@ def test_drifting_rates_are_forgotten_over_about_their_memory(seed: int) -> None
     assert chosen.supported
     assert 4.0 < chosen.horizon < 40.0
     assert chosen.gain > 0
-
-
-def steady(rng: np.random.Generator, number: int, *, regular: bool) -> Polls:
-    """Items that all change at the same rate."""
-    elapsed = np.ones((ITEMS, number)) if regular else rng.exponential(1.0, (ITEMS, number)) + 0.05
-    changed = rng.random(elapsed.shape) < -np.expm1(-0.3 * elapsed)
-    return Polls(np.repeat(np.arange(ITEMS), number), elapsed.ravel(), changed.ravel(), ITEMS)
 
 
 @pytest.mark.parametrize("regular", [True, False])

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from tests.rates.populations import poll_at_own_pace
+from tests.rates.logs import HOUR, steady_log
 
 from afresh.rates.observations import Polls
 from afresh.rates.regime import find_regime
 from afresh.rates.season import HOURS, Season
 from afresh.rates.segments import Segments
-
-HOUR = 1 / 24
-
-
-def steady_log(fast: float, slow: float, share: float, seed: int) -> Polls:
-    """Two kinds of items, all first seen at one moment: the fast ones are done within hours of it."""
-    _, _, polls = poll_at_own_pace(fast, slow, share, 10, np.random.default_rng(seed), items=600)
-    runs, _ = Segments.of(polls.item, polls.elapsed)
-    until = np.cumsum(polls.elapsed)
-    return replace(polls, end=until - runs.spread((until - polls.elapsed)[runs.starts]))
 
 
 @pytest.mark.parametrize(

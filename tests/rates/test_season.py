@@ -6,40 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rates.logs import PROFILES, fitted
 
-from afresh.rates.estimate import estimate_polls
-from afresh.rates.observations import Float64s, Polls, polls_from_times, polls_of
+from afresh.rates.observations import polls_from_times, polls_of
 from afresh.rates.season import HOURS, Season, fit_season
 from afresh.values.errors import InputError
-
-hours = np.arange(HOURS)
-PROFILES = {
-    "flat": np.ones(HOURS),
-    "day and night": 1.0 + 0.9 * np.sin(hours / 24 * 2 * np.pi),
-    "week-end": np.where(hours < 48, 0.1, 1.0),
-}
-
-
-def world(profile: Float64s, seed: int, items: int = 250, days: int = 60) -> Polls:
-    """Items that change by the profile, polled every nine hours or so."""
-    rng = np.random.default_rng(seed)
-    season = Season(profile / profile.mean(), 1.0)
-    rows, times, bits = [], [], []
-    for item in range(items):
-        looks = np.arange(9.0 * rng.random(), 24.0 * days, 9.3)
-        looks = looks + 4.0 * rng.random(looks.size)
-        # Poisson in operational time, which equals clock time at full weeks only: hence a margin.
-        changes = np.sort(rng.random(rng.poisson(rng.gamma(1.0, 0.02) * 24 * days)) * 24 * days)
-        seen = np.diff(np.searchsorted(changes, season.operational(looks))) > 0
-        rows.append(np.full(looks.size, item))
-        times.append(looks)
-        bits.append(np.concatenate(([False], seen)))
-    return polls_from_times(np.concatenate(rows), np.concatenate(times), np.concatenate(bits), items=items)
-
-
-def fitted(name: str, seed: int) -> Season:
-    polls = world(PROFILES[name], seed)
-    return fit_season(polls, estimate_polls(polls, method="gamma").rate, hour=1.0)
 
 
 @pytest.mark.parametrize("seed", range(4))
