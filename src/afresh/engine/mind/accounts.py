@@ -32,6 +32,21 @@ class Accounts:
         self.uses = Uses()
         self.only_due_s: float | None = None
 
+    def begin_round(self, now_s: float, rng: np.random.Generator) -> None:
+        """A single round from now on: what is due, and a few of the dropped items.
+
+        Those are due never again, however wrong the rate may be that they were dropped for. In a run audits
+        come by them; here as large a share of the polls goes to some drawn at random.
+        """
+        memory, share = self._memory, self.settings.plan.audit_share
+        self.only_due_s = now_s
+        known = memory.active & (memory.weight > 0) & ~np.isnan(memory.polled_s)
+        dropped = np.flatnonzero(known & np.isposinf(memory.due_s))
+        due = np.count_nonzero(memory.active & (memory.due_s <= now_s))
+        drawn = min(int(rng.binomial(due, min(share / (1.0 - share), 1.0))), dropped.size)
+        memory.due_s[rng.choice(dropped, drawn, replace=False)] = now_s
+        self.restrict()
+
     def restrict(self) -> None:
         """In a single round what is not due waits for another; what is new does not."""
         memory = self._memory

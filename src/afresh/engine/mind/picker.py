@@ -29,7 +29,10 @@ _FEWEST = 512  # rows of a pool
 _PER_GROUP = 64  # rows of a pool that holds some of every group
 _OLD_S, _OLD = 0.5, 30.0  # a pool of millions ages slowly, as their worth does
 _YOUNG_S, _PER_MANY_S = 0.01, 1e-6
-_SELDOM, _LONGEST_S = 20.0, 0.5  # ranking may take a twentieth of the time, unless it takes long
+# Ranking may take a twentieth of the time until a sixteenth of the items was polled, and a fifth after that,
+# unless it takes long.
+_FEW_SHARE, _RARELY, _RARELY_S = 16, 20.0, 0.5
+_SELDOM, _LONGEST_S = 5.0, 0.25
 
 
 class Picker:
@@ -121,7 +124,9 @@ class Picker:
 
     @property
     def _young_s(self) -> float:
-        return max(_YOUNG_S, min(_SELDOM * self._took_s, _LONGEST_S), _PER_MANY_S * self.memory.size)
+        few = self._taken < self.memory.size // _FEW_SHARE
+        rest_s = min(_RARELY * self._took_s, _RARELY_S) if few else min(_SELDOM * self._took_s, _LONGEST_S)
+        return max(_YOUNG_S, rest_s, _PER_MANY_S * self.memory.size)
 
     def _build(self, now_s: float) -> None:
         begun_s, age_s = self._elapsed_s(), now_s - self._built_s

@@ -81,16 +81,16 @@ class Beat:
             say(logging.DEBUG, "pulse not kept", problem=str(error))
 
     def _pulse(self, *, stopped: bool = False) -> Pulse:
-        progress = asdict(self._loop.progress())
-        del progress["freshness"]
+        counted = asdict(self._loop.counted())
+        del counted["freshness"]
         budget_per_s = self._loop.settings.budget.requests
         times_s = self._clock.now_s(), self._started_s
         delays = delays_of(self._loop.settings)
-        return Pulse(*times_s, **progress, stopped=stopped, budget_per_s=budget_per_s, delays=delays)
+        return Pulse(*times_s, **counted, stopped=stopped, budget_per_s=budget_per_s, delays=delays)
 
     def _point(self) -> Course:
         now_s, policy = self._clock.now_s(), self._loop.policy
-        share, progress = modelled(policy, now_s), self._loop.progress()
-        counts = (progress.polls, progress.changes, progress.failures, progress.requests)
+        share, counted = modelled(policy, now_s), self._loop.counted()
+        counts = (counted.polls, counted.changes, counted.failures, counted.requests)
         age_s = mean_age_s(policy, now_s)
         return np.array([[now_s, share.value, share.low, share.high, age_s, *counts]])

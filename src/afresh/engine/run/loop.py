@@ -98,11 +98,14 @@ class Loop:
 
     def progress(self) -> Progress:
         """How it goes."""
+        return replace(self.counted(), freshness=self.policy.freshness(self._clock.now_s())[0])
+
+    def counted(self) -> Progress:
+        """The same without freshness, which takes longer to tell than all the rest."""
         return Progress(
             **{name: self._accounts.counts[name] for name in ("polls", "changes", "failures", "audits")},
             requests=self._gate.requests,
             in_flight=len(self.polls.in_flight),
-            freshness=self.policy.freshness(self._clock.now_s())[0],
             trouble=self._writer.trouble,
         )
 
@@ -112,8 +115,7 @@ class Loop:
         self.running = True
         until_s = self._clock.elapsed_s() + for_s
         if once:
-            self._accounts.only_due_s = self._clock.now_s()
-            self._accounts.restrict()
+            self._accounts.begin_round(self._clock.now_s(), self._rng)
         serving = self._serve()
         helpers = {
             asyncio.create_task(self._look_around(filled=filled)),
