@@ -71,7 +71,7 @@ IMPOSSIBLE = [
     ("set", ("--file", "nowhere.txt", "--pause"), "nowhere.txt: cannot be read"),
     ("get", (KEY,), "there is no copy of https://h.test/a yet"),
     ("observe", ("nowhere.jsonl",), "nowhere.jsonl: cannot be read"),
-    ("export", ("-o", "nowhere/copies.jsonl"), "nowhere/copies.jsonl cannot be written"),
+    ("export", ("-o", "nowhere/copies.jsonl"), "nowhere/copies.jsonl: no folder nowhere"),
     ("store", ("copy", "sqlite:nowhere.db", "sqlite:other.db"), "nowhere.db"),
 ]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +12,10 @@ import typer
 from afresh.cli.engine_project import AllowPrivate, ListJson, Sets, open_project, private_overrides
 from afresh.cli.options import read_duration
 from afresh.cli.summary import print_json
+from afresh.tables.aside import output_file, write_bytes
+from afresh.tables.formats import STANDARD_STREAM
 from afresh.values.clock import SystemClock
-from afresh.values.errors import AfreshError, OutputError, UsageError, one_of
+from afresh.values.errors import AfreshError, UsageError, one_of
 from afresh.values.units import format_duration
 from afresh.values.words import counted, moment
 
@@ -63,8 +64,7 @@ def get(
                 }
             )
         else:
-            sys.stdout.buffer.write(copy.content)
-            sys.stdout.buffer.flush()
+            write_bytes(STANDARD_STREAM, copy.content)
         if max_age is not None and version is None:
             _refuse_old(engine, key, max_age_s, began_s)
 
@@ -125,12 +125,8 @@ def export(
     with open_project(reading=True) as engine:
         if kind == "dir":
             number = write_folder(engine.store, Path(str(output)))
-        elif output is None or output == "-":
-            number = write_jsonl(engine.store, sys.stdout)
-        else:
-            try:
-                with Path(output).open("w", encoding="utf-8") as file:
-                    number = write_jsonl(engine.store, file)
-            except OSError as error:
-                raise OutputError(f"{output} cannot be written: {error.strerror}") from None
-    typer.echo(counted(number, "copy"), err=True)
+            typer.echo(counted(number, "copy"), err=True)
+            return
+        with output_file(STANDARD_STREAM if output is None else output) as file:
+            number = write_jsonl(engine.store, file)
+            typer.echo(counted(number, "copy"), err=True)  # not where the reader has gone

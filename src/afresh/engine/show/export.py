@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import IO
 from urllib.parse import quote
 
 from afresh.stores.store import Store
+from afresh.tables.aside import output_file
 from afresh.values.errors import OutputError
 from afresh.values.items import Item, ItemQuery
 from afresh.values.stored import Copy
@@ -32,7 +34,7 @@ def copies(store: Store) -> Iterator[tuple[Item, Copy]]:
             return
 
 
-def write_jsonl(store: Store, out: TextIO) -> int:
+def write_jsonl(store: Store, out: IO[bytes]) -> int:
     """A line per item: ``item, polled, changed, media_type, version`` and ``content``; how many.
 
     Content that is not UTF-8 is in ``content_base64`` instead.
@@ -44,7 +46,7 @@ def write_jsonl(store: Store, out: TextIO) -> int:
             line["content"] = copy.content.decode()
         except UnicodeDecodeError:
             line["content_base64"] = base64.b64encode(copy.content).decode()
-        out.write(json.dumps(line, ensure_ascii=False) + "\n")
+        out.write(_line(line))
         number += 1
     return number
 
@@ -54,19 +56,29 @@ def write_folder(store: Store, folder: Path) -> int:
 
     A line there has ``item, file`` and, as in ``write_jsonl``, ``polled, changed, media_type, version``.
     """
-    try:
+    number = 0
+    with _in_words(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        number = 0
-        with (folder / "index.jsonl").open("w", encoding="utf-8") as index:
-            for item, copy in copies(store):
-                name = file_name(item.key, item.id)
+    with output_file(folder / "index.jsonl") as index:
+        for item, copy in copies(store):
+            name = file_name(item.key, item.id)
+            with _in_words(folder / name):
                 (folder / name).write_bytes(copy.content)
-                line = {"item": item.key, "file": name, **_described(item, copy)}
-                index.write(json.dumps(line, ensure_ascii=False) + "\n")
-                number += 1
-    except OSError as error:
-        raise OutputError(f"{folder} cannot be written: {error.strerror}") from None
+            index.write(_line({"item": item.key, "file": name, **_described(item, copy)}))
+            number += 1
     return number
+
+
+@contextmanager
+def _in_words(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _line(row: dict[str, object]) -> bytes:
+    return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
 
 def _described(item: Item, copy: Copy) -> dict[str, object]:
