@@ -92,6 +92,8 @@ def test_a_request_without_host_is_refused(web: Client) -> None:
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
         {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "http://[::1"},
+        {"Origin": ""},
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
     ],
@@ -130,6 +132,26 @@ def test_a_body_of_unsaid_length_is_read_up_to_the_bound(web: Client) -> None:
         for _ in range(MOST_BYTES // 0x10000 + 1):
             connection.sendall(chunk)
         assert connection.recv(100).startswith(b"HTTP/1.1 413")
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(web: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("afresh.web.guard.MOST_S", 0.2)
+    name, port = web.host.split(":")
+    head = f"POST /api/v1/notices HTTP/1.1\r\nHost: {web.host}\r\nContent-Length: 100\r\n\r\n{{"
+    with socket.create_connection((name, int(port)), timeout=10) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize(
+    "place", ["[" * 8000, "[1, " + "9" * 40 + "]", "[" + "9" * 4000 + ", 1]", "[1]", "{}"]
+)
+@pytest.mark.parametrize("path", ["/items", "/api/v1/items"])
+def test_a_cursor_that_is_none_is_refused(web: Client, path: str, place: str) -> None:
+    mark = web.get("/api/v1/items?limit=1").json()["cursor"].partition("[")[0]
+    answer = web.get(f"{path}?{urlencode({'cursor': mark + place})}")
+    assert answer.status == 400
+    assert len(answer.body) < 20_000
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from afresh.values.items import Item, ItemQuery, Sort
 
 SortValue = str | float
 _TEXT_SORTS: tuple[Sort, ...] = ("key",)
+_WHOLE, _SHOWN = 2**63, 100
 
 
 def sort_value(item: Item, sort: Sort) -> SortValue:
@@ -48,11 +49,17 @@ def read_cursor(cursor: str, query: ItemQuery) -> tuple[SortValue, int]:
     kind = str if query.sort in _TEXT_SORTS else int | float
     try:
         value, item_id = json.loads(cursor)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         value = item_id = None
-    if not isinstance(value, kind) or not isinstance(item_id, int):
-        raise InputError(f"{cursor!r} is no cursor of this list: give the one that came with the last page")
+    if not isinstance(value, kind) or not isinstance(item_id, int) or _is_beyond(value, item_id):
+        shown = cursor if len(cursor) <= _SHOWN else f"{cursor[:_SHOWN]}…"
+        raise InputError(f"{shown!r} is no cursor of this list: give the one that came with the last page")
     return value, item_id
+
+
+def _is_beyond(*numbers: SortValue) -> bool:
+    """Whether one is a whole number that no database holds."""
+    return any(isinstance(number, int) and abs(number) >= _WHOLE for number in numbers)
 
 
 def check_limit(limit: int) -> None:

@@ -4,13 +4,14 @@
   addresses, ``localhost`` and names that we were given are answered.
 - **Origin.** What changes something is refused when a page of another origin sends it. It needs the bearer
   token besides, which no browser sends by itself, so a form on another site can do nothing.
-- **Size.** A body is read up to a bound.
+- **Size and time.** A body is read up to a bound, and not for ever.
 - **HEAD.** Is answered like GET, but for the live stream, which has no end; the server leaves the body out.
 - **Headers.** Scripts, styles and data come from our own origin alone; nothing may frame us.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 from collections.abc import Iterable
@@ -22,8 +23,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from afresh.web.problems import problem
 
 LOGGER = logging.getLogger("afresh.web")
-MOST_BYTES = 1 << 20
+MOST_BYTES, MOST_S = 1 << 20, 15.0
 _TOO_LARGE = 413, f"the body is larger than {MOST_BYTES} bytes", "send fewer at once"
+_TOO_SLOW = 408, f"the body did not come within {MOST_S:g} s", "send it at once"
 _READS = ("GET", "HEAD", "OPTIONS")
 _RULES = (
     "default-src 'none'",
@@ -47,8 +49,8 @@ _HEADERS = {
 }
 
 
-class TooLargeError(Exception):
-    """The body went on beyond the bound."""
+class BodyError(Exception):
+    """The body went on beyond a bound."""
 
 
 class Guard:
@@ -73,8 +75,8 @@ class Guard:
         bounded = _Bounded(receive, _with_headers(send))
         try:
             await self._app(scope, bounded.receive, bounded.send)
-        except TooLargeError:
-            bounded.exceeded = True
+        except BodyError:
+            pass  # said below: others may have caught it on the way
         except Exception as error:
             LOGGER.exception("a request failed: %s %s", scope["method"], scope["path"], exc_info=error)
             if bounded.started:
@@ -82,8 +84,8 @@ class Guard:
             await problem(500, "a defect of afresh itself: its log says more")(
                 scope, receive, _with_headers(send)
             )
-        if bounded.exceeded and not bounded.started:
-            await problem(*_TOO_LARGE)(scope, receive, _with_headers(send))
+        if bounded.exceeded is not None and not bounded.started:
+            await problem(*bounded.exceeded)(scope, receive, _with_headers(send))
 
     def _refusal(self, method: str, headers: Headers) -> tuple[int, str, str] | None:
         host = headers.get("host", "")
@@ -91,7 +93,7 @@ class Guard:
             return 421, f"{host!r} is not a name of this server", "add it to [web] names"
         if method not in _READS:
             origin = headers.get("origin")
-            if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+            if origin is not None and not is_same(origin, host):
                 return 403, "a page of another origin may change nothing here", "use the API with the token"
             if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
                 return 403, "a page of another site may change nothing here", "use the API with the token"
@@ -99,6 +101,16 @@ class Guard:
         if not length.isdecimal() or int(length) > MOST_BYTES:
             return _TOO_LARGE
         return None
+
+
+def is_same(origin: str, host: str) -> bool:
+    """Whether an Origin is a page of the host that was asked.
+
+    >>> [is_same(origin, "a:1") for origin in ("http://a:1", "https://A:1", "http://a:2", "null", "http://[::1")]
+    [True, True, False, False, False]
+    """
+    scheme, _, rest = origin.partition("://")
+    return scheme in ("http", "https") and rest.lower() == host.lower()
 
 
 def is_ours(host: str, names: frozenset[str]) -> bool:
@@ -124,25 +136,34 @@ def is_ours(host: str, names: frozenset[str]) -> bool:
 
 
 class _Bounded:
-    """Receives at most ``MOST_BYTES``; after that, whatever would be answered is held back."""
+    """Receives ``MOST_BYTES`` within ``MOST_S`` at most; after that, what would be answered is held back."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive, self._send, self._left = receive, send, MOST_BYTES
-        self.started = self.exceeded = False
+        self._until_s, self._whole = asyncio.get_running_loop().time() + MOST_S, False
+        self.started = False
+        self.exceeded: tuple[int, str, str] | None = None
 
     async def receive(self) -> Message:
-        """The next part of the body."""
-        message = await self._receive()
-        if message["type"] == "http.request":
-            self._left -= len(message.get("body", b""))
-            if self._left < 0:
-                self.exceeded = True
-                raise TooLargeError
+        """The next part of the body; once it is whole, whatever comes."""
+        if self._whole:
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._until_s):
+                message = await self._receive()
+        except TimeoutError:
+            self.exceeded = _TOO_SLOW
+            raise BodyError from None
+        self._left -= len(message.get("body", b""))
+        self._whole = not message.get("more_body", False)
+        if self._left < 0:
+            self.exceeded = _TOO_LARGE
+            raise BodyError
         return message
 
     async def send(self, message: Message) -> None:
         """The next part of the answer."""
-        if self.started or not self.exceeded:
+        if self.started or self.exceeded is None:
             self.started = True
             await self._send(message)
 
