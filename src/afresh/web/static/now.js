@@ -13,7 +13,7 @@
       { x: time, y: course.low || [], mode: "lines", line: { width: 0 }, fill: "tonexty", fillcolor: colours.band, hoverinfo: "skip", showlegend: false },
       { x: time, y: course.freshness || [], mode: "lines", name: "model", line: { color: colours.blue, width: 2 }, hovertemplate: "%{y:.1%} at %{x|%H:%M:%S}<extra>model</extra>" },
       {
-        x: Charts.when(audits.time_s), y: audits.value, mode: "markers", name: "audited", customdata: audits.n,
+        x: Charts.when(audits.time_s), y: audits.value, mode: "markers", name: "audited", customdata: audits.n, cliponaxis: false,
         marker: { color: colours.orange, size: 8, line: { color: colours.card, width: 1.5 } },
         error_y: { type: "data", symmetric: false, array: audits.high.map((high, i) => high - audits.value[i]), arrayminus: audits.low.map((low, i) => audits.value[i] - low), color: colours.orange, thickness: 1, width: 3 },
         hovertemplate: "%{y:.1%} of %{customdata} random polls<extra>audited</extra>",
