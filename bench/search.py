@@ -10,7 +10,6 @@ what the site served when.
 from __future__ import annotations
 
 import csv
-import json
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -18,36 +17,24 @@ from pathlib import Path
 
 import numpy as np
 from tests.servers.postgres import running_postgres
-from tests.servers.search_site import Finder, Fts5Finder, Papers, PostgresFinder, SearchSite, draw_papers
+from tests.servers.search_rivals import RIVALS
+from tests.servers.search_site import (
+    Finder,
+    Fts5Finder,
+    Papers,
+    PostgresFinder,
+    SearchSite,
+    draw_papers,
+    search_source,
+)
 
 from afresh.engine.app import make_engine
 from afresh.engine.settings.reading import read
 from afresh.values.clock import SystemClock
 from bench.rows import Row
-from bench.search_rivals import RIVALS
 
 CLOCK = SystemClock()
 RATE = 20.0
-_SETTINGS = """
-[budget]
-requests = "{rate}/s"
-[[source]]
-name = "papers"
-kind = "search"
-relation = {relation}
-key = "id"
-keywords = ["authors:;", "title"]
-fields = {{ cites = "absolute" }}
-paths = {{ cites = "metrics.cites" }}
-server = "{url}/search?q={{query}}&page={{page}}"
-look_up = "{url}/papers/{{key}}"
-total = "count"
-rows = "data"
-scoped = true
-delay = 0
-respect_robots = false
-allow_private = true
-"""
 
 
 def rows(*, quick: bool) -> list[Row]:
@@ -87,7 +74,7 @@ def _run(site: SearchSite, wanted: list[int], for_s: float) -> None:
         relation = Path(name) / "relation.csv"
         with relation.open("w", newline="") as file:
             csv.writer(file).writerows([("id", "title", "authors"), *site.papers.rows(wanted)])
-        settings = read(_SETTINGS.format(rate=RATE, relation=json.dumps(str(relation)), url=site.url))
+        settings = read(f'[budget]\nrequests = "{RATE}/s"' + search_source(site.url, relation))
         with make_engine(settings, Path(name), seed=1) as engine:
             engine.run(for_s=for_s)
 

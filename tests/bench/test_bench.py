@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 from bench.__main__ import BENCHES, main
 from bench.rows import Row
@@ -30,3 +33,26 @@ def test_an_unknown_name_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> N
         main(["plan_streem"])
     assert stop.value.code == 2
     assert "one of plan_stream" in capsys.readouterr().err
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def imported(path: Path) -> set[str]:
+    """The modules that a file imports from."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+
+
+def test_benchmarks_and_tests_do_not_know_each_other() -> None:
+    """Worlds and servers that both need stand beside the tests; only the tests of benchmarks know these."""
+    for path in (ROOT / "bench").glob("*.py"):
+        assert not [name for name in imported(path) if ".test_" in name], path
+    for path in (ROOT / "tests").rglob("*.py"):
+        if path.parent.name != "bench":
+            assert not [name for name in imported(path) if name.split(".")[0] == "bench"], path
+
+
+def test_every_benchmark_is_in_the_list() -> None:
+    with_rows = {path.stem for path in (ROOT / "bench").glob("*.py") if "\ndef rows(" in path.read_text()}
+    assert with_rows == set(BENCHES)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread, Timer
 
 import pytest
-from bench.search_rivals import RIVALS
 from fastapi import Response
 from fastapi.responses import HTMLResponse
 from tests.engine.living import CLOCK
-from tests.servers.search_site import Fts5Finder, SearchSite
+from tests.servers.search_rivals import RIVALS
+from tests.servers.search_site import Fts5Finder, SearchSite, search_source
 from tests.sources.searching import World, make_world, write_relation
 
 from afresh.cli.engine_status import _status_rows
@@ -28,31 +27,8 @@ RATE = 60.0
 
 def engine_on(world: World, site: SearchSite, folder: Path, more: str = "") -> Engine:
     """An engine with the relation as its only source."""
-    settings = read(
-        f"""
-[budget]
-requests = "{RATE}/s"
-[[source]]
-name = "papers"
-kind = "search"
-relation = {json.dumps(str(world.relation))}
-key = "id"
-keywords = ["authors:;", "title"]
-fields = {{ cites = "absolute" }}
-paths = {{ cites = "metrics.cites" }}
-server = "{site.url}/search?q={{query}}&page={{page}}"
-look_up = "{site.url}/papers/{{key}}"
-total = "count"
-rows = "data"
-scoped = true
-delay = 0
-first_rest = "0.3s"
-listings_every = "0.5s"
-respect_robots = false
-allow_private = true
-{more}
-"""
-    )
+    own = f'first_rest = "0.3s"\nlistings_every = "0.5s"\n{more}'
+    settings = read(f'[budget]\nrequests = "{RATE}/s"' + search_source(site.url, world.relation, own))
     return make_engine(settings, folder, seed=1)
 
 

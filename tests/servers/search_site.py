@@ -6,12 +6,14 @@ its log of what it served when gives the exact content lag of whoever relies on 
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -217,3 +219,26 @@ class SearchSite:
             since = np.maximum(begin_s - changes, 0.0)
             total += float((0.5 * (np.square(until - changes) - np.square(since)))[until > begin_s].sum())
         return total / (end_s - begin_s) / len(own)
+
+
+def search_source(url: str, relation: Path, more: str = "") -> str:
+    """The ``[[source]]`` that keeps a relation of papers fresh from such a site; ``more``: further lines."""
+    return f"""
+[[source]]
+name = "papers"
+kind = "search"
+relation = {json.dumps(str(relation))}
+key = "id"
+keywords = ["authors:;", "title"]
+fields = {{ cites = "absolute" }}
+paths = {{ cites = "metrics.cites" }}
+server = "{url}/search?q={{query}}&page={{page}}"
+look_up = "{url}/papers/{{key}}"
+total = "count"
+rows = "data"
+scoped = true
+delay = 0
+respect_robots = false
+allow_private = true
+{more}
+"""

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench.search_rivals import RIVALS
 from fastapi import Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from tests.servers.postgres import PostgresServer
+from tests.servers.search_rivals import RIVALS
 from tests.servers.search_site import PAGE, Finder, Fts5Finder, PostgresFinder, SearchSite
 from tests.sources.polling import SetClock
 from tests.sources.searching import Desk, World, make_world, search_source, with_source, write_relation

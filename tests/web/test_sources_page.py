@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from playwright.sync_api import Browser, expect
 from tests.engine.living import CLOCK
 from tests.engine.warehouse import OF_A, House
 from tests.servers.postgres import PostgresServer, running_postgres
-from tests.servers.search_site import SearchSite
+from tests.servers.search_site import SearchSite, search_source
 from tests.sources.searching import make_world
 from tests.web.browser import PHONE, cut, page_of, serious
 from tests.web.lying_hosts import BROKEN, CONSTANT, FUTURE, NOISY, SLOW, lying_hosts
@@ -46,22 +45,6 @@ name = "views"
 kind = "view"
 url = "{postgres}"
 look_every = "0.1s"
-[[source]]
-name = "papers"
-kind = "search"
-relation = {relation}
-key = "id"
-keywords = ["authors:;", "title"]
-fields = {{ cites = "absolute" }}
-paths = {{ cites = "metrics.cites" }}
-server = "{search}/search?q={{query}}&page={{page}}"
-look_up = "{search}/papers/{{key}}"
-total = "count"
-rows = "data"
-scoped = true
-delay = 0
-respect_robots = false
-allow_private = true
 [[source]]
 name = "lost"
 kind = "sql"
@@ -119,9 +102,7 @@ def stage(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> I
     house = House(server, folder)
     world = make_world(folder, lasts_s=120.0, begin_s=CLOCK.now_s())
     with lying_hosts() as port, SearchSite(world.papers, CLOCK.now_s) as site:
-        text = SETTINGS.format(
-            postgres=server.url(), relation=json.dumps(str(world.relation)), search=site.url
-        )
+        text = SETTINGS.format(postgres=server.url()) + search_source(site.url, world.relation)
         with make_engine(read(text), folder, seed=1) as engine:
             engine.add(f"http://{host}:{port}/x" for host in (NOISY, FUTURE, CONSTANT, BROKEN, SLOW))
             ran(engine, 1.5)
