@@ -26,6 +26,7 @@ class Estimator(Protocol[State]):
     A state is a frozen value of arrays with a row per item: a few floats each, or the polls
     themselves where a method has no shorter summary. It pickles. An item without polls is answered by
     the prior. Nothing here ever returns NaN; a rate of 0 or ∞ only where a formula says so (see each file).
+    Forgetting and rates to plan with are not of the protocol: they know the posterior of ``FORGETFUL`` ones.
     """
 
     @property
