@@ -14,6 +14,7 @@ from afresh.engine.mind.memory import Memory
 from afresh.engine.mind.picker import Picker, Place
 from afresh.engine.mind.ranking import Ranking
 from afresh.engine.mind.row_policy import RowPolicy
+from afresh.rates.observations import Float64s
 from afresh.values.items import STATUSES
 from afresh.values.stored import ObservationColumns, PolicyColumns
 
@@ -156,6 +157,25 @@ def test_sources_of_a_host_share_its_turns_for_first_copies() -> None:
     picker.stale()
     rows += [picker.next(NOW, always) for _ in range(300)]
     assert np.bincount(source[np.array(rows, dtype=np.int64)]).tolist() == [0, 200, 200, 200]
+
+
+def test_a_group_that_is_full_is_not_ranked_anew_at_every_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen, asked = policy(600), list[float]()
+    worth = chosen.worth
+
+    def noted(now_s: float) -> Float64s:
+        asked.append(now_s)
+        return worth(now_s)
+
+    monkeypatch.setattr(chosen, "worth", noted)
+    picker = Picker(chosen.memory, chosen)
+    full = lambda _place, _now: math.inf  # noqa: E731
+    assert [picker.next(NOW + step / 100, full) for step in range(40)] == [None] * 40
+    assert asked == [NOW]
+    picker.freed((1, 2))
+    assert picker.next(NOW + 0.4, always) is not None
+    assert picker.next(NOW + 0.6, full) is None  # but for what has become worth more meanwhile
+    assert asked == [NOW, NOW + 0.6]
 
 
 def test_a_pool_holds_whole_bulks() -> None:

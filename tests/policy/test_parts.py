@@ -17,6 +17,7 @@ from afresh.policy.knowledge import Knowledge
 from afresh.policy.notices import Notices
 from afresh.policy.opening import OpenTime
 from afresh.policy.policy import Start, best
+from afresh.policy.roster import Roster
 from afresh.policy.season_clock import SeasonClock
 from afresh.policy.worth import Worth
 from afresh.values.errors import InputError
@@ -188,3 +189,13 @@ def test_best_is_a_stable_sort(values: list[int], k: int) -> None:
     value = np.array(values, dtype=float)
     want = sorted(range(len(values)), key=lambda place: (-values[place], place))[:k]
     assert best(value, min(k, value.size)).tolist() == want
+
+
+def test_other_costs_are_counted_and_other_weights_need_not_be() -> None:
+    roster = Roster(Start.of(4, 2.0))
+    roster.remove([3])
+    roster.reweigh([0, 1], [5.0, 0.0], [1.0, 1.0])
+    assert roster.weight.tolist() == [5.0, 0.0, 1.0, 1.0]
+    assert (roster.number, roster.cost_of_all) == (3, 3.0)
+    roster.reweigh([1, 3], 1.0, [4.0, 9.0])
+    assert (roster.number, roster.cost_of_all, roster.mean_frequency) == (3, 6.0, 2.0 / 6.0)

@@ -74,8 +74,10 @@ class Roster:
         which = self.known(items)
         cost = np.broadcast_to(nonnegative("cost", costs).astype(np.float64), which.shape)
         _positive(cost)
-        self.weight[which], self.cost[which] = nonnegative("weight", weights), cost
-        self._count()
+        before, self.cost[which] = self.cost[which], cost
+        self.weight[which] = nonnegative("weight", weights)
+        if not np.array_equal(before, cost):  # with every group of polls: all are counted only if need be
+            self._count()
         if self.caps is not None:
             self.caps.cost[which] = cost
 

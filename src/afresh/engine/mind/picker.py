@@ -119,8 +119,14 @@ class Picker:
         age_s, young_s = now_s - self._built_s, self._young_s
         if age_s < 0:
             return True  # the clock was set back
-        enough = self._taken >= max(1, self.memory.size // POOL_SHARE) or not self._heads
-        return age_s >= max(_OLD_S, _OLD * young_s) or (enough and age_s >= young_s)
+        if age_s >= max(_OLD_S, _OLD * young_s):
+            return True
+        enough = self._taken >= max(1, self.memory.size // POOL_SHARE)
+        return age_s >= young_s and (enough or self._is_spent())
+
+    def _is_spent(self) -> bool:
+        """Whether another pool may have more to offer now: not if all groups are in this one and busy."""
+        return not self._heads and (self._blocked or not any(self._lines.values()))
 
     @property
     def _young_s(self) -> float:
