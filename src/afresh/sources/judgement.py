@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from afresh.sources.content import Recipe, content_hash, normalise
 from afresh.sources.similarity import likeness, sketch
+from afresh.values.fetched import Fetched
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,18 @@ class Judgement:
     differs: bool
     comparable: bool
     notes: Mapping[str, str]
+
+    def fetched(self, content: bytes, media_type: str) -> Fetched:
+        """The answer with this content, which is kept if it is a change."""
+        return Fetched(
+            "content" if self.changed else "unchanged",
+            content=content if self.changed else None,
+            media_type=media_type,
+            normal_hash=self.normal_hash,
+            comparable=self.comparable,
+            validators=self.notes,
+            bytes=len(content),
+        )
 
 
 def judge(

@@ -111,15 +111,7 @@ class PythonSource:
                 "failed", problem=f"gave {len(content)} bytes, more than {self._settings.max_size}"
             )
         found = await asyncio.to_thread(partial(self._compare, lease, content, media_type))
-        return Fetched(
-            "content" if found.changed else "unchanged",
-            content=content if found.changed else None,
-            media_type=media_type,
-            normal_hash=found.normal_hash,
-            comparable=found.comparable,
-            validators=found.notes,
-            bytes=len(content),
-        )
+        return found.fetched(content, media_type)
 
     def _compare(self, lease: Lease, content: bytes, media_type: str) -> Judgement:
         return judge(

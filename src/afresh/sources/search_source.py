@@ -297,15 +297,7 @@ class SearchSource(OneGroup):
             held_notes=lease.validators,
             near_duplicate=settings.near_duplicate,
         )
-        return Fetched(
-            "content" if found.changed else "unchanged",
-            content=content if found.changed else None,
-            media_type=_MEDIA_TYPE,
-            normal_hash=found.normal_hash,
-            comparable=found.comparable,
-            validators=found.notes,
-            bytes=len(content),
-        )
+        return found.fetched(content, _MEDIA_TYPE)
 
     def _absent(self, key: str, *, whole: bool) -> Fetched:
         """A record that was asked for and did not come."""

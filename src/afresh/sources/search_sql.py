@@ -15,13 +15,13 @@ from afresh.sources.search_settings import SearchSettings
 from afresh.sources.secret import Secret
 from afresh.sources.sql_addresses import usable_address
 from afresh.sources.sql_connection import Connection
-from afresh.sources.sql_error import SqlError, one_line
+from afresh.sources.sql_error import SqlError
 from afresh.sources.sql_lane import Lane
 from afresh.sources.sql_session import quoted
+from afresh.sources.sqlite_file import in_words, opened_to_read
 from afresh.sources.surroundings import Surroundings
 
 _GRACE_S = 5.0  # beyond the server's own time-out
-_BUSY_S = 5.0
 _LOCK_S = 5.0
 _TWO = 2  # rows of one key that are read: enough to see that it is not unique
 
@@ -98,16 +98,7 @@ class SqliteSearchSession:
 
     def __init__(self, path: Path, settings: SearchSettings) -> None:
         self._settings = settings
-        try:
-            self._connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode=ro",
-                uri=True,
-                timeout=_BUSY_S,
-                check_same_thread=False,
-                isolation_level=None,
-            )
-        except sqlite3.Error as error:
-            raise SqlError(one_line(str(error)), lost=True) from None
+        self._connection = opened_to_read(path)
         self._table = quoted(settings.table)
         names = ", ".join(quoted(name) for name in settings.fields)
         self._columns = f"CAST({quoted(settings.key)} AS TEXT), {names or '*'}"
@@ -138,13 +129,10 @@ class SqliteSearchSession:
         self._connection.close()
 
     def _rows(self, text: str, values: tuple[object, ...]) -> list[Record]:
-        try:
+        with in_words():
             cursor = self._connection.execute(text, values)
             names = [column[0] for column in cursor.description]
             rows = cursor.fetchall()
-        except sqlite3.Error as error:
-            words = one_line(str(error))
-            raise SqlError(words, lost=words.startswith(("unable to open", "disk I/O"))) from None
         alone = len(names) == 1
         return [
             Record(str(row[0]), dict(zip(names[not alone :], row[not alone :], strict=True))) for row in rows

@@ -182,14 +182,10 @@ class SqlSource(OneGroup):
         )
         shape = _fingerprint(tuple(name for name, _ in counted))
         same_shape = lease.content_hash is None or lease.validators.get("columns") == shape
-        return Fetched(
-            "content" if found.changed else "unchanged",
-            content=content if found.changed else None,
-            media_type=_MEDIA_TYPE,
-            normal_hash=found.normal_hash,
+        return replace(
+            found.fetched(content, _MEDIA_TYPE),
             comparable=found.comparable and same_shape,
             validators={**found.notes, "columns": shape},
-            bytes=len(content),
         )
 
     def _listing_problem(self, rows: ListedRows) -> str:

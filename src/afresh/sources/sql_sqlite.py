@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
-from afresh.sources.sql_error import SqlError, one_line
+from afresh.sources.sql_error import SqlError
 from afresh.sources.sql_session import Listed, Row, check_columns, gathered, most_rows, quoted
 from afresh.sources.sql_settings import SqlSettings
+from afresh.sources.sqlite_file import in_words, opened_to_read
 
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
-_BUSY_S = 5.0
 
 
 class SqliteSession:
@@ -23,16 +21,9 @@ class SqliteSession:
         self._settings = settings
         self._key, self._cursor = quoted(settings.key), quoted(settings.cursor)
         self._from = f"FROM (\n{settings.select}\n) AS q"
-        with _in_words():
-            self._connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode=ro",
-                uri=True,
-                timeout=_BUSY_S,
-                check_same_thread=False,
-                isolation_level=None,
-            )
+        self._connection = opened_to_read(path)
         try:
-            with _in_words():
+            with in_words():
                 self._connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
                 self._connection.execute("PRAGMA query_only = 1")
                 self._check()
@@ -48,13 +39,13 @@ class SqliteSession:
             f"SELECT CAST(q.{self._key} AS TEXT), q.* {self._from} "
             f"WHERE q.{self._key} IN ({marks}) LIMIT {most_rows(keys)}"
         )
-        with _in_words(), closing(self._connection.execute(text, values)) as cursor:
+        with in_words(), closing(self._connection.execute(text, values)) as cursor:
             names = [column[0] for column in cursor.description][1:]
             return [Row(row[0], tuple(zip(names, row[1:], strict=True))) for row in cursor]
 
     def newest(self) -> object:
         """See ``Session``."""
-        with _in_words():
+        with in_words():
             found = self._connection.execute(f"SELECT max(q.{self._cursor}) {self._from}").fetchone()
         return found[0]
 
@@ -66,12 +57,12 @@ class SqliteSession:
         text = (
             f"SELECT CAST(q.{self._key} AS TEXT), {mark} {self._from} {later} LIMIT {settings.max_rows + 1}"
         )
-        with _in_words(), closing(self._connection.execute(text, values)) as cursor:
+        with in_words(), closing(self._connection.execute(text, values)) as cursor:
             return gathered(cursor, settings.max_rows)
 
     def interrupt(self) -> None:
         """See ``Session``."""
-        with suppress(SqlError), _in_words():
+        with suppress(SqlError), in_words():
             self._connection.interrupt()
 
     def close(self) -> None:
@@ -89,17 +80,3 @@ def _as_number(key: str) -> float:
     except ValueError:
         return float(key)
     return number if -(2**63) <= number < 2**63 else float(key)
-
-
-@contextmanager
-def _in_words() -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        words = one_line(str(error))
-        if words == "interrupted":
-            raise SqlError("took longer than its time-out allows") from None
-        lost = words.startswith(("unable to open", "disk I/O", "database is locked"))
-        raise SqlError(words, lost=lost) from None
-    except sqlite3.Error as error:
-        raise SqlError(one_line(str(error)), lost=isinstance(error, sqlite3.DatabaseError)) from None
