@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from afresh.values.errors import InputError, UsageError, one_of
+from afresh.values.errors import InputError, UsageError
 
 Dissimilarity: TypeAlias = Callable[[str, str], float]
 
@@ -50,17 +50,6 @@ DISSIMILARITIES: Mapping[str, Dissimilarity] = {
     "relative": relative,
     "unequal": unequal,
 }
-
-
-def dissimilarity(given: str | Dissimilarity) -> Dissimilarity:
-    """A dissimilarity by name, or a function of one's own.
-
-    >>> dissimilarity("unequal")("a", "a"), dissimilarity(lambda old, new: 3.0)("", "")
-    (0.0, 3.0)
-    """
-    if callable(given):
-        return given
-    return DISSIMILARITIES[one_of("dissimilarity", given, DISSIMILARITIES)]
 
 
 def record_change(
