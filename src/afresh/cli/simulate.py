@@ -13,6 +13,7 @@ from afresh.cli.replay_options import (
     A_THIRD,
     DEFAULT_POLICIES,
     AsJson,
+    Asked,
     Budgets,
     Notices,
     Policies,
@@ -42,7 +43,6 @@ from afresh.values.units import parse_duration, unit_seconds
 if TYPE_CHECKING:
     from afresh.cli.world_options import Inhabitants
     from afresh.replay.worlds import World
-    from afresh.tables.recorded import Recorded
 
 
 def simulate(
@@ -104,19 +104,19 @@ def simulate(
     if outputs is not None:
         _write(outputs, people, world, unit, only=budget is None, as_json=as_json)
     if budget is not None:
-        from afresh.cli.replay_run import replay_and_report
-
-        replay_and_report(_as_recorded(people, world), asked)
+        _replay(people, world, asked)
 
 
-def _as_recorded(people: Inhabitants, world: World) -> Recorded:
+def _replay(people: Inhabitants, world: World, asked: Asked) -> None:
+    """Run policies on the world as if it had been recorded."""
     import numpy as np
     import pyarrow as pa
 
+    from afresh.cli.replay_run import replay_and_report
     from afresh.tables.recorded import Recorded
 
     group = people.columns.get("group")
-    return Recorded(
+    recorded = Recorded(
         names=pa.array(people.names, pa.large_string()),
         item=world.item,
         time=world.time,
@@ -127,6 +127,7 @@ def _as_recorded(people: Inhabitants, world: World) -> Recorded:
         group=None if group is None else tuple(group),
         items_path="the world",
     )
+    replay_and_report(recorded, asked)
 
 
 def _write(
