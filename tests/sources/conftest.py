@@ -8,6 +8,7 @@ from itertools import count
 import psycopg
 import pytest
 from tests.servers.postgres import PostgresServer, running_postgres
+from tests.sources.viewing import Warehouse
 
 NUMBERS = count()
 
@@ -44,3 +45,11 @@ def schema_url(postgres: PostgresServer) -> str:
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}".encode())
     return f"{postgres.url()}&options=-csearch_path%3D{name}"
+
+
+@pytest.fixture
+def house(postgres: PostgresServer, database: str) -> Iterator[Warehouse]:
+    """Three views over two tables, one of them over another."""
+    found = Warehouse(postgres, database)
+    yield found
+    found.close()

@@ -1,0 +1,100 @@
+"""What looks at views tell: observations, rates and costs, kept beyond the process."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from tests.sources.viewing import OF_A, OF_B, OF_BOTH, Warehouse
+
+
+def test_each_look_is_one_observation_and_marks_give_notices(house: Warehouse) -> None:
+    async def work() -> None:
+        first = await house.look()
+        house.run("INSERT INTO b SELECT n, 0 FROM generate_series(1, 500) AS n")
+        second = await house.look()
+        moved = {
+            one.key
+            for one, other in zip(first.entries, second.entries, strict=True)
+            if one.mark != other.mark
+        }
+        assert moved == {OF_B, OF_BOTH}
+        told = house.source.evidence()
+        assert {view: (one.elapsed_s, one.changed) for view, one in told.items()} == {
+            OF_A: (5, False),
+            OF_B: (5, True),
+            OF_BOTH: (5, True),
+        }
+        tally = house.source._memory.tallies["public.b"]
+        assert (tally.looks, tally.changed, tally.rows) == (1, 1, 500)
+
+    house.use(work)
+
+
+def test_looks_close_to_each_other_make_one_observation(house: Warehouse) -> None:
+    async def work() -> None:
+        await house.look()
+        for turn in range(20):
+            house.run(f"INSERT INTO a VALUES ({turn}, 1)")
+            await house.look(1.0)
+            assert house.source.evidence()[OF_A].changed
+        tally = house.source._memory.tallies["public.a"]
+        assert (tally.looks, tally.changed, tally.rows) == pytest.approx((4, 4, 20), rel=1e-3)
+        assert tally.seconds == pytest.approx(20, rel=1e-3)
+
+    house.use(work)
+
+
+def test_rates_and_costs_are_told(house: Warehouse) -> None:
+    async def work() -> None:
+        await house.begin()
+        for turn in range(40):
+            if turn % 2:
+                house.run(f"INSERT INTO a SELECT {turn}, {turn}")
+            if turn % 8 == 0:
+                house.run(f"INSERT INTO b SELECT {turn * 100} + n, 0 FROM generate_series(1, 50) AS n")
+            await house.look(5.0)
+        told = house.source.evidence()
+        # half of the looks, five seconds apart, saw a change of a: a rate of ln 2 / 5 s
+        assert told[OF_A].rate_per_s == pytest.approx(0.139, rel=0.05)
+        assert told[OF_B].rate_per_s == pytest.approx(-1 / 5 * math.log(35.5 / 40.5), rel=0.05)
+        both = told[OF_BOTH]
+        assert both.rate_per_s == pytest.approx((told[OF_A].rate_per_s or 0) + (told[OF_B].rate_per_s or 0))
+        assert both.low_per_s is not None
+        assert both.high_per_s is not None
+        assert both.low_per_s < (both.rate_per_s or 0) < both.high_per_s
+        assert house.source._memory.tallies["public.b"].dispersion == pytest.approx(50 * 35 / 40, rel=0.05)
+        assert 0 < (both.cost_s or 0) < 10
+
+    house.use(work)
+
+
+def test_memory_outlives_the_process(house: Warehouse) -> None:
+    async def work() -> None:
+        await house.begin()
+        house.run("INSERT INTO b VALUES (7, 7)")
+        await house.look()
+        kept, told = house.source.memory(), house.source.evidence()
+        await house.source.close()
+        house.source = house.make()
+        house.source.recall(kept)
+        house.run("INSERT INTO a VALUES (7, 7)")
+        await house.look()
+        again = house.source.evidence()
+        assert house.stale() == {OF_A, OF_B, OF_BOTH}
+        assert again[OF_B].stale_since_s == told[OF_B].stale_since_s
+        assert again[OF_A].stale_since_s == house.clock.time_s
+        assert again[OF_A].cost_s == told[OF_A].cost_s
+        assert (again[OF_A].elapsed_s, again[OF_A].changed) == (5, True)
+
+    house.use(work)
+
+
+@pytest.mark.parametrize("rubbish", [b"", b"{}", b"[1]", b'{"format": 1, "time_s": 5}', b"\xff"])
+def test_memory_that_cannot_be_read_is_none(house: Warehouse, rubbish: bytes) -> None:
+    async def work() -> None:
+        house.source.recall(rubbish)
+        await house.begin()
+        assert house.stale() == set()
+
+    house.use(work)

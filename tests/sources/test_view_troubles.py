@@ -1,0 +1,235 @@
+"""What goes wrong with views: readers, altered and failing ones, full disks, servers and settings."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import psycopg
+import pytest
+from tests.servers.postgres import running_postgres
+from tests.sources.polling import lease_of, make_source
+from tests.sources.viewing import OF_A, OF_B, OF_BOTH, Warehouse
+
+from afresh.sources.surroundings import Surroundings
+from afresh.values.errors import UsageError
+
+DISK_SPACE = """
+    CREATE FUNCTION disk_space() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+        IF (SELECT is_full FROM public.disk) THEN
+            RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100';
+        END IF;
+        RETURN 1;
+    END $$
+"""
+
+
+def test_readers_read_on_where_a_unique_index_allows_it(house: Warehouse) -> None:
+    """A reader in an open transaction would block a plain refresh, and does not block a concurrent one."""
+
+    async def work() -> None:
+        house.source = house.make(lock_timeout="0.2s")
+        await house.begin()
+        house.run("INSERT INTO a VALUES (1, 1)", "INSERT INTO b VALUES (1, 1)")
+        with psycopg.connect(house.server.url(house.database)) as reader:
+            reader.execute("SELECT * FROM of_a, of_b")
+            assert (await house.poll(OF_A)).kind == "content"
+            blocked = await house.poll(OF_B)
+        assert blocked.kind == "failed"
+        assert blocked.problem.startswith("waited for a lock longer than its time-out allows")
+        assert (await house.poll(OF_B)).kind == "content"
+
+    house.use(work)
+
+
+def test_a_view_made_without_data_is_filled(house: Warehouse) -> None:
+    async def work() -> None:
+        house.run(
+            "CREATE MATERIALIZED VIEW later AS SELECT * FROM a WITH NO DATA",
+            "CREATE UNIQUE INDEX ON later (id)",
+        )
+        assert (await house.poll("public.later")).kind == "content"
+        assert house.rows("SELECT count(*) FROM later") == [(0,)]
+
+    house.use(work)
+
+
+def test_a_view_dropped_or_altered_while_running(house: Warehouse) -> None:
+    async def work() -> None:
+        await house.begin()
+        house.run("DROP MATERIALIZED VIEW of_both")
+        found = await house.poll(OF_BOTH)
+        assert (found.kind, "no such materialised view" in found.problem) == ("gone", True)
+        assert OF_BOTH not in [entry.key for entry in (await house.look()).entries]
+        house.run("DROP MATERIALIZED VIEW of_b", "CREATE MATERIALIZED VIEW of_b AS SELECT max(x) AS n FROM a")
+        await house.look()
+        assert OF_B not in house.stale()  # made just now
+        house.run("INSERT INTO a VALUES (1, 1)")
+        await house.look()
+        assert OF_B in house.stale()
+        found = await house.poll(OF_B)
+        assert json.loads(found.content or b"")["bases"] == ["public.a"]
+
+    house.use(work)
+
+
+def test_a_refresh_that_fails_says_why_and_harms_no_other(house: Warehouse) -> None:
+    async def work() -> None:
+        house.run("CREATE MATERIALIZED VIEW broken AS SELECT 1 / x AS y FROM a")
+        await house.begin()
+        house.run("INSERT INTO a VALUES (1, 0)")
+        found = await house.poll("public.broken")
+        assert (found.kind, found.problem) == ("failed", "division by zero")
+        assert house.source.ready_s("g", house.clock.now_s()) == house.clock.now_s()
+        assert (await house.poll(OF_A)).kind == "content"
+
+    house.use(work)
+
+
+def test_a_full_disk_is_said_and_waited_for(house: Warehouse) -> None:
+    async def work() -> None:
+        house.run("CREATE TABLE disk AS SELECT false AS is_full", DISK_SPACE, "INSERT INTO b VALUES (1, 1)")
+        house.run("CREATE MATERIALIZED VIEW large AS SELECT id, disk_space() FROM b")
+        await house.begin()
+        assert (await house.poll("public.large")).kind == "content"
+        house.run("UPDATE disk SET is_full = true", "INSERT INTO b VALUES (2, 2)")
+        found = await house.poll("public.large")
+        assert found.kind == "failed"
+        assert found.problem == "the server's disk is full: could not extend file"
+        now_s = house.clock.now_s()
+        assert house.source.ready_s("g", now_s) > now_s  # other views would fare no better
+        await house.look()
+        assert "public.large" in house.stale()
+        house.run("UPDATE disk SET is_full = false")
+        assert (await house.poll("public.large")).kind == "content"
+        assert house.rows("SELECT count(*) FROM large") == [(2,)]
+
+    house.use(work)
+
+
+def test_a_refresh_that_takes_too_long_is_ended(house: Warehouse) -> None:
+    async def work() -> None:
+        house.source = house.make(timeout="0.3s")
+        house.run("CREATE MATERIALIZED VIEW slow AS SELECT pg_sleep(20)::text FROM b")
+        house.run("INSERT INTO b VALUES (1, 1)")
+        found = await house.poll("public.slow")
+        assert found.problem.startswith("took longer than its time-out allows")
+        assert 0.3 <= found.seconds < 5
+
+    house.use(work)
+
+
+def test_names_that_no_view_has_are_said(house: Warehouse) -> None:
+    async def work() -> None:
+        house.source = house.make(views=["nosuch.*", "public.off_a"])
+        listing = await house.look()
+        assert (listing.entries, listing.complete) == ((), False)
+        words = "there is no materialised view like nosuch.*, public.off_a: names are schema.view"
+        assert listing.problem == words
+        assert (await house.look()).problem == words
+
+    house.use(work)
+
+
+def test_a_role_without_rights_is_refused(house: Warehouse) -> None:
+    async def work() -> None:
+        url = house.server.url(house.database, user="locked", password="right")
+        house.source = house.make(url=url)
+        found = await house.poll(OF_B)
+        assert found.kind == "failed"  # rights are granted while it runs
+        assert found.problem.startswith("the role has no rights to it: ")
+        await house.source.close()
+        house.source = house.make(url=url.replace("right", "wrong-word"))
+        found = await house.poll(OF_B)
+        assert (found.kind, found.problem[:21]) == ("failed", "the password is wrong")
+        assert "wrong-word" not in found.problem
+        listing = await house.look()
+        assert (listing.complete, listing.problem[:21]) == (False, "the password is wrong")
+        assert house.source.evidence() == {}
+
+    house.use(work)
+
+
+def test_a_lost_connection_is_made_anew(house: Warehouse) -> None:
+    async def work() -> None:
+        await house.begin()
+        house.run("INSERT INTO b VALUES (1, 1)")
+        house.run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = 'afresh' AND datname = current_database()"
+        )
+        await house.look()
+        assert house.stale() == {OF_B, OF_BOTH}
+        assert (await house.poll(OF_B)).kind == "content"
+
+    house.use(work)
+
+
+def test_a_server_that_counts_nothing_is_refused(house: Warehouse) -> None:
+    async def work() -> None:
+        house.run(f"ALTER DATABASE {house.database} SET track_counts = off")
+        try:
+            listing = await house.look()
+            assert (listing.complete, listing.problem.split(",")[0]) == (False, "the server counts no rows")
+            resting = [one async for one in house.source.listings()]
+            assert resting == []
+            house.clock.time_s += 2
+            assert (await house.look()).problem == listing.problem
+        finally:
+            house.run(f"ALTER DATABASE {house.database} RESET track_counts")
+        house.clock.time_s += 10
+        await house.look()  # by the connection as it was made
+        await house.source.close()
+        house.source = house.make()
+        assert (await house.look()).complete
+
+    house.use(work)
+
+
+def test_a_standby_is_refused() -> None:
+    with running_postgres() as server:
+        server.stop()
+        signal = server.folder / "data" / "standby.signal"
+        signal.touch()
+        server.start()
+
+        async def work() -> None:
+            source = make_source({"name": "v", "kind": "view", "url": server.url()}, Surroundings())
+            found = await source.poll(lease_of("public.v"))
+            await source.close()
+            assert (found.kind, found.problem.split(":")[0]) == (
+                "failed",
+                "the server is a standby, which lags behind and refreshes nothing",
+            )
+            assert (found.retry_after_s or 0) > 0
+
+        asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"url": "sqlite:x.db"}, "SQLite has no materialised views"),
+        ({"url": "http://x"}, "url: no database"),
+        ({"look_evry": "1s"}, "did you mean 'look_every'?"),
+    ],
+)
+def test_wrong_settings_are_refused(changes: dict[str, str], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        make_source({"name": "v", "kind": "view", "url": "postgresql:///x"} | changes, Surroundings())
+    assert words in str(caught.value)
+
+
+def test_an_address_of_the_wrong_kind_in_the_environment_is_refused() -> None:
+    around = Surroundings(resolver={"HOUSE": "sqlite:x.db"}.get)
+    with pytest.raises(UsageError, match="url: SQLite has no materialised views"):
+        make_source({"name": "v", "kind": "view", "url": "env:HOUSE"}, around)
+
+
+def test_without_the_client_library_a_source_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("afresh.sources.sql_addresses.find_spec", lambda _name: None)
+    table = {"name": "v", "kind": "view", "url": "postgresql:///x"}
+    with pytest.raises(
+        UsageError, match=r"source 'v': PostgreSQL needs more: pip install 'afresh\[postgres\]'"
+    ):
+        make_source(table, Surroundings())
