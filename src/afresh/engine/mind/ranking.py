@@ -26,7 +26,7 @@ from afresh.values.stored import Ids
 ALL_ROWS = 5_000
 """Up to so many items all are valued; of more those that the policy itself finds the most urgent."""
 
-POOL_SHARE, FEWEST = 150, 1024
+POOL_SHARE, FEWEST = 150, 512
 FAR = 4.0  # a ladder of rates whose middle is off by so much is made anew
 SLOWEST_PER_S = 1e-8  # a change in three years
 # What a listing says of an item's rate: half a change's worth of evidence, with even odds that it is wrong.
@@ -181,6 +181,14 @@ class Ranking:
     def fresh(self, now_s: float, rows: Ids) -> Float64s:
         """The probability that the copy of each of these rows is right."""
         return self._blockwise(rows, lambda some: self.policy.fresh(some, now_s + self._shift_s))
+
+    def fresh_at(self, now_s: float, rows: Ids) -> tuple[Float64s, Float64s]:
+        """The same of a few rows at each rate of the ladder, and what their polls say of it (≤ 1)."""
+        self.grow()
+        belief = self.policy.belief
+        told = belief.of(rows) / belief.prior
+        told /= np.maximum(told.max(axis=1, keepdims=True), 1e-300)
+        return np.exp(-self.policy.outlook(rows, now_s + self._shift_s)[1]), told
 
     def ages(self, now_s: float, rows: Ids) -> Float64s:
         """The expected age of the copy of each of these rows."""
