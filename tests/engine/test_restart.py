@@ -68,12 +68,12 @@ def test_what_a_killed_engine_was_polling_is_polled_by_the_next_at_once(tmp_path
         engine.store.fleet.beat(Worker(dead, "here", now_s, now_s))
         engine.store.leases.take([1], now_s, 1000.0, worker=dead)
         engine.store.leases.take([2], now_s, 1000.0)  # somebody fetches it themselves
-        assert "leased until" in " ".join(engine.why(site.url(0)).reasons)
+        assert "leased by a worker until" in " ".join(engine.why(site.url(0)).reasons)
         engine.run(for_s=1.0)
         polled = {path for _, path in site.requests}
         assert polled == {"/p/0"}
-        assert "leased until" not in " ".join(engine.why(site.url(0)).reasons)
-        assert "leased until" in " ".join(engine.why(site.url(1)).reasons)
+        assert "leased by a worker until" not in " ".join(engine.why(site.url(0)).reasons)
+        assert "leased by a worker until" in " ".join(engine.why(site.url(1)).reasons)
 
 
 def test_two_runs_learn_as_much_as_one(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from afresh.values.outcome import Observation, Refusal
 from afresh.values.stored import ObservationColumns
 
 _BATCH = 1000
-_AHEAD_S = 3600.0  # by which the clocks of those who fetch may be wrong
+_AHEAD_S = 86400.0  # by which the clocks of those who fetch may be wrong
 
 
 @dataclass(frozen=True, slots=True)

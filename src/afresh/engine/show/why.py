@@ -89,7 +89,7 @@ def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
         reasons = _seen_reasons(seen, item, now_s)
     next_s = _next_s(item, interval_s, now_s) if seen is None else seen.next_s
     if until_s is not None:
-        reasons.append(f"leased until {moment(until_s)}: whoever holds it polls it now, nobody else does")
+        reasons.append(f"leased by a worker until {moment(until_s)}: nobody else polls it before")
     opens_s = _opens_s(settings, item, max(next_s, now_s))
     if opens_s > max(next_s, now_s):
         next_s = opens_s
@@ -193,7 +193,7 @@ def _reasons(
 ) -> list[str]:
     """What holds the item where it is, and what would move it."""
     found = _holding(item, now_s, due=due)
-    if item.status != "active" or item.polled_s is None:  # a first copy comes before all worth
+    if item.status != "active":
         return found
     if policy.name == "uniform":
         return [*found, "the policy is uniform: every item is polled equally often"]
@@ -203,6 +203,8 @@ def _reasons(
         found.append("nothing has been polled yet, so there is no price of a poll to compare with")
     elif policy.floor > 0 and not policy.memory.stake[row] > 0:
         found.append("futile: its source has no benefit, so that no poll pays; others have one")
+    elif item.polled_s is None:
+        pass  # its first copy comes before all worth
     elif policy.never_pays(np.array([row]))[0]:
         words = "futile: it changes too fast for its cost, so that a poll earns less than it costs"
         found.append(_left(words, policy, row, item.weight, policy.floor))
