@@ -23,8 +23,8 @@ from afresh.engine.mind.earnings import earns
 from afresh.engine.mind.snapshot import loaded, recalled, sampled
 from afresh.engine.settings.tables import BudgetTable
 from afresh.engine.show.status import Status
+from afresh.policy.doubt import Doubt
 from afresh.values.outcome import Spent
-from afresh.web.doubt import Doubt
 from afresh.web.frontier import Believed, Frontier
 from afresh.web.plan_money import PAYS, Stakes, price_per_request, stakes_of
 

@@ -1,4 +1,4 @@
-"""How far a plan may be off: the populations of rates that the polls so far allow.
+"""How far what is believed of many items may be off: the populations of rates that their polls allow.
 
 One item's rate is doubtful by itself, and over many items that evens out. What does not is what they have in
 common: how rates are spread over all of them, which a young engine hardly knows. So populations π are drawn:
@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-DRAWS, STEPS, LEVEL = 64, 25, 0.9
-_PICKED = 4.0  # items' worth of rates that a population begins with
+Rough = npt.NDArray[np.float32]
+DRAWS, STEPS, LEVEL = 32, 25, 0.9  # so few that a product is too small to be spread over threads
+_PICKED = 1.0  # items' worth of rates that a population begins with
 _ELSEWHERE = 1e-3  # of it anywhere on the ladder
 
 
@@ -26,21 +27,29 @@ _ELSEWHERE = 1e-3  # of it anywhere on the ladder
 class Doubt:
     """Populations, rates by draws, that ``evidence`` allows, items by rates; ``chance``: normal, by draw."""
 
-    evidence: Floats
-    populations: Floats
+    evidence: Rough
+    populations: Rough
     chance: Floats
 
     @classmethod
-    def of(cls, evidence: Floats, rng: np.random.Generator) -> Doubt:
-        """What polls allow: ``evidence`` is up to a factor the likelihood of each rate, a row per item."""
-        items, rates = evidence.shape
+    def of(cls, evidence: Floats, rng: np.random.Generator, each: float = 1.0) -> Doubt:
+        """What polls allow: ``evidence`` is up to a factor the likelihood of each rate, a row per item.
+
+        Where the items are a sample, each stands for as many as ``each`` says.
+        """
+        said, (items, rates) = evidence.astype(np.float32), evidence.shape
         begun = rng.dirichlet(np.full(rates, _PICKED / rates), size=DRAWS)
-        found = ((1.0 - _ELSEWHERE) * begun + _ELSEWHERE / rates).T
-        counted = rng.exponential(size=(items, DRAWS))
-        counted /= np.maximum(counted.sum(axis=0), 1e-300)
+        found = ((1.0 - _ELSEWHERE) * begun + _ELSEWHERE / rates).T.astype(np.float32)
+        counted = rng.gamma(each, size=(items, DRAWS)).astype(np.float32)
+        counted /= counted.sum(axis=0)
         for _ in range(STEPS):
-            found = found * (evidence.T @ (counted / (evidence @ found)))
-        return cls(evidence, found, rng.standard_normal(DRAWS))
+            found = found * (said.T @ (counted / (said @ found)))
+        return cls(said, found, rng.standard_normal(DRAWS))
+
+    def means(self, fresh: Floats, share: Floats) -> Floats:
+        """Σ share·fresh under each population, ``fresh`` by item and rate."""
+        likely = self.evidence @ self.populations
+        return np.asarray(share @ ((self.evidence * fresh) @ self.populations / likely))
 
     def between(self, fresh: Floats, share: Floats) -> tuple[float, float]:
         """The interval of Σ share·fresh, ``fresh`` by item and rate: 90 % of the populations lie in it.
@@ -55,9 +64,9 @@ class Doubt:
         (True, True)
         """
         likely = self.evidence @ self.populations
-        part = self.evidence * fresh
+        part = self.evidence * fresh.astype(np.float32)
         mean = part @ self.populations / likely
-        spread = np.maximum((part * fresh) @ self.populations / likely - mean**2, 0.0)
+        spread = np.maximum((part * fresh.astype(np.float32)) @ self.populations / likely - mean**2, 0.0)
         drawn = share @ mean + np.sqrt(share**2 @ spread) * self.chance
         low, high = np.quantile(drawn, (0.5 - LEVEL / 2, 0.5 + LEVEL / 2))
         return max(float(low), 0.0), min(float(high), 1.0)
