@@ -26,6 +26,7 @@ from afresh.cli.demo_run import Allowance, Found
 from afresh.cli.demo_score import Score, captured, captured_at_equal_requests, scores, theory
 from afresh.cli.demo_screen import Screen
 from afresh.cli.demo_site import DemoSite, cho_pages
+from afresh.values.errors import StoreError
 
 RATES = cho_pages(1000, np.random.default_rng(1))
 
@@ -169,6 +170,21 @@ def test_a_copy_that_misses_moments_makes_all_of_its_requests(clock: HandClock) 
     assert made_in(40.0) < 330.0 * 1.08  # most of what was not made is forgiven
     assert made_in(40.0) == pytest.approx(330.0, rel=0.01)
     assert min(copy.asked) == 330.0
+
+
+def test_a_store_that_is_locked_is_asked_again(clock: HandClock) -> None:
+    told: list[float] = []
+
+    def ask(per_s: float) -> None:
+        told.append(per_s)
+        if len(told) == 1:
+            raise StoreError("the store is locked")
+
+    allowance = Allowance(lambda: 0, ask, 100.0, clock)
+    for _ in range(2):
+        clock.s += 2.5
+        allowance.steer()
+    assert told == pytest.approx([100.0 + 250.0 / 7, 140.0])
 
 
 def test_the_screen_draws_lines_on_a_terminal_and_the_result() -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from afresh.cli.demo_copies import RunningCopy
 from afresh.cli.demo_score import Score, Theory, captured, captured_at_equal_requests, scores, theory
 from afresh.cli.demo_site import DemoSite, cho_pages
 from afresh.values.clock import Clock, SystemClock
-from afresh.values.errors import AfreshError
+from afresh.values.errors import AfreshError, StoreError
 
 PAGES, ROUND_D = 1000, 30.0
 SPAN_D, LONGEST_S = 750.0, 90.0
@@ -112,7 +112,8 @@ class Allowance:
         self._steered_s += passed_s
         made, most = self._made(), self._per_s * _CATCH_UP_S * (_AT_MOST - 1.0)
         self._due = min(self._due + self._per_s * passed_s, made + most)
-        self._ask(self._per_s + max(self._due - made, 0.0) / _CATCH_UP_S)
+        with suppress(StoreError):  # one that is locked just now; it is asked again
+            self._ask(self._per_s + max(self._due - made, 0.0) / _CATCH_UP_S)
 
 
 def _watch(site: DemoSite, copies: list[RunningCopy], per_s: float, span_d: float, watcher: Watcher) -> None:
