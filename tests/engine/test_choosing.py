@@ -178,6 +178,18 @@ def test_a_group_that_is_full_is_not_ranked_anew_at_every_look(monkeypatch: pyte
     assert asked == [NOW, NOW + 0.6]
 
 
+def test_a_group_whose_rows_in_the_pool_are_gone_waits_for_no_other() -> None:
+    count = 40_000
+    group = np.where(np.arange(count) % 400 == 0, 3, 2)
+    chosen = policy(count, group=group)
+    picker = Picker(chosen.memory, chosen)
+    only_three = lambda place, now_s: now_s if place[1] == 3 else now_s + 60.0  # noqa: E731
+    picked = [picker.next(NOW + step / 20, only_three) for step in range(100)]
+    rows = [row for row in picked if row is not None]
+    assert len(set(rows)) == len(rows) >= 95
+    assert set(group[np.array(rows)].tolist()) == {3}
+
+
 def test_a_pool_holds_whole_bulks() -> None:
     chosen = policy(6000)
     picker = Picker(chosen.memory, chosen)

@@ -125,8 +125,8 @@ class Picker:
         return age_s >= young_s and (enough or self._is_spent())
 
     def _is_spent(self) -> bool:
-        """Whether another pool may have more to offer now: not if all groups are in this one and busy."""
-        return not self._heads and (self._blocked or not any(self._lines.values()))
+        """Whether another pool may have more to offer now: not if all groups have rows here, and are busy."""
+        return not self._heads and (self._blocked or not all(self._lines.values()))
 
     @property
     def _young_s(self) -> float:
