@@ -69,7 +69,7 @@ class QuickWorld:
         while self._now_s < end_s:
             self._now_s += at_once / self._budget_per_s
             self._poll(at_once)
-            right.append(self._right())
+            right.append(self.right())
         self._keep()
         self.web.changed()
         return float(np.mean(right))
@@ -96,7 +96,8 @@ class QuickWorld:
     def _upto(self, row: int, time_s: float) -> int:
         return bisect_right(self._changes[row], time_s)
 
-    def _right(self) -> float:
+    def right(self) -> float:
+        """The share of copies that are right now."""
         polled: Ints = np.flatnonzero(np.isfinite(self._polled_s))
         right = sum(
             self._upto(row, self._now_s) == self._upto(row, self._polled_s[row]) for row in polled.tolist()

@@ -10,6 +10,7 @@ import numpy as np
 
 from afresh.engine.mind.audits import Share, audited
 from afresh.engine.mind.earnings import Chosen, chosen
+from afresh.engine.mind.freshness_doubt import freshness_between
 from afresh.engine.mind.row_policy import RowPolicy
 from afresh.engine.mind.snapshot import loaded, recalled, sampled, uses_of
 from afresh.engine.pace.budget import Limits, limits_of
@@ -26,7 +27,6 @@ from afresh.rates.observations import Bools
 from afresh.stores.store import Store
 from afresh.values.outcome import Spent
 
-_Z95 = 1.959963984540054
 _HOUR_S = 3600.0
 _GROUPS_SHOWN = 10
 
@@ -143,9 +143,9 @@ def _troubles(store: Store, settings: Settings) -> tuple[SourceTrouble, ...]:
 
 
 def modelled(policy: RowPolicy, now_s: float) -> Share:
-    """The model's freshness with a normal interval: each copy is fresh or not, independently."""
+    """The model's freshness with its 95 % interval, wide while little is known of the rates."""
     value, error = policy.freshness(now_s)
-    low, high = max(0.0, value - _Z95 * error), min(1.0, value + _Z95 * error)
+    low, high = freshness_between(policy, value, error, now_s)
     return Share(value, low, high, int(policy.memory.active.sum()))
 
 
