@@ -18,9 +18,12 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Rough = npt.NDArray[np.float32]
-DRAWS, STEPS, LEVEL = 32, 25, 0.9  # so few that a product is too small to be spread over threads
+DRAWS, STEPS, LEVEL = 32, 25, 0.9
 _PICKED = 1.0  # items' worth of rates that a population begins with
 _ELSEWHERE = 1e-3  # of it anywhere on the ladder
+_ROWS = (
+    128  # items at once: larger products are spread over threads, which wait for each other on a busy machine
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,13 +46,15 @@ class Doubt:
         counted = rng.gamma(each, size=(items, DRAWS)).astype(np.float32)
         counted /= counted.sum(axis=0)
         for _ in range(STEPS):
-            found = found * (said.T @ (counted / (said @ found)))
+            found = found * sum(
+                said[some].T @ (counted[some] / (said[some] @ found)) for some in _parts(items)
+            )
         return cls(said, found, rng.standard_normal(DRAWS))
 
     def means(self, fresh: Floats, share: Floats) -> Floats:
         """Σ share·fresh under each population, ``fresh`` by item and rate."""
-        likely = self.evidence @ self.populations
-        return np.asarray(share @ ((self.evidence * fresh) @ self.populations / likely))
+        likely, part = self._summed(self.evidence), self.evidence * fresh.astype(np.float32)
+        return np.asarray(share @ (self._summed(part) / likely))
 
     def between(self, fresh: Floats, share: Floats) -> tuple[float, float]:
         """The interval of Σ share·fresh, ``fresh`` by item and rate: 90 % of the populations lie in it.
@@ -63,10 +68,17 @@ class Doubt:
         >>> low < 0.3, high > 0.7
         (True, True)
         """
-        likely = self.evidence @ self.populations
-        part = self.evidence * fresh.astype(np.float32)
-        mean = part @ self.populations / likely
-        spread = np.maximum((part * fresh.astype(np.float32)) @ self.populations / likely - mean**2, 0.0)
+        likely, each = self._summed(self.evidence), fresh.astype(np.float32)
+        mean = self._summed(self.evidence * each) / likely
+        spread = np.maximum(self._summed(self.evidence * each**2) / likely - mean**2, 0.0)
         drawn = share @ mean + np.sqrt(share**2 @ spread) * self.chance
         low, high = np.quantile(drawn, (0.5 - LEVEL / 2, 0.5 + LEVEL / 2))
         return max(float(low), 0.0), min(float(high), 1.0)
+
+    def _summed(self, by_rate: Rough) -> Rough:
+        """Σ over rates under each population, a row per item."""
+        return np.concatenate([by_rate[some] @ self.populations for some in _parts(len(by_rate))])
+
+
+def _parts(items: int) -> list[slice]:
+    return [slice(begin, begin + _ROWS) for begin in range(0, items, _ROWS)] or [slice(0)]
