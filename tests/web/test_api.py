@@ -97,14 +97,16 @@ def test_what_is_said_of_a_budget_is_said_again_when_it_is_set(tmp_path: Path, o
             asked = f"/api/v1/plan/at?budget={budget}&objective={objective}"
             then = web.get(asked).json()["then"]
             web.ask("PUT", "/api/v1/budget", {"requests": budget}, token=TOKEN)
+            before = web.get("/api/v1/status").json()
             found = web.get(f"/api/v1/plan?objective={objective}").json()
+            after = web.get("/api/v1/status").json()
             assert found["today"] == pytest.approx(then)
             freshness = [point["freshness"] for point in found["budgets"]]
             assert freshness == sorted(freshness)
-            status = web.get("/api/v1/status").json()
-            assert found["now"]["dropped"] == status["dropped"]
-            assert found["now"]["freshness"] == pytest.approx(status["freshness"]["value"], abs=0.01)
-            assert found["now"]["age_s"] == pytest.approx(status["age_s"], rel=0.1)
+            now = found["now"]
+            assert now["dropped"] == after["dropped"]
+            assert after["freshness"]["value"] <= now["freshness"] <= before["freshness"]["value"]
+            assert before["age_s"] <= now["age_s"] <= after["age_s"]
 
 
 def test_what_a_budget_is_worth_in_money(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from afresh.sources.http_notes import read_notes as read_http_notes
 from afresh.sources.search_notes import read_notes as read_search_notes
 
 PATIENCE = 15
+SAME = 0.05  # of rates learned within seconds, a moment later
 LIARS = (NOISY, FUTURE, CONSTANT)
 
 SETTINGS = """
@@ -158,11 +159,11 @@ def test_every_page_says_the_same_of_an_item(stage: Stage, source: str) -> None:
         told = stage.web.get(f"/api/v1/item?{urlencode({'key': listed['key']})}").json()["item"]
         why = stage.web.engine.why(listed["key"])
         assert told["plan"] == listed["plan"]
-        for name in ("rate_per_s", "rate_low_per_s", "rate_high_per_s", "interval_s"):  # a moment later
-            assert told[name] == pytest.approx(listed[name], rel=0.01)
+        for name in ("rate_per_s", "rate_low_per_s", "rate_high_per_s", "interval_s"):
+            assert told[name] == pytest.approx(listed[name], rel=SAME)
         if listed["interval_s"] is not None:
-            assert listed["interval_s"] == pytest.approx(why.interval_s, rel=0.01)
-        assert listed["rate_per_s"] == pytest.approx(why.rate_per_s, rel=0.01)
+            assert listed["interval_s"] == pytest.approx(why.interval_s, rel=SAME)
+        assert listed["rate_per_s"] == pytest.approx(why.rate_per_s, rel=SAME)
         if view := views.get(listed["key"]):
             assert (listed["plan"], listed["rate_per_s"]) == (view["state"], view["rate_per_s"])
 
