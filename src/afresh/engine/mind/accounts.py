@@ -137,18 +137,17 @@ class Accounts:
         return Patient(run.retry_first, longest_s, table.settings.missing)
 
     def _count(self, lease: Lease, fetched: Fetched, decision: Decision, *, audit: bool) -> None:
-        seen = decision.observation
-        counts = self.counts
+        seen, counts = decision.observation, self.counts
+        failed = decision.failures > lease.failures  # rather than put off
         counts["polls"] += 1
         counts["audits"] += audit
         counts["changes"] += seen is not None and seen.changed
-        counts["failures"] += decision.failures > lease.failures
+        counts["failures"] += failed
         counts["told"] += seen is not None and seen.elapsed_s > 0
         if seen is None:
             # A page that is not there is missing; it is gone when patience ends.
             kind = "missing" if fetched.kind == "gone" and decision.status != "gone" else fetched.kind
             words = {"kind": kind, "problem": decision.problem, "failures": decision.failures}
-            failed = decision.failures > lease.failures
             say(logging.INFO, "poll failed" if failed else "poll put off", item=lease.key, **words)
         else:
             say(logging.DEBUG, "polled", item=lease.key, kind=fetched.kind, changed=seen.changed, audit=audit)
