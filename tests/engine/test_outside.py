@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -129,6 +130,9 @@ def test_words_for_a_lease_that_does_not_hold_are_true(
 def test_a_time_to_come_is_refused_with_row_and_item(engine: Engine) -> None:
     with pytest.raises(InputError, match="row 3: https://h/a: time is 99999999999, yet to come"):
         engine.observe([Reported("https://h/a", 99999999999.0, changed=True, row=3)])
+    for time_s in (-5.0, -math.inf, math.nan):
+        with pytest.raises(InputError, match=r"https://h/a: time is .*: give Unix seconds"):
+            engine.observe([Reported("https://h/a", time_s, changed=True)])
 
 
 def test_wrong_rows_are_refused_before_any_counts(engine: Engine, clock: FixedClock) -> None:

@@ -137,7 +137,8 @@ class Engine:
         opens_s = closed_until(self.settings, self._clock.now_s()).get(name)
         if opens_s is not None:
             keep_listings(self.store, name, documents)
-            say(logging.WARNING, f"outside its windows: a run reads them from {moment(opens_s)} on", source=name)
+            words = f"outside its windows: a run reads what it lists from {moment(opens_s)} on"
+            say(logging.WARNING, words, source=name)
             return 0
         found = _run(self._loop(documents, name).list_items(name))
         self._keep_listings(name, documents, found)

@@ -85,8 +85,9 @@ def _problem(row: Reported, ids: dict[str, int], now_s: float) -> str:
         return f"there is no item {row.item!r}: add it first"
     if row.changed is None and row.content is None:
         return "says neither changed nor content"
-    if not row.time_s <= now_s + _AHEAD_S:
-        return f"{row.item}: time is {row.time_s:.17g}, yet to come: give Unix seconds or ISO 8601"
+    if not 0 <= row.time_s <= now_s + _AHEAD_S:
+        when = "yet to come" if row.time_s > 0 else "before 1970"
+        return f"{row.item}: time is {row.time_s:.17g}, {when}: give Unix seconds or ISO 8601"
     return ""
 
 
