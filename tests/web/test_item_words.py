@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from tests.stores.backends import poll
-from tests.web.serving import Client, dashboard, engine_of
+from tests.web.serving import Client, dashboard, engine_of, filled
 
 from afresh.engine.engine import Engine
 from afresh.engine.mind.sight import pack_evidence
@@ -137,3 +138,27 @@ def test_a_plan_that_is_not_settled_yet_says_so(tmp_path: Path) -> None:
         for threshold, settled in ((worth / 30, False), (worth, True)):
             engine.store.state.set({THRESHOLD: repr(threshold).encode()})
             assert ("Not settled yet" in page_of_item(web, key)) != settled
+
+
+def test_dropped_and_futile_are_told_apart_and_counted_alike(tmp_path: Path) -> None:
+    with engine_of(tmp_path, 'benefit = "0.00001/s"\n') as engine:
+        filled(engine)
+        with dashboard(engine) as web:
+            plans = Counter(
+                item["plan"]
+                for text in ("/0", "/1", "plain", "script", "never")
+                for item in web.get(f"/api/v1/items?text={text}&limit=200").json()["items"]
+            )
+            status = web.get("/api/v1/status").json()
+            assert plans.total() == status["items"]
+            assert plans["futile"] > 0
+            assert plans["dropped"] == status["dropped"]
+            # Two were polled twice only: whether they pay is a matter of their median or of their mean.
+            assert plans["futile"] == pytest.approx(status["money"]["futile"], abs=2)
+            assert f"{status['dropped']} dropped, {status['money']['futile']} futile" in web.get("/").text
+            futile = next(
+                item for item in web.get("/api/v1/items").json()["items"] if item["plan"] == "futile"
+            )
+            page = page_of_item(web, futile["key"])
+            assert "Why it is left alone" in page
+            assert "no poll of it pays" in page

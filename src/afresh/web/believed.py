@@ -23,7 +23,9 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """Of one item; rates per second. ``plan``: kept, dropped, new, or the status if not active.
+    """Of one item; rates per second. ``plan``: kept, dropped, futile, new, or the status if not active.
+
+    Dropped: others are worth more at this budget. Futile: where copies earn, no poll of it ever pays.
 
     Of an item that is seen without polls it is what is seen: fresh, stale, left alone or unknown.
     """
@@ -52,7 +54,8 @@ def believed(store: Store, settings: Settings, items: Sequence[Item], now_s: flo
     seen = {one.item: one for one in seen_items(store, policy, now_s)}
     rates = own_rates(store, policy, [item.id for item in items], now_s)
     fresh, worth = policy.fresh(now_s), policy.worth(now_s)
-    intervals_s = policy.intervals_s(np.arange(policy.memory.size))
+    every = np.arange(policy.memory.size)
+    intervals_s, futile = policy.intervals_s(every), policy.never_pays(every)
     nothing = Belief(*(math.nan,) * 6, plan="removed")
     found = []
     for item in items:
@@ -62,7 +65,8 @@ def believed(store: Store, settings: Settings, items: Sequence[Item], now_s: flo
             continue
         interval_s = float(intervals_s[row])
         numbers = (*rates[item.id], interval_s, float(fresh[row]), float(worth[row]))
-        belief = _as_seen(Belief(*numbers, plan=plan_word(item, interval_s)), seen.get(item.key))
+        plan = "futile" if futile[row] and item.polled_s is not None else plan_word(item, interval_s)
+        belief = _as_seen(Belief(*numbers, plan=plan), seen.get(item.key))
         found.append(_as_chosen(store, item, belief) if is_chosen(settings, item) else belief)
     return found
 

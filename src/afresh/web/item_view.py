@@ -18,6 +18,7 @@ _FAR = 3.0  # times the threshold at which an item should have been polled long 
 _HEADINGS = {
     "left alone": "Why it is left alone",
     "dropped": "Why it is left alone",
+    "futile": "Why it is left alone",
     "unweighted": "Why it is left alone",
     "new": "What is next",
 } | dict.fromkeys(("paused", "gone", "refused"), "Why it is not polled")

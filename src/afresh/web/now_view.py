@@ -47,7 +47,7 @@ def fields(look: Look) -> dict[str, str]:
         "items-detail": _items(look),
         "due": wording.count(status.due),
         "due-detail": f"{wording.count(status.failing)} waiting after a failure",
-        "dropped": wording.count(status.dropped),
+        "dropped": _dropped(look),
         "budget": wording.rate(status.budget_per_s),
         "budget-share": wording.share(_used(look)),
         "budget-detail": _spent(look),
@@ -156,6 +156,13 @@ def _range(share: Share) -> str:
 def _items(look: Look) -> str:
     states = [f"{wording.count(items)} {name}" for name, items in look.status.by_status.items() if items]
     return ", ".join(states) or "add some"
+
+
+def _dropped(look: Look) -> str:
+    """Items that no poll is spent on, and where copies earn those whose polls never pay."""
+    money = look.status.money
+    futile = f", {wording.count(money.futile)} futile" if money is not None and money.futile else ""
+    return f"{wording.count(look.status.dropped)} dropped{futile}"
 
 
 def ran_s(look: Look) -> float:

@@ -54,7 +54,11 @@ class SeenOut(Model):
 
 
 class ChosenOut(Model):
-    """What the engine chose to spend, and expects to earn, where copies earn money."""
+    """What the engine chose to spend, and expects to earn, where copies earn money.
+
+    ``futile`` and ``dropped`` are items, by the plan of the long run: no poll of the futile ever pays; one of
+    the dropped would, but the limits of the budget leave nothing for it.
+    """
 
     requests_per_s: float
     money_per_s: float
@@ -91,7 +95,11 @@ class FailingOut(Model):
 
 
 class StatusOut(Model):
-    """How the mirror does. ``state`` is that of the engine."""
+    """How the mirror does. ``state`` is that of the engine.
+
+    ``dropped`` are items that no poll is spent on as things are now; futile ones (``money``) are not among
+    them.
+    """
 
     time_s: float
     state: Literal["running", "stopped", "lost", "none", "no store"]

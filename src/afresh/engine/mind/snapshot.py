@@ -93,11 +93,15 @@ def recalled_sight(store: Store, settings: Settings, memory: Memory) -> Sight | 
 
 
 def ranking_budget(store: Store, settings: Settings, memory: Memory, now_s: float) -> float:
-    """The polls per second to rank by: what is made in fact or, where copies earn, what could pay at most."""
+    """The polls per second to rank by: what is made in fact or, where copies earn, what could pay at most.
+
+    It is that of all items, of which ``memory`` may hold some.
+    """
     if not earns(settings):
         return paced(store, settings.budget.requests, now_s)
     terms = terms_of(memory, None, settings, store.plan.names(), uses_of(store))
-    return useful_polls_per_s(memory, terms, settings.budget)
+    items = sum(count.items for count in store.items.counts())
+    return useful_polls_per_s(memory, terms, settings.budget) * max(items, 1) / max(memory.size, 1)
 
 
 def paced(store: Store, requests_per_s: float, now_s: float) -> float:
