@@ -68,7 +68,7 @@ class Sizes:
 
 
 # At rest, so many items are looked at every twenty seconds or so: the mean is over more than one look.
-_QUICK, _WHOLE = Sizes(5_000, 1, 1.0, 1.0, 1), Sizes(1_000_000, 7, 40.0, 4.0, 7)
+_QUICK, _WHOLE = Sizes(5_000, 1, 1.0, 1.0, 1), Sizes(1_000_000, 10, 40.0, 4.0, 7)
 
 
 def rows(*, quick: bool) -> list[Row]:
