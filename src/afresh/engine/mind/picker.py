@@ -31,7 +31,7 @@ _OLD_S, _OLD = 0.5, 30.0  # a pool of millions ages slowly, as their worth does
 _YOUNG_S, _PER_MANY_S = 0.01, 1e-6
 # Ranking may take a twentieth of the time until a sixteenth of the items was polled, and a fifth after that,
 # unless it takes long.
-_FEW_SHARE, _RARELY, _RARELY_S = 16, 20.0, 0.5
+_FEW_SHARE, _RARELY, _RARELY_S = 16, 20.0, 1.0
 _SELDOM, _LONGEST_S = 5.0, 0.25
 
 
