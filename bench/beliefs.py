@@ -13,10 +13,11 @@ from afresh.allocation.allocate import allocate
 from afresh.model.freshness import freshness
 from afresh.rates.drift import choose_horizon
 from afresh.rates.estimate import estimate_polls
-from afresh.rates.observations import Float64s, Polls
+from afresh.rates.observations import Polls
 from afresh.rates.prior import fit_gamma
 from afresh.rates.regime import find_regime
 from afresh.rates.view_estimates import with_views
+from afresh.values.arrays import Float64s
 from afresh.values.results import RateEstimates
 from bench.rows import Row
 

@@ -18,8 +18,8 @@ from pyarrow import csv
 from afresh.allocation.allocate import allocate
 from afresh.rates.estimate import estimate_polls
 from afresh.rates.estimator import ESTIMATORS
-from afresh.rates.observations import Float64s, Ints, Polls, polls_from_times
-from afresh.values.arrays import Floats
+from afresh.rates.observations import Polls, polls_from_times
+from afresh.values.arrays import Float64s, Floats, Ints
 from bench.rows import Row
 
 DAY = 86400.0

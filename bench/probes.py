@@ -24,11 +24,11 @@ from afresh.probes.greedy_cover import greedy_cover
 from afresh.probes.greedy_probes import greedy_probes
 from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation
 from afresh.probes.measures import quality_of
-from afresh.probes.postings import Integers
 from afresh.probes.rounds import run_campaign
 from afresh.probes.server import IndexServer
 from afresh.probes.server_totals import ExactTotals
 from afresh.probes.splitters import parse_keywords
+from afresh.values.arrays import Ints
 from bench.rows import Row
 
 PAGE = 10
@@ -136,6 +136,6 @@ def _made(records: int) -> Mapping[str, Sequence[str]]:
     return {"title": titles, "authors": [";".join(f"a{name}" for name in row) for row in people.tolist()]}
 
 
-def _skewed(rng: np.random.Generator, kinds: int, count: int) -> Integers:
+def _skewed(rng: np.random.Generator, kinds: int, count: int) -> Ints:
     weight = np.cumsum(1.0 / (10.0 + np.arange(kinds)))
     return np.asarray(np.searchsorted(weight, rng.random(count) * weight[-1]), dtype=np.int64)

@@ -21,10 +21,10 @@ from afresh.policy.adaptive import Adaptive
 from afresh.policy.families import families_of
 from afresh.policy.policy import Start
 from afresh.policy.table import make_policy
-from afresh.rates.observations import Ints
 from afresh.replay.compare import captured, replay
 from afresh.replay.history import History
 from afresh.replay.run import run_policy
+from afresh.values.arrays import Ints
 from bench.rows import Row
 
 DAY = 86400.0

@@ -20,7 +20,6 @@ import numpy as np
 
 from afresh.policy.families import families_of
 from afresh.policy.policy import Start
-from afresh.rates.observations import Float64s
 from afresh.rates.season import HOURS, Season
 from afresh.replay.compare import captured, replay
 from afresh.replay.drift import Wander
@@ -29,6 +28,7 @@ from afresh.replay.mass_edits import MassEdits
 from afresh.replay.seasons import working_hours
 from afresh.replay.world_rates import cho_rates, gamma_rates, power_law_rates
 from afresh.replay.worlds import Nature, make_world
+from afresh.values.arrays import Float64s
 from bench.replay import DAY, read_history
 from bench.rows import Row
 

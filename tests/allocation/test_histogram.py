@@ -15,7 +15,8 @@ from afresh.allocation.columns import Columns
 from afresh.allocation.cutoff import Cutoff
 from afresh.allocation.histogram import Histogram
 from afresh.allocation.phi_table import inverse_phi, ratio_at
-from afresh.model.curves import Float64s, fresh, phi
+from afresh.model.curves import fresh, phi
+from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from afresh.allocation import large
 from afresh.allocation.large import allocate_large
-from afresh.model.curves import Float64s, aged, fresh, g
-from afresh.values.arrays import Floats
+from afresh.model.curves import aged, fresh, g
+from afresh.values.arrays import Float64s, Floats
 from afresh.values.errors import InputError, UsageError
 from afresh.values.results import Allocation
 

@@ -14,7 +14,7 @@ from afresh.engine.mind.memory import Memory
 from afresh.engine.mind.picker import Picker, Place
 from afresh.engine.mind.ranking import Ranking
 from afresh.engine.mind.row_policy import RowPolicy
-from afresh.rates.observations import Float64s
+from afresh.values.arrays import Float64s
 from afresh.values.items import STATUSES
 from afresh.values.stored import ObservationColumns, PolicyColumns
 

@@ -10,7 +10,7 @@ from afresh.engine.mind.memory import Memory
 from afresh.engine.mind.ranking import Ranking
 from afresh.engine.mind.row_policy import PolicyName, RowPolicy
 from afresh.engine.show.status import modelled
-from afresh.rates.observations import Float64s
+from afresh.values.arrays import Float64s
 
 BUDGET, BATCH = 30.0, 3
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from afresh.engine.mind.learned_state import pack_shared, unpack_shared
 from afresh.engine.mind.memory import Memory
 from afresh.engine.mind.ranking import Ranking
 from afresh.engine.mind.row_policy import RowPolicy
-from afresh.rates.observations import Float64s
+from afresh.values.arrays import Float64s
 
 BUDGET = 0.1
 
@@ -79,18 +78,6 @@ def test_beliefs_kept_before_the_prior_was_learned_meet_it_later() -> None:
     ranking = Ranking(memory, BUDGET, "freshness", now_s, shared=taught.ranking.shared())
     rates = ranking.rates()
     assert rates[1] > rates[0] > rates[39]  # fewer polls without a change: less sure that it is slow
-
-
-def test_stores_of_before_keep_gammas() -> None:
-    kept = [struct.pack("<ddd", 0.0, 900.0, 1e9), b"", struct.pack("<ddd", 20.0, 100.0, -np.inf)]
-    sizes = np.array([len(belief) for belief in kept])
-    memory = Memory()
-    memory.load([columns(3, belief_size=sizes, beliefs=b"".join(kept), due_s=np.full(3, 2000.0))])
-    ranking = Ranking(memory, BUDGET, "freshness", NOW, prior=(0.5, 100.0))
-    assert memory.hold_s.tolist() == [2000.0, -np.inf, -np.inf]
-    rates = ranking.rates()
-    assert rates[2] == pytest.approx(20.5 / 200.0, rel=0.4)  # on a ladder of octaves
-    assert rates[0] < 0.2 * rates[2]
 
 
 @settings(deadline=None, max_examples=30)

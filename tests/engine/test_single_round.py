@@ -8,7 +8,7 @@ from tests.engine.test_choosing import NOW, policy
 
 from afresh.engine.mind.accounts import Accounts
 from afresh.engine.settings.reading import read
-from afresh.rates.observations import Float64s
+from afresh.values.arrays import Float64s
 
 DUE, DROPPED = 500, 400
 

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.model import curves
+from afresh.values.arrays import Float64s
 
-Curve = Callable[[Any], curves.Float64s]
+Curve = Callable[[Any], Float64s]
 Exact = Callable[[Any], Any]
 
 EXACT: dict[str, Exact] = {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from afresh.policy.opening import OpenTime
 from afresh.policy.policy import Policy, Start
 from afresh.policy.table import POLICIES, make_policy
-from afresh.rates.observations import Float64s
+from afresh.values.arrays import Float64s
 
 ITEMS, STEPS, BATCH = 24, 60, 5
 CAPS = np.array([0.6, 2.0])

@@ -7,7 +7,7 @@ import pytest
 
 from afresh.policy.families import families_of, numbered
 from afresh.policy.shocks import BINS, Shocks, _covered
-from afresh.rates.observations import Bools, Float64s
+from afresh.values.arrays import Bools, Float64s
 
 
 def polled(shocks: Shocks, changed_at: Float64s, rounds: int, rng: np.random.Generator) -> None:

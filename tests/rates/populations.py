@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.rates.observations import Bools, Float64s, Polls
+from afresh.rates.observations import Polls
+from afresh.values.arrays import Bools, Float64s
 
 POPULATIONS = (
     "gamma 0.2",

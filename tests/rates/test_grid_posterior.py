@@ -14,8 +14,9 @@ from afresh.rates.estimate import estimate_polls
 from afresh.rates.gamma_prior import GammaPrior, weak_prior
 from afresh.rates.grid_posterior import GridPosterior
 from afresh.rates.likelihood import MOST_POINTS, log_likelihood, points_per_octave, rate_grid
-from afresh.rates.observations import Float64s, Polls, polls_of
+from afresh.rates.observations import Polls, polls_of
 from afresh.rates.prior import fit_gamma
+from afresh.values.arrays import Float64s
 
 
 def told_polls(rng: np.random.Generator) -> Polls:

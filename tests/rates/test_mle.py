@@ -10,7 +10,8 @@ from tests.rates.populations import draw_rates, poll
 
 from afresh.rates.mle import likelihood_interval, most_likely
 from afresh.rates.moment import matching_rate
-from afresh.rates.observations import Float64s, Polls, polls_of
+from afresh.rates.observations import Polls, polls_of
+from afresh.values.arrays import Float64s
 
 
 @pytest.fixture(scope="module")

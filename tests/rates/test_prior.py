@@ -11,8 +11,9 @@ from tests.rates.populations import draw_rates, poll
 import afresh.rates.prior as prior_module
 from afresh.rates.gamma_prior import GammaPrior, cell_masses, weak_prior
 from afresh.rates.likelihood import log_likelihood, rate_grid, scaled
-from afresh.rates.observations import Float64s, Polls, polls_of
+from afresh.rates.observations import Polls, polls_of
 from afresh.rates.prior import fit_gamma
+from afresh.values.arrays import Float64s
 
 
 @pytest.mark.parametrize("population", ["gamma 0.2", "gamma 0.5", "gamma 2", "lognormal"])

@@ -17,8 +17,8 @@ from afresh.engine.mind.learned_state import pack_shared
 from afresh.engine.mind.snapshot import begun, loaded
 from afresh.engine.settings.reading import read
 from afresh.engine.state_names import LEARNED, THRESHOLD
-from afresh.rates.observations import Float64s, Ints
 from afresh.stores.memory.store import MemoryStore
+from afresh.values.arrays import Float64s, Ints
 from afresh.values.lease import Lease
 from afresh.values.outcome import Observation, Outcome
 from afresh.web.context import Context

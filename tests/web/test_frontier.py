@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.allocation.allocate import allocate
-from afresh.web.frontier import Believed, Floats, Frontier
+from afresh.values.arrays import Float64s
+from afresh.web.frontier import Believed, Frontier
 
 LADDER = np.geomspace(1e-3, 1e2, 18)
 
 
-def believed(mass: Floats, rates: Floats) -> Believed:
+def believed(mass: Float64s, rates: Float64s) -> Believed:
     one = np.ones(len(mass))
     return Believed(
         LADDER, np.full(mass.shape[1], 1 / mass.shape[1]), mass, rates, one, one, 0.0 * one, np.inf * one

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.curves import Float64s, aged, k, k_inverse
+from afresh.model.curves import aged, k, k_inverse
+from afresh.values.arrays import Float64s
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.allocation.columns import LARGEST_PRICE, LEAST_PRICE, Columns
-from afresh.model.curves import Float64s
+from afresh.values.arrays import Float64s, Ints
 
 
 def bits_of(x: float) -> int:
@@ -58,7 +57,7 @@ _COARSE_SHIFT = 44
 WHOLE = Window(_COARSE_SHIFT, 0, (bits_of(LARGEST_PRICE) >> _COARSE_SHIFT) + 1)
 
 
-def candidates(columns: Columns, window: Window) -> npt.NDArray[np.int64]:
+def candidates(columns: Columns, window: Window) -> Ints:
     """Rows that may lie in ``window``: float32 is enough to tell, unless it would over- or underflow."""
     low, high = window.prices
     single = columns.costs is None and 1e-30 < low < high < 1e30

@@ -18,8 +18,7 @@ from afresh.allocation.policies import POLICIES, shape_of
 from afresh.allocation.problem import Problem
 from afresh.allocation.roots import HUGE, TINY, solve_decreasing
 from afresh.allocation.summary import mean_age, mean_freshness
-from afresh.model.curves import Float64s
-from afresh.values.arrays import ArrayLike
+from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.errors import InfeasibleError, UsageError, one_of
 
 _TARGETS = ("freshness", "age")

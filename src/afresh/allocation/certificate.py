@@ -15,7 +15,7 @@ import numpy as np
 
 from afresh.allocation.multiplier import Optimum
 from afresh.allocation.problem import Problem
-from afresh.model.curves import Float64s
+from afresh.values.arrays import Float64s
 
 
 def gap(problem: Problem, frequency: Float64s, budget: float, optimum: Optimum) -> float:

@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from afresh.model.curves import Float64s
-from afresh.values.arrays import ArrayLike, Floats, nonnegative
+from afresh.values.arrays import ArrayLike, Float64s, Floats, Ints, nonnegative
 from afresh.values.errors import InputError
 
 # Prices are kept to normal doubles whose next power of two is finite too.
@@ -54,7 +52,7 @@ class Columns:
         """The items from ``start`` to before ``stop``, not copied."""
         return self[slice(start, stop)]
 
-    def __getitem__(self, rows: slice | npt.NDArray[np.int64]) -> Columns:
+    def __getitem__(self, rows: slice | Ints) -> Columns:
         weights = None if self.weights is None else self.weights[rows]
         return Columns(self.rates[rows], weights, None if self.costs is None else self.costs[rows])
 

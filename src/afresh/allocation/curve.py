@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.allocation.budget_for import budget_for_problem
 from afresh.allocation.group_caps import apply_caps
@@ -16,8 +15,7 @@ from afresh.allocation.multiplier import solve
 from afresh.allocation.problem import Problem
 from afresh.allocation.status import DROPPED, statuses
 from afresh.allocation.summary import mean_age, mean_freshness
-from afresh.model.curves import Float64s
-from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.arrays import ArrayLike, Float64s, Ints, nonnegative
 
 _POINTS = 41
 
@@ -30,7 +28,7 @@ class BudgetCurve:
     freshness: Float64s
     age: Float64s
     marginal: Float64s
-    dropped: npt.NDArray[np.int64]
+    dropped: Ints
 
 
 def budget_curve(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.allocation.phi_table import inverse_phi
-from afresh.model.curves import Float64s
+from afresh.values.arrays import Float64s
 
 _NEAR = 3.0  # L from which 1−y is found from the distance to the edge
 

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from afresh.allocation.gains import Gains, RateGains
 from afresh.allocation.objectives import objective_for
 from afresh.allocation.roots import TINY, solve_decreasing
-from afresh.model.curves import Float64s
 from afresh.model.decay import Decay, decay_from
+from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError, UsageError
 
 _JUST_BEFORE = 0.99  # near enough that even (λt)^100 does not underflow from the edge to there

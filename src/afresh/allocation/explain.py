@@ -17,8 +17,7 @@ from afresh.allocation.problem import Problem
 from afresh.allocation.roots import JUST_ABOVE
 from afresh.allocation.status import DROPPED, STATUSES, statuses
 from afresh.allocation.summary import mean_freshness
-from afresh.model.curves import Float64s
-from afresh.values.arrays import ArrayLike
+from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.results import Allocation
 
 

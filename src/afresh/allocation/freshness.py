@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.curves import Float64s, fresh, g, phi
+from afresh.model.curves import fresh, g, phi
+from afresh.values.arrays import Float64s
 
 
 @dataclass(frozen=True, slots=True)

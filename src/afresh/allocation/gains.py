@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.allocation.objectives import Objective
-from afresh.model.curves import Float64s
+from afresh.values.arrays import Float64s
 
 _BLOCK = 8192  # items whose temporaries stay in the cache
 

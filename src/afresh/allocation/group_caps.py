@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from afresh.allocation.problem import Caps, Problem
 from afresh.allocation.roots import HUGE, JUST_ABOVE, TINY, solve_decreasing
-from afresh.model.curves import Float64s
-from afresh.values.arrays import nonnegative
+from afresh.values.arrays import Bools, Float64s, nonnegative
 from afresh.values.errors import InputError, UsageError, did_you_mean
 
 Labels: TypeAlias = Sequence[Hashable] | npt.NDArray[Any]
@@ -91,7 +90,7 @@ def apply_caps(problem: Problem, most: Float64s) -> tuple[Problem, Float64s]:
     return replace(problem, upper=ceiling), prices
 
 
-def _rows(caps: Caps, kept: npt.NDArray[np.bool_]) -> Caps:
+def _rows(caps: Caps, kept: Bools) -> Caps:
     """Only the groups that are kept; the items of the others have none."""
     number = np.where(kept, np.cumsum(kept) - 1, kept.sum())
     group = np.append(number, kept.sum())[caps.group]

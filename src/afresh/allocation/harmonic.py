@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.curves import Float64s, h, h_inverse, harmonic
+from afresh.model.curves import h, h_inverse, harmonic
+from afresh.values.arrays import Float64s
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,16 +17,12 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.allocation.binning import WHOLE, Window, add_to, bits_of, candidates
 from afresh.allocation.columns import Columns
 from afresh.allocation.cutoff import Cutoff, freshness_at
 from afresh.allocation.roots import HUGE, TINY, solve_decreasing
-from afresh.model.curves import Float64s
-from afresh.values.arrays import ArrayLike
-
-Int64s = npt.NDArray[np.int64]
+from afresh.values.arrays import ArrayLike, Float64s, Ints
 
 _CHUNK = 1 << 15
 _NARROWER = 12  # bits more of the mantissa at each closer look
@@ -49,8 +45,8 @@ class Histogram:
     0.2164
     """
 
-    start: Int64s
-    shift: Int64s
+    start: Ints
+    shift: Ints
     sums: Float64s
     static: int = 0
     unweighted: int = 0

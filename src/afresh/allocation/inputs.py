@@ -13,9 +13,8 @@ from afresh.allocation.gains import Gains, RateGains
 from afresh.allocation.group_caps import CapsGiven, Labels, caps_from
 from afresh.allocation.objectives import canonical_order, objective_for
 from afresh.allocation.problem import Problem
-from afresh.model.curves import Float64s
 from afresh.model.decay import Decay
-from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.arrays import ArrayLike, Float64s, nonnegative
 from afresh.values.errors import InputError, UsageError
 
 _LEAST, _MOST = 1e-50, 1e50

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.curves import Float64s
+from afresh.values.arrays import Float64s
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from afresh.allocation.group_caps import apply_caps
 from afresh.allocation.problem import Problem
 from afresh.allocation.roots import HUGE, JUST_ABOVE, TINY, solve_decreasing
 from afresh.allocation.start import first_multiplier
-from afresh.model.curves import Float64s
+from afresh.values.arrays import Float64s
 
 _MANY = 4096  # items from which the histogram's start pays
 

@@ -27,7 +27,7 @@ from afresh.allocation.freshness import FreshnessFixed, FreshnessMemoryless
 from afresh.allocation.harmonic import HarmonicFixed, HarmonicMemoryless
 from afresh.allocation.lag import LagFixed, LagMemoryless
 from afresh.allocation.missed import MissedFixed, MissedMemoryless
-from afresh.model.curves import Float64s
+from afresh.values.arrays import Float64s
 from afresh.values.errors import one_of
 
 

@@ -19,8 +19,7 @@ from afresh.allocation.binning import WHOLE, Window
 from afresh.allocation.columns import LARGEST_PRICE, LEAST_PRICE, Columns, Sums
 from afresh.allocation.cutoff import Cutoff
 from afresh.allocation.histogram import Histogram
-from afresh.model.curves import Float64s
-from afresh.values.arrays import Floats
+from afresh.values.arrays import Float64s, Floats
 
 THREADS = 64  # at most
 PART = 1 << 17  # items per call of ``apply``: long enough for threads, short enough for accurate sums

@@ -12,8 +12,8 @@ import numpy as np
 from afresh.allocation.columns import Columns, Sums
 from afresh.allocation.cutoff import Cutoff, freshness_at
 from afresh.allocation.histogram import Histogram
-from afresh.model.curves import Float64s, aged
-from afresh.values.arrays import Floats
+from afresh.model.curves import aged
+from afresh.values.arrays import Float64s, Floats
 
 PART = 1 << 14  # items per call of ``apply``
 THREADS = 1  # half of the time the GIL is held: a second thread gets in the way

@@ -12,7 +12,8 @@ from functools import cache
 
 import numpy as np
 
-from afresh.model.curves import Float64s, phi
+from afresh.model.curves import phi
+from afresh.values.arrays import Float64s
 
 CELLS_PER_UNIT = 128
 LAST = 8.75  # the largest s in the table; 1−y of two different doubles is at least 2⁻⁵³, s = 8.57

@@ -11,7 +11,7 @@ import numpy as np
 
 from afresh.allocation.problem import Problem
 from afresh.allocation.roots import solve_decreasing
-from afresh.model.curves import Float64s
+from afresh.values.arrays import Float64s
 from afresh.values.errors import UsageError
 
 POLICIES = ("optimal", "uniform", "proportional")

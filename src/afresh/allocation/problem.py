@@ -11,17 +11,16 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.allocation.gains import Gains
-from afresh.model.curves import Float64s
+from afresh.values.arrays import Bools, Float64s, Ints
 
 
 @dataclass(frozen=True, slots=True)
 class Caps:
     """Groups with a limited spend: item i is under ``cap[group[i]]``, or free if that is past the end."""
 
-    group: npt.NDArray[np.int64]
+    group: Ints
     cap: Float64s
     labels: tuple[Hashable, ...]
 
@@ -50,7 +49,7 @@ class Problem:
     upper: Float64s | None = None
     caps: Caps | None = None
 
-    def active(self) -> npt.NDArray[np.bool_]:
+    def active(self) -> Bools:
         """Items that change and matter: the others never get more than their floor."""
         return (self.rate > 0) & (self.weight > 0)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.curves import Float64s
+from afresh.values.arrays import Float64s, Ints
 
 TINY, HUGE = 1e-300, 1e300
 JUST_ABOVE = 1 + 16 * np.finfo(np.float64).eps  # past what rounding does to a limit
@@ -128,10 +128,10 @@ class _Search:
         bits = np.where(from_low, _bits(self.low) + part, _bits(self.high) - part)
         return bits.view(np.float64)
 
-    def _width(self) -> npt.NDArray[np.int64]:
+    def _width(self) -> Ints:
         return _bits(self.high) - _bits(self.low)
 
 
-def _bits(x: Float64s) -> npt.NDArray[np.int64]:
+def _bits(x: Float64s) -> Ints:
     """Positive doubles in order, as integers in the same order."""
     return np.ascontiguousarray(x).view(np.int64)

@@ -16,7 +16,7 @@ from afresh.allocation.gains import RateGains
 from afresh.allocation.objectives import Objective
 from afresh.allocation.problem import Problem
 from afresh.allocation.roots import HUGE, solve_decreasing
-from afresh.model.curves import Float64s
+from afresh.values.arrays import Float64s
 
 _BINS = 2048
 _EDGE_BINS = 3

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.allocation.problem import Problem
-from afresh.model.curves import Float64s
+from afresh.values.arrays import Float64s
 
 STATUSES = ("static", "unweighted", "ceiling", "capped", "floor", "dropped", "kept")
 STATIC, UNWEIGHTED, CEILING, CAPPED, FLOOR, DROPPED, KEPT = range(len(STATUSES))

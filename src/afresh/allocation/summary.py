@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.allocation.problem import Problem
-from afresh.model.curves import Float64s
+from afresh.values.arrays import Float64s
 
 
 def mean_freshness(problem: Problem, frequency: Float64s) -> float:

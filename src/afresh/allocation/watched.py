@@ -14,10 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.arrays import ArrayLike, Float64s, nonnegative
 from afresh.values.errors import InputError
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +27,9 @@ class Watched:
     every change.
     """
 
-    frequency: Array
-    freshness: Array
-    worth: Array
+    frequency: Float64s
+    freshness: Float64s
+    worth: Float64s
     price: float
     spend: float
 
@@ -76,7 +74,7 @@ def allocate_watched(
 
 def gains_now(
     stale: npt.ArrayLike, rates: ArrayLike, budget: float, *, weights: ArrayLike = 1.0, costs: ArrayLike = 1.0
-) -> Array:
+) -> Float64s:
     """What refreshing each stale item now would gain, where a refresh of cost c is paid off for c/B.
 
     No budget is saved up, so while a dear refresh is paid off the others cannot be refreshed. An item buys

@@ -8,9 +8,9 @@ import numpy as np
 
 from afresh.allocation.allocate import allocate
 from afresh.cli.demo_site import DemoSite
-from afresh.rates.observations import Float64s, Ints
 from afresh.replay.history import History
 from afresh.replay.scores import item_scores
+from afresh.values.arrays import Float64s, Ints
 
 
 @dataclass(frozen=True, slots=True)

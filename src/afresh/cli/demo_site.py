@@ -16,9 +16,9 @@ from typing import Self, cast
 
 import numpy as np
 
-from afresh.rates.observations import Float64s, Ints
 from afresh.replay.history import History
 from afresh.replay.world_rates import CHO_INTERVALS_D, CHO_SHARES
+from afresh.values.arrays import Float64s, Ints
 from afresh.values.clock import Clock, SystemClock
 from afresh.values.errors import AfreshError
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from afresh.plots.lines import line_figure
 from afresh.plots.panels import Panel, Series
 from afresh.plots.poisson import poisson_figure
 from afresh.rates.poisson_check import check_items, gap_histogram, gaps_near
+from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError
 from afresh.values.results import RateEstimates
 from afresh.values.units import UNIT_NAMES
@@ -30,7 +30,7 @@ def rates_picture(found: RateEstimates, unit: str) -> Figure:
     return line_figure([Panel("How often items change", "share of items", label, series, log_y=True)])
 
 
-def gaps_picture(item: npt.NDArray[np.int64], times: npt.NDArray[np.float64], unit: str) -> Figure:
+def gaps_picture(item: Ints, times: Float64s, unit: str) -> Figure:
     """Gaps of the items of typical pace against the exponential line (Cho & Garcia-Molina 2000, Fig. 11)."""
     checks = check_items(item, times)
     if not checks.item.size:

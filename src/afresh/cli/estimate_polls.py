@@ -14,7 +14,7 @@ from afresh.cli.summary import number, print_json, print_summary
 from afresh.rates.estimate import DEFAULT_METHOD, estimate_polls, to_plan_with
 from afresh.rates.estimator import ESTIMATORS, FORGETFUL, Estimator
 from afresh.rates.gamma_prior import WEAK_SHAPE, GammaPrior
-from afresh.rates.observations import Float64s, Polls, polls_from_times
+from afresh.rates.observations import Polls, polls_from_times
 from afresh.rates.poisson_check import changes_to_judge, check_items
 from afresh.rates.regime import Regime, find_regime
 from afresh.rates.season import HOURS
@@ -22,6 +22,7 @@ from afresh.tables.aside import write_bytes
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.tables.inputs import InputFile
 from afresh.tables.writing import write_table
+from afresh.values.arrays import Float64s
 from afresh.values.clock import SystemClock
 from afresh.values.errors import one_of
 from afresh.values.results import RateEstimates

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from afresh.cli.decay_column import check_decays
@@ -20,7 +19,7 @@ from afresh.tables.columns import Column
 from afresh.tables.inputs import InputFile
 from afresh.tables.reading import read_table, scan_table
 from afresh.tables.table import Table
-from afresh.values.arrays import Floats
+from afresh.values.arrays import Floats, Ints
 from afresh.values.errors import InputError, UsageError, did_you_mean
 
 ITEM = Column("item", "text", required=True, what="the item's name")
@@ -173,7 +172,7 @@ def _with_caps(
         raise UsageError(f"--caps needs a column 'group' in {path}")
     encoded = _joined(parts["group"])
     labels = encoded.dictionary.to_pylist()
-    codes: npt.NDArray[np.int64] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    codes: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return _with(items, groups=np.array(labels, dtype=object)[codes], caps=read_caps(caps, labels, path))
 
 

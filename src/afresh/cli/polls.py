@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from afresh.rates.observations import MOST_CHANGES
@@ -15,6 +14,7 @@ from afresh.tables.columns import Column
 from afresh.tables.inputs import InputFile
 from afresh.tables.reading import scan_table
 from afresh.tables.table import Table
+from afresh.values.arrays import Bools, Float64s, Ints
 from afresh.values.errors import InputError, UsageError
 
 COLUMNS = (
@@ -42,13 +42,13 @@ class PollLog:
     """Polls in the file's order; ``item`` are rows of ``names``, times in seconds, groups per item."""
 
     names: pa.Array
-    item: npt.NDArray[np.int64]
-    time_s: npt.NDArray[np.float64]
-    changed: npt.NDArray[np.bool_]
-    modified_s: npt.NDArray[np.float64] | None
-    count: npt.NDArray[np.float64] | None
-    reached: npt.NDArray[np.bool_] | None
-    groups: npt.NDArray[np.int64] | None
+    item: Ints
+    time_s: Float64s
+    changed: Bools
+    modified_s: Float64s | None
+    count: Float64s | None
+    reached: Bools | None
+    groups: Ints | None
 
 
 def read_polls(
@@ -112,9 +112,7 @@ def _refuse_wrong_times(batch: Table, now_s: float) -> None:
         raise batch.fault(int(early[0]), "time", "is before the year 1: give Unix seconds or ISO 8601")
 
 
-def _group_of_items(
-    path: str, column: str, parts: dict[str, list[Any]], items: pa.Array, rows: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
+def _group_of_items(path: str, column: str, parts: dict[str, list[Any]], items: pa.Array, rows: Ints) -> Ints:
     """The group of each item; an item in two groups is refused."""
     encoded = _joined(parts[column])
     of_poll = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)

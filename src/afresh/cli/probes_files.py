@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +17,7 @@ from afresh.sources.search_tables import is_postgres, shown_place, table_rows
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table
 from afresh.tables.table import Table
+from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError, UsageError
 
 _LONGEST = 1_000_000  # characters of one keyword field: more is a document, or a broken quote
@@ -32,7 +32,7 @@ class World:
 
     keys: list[str]
     relation: KeywordIndex
-    values: npt.NDArray[np.float64]
+    values: Float64s
     server_keys: list[str]
     server: KeywordIndex | None
     proxy: KeywordIndex | None
@@ -141,7 +141,7 @@ def _as_table(place: str, wanted: Sequence[Column], rows: list[tuple[object, ...
     return Table(place, 0, len(rows), frozenset(values), 1.0, values, fillers, lambda _: 0)
 
 
-def _numbers(place: str, column: Column, cells: Sequence[object]) -> npt.NDArray[np.float64]:
+def _numbers(place: str, column: Column, cells: Sequence[object]) -> Float64s:
     for row, cell in enumerate(cells, 1):
         if not isinstance(cell, int | float) or not 0 <= cell < np.inf:
             raise InputError(
@@ -171,7 +171,7 @@ def _texts(table: Table, attributes: Sequence[KeywordAttribute]) -> dict[str, li
     return {attribute.name: table.text(attribute.name).to_pylist() for attribute in attributes}
 
 
-def _values(table: Table, columns: tuple[str | None, str | None, str | None]) -> npt.NDArray[np.float64]:
+def _values(table: Table, columns: tuple[str | None, str | None, str | None]) -> Float64s:
     """w·F: weight times expected lag; 1 where neither is given."""
     weight, rate, elapsed = columns
     values = np.ones(table.rows) if weight is None else _column(table, weight)
@@ -180,7 +180,7 @@ def _values(table: Table, columns: tuple[str | None, str | None, str | None]) ->
     return np.asarray(values, dtype=np.float64)
 
 
-def _column(table: Table, name: str) -> npt.NDArray[np.float64]:
+def _column(table: Table, name: str) -> Float64s:
     """The numbers of a column, also of one that is the key or keywords and was read as text."""
     if isinstance(table.values[name], np.ndarray):
         return np.asarray(table.numbers(name), dtype=np.float64)

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.cli.settings_list import Readers, parse_settings, plain_number
-from afresh.rates.observations import Float64s
 from afresh.replay.drift import Wander
 from afresh.replay.mass_edits import MassEdits
 from afresh.replay.seasons import working_hours
@@ -19,6 +17,7 @@ from afresh.replay.world_rates import cho_rates, gamma_rates, power_law_rates
 from afresh.replay.worlds import Nature, World, make_world
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table
+from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import UsageError, did_you_mean
 from afresh.values.units import UNIT_SECONDS, parse_duration, parse_rate
 
@@ -40,7 +39,7 @@ class Inhabitants:
 
     names: list[str]
     rates_per_s: Float64s
-    group: npt.NDArray[np.int64] | None = None
+    group: Ints | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
 
 

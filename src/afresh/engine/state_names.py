@@ -4,7 +4,6 @@ from __future__ import annotations
 
 CAPPED = "engine.capped:"
 LEFT = "engine.left"
-PRIOR = "engine.prior"
 THRESHOLD = "engine.threshold"
 HOOKS = "engine.hooks"
 LISTING = "engine.listing:"

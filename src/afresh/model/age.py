@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.curves import Float64s, aged, fresh, horner
+from afresh.model.curves import aged, fresh, horner
 from afresh.model.refresh_order import (
     changes_per_refresh,
     order_named,
     rates_and_frequencies,
     stored_like,
 )
+from afresh.values.arrays import Float64s
 
 # The random-order age is Σ_{j≥5} (−1)^{j+1}(2ʲ−2)·r^{j−4}/j!; the printed form is 24 % off at r = 1e−5.
 _SHUFFLED = [(-1) ** (j + 1) * (2**j - 2) / math.factorial(j) for j in range(5, 33)]

@@ -18,12 +18,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-Float64s: TypeAlias = npt.NDArray[np.float64]
+from afresh.values.arrays import Float64s
 
 _TERMS = range(21)  # at r = 1 the first term left out is below 1e−20 of the sum
 

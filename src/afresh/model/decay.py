@@ -14,7 +14,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.curves import Float64s
 from afresh.model.decays.empirical import Empirical
 from afresh.model.decays.exponential import Exponential
 from afresh.model.decays.geometric import Geometric
@@ -22,6 +21,7 @@ from afresh.model.decays.linear import Linear
 from afresh.model.decays.lomax import Lomax
 from afresh.model.decays.parameters import Size, parameter
 from afresh.model.decays.weibull import Weibull
+from afresh.values.arrays import Float64s
 from afresh.values.errors import UsageError, one_of
 
 __all__ = [

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.curves import Float64s, fresh, h
+from afresh.model.curves import fresh, h
 from afresh.model.refresh_order import (
     changes_per_refresh,
     order_named,
     rates_and_frequencies,
     stored_like,
 )
+from afresh.values.arrays import Float64s
 
 
 def freshness(rate: npt.ArrayLike, frequency: npt.ArrayLike, order: str = "fixed") -> Any:

@@ -20,11 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.model import curves
-from afresh.model.curves import Float64s
 from afresh.model.decays.lomax import Lomax
 from afresh.model.decays.parameters import parameter
 from afresh.model.refresh_order import changes_per_refresh, check_shapes, rates_and_frequencies, stored_like
-from afresh.values.arrays import Floats, as_floats
+from afresh.values.arrays import Float64s, Floats, as_floats
 from afresh.values.errors import one_of
 
 ALLOCATIONS = ("uniform", "proportional")

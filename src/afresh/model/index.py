@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.curves import Float64s, phi
+from afresh.model.curves import phi
 from afresh.model.decay import Decay, Exponential
 from afresh.model.decays.parameters import over_rate, parameter
 from afresh.model.refresh_order import check_shapes, stored_like
-from afresh.values.arrays import as_floats
+from afresh.values.arrays import Float64s, as_floats
 
 
 def freshness_index(

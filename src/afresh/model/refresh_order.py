@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.curves import Float64s
-from afresh.values.arrays import Floats, like_inputs, nonnegative
+from afresh.values.arrays import Float64s, Floats, like_inputs, nonnegative
 from afresh.values.errors import InputError, one_of
 
 ORDERS = ("fixed", "random", "memoryless")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.curves import Float64s
 from afresh.model.decay import Decay
 from afresh.model.decays.parameters import parameter
+from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError
 
 

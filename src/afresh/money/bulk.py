@@ -27,8 +27,8 @@ from afresh.money.items import CostOfSize, Items, size_factor
 from afresh.money.optimum import just_before
 from afresh.money.pieces import SLOPED, balance, changed, turning
 from afresh.money.roots import highest, narrowed, rising_root
-from afresh.money.terms import Array
 from afresh.money.time_range import time_range
+from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError
 
 Members = npt.NDArray[np.intp]
@@ -40,13 +40,13 @@ class Bulks:
 
     items: Items
     member: Members
-    check: Array
+    check: Float64s
 
-    def sums(self, values: Array) -> Array:
+    def sums(self, values: Float64s) -> Float64s:
         """The sum over the records of each bulk."""
         return np.asarray(np.bincount(self.member, values, self.check.size), dtype=np.float64)
 
-    def surplus(self, u: Array, gain: Array) -> Array:
+    def surplus(self, u: Float64s, gain: Float64s) -> Float64s:
         """Σ gain·∫₀ᵘ(z−z∞) − U·(1−z(u)) − K: what one refresh of each bulk earns until u."""
         values, times, update = np.empty_like(gain), u[self.member], self.items.terms.update
         for group in self.items.groups:
@@ -54,18 +54,18 @@ class Bulks:
             values[rows] = _surplus(group.decay, times[rows], gain[rows], update[rows])
         return self.sums(values) - self.check
 
-    def excess(self, u: Array) -> Array:
+    def excess(self, u: Float64s) -> Float64s:
         """E(u)."""
         return self.surplus(u, self.items.terms.gain) / u
 
-    def slope(self, u: Array) -> Array:
+    def slope(self, u: Float64s) -> Float64s:
         """A function with the sign of H(u) = −u²·E'(u)."""
         terms = self.items.terms
         gained = self._each(lambda decay, t: decay.gain(t), u, terms.gain)
         owed = self.check + self._each(turning, u, terms.update) if terms.update.any() else self.check
         return balance(gained, owed)
 
-    def crosses_once(self, gain: Array) -> bool:
+    def crosses_once(self, gain: Float64s) -> bool:
         """Whether H with these gains is known to cross 0 once at most, upwards, in every bulk."""
         update, groups = self.items.terms.update, self.items.groups
         if not update.any():
@@ -77,7 +77,7 @@ class Bulks:
         # from slow to fast within a bulk, a record that is worth its updates never follows one that is not
         return not bool((worth[1:] & ~worth[:-1] & (bulk[1:] == bulk[:-1])).any())
 
-    def span(self) -> tuple[Array, Array]:
+    def span(self) -> tuple[Float64s, Float64s]:
         """The intervals worth searching in each bulk: from its fastest record to its slowest."""
         first, last = np.ones((2, self.member.size))
         for group in self.items.groups:
@@ -87,7 +87,9 @@ class Bulks:
         np.maximum.at(high, self.member, last)
         return low, high
 
-    def _each(self, function: Callable[[Decay, Array], Array], u: Array, weight: Array) -> Array:
+    def _each(
+        self, function: Callable[[Decay, Float64s], Float64s], u: Float64s, weight: Float64s
+    ) -> Float64s:
         values, times = np.empty_like(weight), u[self.member]
         for group in self.items.groups:
             values[group.rows] = function(group.decay, times[group.rows])
@@ -101,9 +103,9 @@ class BulkOptimum:
     ``factor`` is what all benefits of the bulk must be multiplied by for refreshing to begin to pay.
     """
 
-    interval: Array
-    excess: Array
-    factor: Array
+    interval: Float64s
+    excess: Float64s
+    factor: Float64s
 
 
 def bulk_members(labels: Iterable[Hashable]) -> Members:
@@ -164,7 +166,7 @@ def solve_bulks(bulks: Bulks) -> BulkOptimum:
     return BulkOptimum(np.where(pays, interval, np.inf), np.where(pays, excess, 0.0), factor)
 
 
-def _before_a_step(bulks: Bulks, interval: Array) -> Array:
+def _before_a_step(bulks: Bulks, interval: Float64s) -> Float64s:
     """The interval, or the moment before a step of z next to it where more is earned."""
     for group in bulks.items.groups:
         for candidate in _steps_near(group.decay, interval):
@@ -172,12 +174,12 @@ def _before_a_step(bulks: Bulks, interval: Array) -> Array:
     return interval
 
 
-def _higher(bulks: Bulks, one: Array, other: Array) -> Array:
+def _higher(bulks: Bulks, one: Float64s, other: Float64s) -> Float64s:
     """Of two intervals for each bulk the one that earns more."""
     return np.where(bulks.excess(one) > bulks.excess(other), one, other)
 
 
-def _steps_near(decay: Decay, u: Array) -> list[Array]:
+def _steps_near(decay: Decay, u: Float64s) -> list[Float64s]:
     """The moments before the steps of z on either side of u."""
     if isinstance(decay, Geometric) and np.ptp(decay.step) == 0:
         step = float(np.max(decay.step))
@@ -190,7 +192,7 @@ def _steps_near(decay: Decay, u: Array) -> list[Array]:
     return []
 
 
-def _surplus(decay: Decay, u: Array, gain: Array, update: Array) -> Array:
+def _surplus(decay: Decay, u: Float64s, gain: Float64s, update: Float64s) -> Float64s:
     """gain·∫₀ᵘ(z−z∞) − U·(1−z(u)) of each record."""
     lost = changed(decay, u)
     if isinstance(decay, Exponential):  # both are multiples of 1−z: once round is enough for the many
@@ -200,17 +202,17 @@ def _surplus(decay: Decay, u: Array, gain: Array, update: Array) -> Array:
     return np.asarray(gain * (decay.integral(u) - u * decay.plateau()) - update * lost)
 
 
-def _break_even(bulks: Bulks, first: Array, last: Array) -> tuple[Array, Array]:
+def _break_even(bulks: Bulks, first: Float64s, last: Float64s) -> tuple[Float64s, Float64s]:
     """Where (K + ΣU(1−z) − ΣS·Z)/(ΣnB·Z) is least, and that, 0 if it is below (Z short for ∫(z−z∞))."""
     stale, benefit = bulks.items.terms.stale, bulks.items.benefit * bulks.items.size
 
-    def cheapness(u: Array) -> Array:
+    def cheapness(u: Float64s) -> Float64s:
         paid = -bulks.surplus(u, stale)
         earned = bulks.surplus(u, benefit + stale) + paid
         # paid ≤ 0: the stale cost alone pays for the refreshes
         return np.where(paid > 0, earned / np.where(paid > 0, paid, 1.0), np.inf)
 
-    def factor_at(u: Array) -> Array:
+    def factor_at(u: Float64s) -> Float64s:
         cheap = cheapness(u)
         return np.where(cheap > 0, 1 / np.where(cheap > 0, cheap, 1.0), np.inf)
 

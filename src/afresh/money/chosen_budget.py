@@ -15,15 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.money.futile import Verdict, in_words
 from afresh.money.items import Options, items_of
 from afresh.money.limited import spend_at, with_money
 from afresh.money.many import Incomes, solve_items
 from afresh.money.net_income import income_at
-from afresh.money.terms import Array
-from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.arrays import ArrayLike, Bools, Float64s, nonnegative
 from afresh.values.errors import InputError
 
 
@@ -46,7 +44,7 @@ class Prices:
     byte: ArrayLike = 0.0
     second: ArrayLike = 0.0
 
-    def of(self, use: Use) -> tuple[Array, Array]:
+    def of(self, use: Use) -> tuple[Float64s, Float64s]:
         """The cost of a look, and what a found change costs on top.
 
         >>> Prices(request=0.5, byte=0.01).of(Use(bytes=[0, 100], update_bytes=200))
@@ -80,11 +78,11 @@ class ChosenBudget:
     where the limit does not bind. ``best`` is the plan without a limit, with the verdict on each item.
     """
 
-    interval: Array
-    frequency: Array
-    net_income: Array
-    futile: npt.NDArray[np.bool_]
-    dropped: npt.NDArray[np.bool_]
+    interval: Float64s
+    frequency: Float64s
+    net_income: Float64s
+    futile: Bools
+    dropped: Bools
     money: float
     requests: float
     bytes: float
@@ -135,7 +133,7 @@ def choose_budget(
     requests = np.broadcast_to(np.asarray(taken.requests, dtype=np.float64).ravel(), items.rate.shape)
     options: Options = {"update_cost": update, "stale_cost": stale_cost}
 
-    def within(extra: float) -> tuple[Array, float]:
+    def within(extra: float) -> tuple[Float64s, float]:
         seeming = extra * most_requests if extra else 0.0
         return _within(rate, benefit, check + extra * requests, limit, seeming, options)
 
@@ -161,8 +159,13 @@ def choose_budget(
 
 
 def _within(
-    rate: ArrayLike, benefit: ArrayLike, check: Array, limit: float | None, seeming: float, options: Options
-) -> tuple[Array, float]:
+    rate: ArrayLike,
+    benefit: ArrayLike,
+    check: Float64s,
+    limit: float | None,
+    seeming: float,
+    options: Options,
+) -> tuple[Float64s, float]:
     """Best intervals where looks cost so much, of which ``seeming`` is no money that anybody spends; and what
     a unit of money would earn beyond itself."""
     if limit is None:
@@ -189,16 +192,16 @@ def _least_price(requests: Callable[[float], float], most: float) -> float:
     return high
 
 
-def _often(interval: Array) -> Array:
+def _often(interval: Float64s) -> Float64s:
     return np.divide(1.0, interval, out=np.zeros_like(interval), where=interval > 0)
 
 
-def _freshness(rate: Array, interval: Array) -> Array:
+def _freshness(rate: Float64s, interval: Float64s) -> Float64s:
     """(1−e^{−λu})/(λu), 0 where an item is never refreshed: λ times it is how often a look finds a change."""
     refreshed = interval < np.inf
     r = np.where(refreshed, rate * np.where(refreshed, interval, 1.0), 1.0)
     return np.where(refreshed, np.divide(-np.expm1(-r), r, out=np.ones_like(r), where=r > 0), 0.0)
 
 
-def _total(each: ArrayLike, frequency: Array) -> float:
+def _total(each: ArrayLike, frequency: Float64s) -> float:
     return float(np.sum(np.asarray(each, dtype=np.float64).ravel() * frequency))

@@ -22,10 +22,11 @@ import numpy as np
 
 from afresh.model.curves import fresh, phi
 from afresh.money.optimum import Optimum, just_before, settle
-from afresh.money.terms import Array, Terms
+from afresh.money.terms import Terms
+from afresh.values.arrays import Float64s
 
 
-def exponential_optimum(rate: Array, terms: Terms) -> Optimum:
+def exponential_optimum(rate: Float64s, terms: Terms) -> Optimum:
     """The best interval under z = e^{−λt}: u* = Φ(λK/(G−λU))/λ.
 
     Example 4 of the paper, 25-year-olds: every 3.38 years for a net income of 0.21.
@@ -45,7 +46,7 @@ def exponential_optimum(rate: Array, terms: Terms) -> Optimum:
     return settle(interval, excess, fresh(aged), threshold, np.where(changing, 0.0, 1.0))
 
 
-def linear_optimum(rate: Array, terms: Terms) -> Optimum:
+def linear_optimum(rate: Float64s, terms: Terms) -> Optimum:
     """The best interval under z = max(1−λt, 0): u* = √(2K/(λG)).
 
     The threshold solves G = √(2λKG) + λU, the point where E(u*) = 0. §2 of the paper, Dr. Smith:
@@ -67,7 +68,7 @@ def linear_optimum(rate: Array, terms: Terms) -> Optimum:
     return settle(interval, excess, 0.5 + 0.5 * left, threshold, np.where(rate > 0, 0.0, 1.0))
 
 
-def geometric_optimum(probability: Array, step: Array, terms: Terms) -> Optimum:
+def geometric_optimum(probability: Float64s, step: Float64s, terms: Terms) -> Optimum:
     """The best interval under z = (1−p)^⌊t/s⌋: a whole number of steps, and just before the last where U > 0.
 
     The threshold is the least of (K + U(1−q^{j−1}))·p/(s(1−q^j)), which is monotone in q^j: j = 1 or j = ∞.
@@ -90,7 +91,7 @@ def geometric_optimum(probability: Array, step: Array, terms: Terms) -> Optimum:
     return settle(interval, excess, freshness, threshold, np.where(changing, 0.0, 1.0))
 
 
-def _steps_below(probability: Array, step: Array, terms: Terms) -> Array:
+def _steps_below(probability: Float64s, step: Float64s, terms: Terms) -> Float64s:
     """The whole number of steps at or below the real optimum Φ((b−a)/b)/(−ln q), at least 1."""
     certain, never = probability >= 1, probability <= 0
     odds = np.divide(probability, 1 - probability, out=np.zeros_like(probability), where=~certain)
@@ -102,20 +103,20 @@ def _steps_below(probability: Array, step: Array, terms: Terms) -> Array:
     return np.maximum(np.floor(real), 1.0)
 
 
-def _excess_after(steps: Array, probability: Array, step: Array, terms: Terms) -> Array:
+def _excess_after(steps: Float64s, probability: Float64s, step: Float64s, terms: Terms) -> Float64s:
     """E just before the end of ``steps`` steps."""
     lost = -np.expm1(-_hazard(probability) * (steps - 1))
     earned = terms.gain * step * _right_steps(steps, probability)
     return np.asarray((earned - terms.check - terms.update * lost) / (steps * step))
 
 
-def _right_steps(steps: Array, probability: Array) -> Array:
+def _right_steps(steps: Float64s, probability: Float64s) -> Float64s:
     """(1−q^j)/p: the number of steps, of the first j, that the copy is right."""
     lost = -np.expm1(-_hazard(probability) * steps)
     return np.divide(lost, probability, out=np.array(steps), where=probability > 0)
 
 
-def _hazard(probability: Array) -> Array:
+def _hazard(probability: Float64s) -> Float64s:
     """−ln q, and 800 (e^{−800} is 0) where q = 0."""
     hazard = np.full_like(probability, -800.0)
     return -np.log1p(-probability, out=hazard, where=probability < 1)

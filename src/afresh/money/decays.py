@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.model.decay import Decay, decay_from
-from afresh.money.terms import Array
+from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError
 
 DecayLike: TypeAlias = str | Decay | Sequence[str] | npt.NDArray[np.str_ | np.object_]
@@ -27,7 +27,7 @@ class Group:
     decay: Decay
 
 
-def decay_groups(decay: DecayLike, rate: Array) -> list[Group]:
+def decay_groups(decay: DecayLike, rate: Float64s) -> list[Group]:
     """Items grouped by decay. A ``Decay`` object brings its own parameters, and ``rate`` is not used then.
 
     >>> groups = decay_groups(["linear", "exponential", "linear"], np.array([1.0, 2.0, 3.0]))
@@ -47,7 +47,7 @@ def decay_groups(decay: DecayLike, rate: Array) -> list[Group]:
     return [group for name, rows in zip(codes, parts, strict=True) for group in _blocks(name, rows, rate)]
 
 
-def _blocks(name: str, rows: Rows, rate: Array) -> list[Group]:
+def _blocks(name: str, rows: Rows, rate: Float64s) -> list[Group]:
     """One decay in groups that fit into the processor's cache."""
     starts = range(0, max(rows.size, 1), _BLOCK)
     blocks = [rows[start : start + _BLOCK] for start in starts]

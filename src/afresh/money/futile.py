@@ -12,7 +12,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from afresh.money.terms import Array
+from afresh.values.arrays import Bools, Float64s
 
 
 class Verdict(IntEnum):
@@ -35,7 +35,7 @@ WORDS = {
 """A reason for each verdict, for tables."""
 
 
-def verdicts(pays: npt.NDArray[np.bool_], gain: Array, threshold: Array) -> npt.NDArray[np.int8]:
+def verdicts(pays: Bools, gain: Float64s, threshold: Float64s) -> npt.NDArray[np.int8]:
     """The verdict of each item as a small integer, from its gain and the gain at which refreshing pays.
 
     >>> gain, threshold = np.array([3.0, 1.0, 0.0, 1.0, 1.0]), np.array([1.0, np.inf, 1.0, 2.0, 0.0])

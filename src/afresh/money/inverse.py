@@ -20,15 +20,14 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.model.decay import Decay, Exponential, Lomax, Weibull, decay_from
 from afresh.money.items import CostOfSize, Items, Options, items_of, positive, size_factor
 from afresh.money.pieces import SLOPED, excess, slope, turning
 from afresh.money.roots import narrowed, rising_root
 from afresh.money.solve import optimum_of
-from afresh.money.terms import Array, Terms
-from afresh.values.arrays import ArrayLike
+from afresh.money.terms import Terms
+from afresh.values.arrays import ArrayLike, Bools, Float64s
 from afresh.values.errors import InfeasibleError, UsageError
 
 _HALVINGS = 70  # of 460 e-folds: to the last bit
@@ -104,7 +103,7 @@ def implied_rates(
     def terms(number: int) -> Terms:
         return items.terms.take(np.zeros(number, dtype=np.intp))
 
-    def slope_at(rate: Array) -> Array:
+    def slope_at(rate: Float64s) -> Float64s:
         return slope(decay_from(decay, rate), terms(rate.size), np.full(rate.size, u))
 
     rates = np.geomspace(1e-12, 1e12, _RATES) / u
@@ -119,20 +118,20 @@ def implied_rates(
     return tuple(float(rate) for rate in found[good])
 
 
-def _around_the_peak(rates: Array, values: Array) -> tuple[Array, Array]:
+def _around_the_peak(rates: Float64s, values: Float64s) -> tuple[Float64s, Float64s]:
     """The neighbours of the rate with the highest value."""
     top = min(max(int(values.argmax()), 1), rates.size - 2)
     return rates[top - 1 : top], rates[top + 1 : top + 2]
 
 
-def _by_group(items: Items, u: Array, solve: Callable[[Decay, Terms, Array], Array]) -> Array:
+def _by_group(items: Items, u: Float64s, solve: Callable[[Decay, Terms, Float64s], Float64s]) -> Float64s:
     values = np.empty_like(u)
     for group in items.groups:
         values[group.rows] = solve(group.decay, items.terms.take(group.rows), u[group.rows])
     return values
 
 
-def _gain_for(decay: Decay, terms: Terms, u: Array) -> Array:
+def _gain_for(decay: Decay, terms: Terms, u: Float64s) -> Float64s:
     """The smallest gain for which u is best, NaN where none is."""
     if isinstance(decay, SLOPED):
         marginal = decay.gain(u)
@@ -140,7 +139,7 @@ def _gain_for(decay: Decay, terms: Terms, u: Array) -> Array:
         gain = np.divide(needed, marginal, out=np.full_like(u, np.nan), where=marginal > 0)
         return np.where(_is_best(decay, Terms(gain, terms.stale, terms.check, terms.update), u), gain, np.nan)
 
-    def interval_at(gain: Array) -> Array:
+    def interval_at(gain: Float64s) -> Float64s:
         return optimum_of(decay, Terms(gain, terms.stale, terms.check, terms.update)).interval
 
     # a larger gain never lengthens the interval: E has the gain times F(u), which falls with u
@@ -149,14 +148,14 @@ def _gain_for(decay: Decay, terms: Terms, u: Array) -> Array:
     return np.where(np.abs(interval_at(gain) - u) <= 1e-6 * u, gain, np.nan)
 
 
-def _check_for(decay: Decay, terms: Terms, u: Array) -> Array:
+def _check_for(decay: Decay, terms: Terms, u: Float64s) -> Float64s:
     """The largest cost of a refresh for which u is best, NaN where none is."""
     if isinstance(decay, SLOPED):
         check = terms.gain * decay.gain(u) - terms.update * turning(decay, u)
         good = _is_best(decay, Terms(terms.gain, terms.stale, check, terms.update), u)
         return np.where(good & (check > 0), check, np.nan)
 
-    def interval_at(check: Array) -> Array:
+    def interval_at(check: Float64s) -> Float64s:
         return optimum_of(decay, Terms(terms.gain, terms.stale, check, terms.update)).interval
 
     # a larger cost never shortens the interval
@@ -165,7 +164,7 @@ def _check_for(decay: Decay, terms: Terms, u: Array) -> Array:
     return np.where(np.abs(interval_at(check) - u) <= 1e-6 * u, check, np.nan)
 
 
-def _is_best(decay: Decay, terms: Terms, u: Array) -> npt.NDArray[np.bool_]:
+def _is_best(decay: Decay, terms: Terms, u: Float64s) -> Bools:
     """Whether u, where H(u) = 0, is the best interval and not the worst, nor one that loses.
 
     A hazard that never rises has one crossing only, which is the best (``afresh.money.smooth``); for others
@@ -177,9 +176,7 @@ def _is_best(decay: Decay, terms: Terms, u: Array) -> npt.NDArray[np.bool_]:
     return np.asarray(earns | (np.asarray(decay.shape) <= 1) if isinstance(decay, Weibull) else earns)
 
 
-def _boundary(
-    holds: Callable[[Array], npt.NDArray[np.bool_]], low: Array, high: Array
-) -> tuple[Array, Array]:
+def _boundary(holds: Callable[[Float64s], Bools], low: Float64s, high: Float64s) -> tuple[Float64s, Float64s]:
     """The two sides of the place between low and high, on a log axis, from which on ``holds`` is true."""
     left, right = np.log(low), np.log(high)
     for _ in range(_HALVINGS):
@@ -189,7 +186,7 @@ def _boundary(
     return np.exp(left), np.exp(right)
 
 
-def _answer(items: Items, values: Array, name: str) -> Any:
+def _answer(items: Items, values: Float64s, name: str) -> Any:
     """An array as asked, or one number; a single item without an answer is an error."""
     if items.shape:
         return items.back(values)

@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.money.decays import DecayLike, Group, decay_groups
-from afresh.money.terms import Array, Terms
-from afresh.values.arrays import ArrayLike, Floats, nonnegative
+from afresh.money.terms import Terms
+from afresh.values.arrays import ArrayLike, Float64s, Floats, nonnegative
 from afresh.values.errors import InputError, one_of
 
-CostOfSize: TypeAlias = str | Callable[[Array], ArrayLike]
+CostOfSize: TypeAlias = str | Callable[[Float64s], ArrayLike]
 
-COSTS_OF_SIZE: dict[str, Callable[[Array], Array]] = {
+COSTS_OF_SIZE: dict[str, Callable[[Float64s], Float64s]] = {
     "constant": np.ones_like,
     "sqrt": np.sqrt,
     "linear": np.array,
@@ -45,15 +45,15 @@ class Items:
     """Checked columns, flat and of one length; ``shape`` is that of the columns given, broadcast."""
 
     groups: list[Group]
-    rate: Array
-    benefit: Array
-    cost: Array
-    size: Array
+    rate: Float64s
+    benefit: Float64s
+    cost: Float64s
+    size: Float64s
     terms: Terms
     shape: tuple[int, ...]
     storage: npt.DTypeLike
 
-    def back(self, values: Array) -> Floats:
+    def back(self, values: Float64s) -> Floats:
         """``values`` of the items in the shape and storage type of what was given."""
         # beyond float32's range is infinity there, which is what it should say
         with np.errstate(over="ignore", under="ignore"):
@@ -107,7 +107,7 @@ def items_of(
     return Items(decay_groups(decay, lam), lam, earned, check, records, terms, shape, storage)
 
 
-def size_factor(size: Array, cost_of_size: CostOfSize) -> Array:
+def size_factor(size: Float64s, cost_of_size: CostOfSize) -> Float64s:
     """C(n)/C(1): by what the cost of one refresh is multiplied for n records.
 
     >>> size_factor(np.array([1.0, 1024.0]), "sqrt")
@@ -138,7 +138,9 @@ def positive(name: str, given: ArrayLike) -> Floats:
     return array
 
 
-def _aligned(named: dict[str, Floats], decay: npt.NDArray[np.object_]) -> tuple[tuple[int, ...], list[Array]]:
+def _aligned(
+    named: dict[str, Floats], decay: npt.NDArray[np.object_]
+) -> tuple[tuple[int, ...], list[Float64s]]:
     """The common shape, and the columns as flat float64 arrays of their own."""
     try:
         shape = np.broadcast_shapes(*(array.shape for array in named.values()), decay.shape)

@@ -23,8 +23,8 @@ from afresh.money.items import Items, Options, items_of
 from afresh.money.many import solve_items
 from afresh.money.net_income import income_at
 from afresh.money.pieces import spend
-from afresh.money.terms import Array, Terms
-from afresh.values.arrays import ArrayLike, Floats
+from afresh.money.terms import Terms
+from afresh.values.arrays import ArrayLike, Float64s, Floats
 from afresh.values.errors import InputError
 
 _NEXT_TO_NOTHING = 1e-200  # stands for a limit of 0, whose price is that of the very first refresh
@@ -85,7 +85,11 @@ def with_refreshes(
 
 
 def _limited(
-    items: Items, limit: float, name: str, dearer: Callable[[float], Terms], amount: Callable[[Array], Array]
+    items: Items,
+    limit: float,
+    name: str,
+    dearer: Callable[[float], Terms],
+    amount: Callable[[Float64s], Float64s],
 ) -> Limited:
     """The free optimum if it is within the limit, else that at the price where ``amount`` meets the limit."""
     if not 0 <= limit < np.inf:
@@ -94,7 +98,7 @@ def _limited(
     if float(amount(free).sum()) <= limit:
         return _plan(items, free, 0.0)
 
-    def total(prices: Array) -> Array:
+    def total(prices: Float64s) -> Float64s:
         return np.array([amount(_intervals(items, dearer(float(price)))).sum() for price in prices])
 
     target = np.array([max(limit, _NEXT_TO_NOTHING)])
@@ -105,16 +109,16 @@ def _limited(
     return _plan(items, interval if limit > 0 else np.full_like(interval, np.inf), float(found.low[0]))
 
 
-def _intervals(items: Items, terms: Terms) -> Array:
+def _intervals(items: Items, terms: Terms) -> Float64s:
     """The best intervals at other costs."""
     return np.asarray(solve_items(items.with_terms(terms)).interval.ravel(), dtype=np.float64)
 
 
-def _frequency(interval: Array) -> Array:
+def _frequency(interval: Float64s) -> Float64s:
     return np.divide(1.0, interval, out=np.full_like(interval, np.inf), where=interval > 0)
 
 
-def spend_at(items: Items, interval: Array) -> Array:
+def spend_at(items: Items, interval: Float64s) -> Float64s:
     """What refreshing each item at its interval costs per time."""
     spent = np.empty_like(interval)
     for group in items.groups:
@@ -122,7 +126,7 @@ def spend_at(items: Items, interval: Array) -> Array:
     return spent
 
 
-def _plan(items: Items, interval: Array, price: float) -> Limited:
+def _plan(items: Items, interval: Float64s, price: float) -> Limited:
     frequency = _frequency(interval)
     return Limited(
         interval=items.back(interval),

@@ -14,8 +14,8 @@ from afresh.money.futile import verdicts
 from afresh.money.items import Items, Options, items_of
 from afresh.money.net_income import income_at
 from afresh.money.solve import optimum_of
-from afresh.money.terms import Array, Terms
-from afresh.values.arrays import ArrayLike, Floats
+from afresh.money.terms import Terms
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Floats
 
 Codes: TypeAlias = npt.NDArray[np.int8]
 
@@ -38,7 +38,7 @@ class Incomes:
     freshness: Floats
     net_income: Floats
     break_even: Floats
-    futile: npt.NDArray[np.bool_]
+    futile: Bools
     verdict: Codes
 
 
@@ -95,7 +95,7 @@ def _solve_in_bulks(items: Items, labels: Iterable[Hashable], options: Options) 
     return _incomes(items, interval, freshness, income_at(own, interval), break_even, verdict)
 
 
-def _freshness(items: Items, interval: Array) -> tuple[Array, Array]:
+def _freshness(items: Items, interval: Float64s) -> tuple[Float64s, Float64s]:
     """z∞ and F(u) of each item."""
     plateau, freshness = np.empty((2, interval.size))
     inside = (interval > 0) & (interval < np.inf)
@@ -107,7 +107,12 @@ def _freshness(items: Items, interval: Array) -> tuple[Array, Array]:
 
 
 def _incomes(
-    items: Items, interval: Array, freshness: Array, income: Array, break_even: Array, verdict: Codes
+    items: Items,
+    interval: Float64s,
+    freshness: Float64s,
+    income: Float64s,
+    break_even: Float64s,
+    verdict: Codes,
 ) -> Incomes:
     frequency = np.divide(1.0, interval, out=np.full_like(interval, np.inf), where=interval > 0)
     return Incomes(

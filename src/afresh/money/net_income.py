@@ -13,8 +13,7 @@ import numpy as np
 
 from afresh.money.items import Items, Options, items_of
 from afresh.money.pieces import excess
-from afresh.money.terms import Array
-from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.arrays import ArrayLike, Float64s, nonnegative
 
 
 def net_income(
@@ -38,7 +37,7 @@ def net_income(
     return items.back(income) if items.shape else float(income[0])
 
 
-def income_at(items: Items, interval: Array) -> Array:
+def income_at(items: Items, interval: Float64s) -> Float64s:
     """NI of each item at its interval."""
     income = np.empty_like(interval)
     for group in items.groups:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.money.terms import Array
+from afresh.values.arrays import Float64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +22,14 @@ class Optimum:
     that limit and ``interval`` the last moment before the step.
     """
 
-    interval: Array
-    excess: Array
-    freshness: Array
-    threshold: Array
+    interval: Float64s
+    excess: Float64s
+    freshness: Float64s
+    threshold: Float64s
 
 
 def settle(
-    interval: Array, excess: Array, freshness: Array, threshold: Array, plateau: Array | float
+    interval: Float64s, excess: Float64s, freshness: Float64s, threshold: Float64s, plateau: Float64s | float
 ) -> Optimum:
     """An optimum with futile items put to an infinite interval, where freshness is the plateau z(∞).
 
@@ -46,7 +46,7 @@ def settle(
     )
 
 
-def just_before(time: Array) -> Array:
+def just_before(time: Float64s) -> Float64s:
     """The last moment before a step at ``time``, early enough to stay so when divided by the step's width.
 
     >>> bool(just_before(np.array(3.0)) < 3.0), int(np.floor(just_before(np.array(0.3)) / 0.1))

@@ -17,7 +17,8 @@ import numpy as np
 
 from afresh.model.curves import g, h
 from afresh.model.decay import Decay, Exponential, Linear, Lomax, Weibull
-from afresh.money.terms import Array, Terms
+from afresh.money.terms import Terms
+from afresh.values.arrays import Float64s
 
 _AT_ONCE = 1e-100
 
@@ -26,7 +27,7 @@ SLOPED = (Exponential, Linear, Weibull, Lomax)
 
 
 @singledispatch
-def changed(decay: Decay, u: Array) -> Array:
+def changed(decay: Decay, u: Float64s) -> Float64s:
     """1−z(u), to full relative precision for the decays named below.
 
     >>> changed(Exponential(1.0), np.array(1e-20))
@@ -36,27 +37,27 @@ def changed(decay: Decay, u: Array) -> Array:
 
 
 @changed.register
-def _(decay: Exponential, u: Array) -> Array:
+def _(decay: Exponential, u: Float64s) -> Float64s:
     return np.asarray(-np.expm1(-_product(decay.rate, u)))
 
 
 @changed.register
-def _(decay: Linear, u: Array) -> Array:
+def _(decay: Linear, u: Float64s) -> Float64s:
     return np.minimum(_product(decay.rate, u), 1.0)
 
 
 @changed.register
-def _(decay: Weibull, u: Array) -> Array:
+def _(decay: Weibull, u: Float64s) -> Float64s:
     return np.asarray(-np.expm1(-weibull_power(decay, u)))
 
 
 @changed.register
-def _(decay: Lomax, u: Array) -> Array:
+def _(decay: Lomax, u: Float64s) -> Float64s:
     return np.asarray(-np.expm1(-_lomax_power(decay, u)))
 
 
 @singledispatch
-def turning(decay: Decay, u: Array) -> Array:
+def turning(decay: Decay, u: Float64s) -> Float64s:
     """1−z(u)+u·z'(u) of a decay of ``SLOPED``.
 
     >>> turning(Exponential(1.0), np.array([1.0])).round(4), turning(Linear(1.0), np.array([0.5, 2.0]))
@@ -66,30 +67,30 @@ def turning(decay: Decay, u: Array) -> Array:
 
 
 @turning.register
-def _(decay: Exponential, u: Array) -> Array:
+def _(decay: Exponential, u: Float64s) -> Float64s:
     return g(_product(decay.rate, u))
 
 
 @turning.register
-def _(decay: Linear, u: Array) -> Array:
+def _(decay: Linear, u: Float64s) -> Float64s:
     return np.where(_product(decay.rate, u) < 1, 0.0, 1.0)
 
 
 @turning.register
-def _(decay: Weibull, u: Array) -> Array:
+def _(decay: Weibull, u: Float64s) -> Float64s:
     power = weibull_power(decay, u)
     near = np.minimum(power, 800.0)  # e^{−800} is 0, ∞·0 is not
     return np.asarray(g(power) + (1 - np.asarray(decay.shape)) * near * np.exp(-near))
 
 
 @turning.register
-def _(decay: Lomax, u: Array) -> Array:
+def _(decay: Lomax, u: Float64s) -> Float64s:
     shape, power = np.asarray(decay.shape), _lomax_power(decay, u)
     near = np.minimum(power, 800.0)
     return np.asarray(g(power) + shape * np.exp(-near) * h(near / shape))
 
 
-def excess(decay: Decay, terms: Terms, u: Array) -> Array:
+def excess(decay: Decay, terms: Terms, u: Float64s) -> Float64s:
     """E(u): net income less that of never refreshing, per time; its limits at u = 0 and u = ∞.
 
     >>> one, none = np.array(1.0), np.array(0.0)
@@ -102,7 +103,7 @@ def excess(decay: Decay, terms: Terms, u: Array) -> Array:
     return np.asarray(terms.gain * (right - decay.plateau()) - spend(decay, terms, u))
 
 
-def spend(decay: Decay, terms: Terms, u: Array) -> Array:
+def spend(decay: Decay, terms: Terms, u: Float64s) -> Float64s:
     """(K + U·(1−z(u)))/u: what refreshing costs per time; at u = 0 infinite, or U times the hazard if K = 0.
 
     >>> one, tenth = np.array(1.0), np.array(0.1)
@@ -117,7 +118,7 @@ def spend(decay: Decay, terms: Terms, u: Array) -> Array:
     return np.asarray(checks + updates)
 
 
-def balance(gained: Array, owed: Array) -> Array:
+def balance(gained: Float64s, owed: Float64s) -> Float64s:
     """ln(gained/owed), with the sign of gained − owed and nearly straight over ln u; ±800 where undefined.
 
     >>> balance(np.array([0.0, 1.0, 2.0]), np.array([1.0, 1.0, -1.0]))
@@ -128,26 +129,26 @@ def balance(gained: Array, owed: Array) -> Array:
     return np.where(both, np.log(ratio), np.where(gained > owed, 800.0, -800.0))
 
 
-def slope(decay: Decay, terms: Terms, u: Array) -> Array:
+def slope(decay: Decay, terms: Terms, u: Float64s) -> Float64s:
     """A function with the sign of H(u) = −u²·E'(u): below 0 while a longer interval earns more."""
     owed = terms.check + terms.update * turning(decay, u) if terms.update.any() else terms.check
     return balance(terms.gain * decay.gain(u), owed)
 
 
-def _product(rate: object, u: Array) -> Array:
+def _product(rate: object, u: Float64s) -> Float64s:
     """λ·u, where a rate of 0 wins over an infinite interval."""
     given = np.asarray(rate, dtype=np.float64)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         return np.where(given > 0, given * u, 0.0)
 
 
-def weibull_power(decay: Weibull, u: Array) -> Array:
+def weibull_power(decay: Weibull, u: Float64s) -> Float64s:
     """(λu)^k."""
     with np.errstate(over="ignore", under="ignore"):
         return np.asarray(_product(decay.rate, u) ** np.asarray(decay.shape))
 
 
-def _lomax_power(decay: Lomax, u: Array) -> Array:
+def _lomax_power(decay: Lomax, u: Float64s) -> Float64s:
     """a·ln(1+u/b)."""
     scale = np.asarray(decay.scale, dtype=np.float64)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):

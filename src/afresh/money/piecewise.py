@@ -17,7 +17,8 @@ import numpy as np
 
 from afresh.model.decay import Empirical
 from afresh.money.optimum import Optimum, just_before, settle
-from afresh.money.terms import Array, Terms
+from afresh.money.terms import Terms
+from afresh.values.arrays import Float64s
 
 _BLOCK = 1 << 20  # items times pieces worked on at once
 
@@ -26,11 +27,11 @@ _BLOCK = 1 << 20  # items times pieces worked on at once
 class _Pieces:
     """z = level − fall·u from start to end, and ζ; the plateau after the last point is left out."""
 
-    start: Array
-    end: Array
-    level: Array
-    fall: Array
-    offset: Array
+    start: Float64s
+    end: Float64s
+    level: Float64s
+    fall: Float64s
+    offset: Float64s
     plateau: float
 
     @classmethod
@@ -67,7 +68,7 @@ def empirical_optimum(decay: Empirical, terms: Terms) -> Optimum:
     return settle(interval, excess, freshness, threshold, pieces.plateau)
 
 
-def _best_of_pieces(pieces: _Pieces, terms: Terms) -> tuple[Array, Array]:
+def _best_of_pieces(pieces: _Pieces, terms: Terms) -> tuple[Float64s, Float64s]:
     """(u*, E(u*)) over all pieces; items down, pieces across."""
     gain, check, update = (x[:, None] for x in (terms.gain, terms.check, terms.update))
     a = gain * pieces.offset - check - update * (1 - pieces.level)
@@ -81,7 +82,7 @@ def _best_of_pieces(pieces: _Pieces, terms: Terms) -> tuple[Array, Array]:
     return np.take_along_axis(u, best, axis=1)[:, 0], np.take_along_axis(value, best, axis=1)[:, 0]
 
 
-def _threshold(pieces: _Pieces, terms: Terms) -> Array:
+def _threshold(pieces: _Pieces, terms: Terms) -> Float64s:
     """The least of (K+U(1−z))/(Z−u·z∞): at the end of a piece, or where its slope is 0.
 
     As (p+q·u)/(ζ+b·u−c·u²) that is at q·c·u² + 2·p·c·u + q·ζ − p·b = 0.

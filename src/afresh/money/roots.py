@@ -11,9 +11,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from afresh.money.terms import Array
+from afresh.values.arrays import Float64s
 
-Function: TypeAlias = Callable[[Array], Array]
+Function: TypeAlias = Callable[[Float64s], Float64s]
 Part: TypeAlias = Callable[[npt.NDArray[np.intp]], Function]
 
 _ROUNDS = 200  # Chandrupatla needs about 12; halving 700 e-folds to the last bit needs 62
@@ -21,7 +21,7 @@ _GOLDEN = (np.sqrt(5) - 1) / 2
 _NARROWINGS = 48  # 0.618^48 = 1e−10: at a smooth maximum nothing finer can be seen
 
 
-def rising_root(function: Function, low: Array, high: Array, *, part: Part | None = None) -> Array:
+def rising_root(function: Function, low: Float64s, high: Float64s, *, part: Part | None = None) -> Float64s:
     """u in [low, high] with function(u) = 0, for functions that rise through 0 there; else the nearer bound.
 
     Chandrupatla's method (1997): inverse quadratic interpolation where it is safe, else halving.
@@ -57,7 +57,9 @@ def rising_root(function: Function, low: Array, high: Array, *, part: Part | Non
     return root
 
 
-def _interpolation(a: Array, b: Array, c: Array, fa: Array, fb: Array, fc: Array) -> Array:
+def _interpolation(
+    a: Float64s, b: Float64s, c: Float64s, fa: Float64s, fb: Float64s, fc: Float64s
+) -> Float64s:
     """The next point's place between a and b: inverse quadratic where Chandrupatla's test allows it."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         xi, ph = (a - b) / (c - b), (fa - fb) / (fc - fb)
@@ -66,7 +68,7 @@ def _interpolation(a: Array, b: Array, c: Array, fa: Array, fb: Array, fc: Array
     return np.where(fits & np.isfinite(t), t, 0.5)
 
 
-def highest(function: Function, low: Array, high: Array, *, per_decade: int = 8) -> Array:
+def highest(function: Function, low: Float64s, high: Float64s, *, per_decade: int = 8) -> Float64s:
     """Where function is highest in [low, high]: a scan of so many points per decade, then golden sections.
 
     >>> highest(lambda u: -((np.log(u) - 1) ** 2), np.array([1e-6]), np.array([1e6])).round(6)
@@ -76,7 +78,7 @@ def highest(function: Function, low: Array, high: Array, *, per_decade: int = 8)
     return narrowed(function, *scanned(function, low, high, points=8 + int(per_decade * decades)))
 
 
-def scanned(function: Function, low: Array, high: Array, *, points: int) -> tuple[Array, Array]:
+def scanned(function: Function, low: Float64s, high: Float64s, *, points: int) -> tuple[Float64s, Float64s]:
     """The two cells, of ``points`` between low and high, on either side of the highest point tried.
 
     A second hump wider than a cell is not missed.
@@ -95,7 +97,7 @@ def scanned(function: Function, low: Array, high: Array, *, points: int) -> tupl
     return np.exp(left), np.exp(right)
 
 
-def narrowed(function: Function, low: Array, high: Array) -> Array:
+def narrowed(function: Function, low: Float64s, high: Float64s) -> Float64s:
     """The highest point between ``low`` and ``high`` by golden sections, for a single hump there.
 
     >>> narrowed(lambda u: -np.abs(u - 9), np.array([1.0]), np.array([100.0])).round(6)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,10 @@ from afresh.model.decay import Decay, Lomax, Weibull
 from afresh.money.optimum import Optimum, settle
 from afresh.money.pieces import balance, changed, excess, slope, turning, weibull_power
 from afresh.money.roots import highest, rising_root
-from afresh.money.terms import Array, Terms
+from afresh.money.terms import Terms
 from afresh.money.time_range import LONGEST, time_range
+from afresh.values.arrays import Bools, Float64s
 
-Flags: TypeAlias = npt.NDArray[np.bool_]
 AnyShape = TypeVar("AnyShape", Weibull, Lomax)
 
 _AT_ONCE = 1e-30  # shorter than this share of its time scale, an interval is 0
@@ -51,7 +51,7 @@ def weibull_optimum(decay: Weibull, terms: Terms) -> Optimum:
     if falls_due.any():
         k = np.where(falls_due, shape, 2.0)
 
-        def falls(u: Array) -> Array:
+        def falls(u: Float64s) -> Float64s:
             """u times the sign of H' with v = λu, negated to rise: U·k·v^k − G·u − U·(k−1)."""
             power = np.minimum(u / scale, _ALL_CHANGED) ** k
             return np.asarray(terms.update * (k * power - (k - 1)) - terms.gain * u)
@@ -100,7 +100,7 @@ def any_optimum(decay: Decay, terms: Terms) -> Optimum:
     value = np.where(worth, excess(decay, terms, np.where(at_once, low, interval)), 0.0)
     freshness = decay.integral(low + interval) / (low + interval)
 
-    def earned_per_cost(u: Array) -> Array:
+    def earned_per_cost(u: Float64s) -> Float64s:
         paid = terms.check + terms.update * changed(decay, u)
         earned = decay.integral(u) - u * decay.plateau()
         return np.divide(earned, paid, out=np.full_like(paid, np.inf), where=paid > 0)
@@ -112,8 +112,8 @@ def any_optimum(decay: Decay, terms: Terms) -> Optimum:
 
 
 def _crossing(
-    decay: AnyShape, terms: Terms, low: Array, high: Array, changing: Flags
-) -> tuple[Array, Array, Array]:
+    decay: AnyShape, terms: Terms, low: Float64s, high: Float64s, changing: Bools
+) -> tuple[Float64s, Float64s, Float64s]:
     """(u*, E(u*), F(u*)) where H crosses 0 upwards between ``low`` and ``high``; E is 0 where it does not.
 
     At the crossing E = G·z − U·(−z'), which keeps its digits where E = (G·Z − K − …)/u loses them.
@@ -138,20 +138,22 @@ def _crossing(
 def _of_rows(decay: AnyShape, rows: npt.NDArray[np.intp]) -> AnyShape:
     """The decay of some of the items."""
 
-    def some(parameter: npt.ArrayLike) -> Array:
+    def some(parameter: npt.ArrayLike) -> Float64s:
         given = np.asarray(parameter, dtype=np.float64)
         return given[rows] if given.ndim else given
 
     return type(decay)(*(some(getattr(decay, field.name)) for field in fields(decay)))
 
 
-def _late_threshold(decay: Decay, terms: Terms, changing: Flags) -> Array:
+def _late_threshold(decay: Decay, terms: Terms, changing: Bools) -> Float64s:
     """(K+U)/∫z: the gain at which refreshing starts to pay if it does so at long intervals first (z∞ = 0)."""
     total = np.where(changing, decay.total(), 1.0)
     return np.where(changing, (terms.check + terms.update) / total, np.inf)
 
 
-def _weibull_threshold(decay: Weibull, terms: Terms, low: Array, high: Array, falls_due: Flags) -> Array:
+def _weibull_threshold(
+    decay: Weibull, terms: Terms, low: Float64s, high: Float64s, falls_due: Bools
+) -> Float64s:
     """The least of (K+U(1−z))/Z over u. Its slope has the sign of U(ηZ+z−1) − K, whose own slope is U·η'·Z.
 
     So for k ≤ 1 it falls for ever and the limit is the least; for k > 1 it has one minimum.
@@ -169,7 +171,7 @@ def _weibull_threshold(decay: Weibull, terms: Terms, low: Array, high: Array, fa
     return np.where(falls_due & (late < np.inf), np.minimum(inner, late), late)
 
 
-def _dearer_later(decay: Weibull, terms: Terms, u: Array) -> Array:
+def _dearer_later(decay: Weibull, terms: Terms, u: Float64s) -> Float64s:
     """A function with the sign of U(ηZ+z−1) − K: above 0 where (K+U(1−z))/Z rises."""
     hazard = np.asarray(decay.shape) * weibull_power(decay, u) / u
     return balance(terms.update * hazard * decay.integral(u), terms.check + terms.update * changed(decay, u))

@@ -12,7 +12,8 @@ from afresh.money.closed_forms import exponential_optimum, geometric_optimum, li
 from afresh.money.optimum import Optimum
 from afresh.money.piecewise import empirical_optimum
 from afresh.money.smooth import any_optimum, lomax_optimum, weibull_optimum
-from afresh.money.terms import Array, Terms
+from afresh.money.terms import Terms
+from afresh.values.arrays import Float64s
 
 
 @singledispatch
@@ -56,6 +57,6 @@ def _(decay: Lomax, terms: Terms) -> Optimum:
     return lomax_optimum(decay, terms)
 
 
-def _like(parameter: npt.ArrayLike, terms: Terms) -> Array:
+def _like(parameter: npt.ArrayLike, terms: Terms) -> Float64s:
     """A parameter of the decay, one per item."""
     return np.broadcast_to(np.asarray(parameter, dtype=np.float64), terms.gain.shape)

@@ -10,27 +10,26 @@ With benefit B, stale cost O and update cost C_U per record, n records refreshed
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-Array: TypeAlias = npt.NDArray[np.float64]
+from afresh.values.arrays import Float64s
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
     """G, S, K and U of the formula above, one number per item."""
 
-    gain: Array
-    stale: Array
-    check: Array
-    update: Array
+    gain: Float64s
+    stale: Float64s
+    check: Float64s
+    update: Float64s
 
     def take(self, rows: npt.NDArray[np.intp]) -> Terms:
         """The terms of some of the items."""
         return Terms(self.gain[rows], self.stale[rows], self.check[rows], self.update[rows])
 
-    def times(self, count: Array) -> Terms:
+    def times(self, count: Float64s) -> Terms:
         """The terms of ``count`` such items together."""
         return Terms(self.gain * count, self.stale * count, self.check * count, self.update * count)

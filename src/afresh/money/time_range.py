@@ -9,13 +9,13 @@ import numpy as np
 from afresh.model.decay import Decay, Exponential
 from afresh.money.pieces import changed
 from afresh.money.roots import rising_root
-from afresh.money.terms import Array
+from afresh.values.arrays import Float64s
 
 LONGEST = 1e300
 
 
 @singledispatch
-def time_range(decay: Decay, items: int) -> tuple[Array, Array]:
+def time_range(decay: Decay, items: int) -> tuple[Float64s, Float64s]:
     """(first, last) for each of ``items`` items under ``decay``; what never changes spans nothing, at 1.
 
     >>> time_range(Exponential([2.0, 0.0]), 2)
@@ -30,7 +30,7 @@ def time_range(decay: Decay, items: int) -> tuple[Array, Array]:
 
 
 @time_range.register
-def _(decay: Exponential, items: int) -> tuple[Array, Array]:
+def _(decay: Exponential, items: int) -> tuple[Float64s, Float64s]:
     rate = np.broadcast_to(np.asarray(decay.rate, dtype=np.float64), (items,))
     time = 1 / np.where(rate > 0, rate, 1.0)
     return np.where(rate > 0, 1e-12 * time, 1.0), np.where(rate > 0, 40 * time, 1.0)

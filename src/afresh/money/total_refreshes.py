@@ -10,8 +10,7 @@ import numpy as np
 from afresh.allocation.allocate import allocate
 from afresh.money.items import Options, items_of
 from afresh.money.many import solve_items
-from afresh.money.terms import Array
-from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.arrays import ArrayLike, Float64s, nonnegative
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +21,13 @@ class RefreshesByRatio:
     distribution of a fixed number, all of it made whether it pays or not.
     """
 
-    ratio: Array
-    refreshes: Array
-    net_income: Array
-    fixed_net_income: Array
+    ratio: Float64s
+    refreshes: Float64s
+    net_income: Float64s
+    fixed_net_income: Float64s
 
     @property
-    def gain(self) -> Array:
+    def gain(self) -> Float64s:
         """What the best number earns more than the fixed one, as a share of the best net income."""
         share = np.full_like(self.ratio, np.nan)
         np.divide(self.fixed_net_income, self.net_income, out=share, where=self.net_income > 0)

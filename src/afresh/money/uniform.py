@@ -11,8 +11,7 @@ from afresh.money.bulk import Bulks, solve_bulks
 from afresh.money.items import Items, Options, items_of
 from afresh.money.many import solve_items
 from afresh.money.net_income import income_at
-from afresh.money.terms import Array
-from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.arrays import ArrayLike, Float64s, nonnegative
 from afresh.values.errors import InputError
 
 
@@ -66,7 +65,7 @@ def against_uniform(
     return Uniform(float(interval), float(counts @ alike), float(counts @ best))
 
 
-def _best_interval_for_all(items: Items, counts: Array) -> float:
+def _best_interval_for_all(items: Items, counts: Float64s) -> float:
     """The interval of the highest total: all items as one bulk whose cost is the sum of theirs."""
     scaled = items.with_terms(items.terms.times(counts))
     check = np.array([scaled.terms.check.sum()])

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from afresh.papers.figure import Figure
 from afresh.plots.poisson import poisson_panel
 from afresh.rates.poisson_check import check_items, gap_histogram, gaps_near
-from afresh.values.arrays import Floats
+from afresh.values.arrays import Floats, Ints
 from afresh.values.errors import InputError
 
 _INTERVALS_DAYS = (10.0, 20.0, 40.0, 80.0, 5.0)
@@ -22,7 +19,7 @@ class History:
     """Changes of items: one number per item and one time in days per change, in any order."""
 
     name: str
-    item: npt.NDArray[np.int64]
+    item: Ints
     days: Floats
 
 

@@ -18,9 +18,9 @@ from afresh.plots.panels import Panel, Series
 from afresh.policy.opening import OpenTime
 from afresh.policy.policy import Start
 from afresh.policy.uniform import Uniform
-from afresh.rates.observations import Float64s
 from afresh.replay.history import History
 from afresh.replay.run import Visits, run_policy
+from afresh.values.arrays import Float64s
 
 PAGES, MOST = 10, 7
 HOURS, DAYS = 24.0, 3

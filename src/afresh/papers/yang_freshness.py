@@ -14,12 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.papers.check import Check, Correction
 from afresh.papers.figure import Figure
 from afresh.papers.report import Section
 from afresh.plots.panels import Panel, Series
+from afresh.values.arrays import Float64s, Ints
 
 PAPERS, GROUPS, MOST, QUERIES, STEPS = 1000, 200, 10, 10, 500
 _SEED = 20100606
@@ -31,7 +31,7 @@ _SETTLED = 200  # steps after which a mean is taken
 class Courses:
     """The content lag of the relation after each step, by method."""
 
-    lag: dict[str, npt.NDArray[np.float64]]
+    lag: dict[str, Float64s]
 
     def mean(self, name: str) -> float:
         """The mean after the start has worn off."""
@@ -84,7 +84,7 @@ def figure_2(found: Courses) -> Figure:
     )
 
 
-def _groups(rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def _groups(rng: np.random.Generator) -> Ints:
     """A group for each paper, at random, at most ``MOST`` in each."""
     places = np.repeat(np.arange(GROUPS), MOST)
     return np.asarray(rng.permutation(places)[:PAPERS])
@@ -92,10 +92,10 @@ def _groups(rng: np.random.Generator) -> npt.NDArray[np.int64]:
 
 def _run(
     name: str,
-    rates: npt.NDArray[np.float64],
-    groups: npt.NDArray[np.int64],
-    changes: npt.NDArray[np.int64],
-) -> npt.NDArray[np.float64]:
+    rates: Float64s,
+    groups: Ints,
+    changes: Ints,
+) -> Float64s:
     """Lag after each step; a step's changes come in its middle, on average, then its queries are sent."""
     count, lag = np.zeros(PAPERS), np.zeros(PAPERS)
     since = np.zeros(PAPERS)
@@ -114,9 +114,7 @@ def _run(
     return course
 
 
-def _chosen(
-    name: str, rates: npt.NDArray[np.float64], groups: npt.NDArray[np.int64], since: npt.NDArray[np.float64]
-) -> npt.NDArray[np.int64]:
+def _chosen(name: str, rates: Float64s, groups: Ints, since: Float64s) -> Ints:
     worth = rates * (0.5 * since**2 if name == "Greedy" else since**3 / 3)
     gains = np.bincount(groups, weights=worth, minlength=GROUPS)
     best = np.argsort(-gains, kind="stable")[:QUERIES]

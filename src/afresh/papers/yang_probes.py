@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.papers.figure import Figure
 from afresh.papers.yang_records import Records
@@ -22,9 +21,9 @@ from afresh.probes.cover import best_cover
 from afresh.probes.greedy_probes import METHODS, Probe, greedy_probes
 from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation
 from afresh.probes.measures import Quality, quality_of
-from afresh.probes.postings import Integers
 from afresh.probes.server_totals import ExactTotals
 from afresh.probes.splitters import KeywordAttribute, parse_keywords
+from afresh.values.arrays import Float64s, Ints
 
 POOLS = (1, 2, 5, 10, 20, 50, 100)
 PAGE_SIZE = 10
@@ -145,11 +144,11 @@ def _figure(name: str, records: Records, experiment: _Experiment) -> Figure:
     )
 
 
-def _lines(runs: Sequence[_Measured], pools: npt.NDArray[np.float64]) -> tuple[Series, ...]:
+def _lines(runs: Sequence[_Measured], pools: Float64s) -> tuple[Series, ...]:
     return tuple(_line(run, pools, "coverage_ratio") for run in runs)
 
 
-def _line(run: _Measured, pools: npt.NDArray[np.float64], measure: str) -> Series:
+def _line(run: _Measured, pools: Float64s, measure: str) -> Series:
     return Series(run.label, pools, np.array([getattr(quality, measure) for quality in run.quality]))
 
 
@@ -173,7 +172,7 @@ def _measured(experiment: _Experiment, attribute: KeywordAttribute, method: int)
 def _scaled(proxy: KeywordIndex, relation: KeywordIndex, scale: float) -> Totals:
     """c·|R_proxy(q)|, the paper's estimate, never below what is known to match."""
 
-    def totals(sets: Integers) -> npt.NDArray[np.float64]:
+    def totals(sets: Ints) -> Float64s:
         return np.asarray(np.maximum(scale * proxy.counts(sets), relation.counts(sets)), dtype=np.float64)
 
     return totals

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
@@ -18,7 +17,7 @@ from matplotlib.ticker import PercentFormatter
 
 from afresh.plots.scales import Side, plain, spans_decades, use_log
 from afresh.plots.style import BLUE, INK, ORANGE, SOFT, VERMILION, look, new_figure
-from afresh.values.arrays import Floats
+from afresh.values.arrays import Bools, Floats
 from afresh.values.units import UNIT_NAMES
 
 MOST_DOTS = 5000  # beyond it, dots hide each other: cells are coloured by how many they hold
@@ -40,7 +39,7 @@ class PlanPicture:
 
     rate: Floats
     frequency: Floats
-    dropped: npt.NDArray[np.bool_]
+    dropped: Bools
     law_rate: Floats
     law_frequency: Floats
     cutoff: float

@@ -29,8 +29,7 @@ from afresh.policy.learned import (
 )
 from afresh.policy.policy import Start, best, polls
 from afresh.policy.worth import Worth
-from afresh.rates.observations import Float64s, Ints
-from afresh.values.arrays import ArrayLike
+from afresh.values.arrays import ArrayLike, Float64s, Ints
 from afresh.values.errors import InputError
 
 SHARED = ("learned_for", "bound", "since_rekey", "since_refit", "refit_gap")

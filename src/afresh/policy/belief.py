@@ -14,7 +14,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from afresh.rates.observations import Bools, Float64s, Ints
+from afresh.values.arrays import Bools, Float64s, Ints
 
 DECADES_BELOW, DECADES_ABOVE, PER_OCTAVE = 3.0, 2.0, 1  # the ladder around one poll of an item
 PROPER = math.ceil((DECADES_BELOW + DECADES_ABOVE) * math.log2(10.0) * PER_OCTAVE) + 1  # its rungs

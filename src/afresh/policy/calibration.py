@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.rates.observations import Bools, Float64s, Ints
+from afresh.values.arrays import Bools, Float64s, Ints
 
 RATE_CLASSES, PER_DECADE = 13, 2.5
 QUIET_RUNS = np.array([1, 3, 8])  # first polls of the second, third, fourth class of quiet

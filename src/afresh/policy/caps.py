@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.observations import Bools, Float64s, Ints
+from afresh.values.arrays import Bools, Float64s, Ints
 
 
 @dataclass(slots=True)

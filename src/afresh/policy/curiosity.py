@@ -19,7 +19,7 @@ import numpy as np
 
 from afresh.allocation.objectives import Objective
 from afresh.policy.belief import Rows
-from afresh.rates.observations import Bools, Float64s
+from afresh.values.arrays import Bools, Float64s
 
 OCTAVES_BELOW, STEPS, PER_OCTAVE = 6, 16, 4 / 3  # frequencies that an item may settle at, around the mean one
 SATURATED = 0.25  # P(no change) at τ* above which waiting tells enough

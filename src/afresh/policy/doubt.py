@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from afresh.values.arrays import Float64s
+
 Rough = npt.NDArray[np.float32]
 DRAWS, STEPS, LEVEL = 32, 25, 0.9
 _PICKED = 1.0  # items' worth of rates that a population begins with
@@ -32,10 +33,10 @@ class Doubt:
 
     evidence: Rough
     populations: Rough
-    chance: Floats
+    chance: Float64s
 
     @classmethod
-    def of(cls, evidence: Floats, rng: np.random.Generator, each: float = 1.0) -> Doubt:
+    def of(cls, evidence: Float64s, rng: np.random.Generator, each: float = 1.0) -> Doubt:
         """What polls allow: ``evidence`` is up to a factor the likelihood of each rate, a row per item.
 
         Where the items are a sample, each stands for as many as ``each`` says.
@@ -51,12 +52,12 @@ class Doubt:
             )
         return cls(said, found, rng.standard_normal(DRAWS))
 
-    def means(self, fresh: Floats, share: Floats) -> Floats:
+    def means(self, fresh: Float64s, share: Float64s) -> Float64s:
         """Σ share·fresh under each population, ``fresh`` by item and rate."""
         likely, part = self._summed(self.evidence), self.evidence * fresh.astype(np.float32)
         return np.asarray(share @ (self._summed(part) / likely))
 
-    def between(self, fresh: Floats, share: Floats) -> tuple[float, float]:
+    def between(self, fresh: Float64s, share: Float64s) -> tuple[float, float]:
         """The interval of Σ share·fresh, ``fresh`` by item and rate: 90 % of the populations lie in it.
 
         >>> known = Doubt.of(np.tile([0.0, 1.0, 0.0], (50, 1)), np.random.default_rng(1))

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from afresh.rates.observations import Ints
+from afresh.values.arrays import Ints
 
 FEWEST_IN_DIRECTORY = 4  # a smaller directory counts as part of the one above
 MOST_WITH_WORDS = 200  # so many items that share words share only a habit of naming

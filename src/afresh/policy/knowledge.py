@@ -20,7 +20,7 @@ from afresh.policy.policy import Start
 from afresh.policy.roster import Roster
 from afresh.policy.season_clock import SeasonClock
 from afresh.policy.shocks import Shocks
-from afresh.rates.observations import Bools, Float64s, Ints
+from afresh.values.arrays import Bools, Float64s, Ints
 
 
 class Knowledge:

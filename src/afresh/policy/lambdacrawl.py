@@ -12,8 +12,7 @@ import numpy as np
 from afresh.allocation.allocate import allocate
 from afresh.policy.overdue import Overdue
 from afresh.policy.policy import Start
-from afresh.rates.observations import Bools, Float64s, Ints
-from afresh.values.arrays import ArrayLike
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints
 
 PLANS_PER_ROUND = 20
 SPREAD, POINTS = 1e4, 60  # the likelihood is kept on a grid of rates this far around the mean frequency

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.rates.observations import Bools, Float64s, Ints
+from afresh.values.arrays import Bools, Float64s, Ints
 
 CAUTION = 3.0  # changes' worth of doubt
 LEAST_FALSE = 1e-6  # of the mean frequency: notices are never beyond doubt

@@ -10,8 +10,7 @@ import numpy as np
 
 from afresh.policy.overdue import Overdue
 from afresh.policy.policy import Start
-from afresh.rates.observations import Bools, Float64s, Ints
-from afresh.values.arrays import ArrayLike
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints
 
 DECREASE, INCREASE, SYNC = 0.8, 1.4, 0.3
 LEAST, MOST = 2.3e-5, 12.2  # of the interval in rounds: a minute and a year to its first, 30 days, by default

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.observations import Float64s
-from afresh.values.arrays import ArrayLike
+from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.errors import InputError
 
 

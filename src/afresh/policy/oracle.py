@@ -10,8 +10,7 @@ import numpy as np
 from afresh.allocation.objectives import objective_for
 from afresh.policy.policy import Start, polls
 from afresh.policy.ranked import Ranked
-from afresh.rates.observations import Float64s, Ints
-from afresh.values.arrays import ArrayLike
+from afresh.values.arrays import ArrayLike, Float64s, Ints
 from afresh.values.errors import UsageError
 
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from afresh.policy.policy import Start, polls
 from afresh.policy.ranked import Ranked
-from afresh.rates.observations import Bools, Float64s, Ints
-from afresh.values.arrays import ArrayLike
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints
 
 
 class Overdue(Ranked):

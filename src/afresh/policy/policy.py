@@ -13,8 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from afresh.policy.opening import OpenTime
-from afresh.rates.observations import Bools, Float64s, Ints
-from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
 from afresh.values.errors import InputError
 
 

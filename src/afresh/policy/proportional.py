@@ -10,8 +10,7 @@ import numpy as np
 
 from afresh.policy.overdue import Overdue
 from afresh.policy.policy import Start
-from afresh.rates.observations import Bools, Float64s, Ints
-from afresh.values.arrays import ArrayLike
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints
 
 
 class Proportional(Overdue):

@@ -6,8 +6,7 @@ import numpy as np
 
 from afresh.policy.policy import Start, best
 from afresh.policy.roster import Roster
-from afresh.rates.observations import Float64s, Ints
-from afresh.values.arrays import ArrayLike
+from afresh.values.arrays import ArrayLike, Float64s, Ints
 
 
 class Ranked:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.policy.belief import PER_OCTAVE, REDRAWN, Belief, even_prior
-from afresh.rates.observations import Bools, Float64s
+from afresh.values.arrays import Bools, Float64s
 
 DOUBT = 20.0  # items' worth of the even prior in the learned one
 FINER = 8  # steps of a rung

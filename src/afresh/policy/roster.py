@@ -8,8 +8,7 @@ import numpy as np
 
 from afresh.policy.caps import Allowances
 from afresh.policy.policy import Start
-from afresh.rates.observations import Bools, Float64s, Ints
-from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
 from afresh.values.errors import InputError
 
 AGAIN = 4

@@ -10,8 +10,9 @@ from collections import deque
 
 import numpy as np
 
-from afresh.rates.observations import Bools, Float64s, Ints, Polls
+from afresh.rates.observations import Polls
 from afresh.rates.season import HOURS, Season, fit_season
+from afresh.values.arrays import Bools, Float64s, Ints
 
 KEPT = 30_000  # polls to learn from
 FEWEST = 3_000  # polls that may turn a season off again

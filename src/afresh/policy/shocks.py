@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.observations import Bools, Float64s, Ints
+from afresh.values.arrays import Bools, Float64s, Ints
 
 BINS = 128
 WIDTH = 0.06  # of a bin, in mean intervals between polls of an item

@@ -6,8 +6,7 @@ import numpy as np
 
 from afresh.policy.overdue import Overdue
 from afresh.policy.policy import Start
-from afresh.rates.observations import Bools, Float64s, Ints
-from afresh.values.arrays import ArrayLike
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints
 
 INCREASE = 1.5
 LEAST, MOST = 1 / 24, 14.0  # of the interval in rounds: an hour and two weeks to a first of a day

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from afresh.policy.overdue import Overdue
-from afresh.rates.observations import Bools, Float64s, Ints
-from afresh.values.arrays import ArrayLike
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints
 
 
 class Uniform(Overdue):

@@ -1,4 +1,4 @@
-"""What polling an item now is worth: the index of SCIENCE averaged over the belief about its rate.
+"""What polling an item now is worth: the index (docs/science.md), averaged over the belief about its rate.
 
 For one rate λ and E changes expected since the last poll it is w·marginal(E)/(c·λ^p): for freshness
 w·(1−(1+E)e^{−E})/(cλ), for age w·k(E)/(cλ²), and so on as in ``allocation.objectives``. An item falls due
@@ -11,8 +11,7 @@ import numpy as np
 
 from afresh.allocation.objectives import objective_for
 from afresh.policy.belief import Rows
-from afresh.rates.observations import Float64s
-from afresh.values.arrays import Floats
+from afresh.values.arrays import Float64s, Floats
 
 MIDDLE = 9  # from the top of a ladder, about the mean frequency
 OCTAVES = 22  # of elapsed time over which due times are looked for

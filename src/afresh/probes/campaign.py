@@ -24,15 +24,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.probes.candidates import Candidates, find_candidates, requests_of
 from afresh.probes.cover import Cover, best_cover
 from afresh.probes.page_plan import PagePlan, plan_pages
-from afresh.probes.postings import Bools, Integers
 from afresh.probes.requests import LookUp, ReadPage, Request
 from afresh.probes.server_totals import LearningTotals
-from afresh.values.arrays import Floats
+from afresh.values.arrays import Bools, Float64s, Floats, Ints
 from afresh.values.errors import UsageError
 
 _ANEW = 0.5  # of the tuples planned for are left when the rest is planned anew
@@ -117,7 +115,7 @@ class Campaign:
     def learn(
         self,
         request: Request,
-        found: Sequence[int] | Integers,
+        found: Sequence[int] | Ints,
         total: float | None = None,
         *,
         over: bool = False,
@@ -152,7 +150,7 @@ class Campaign:
         """The keywords of the query of a request just made."""
         return _words(self.candidates.sets[request.query].tolist())
 
-    def _awaited(self, query: int) -> Integers:
+    def _awaited(self, query: int) -> Ints:
         members = self.candidates.tuples.row(query)
         return members[self.wanted[members]]
 
@@ -185,7 +183,7 @@ class Campaign:
         heapq.heapify(self._agenda)
         return planned, bound
 
-    def _best_pages(self, among: Integers, count: int) -> PagePlan:
+    def _best_pages(self, among: Ints, count: int) -> PagePlan:
         """What ``count`` requests bring, of queries not read to the end."""
         unread = self._totals[among] - self._read[among] * self._page_size
         some = self.candidates.take(among)
@@ -197,7 +195,7 @@ class Campaign:
         )
         return replace(plan, steps=tuple(steps))
 
-    def _beginning(self, cover: Cover, costs: npt.NDArray[np.float64], left: float) -> float:
+    def _beginning(self, cover: Cover, costs: Float64s, left: float) -> float:
         """What the first ``left`` requests of a sure plan bring at least, the densest queries first."""
         taken = np.zeros(len(self._values), dtype=np.bool_)
         shares = []
@@ -234,7 +232,7 @@ def _words(row: Iterable[int]) -> tuple[int, ...]:
     return tuple(word for word in row if word >= 0)
 
 
-def _whole(cover: Cover, read: npt.NDArray[np.int64]) -> tuple[Request, ...]:
+def _whole(cover: Cover, read: Ints) -> tuple[Request, ...]:
     pages = (ReadPage(query, int(read[query]) + 1) for query in cover.queries.tolist())
     return (*pages, *(LookUp(place) for place in cover.look_ups.tolist()))
 

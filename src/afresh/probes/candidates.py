@@ -13,11 +13,11 @@ from itertools import combinations
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.probes.keyword_index import KeywordIndex
 from afresh.probes.members import Members
-from afresh.probes.postings import Bools, Integers, Postings
+from afresh.probes.postings import Postings
+from afresh.values.arrays import Bools, Float64s, Ints
 
 MOST_JOINED = 16  # keywords of one tuple that are joined: the rarest on the server
 _SEED = 0x5EED  # of the fingerprints by which equal results are found
@@ -26,27 +26,27 @@ _SEED = 0x5EED  # of the fingerprints by which equal results are found
 class Totals(Protocol):
     """Estimates of |R_S(q)|: one per row of ``sets`` (keywords of the local relation, −1 none)."""
 
-    def __call__(self, sets: Integers) -> npt.NDArray[np.float64]: ...
+    def __call__(self, sets: Ints) -> Float64s: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
     """Queries: ``sets`` of keywords, the local tuples of each, and its expected results on the server."""
 
-    sets: Integers
+    sets: Ints
     tuples: Postings
-    totals: npt.NDArray[np.float64]
+    totals: Float64s
 
     def __len__(self) -> int:
         """How many queries."""
         return len(self.sets)
 
-    def take(self, wanted: Integers) -> Candidates:
+    def take(self, wanted: Ints) -> Candidates:
         """Some of the queries, in the order given."""
         return Candidates(self.sets[wanted], self.tuples.take(wanted), self.totals[wanted])
 
 
-def requests_of(totals: npt.NDArray[np.float64], page_size: int) -> npt.NDArray[np.float64]:
+def requests_of(totals: Float64s, page_size: int) -> Float64s:
     """N(q) = ⌈|R_S(q)|/p⌉, at least one: an empty answer is a request too.
 
     >>> requests_of(np.array([0.0, 10.0, 10.5]), 10)
@@ -77,7 +77,7 @@ def find_candidates(
     return _undominated(relation, np.concatenate(parts), np.concatenate(estimates), page_size)
 
 
-def _rarest(rows: Postings, totals: npt.NDArray[np.float64]) -> Postings:
+def _rarest(rows: Postings, totals: Float64s) -> Postings:
     """At most ``MOST_JOINED`` keywords of each tuple, the rarest on the server."""
     owner = rows.row_ids()
     order = np.lexsort((rows.members, totals[rows.members], owner))
@@ -86,11 +86,11 @@ def _rarest(rows: Postings, totals: npt.NDArray[np.float64]) -> Postings:
     return Postings.of_pairs(owner[good], rows.members[good], rows.height, rows.width)
 
 
-def _joined(rows: Postings, size: int, relation: KeywordIndex, broader: Integers) -> Integers:
+def _joined(rows: Postings, size: int, relation: KeywordIndex, broader: Ints) -> Ints:
     """Sets of ``size`` keywords that two tuples share and of which every broader set is among ``broader``."""
     width = len(relation.keywords)
     known = Members(broader)
-    found: list[Integers] = [np.empty(0, np.int64)]
+    found: list[Ints] = [np.empty(0, np.int64)]
     sizes = rows.sizes
     for degree in np.unique(sizes[sizes >= size]).tolist():
         block = rows.members[rows.starts[:-1][sizes == degree][:, None] + np.arange(degree)]
@@ -105,27 +105,25 @@ def _joined(rows: Postings, size: int, relation: KeywordIndex, broader: Integers
     return _decoded(codes[first[counts >= 2]], size, width)
 
 
-def _set_codes(sets: Integers, width: int) -> Integers:
+def _set_codes(sets: Ints, width: int) -> Ints:
     codes = np.zeros(len(sets), dtype=np.int64)
     for column in sets.T:
         codes = codes * width + column
     return codes
 
 
-def _decoded(codes: Integers, size: int, width: int) -> Integers:
+def _decoded(codes: Ints, size: int, width: int) -> Ints:
     sets = np.empty((len(codes), size), dtype=np.int64)
     for column in range(size - 1, -1, -1):
         codes, sets[:, column] = np.divmod(codes, width)
     return sets
 
 
-def _padded(sets: Integers, width: int) -> Integers:
+def _padded(sets: Ints, width: int) -> Ints:
     return np.pad(sets, ((0, 0), (0, width - sets.shape[1])), constant_values=-1)
 
 
-def _undominated(
-    relation: KeywordIndex, sets: Integers, totals: npt.NDArray[np.float64], page_size: int
-) -> Candidates:
+def _undominated(relation: KeywordIndex, sets: Ints, totals: Float64s, page_size: int) -> Candidates:
     owner, tuples = relation.matches(sets)
     local = Postings.of_pairs(owner, tuples, len(sets), relation.tuples)
     cost = requests_of(totals, page_size)

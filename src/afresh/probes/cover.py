@@ -19,11 +19,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.probes.greedy_cover import greedy_cover
-from afresh.probes.postings import Bools, Integers, Postings
-from afresh.values.arrays import Floats
+from afresh.probes.postings import Postings
+from afresh.values.arrays import Bools, Float64s, Floats, Ints
 
 _STEPS = 400  # of the multipliers: stopping early only loosens the bound
 _PATIENCE = 10  # steps without a better bound before they are shortened
@@ -43,8 +42,8 @@ class Cover:
     No choice of whole queries and look-ups covers with fewer than ``bound`` requests.
     """
 
-    queries: Integers
-    look_ups: Integers
+    queries: Ints
+    look_ups: Ints
     requests: float
     bound: float
 
@@ -78,14 +77,14 @@ def best_cover(tuples: Postings, costs: Floats, wanted: Bools, *, branch: bool =
     return Cover(useful[solution], rows[~covered], requests, float(min(sure, requests)))
 
 
-def _renumbered(tuples: Postings, place: Integers, width: int) -> Postings:
+def _renumbered(tuples: Postings, place: Ints, width: int) -> Postings:
     return Postings(tuples.starts, place[tuples.members], width)
 
 
 class _Problem:
     """Every tuple is wanted, every query better than look-ups."""
 
-    def __init__(self, tuples: Postings, costs: npt.NDArray[np.float64]) -> None:
+    def __init__(self, tuples: Postings, costs: Float64s) -> None:
         from scipy.sparse import csr_array
 
         self.tuples, self.costs = tuples, costs
@@ -93,7 +92,7 @@ class _Problem:
         self._matrix = csr_array((np.ones(tuples.members.size), tuples.members, tuples.starts), shape=shape)
         self._turned = self._matrix.T.tocsr()
 
-    def solved(self, *, branch: bool) -> tuple[Integers, float]:
+    def solved(self, *, branch: bool) -> tuple[Ints, float]:
         """The queries of the best cover found, and the bound."""
         start = self._greedy(self._cheapest())
         prices, bound = self._prices(self.requests(start))
@@ -107,22 +106,22 @@ class _Problem:
             found.append(self._branched(np.union1d(core, min(found, key=self.requests))))
         return min(found, key=self.requests), bound
 
-    def requests(self, solution: Integers) -> float:
+    def requests(self, solution: Ints) -> float:
         """What a choice of queries costs, with look-ups for the tuples it leaves."""
         covered = np.unique(self.tuples.take(solution).members).size
         return float(self.costs[solution].sum()) + self.tuples.width - covered
 
-    def _greedy(self, among: Integers) -> Integers:
+    def _greedy(self, among: Ints) -> Ints:
         return among[greedy_cover(self.tuples.take(among), self.costs[among])]
 
-    def _cheapest(self) -> Integers:
+    def _cheapest(self) -> Ints:
         """For each tuple the query of least cost per tuple."""
         price = np.repeat(self.costs / self.tuples.sizes, self.tuples.sizes)
         order = np.lexsort((price, self.tuples.members))
         first = np.diff(self.tuples.members[order], prepend=-1) > 0
         return np.unique(self.tuples.row_ids()[order[first]])
 
-    def _prices(self, requests: float) -> tuple[npt.NDArray[np.float64], float]:
+    def _prices(self, requests: float) -> tuple[Float64s, float]:
         """Multipliers in [0, 1] (a look-up costs 1) and the best bound that they prove."""
         prices = np.ones(self.tuples.width)
         share = np.repeat(self.costs / self.tuples.sizes, self.tuples.sizes)
@@ -149,7 +148,7 @@ class _Problem:
             prices = np.clip(prices + length * (requests - value) / steepness * slope, 0.0, 1.0)
         return best, bound
 
-    def _branched(self, among: Integers) -> Integers:
+    def _branched(self, among: Ints) -> Ints:
         """The whole-number program over some of the queries, and all look-ups."""
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import eye_array, hstack

@@ -10,13 +10,12 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-import numpy.typing as npt
 
-from afresh.probes.postings import Integers, Postings
-from afresh.values.arrays import Floats
+from afresh.probes.postings import Postings
+from afresh.values.arrays import Float64s, Floats, Ints
 
 
-def greedy_cover(tuples: Postings, costs: Floats, values: Floats | None = None) -> Integers:
+def greedy_cover(tuples: Postings, costs: Floats, values: Floats | None = None) -> Ints:
     """Queries in the order chosen, while one is worth more per request than a look-up.
 
     ``values`` are the tuples' worths (all 1 by default); the look-up of a tuple gains its value for one
@@ -25,9 +24,7 @@ def greedy_cover(tuples: Postings, costs: Floats, values: Floats | None = None) 
     >>> greedy_cover(Postings.of_rows([[0, 1], [1, 2, 3], [3]], width=4), np.ones(3))
     array([1])
     """
-    worth: npt.NDArray[np.float64] = (
-        np.ones(tuples.width) if values is None else np.array(values, dtype=np.float64)
-    )
+    worth: Float64s = np.ones(tuples.width) if values is None else np.array(values, dtype=np.float64)
     members = [tuples.row(query) for query in range(tuples.height)]
     heap = [
         (-gain / cost, query)
@@ -50,7 +47,7 @@ def greedy_cover(tuples: Postings, costs: Floats, values: Floats | None = None) 
     return np.array(chosen, dtype=np.int64)
 
 
-def _by_look_up(left: npt.NDArray[np.float64], cost: float) -> float:
+def _by_look_up(left: Float64s, cost: float) -> float:
     """What as many look-ups would gain as the query costs: the most valuable of its tuples."""
     count = int(cost)
     if count >= len(left):

@@ -14,12 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.probes.candidates import Totals, requests_of
 from afresh.probes.keyword_index import KeywordIndex
-from afresh.probes.postings import Bools, Integers
-from afresh.values.arrays import Floats
+from afresh.values.arrays import Bools, Float64s, Floats, Ints
 from afresh.values.errors import UsageError
 
 METHODS = (1, 2)
@@ -30,8 +28,8 @@ class Probe:
     """A query chosen: its keywords, its local tuples and those new, its cost and expected cover."""
 
     keywords: tuple[int, ...]
-    tuples: Integers
-    new: Integers
+    tuples: Ints
+    new: Ints
     total: float
     requests: float
     expected: float
@@ -75,7 +73,7 @@ def greedy_probes(
     return tuple(probes)
 
 
-def _frequent(relation: KeywordIndex, uncovered: Bools, pool: int) -> Integers:
+def _frequent(relation: KeywordIndex, uncovered: Bools, pool: int) -> Ints:
     """The ``pool`` keywords that most uncovered tuples hold."""
     held = relation.by_tuple.take(np.flatnonzero(uncovered)).members
     counts = np.bincount(held, minlength=len(relation.keywords))
@@ -84,7 +82,7 @@ def _frequent(relation: KeywordIndex, uncovered: Bools, pool: int) -> Integers:
 
 
 def _most_efficient(
-    relation: KeywordIndex, words: Integers, worth: npt.NDArray[np.float64], uncovered: Bools, known: _Known
+    relation: KeywordIndex, words: Ints, worth: Float64s, uncovered: Bools, known: _Known
 ) -> tuple[tuple[int, ...], float]:
     """The single keyword or pair of largest efficiency, and its total."""
     holds = np.zeros((len(words), relation.tuples))
@@ -110,7 +108,7 @@ class _Known:
         self._ask, self._width = totals, width
         self._codes, self._totals = np.empty(0, np.int64), np.empty(0)
 
-    def __call__(self, one: Integers, other: Integers) -> npt.NDArray[np.float64]:
+    def __call__(self, one: Ints, other: Ints) -> Float64s:
         low, high = np.minimum(one, other), np.maximum(one, other)
         codes = low * self._width + high
         new = np.setdiff1d(codes, self._codes)
@@ -124,7 +122,7 @@ class _Known:
         return self._totals[np.searchsorted(self._codes, codes)]
 
 
-def _holding(relation: KeywordIndex, keywords: tuple[int, ...]) -> Integers:
+def _holding(relation: KeywordIndex, keywords: tuple[int, ...]) -> Ints:
     members = relation.by_keyword.row(keywords[0])
     for word in keywords[1:]:
         members = np.intersect1d(members, relation.by_keyword.row(word), assume_unique=True)

@@ -15,8 +15,9 @@ from typing import TypeAlias
 import numpy as np
 
 from afresh.probes.members import Members
-from afresh.probes.postings import Integers, Postings
+from afresh.probes.postings import Postings
 from afresh.probes.splitters import KeywordAttribute
+from afresh.values.arrays import Ints
 from afresh.values.errors import InputError
 
 Texts: TypeAlias = Mapping[str, Sequence[str]]  # a column of texts by name
@@ -52,7 +53,7 @@ class KeywordIndex:
     def _holds(self) -> Members:
         return Members(_codes(self.by_tuple.row_ids(), self.by_tuple.members, self.by_tuple.width))
 
-    def counts(self, sets: Integers) -> Integers:
+    def counts(self, sets: Ints) -> Ints:
         """How many tuples hold all keywords of each set: |R(q)| of each row of ``sets``, −1 is no keyword.
 
         The shortest posting list of each set is walked and each of its tuples looked up for the others, so
@@ -65,7 +66,7 @@ class KeywordIndex:
         """
         return np.bincount(self.matches(sets)[0], minlength=len(sets))
 
-    def matches(self, sets: Integers) -> tuple[Integers, Integers]:
+    def matches(self, sets: Ints) -> tuple[Ints, Ints]:
         """(set, tuple) of every tuple that holds all keywords of a set, sets ascending."""
         sizes = np.where(sets >= 0, self.by_keyword.sizes[sets], np.iinfo(np.int64).max)
         shortest = np.take_along_axis(sets, sizes.argmin(axis=1)[:, None], axis=1)[:, 0]
@@ -142,14 +143,14 @@ def _index(keywords: tuple[Keyword, ...], rows: Sequence[Sequence[int]]) -> Keyw
     return KeywordIndex(keywords, by_tuple, by_tuple.transposed())
 
 
-def _codes(tuples: Integers, keywords: Integers, width: int) -> Integers:
+def _codes(tuples: Ints, keywords: Ints, width: int) -> Ints:
     return tuples * width + keywords
 
 
 _PART = 1 << 22  # list entries looked at together: a hundred megabytes
 
 
-def _parts(sizes: Integers) -> list[slice]:
+def _parts(sizes: Ints) -> list[slice]:
     """Slices of consecutive lists that together hold about ``_PART`` entries."""
     if not len(sizes):
         return []

@@ -17,11 +17,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.probes.candidates import Candidates, requests_of
 from afresh.probes.requests import LookUp, ReadPage, Request
-from afresh.values.arrays import Floats
+from afresh.values.arrays import Float64s, Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +28,7 @@ class PagePlan:
     """Requests in the order chosen, the value expected of each, and the most that any plan could add."""
 
     steps: tuple[Request, ...]
-    gains: npt.NDArray[np.float64]
+    gains: Float64s
     bound: float
 
 
@@ -72,7 +71,7 @@ class _State:
         self,
         candidates: Candidates,
         page_size: int,
-        values: npt.NDArray[np.float64],
+        values: Float64s,
         limit: int | None,
     ) -> None:
         self.values, self._tuples, self._page_size = values, candidates.tuples, page_size
@@ -82,7 +81,7 @@ class _State:
         self._read = np.zeros(len(candidates))
         self._left = values.copy()  # value times the probability that the tuple has not come yet
 
-    def page_gains(self) -> npt.NDArray[np.float64]:
+    def page_gains(self) -> Float64s:
         share = np.minimum(1.0, self._page_size / np.maximum(self._unread(), 1e-9))
         return np.where(self._read < self._pages, self._tuples.sums(self._left) * share, 0.0)
 
@@ -113,5 +112,5 @@ class _State:
         unread = self._totals[query] - self._read[query] * self._page_size
         return 1.0 if unread <= self._page_size else self._page_size / unread
 
-    def _unread(self) -> npt.NDArray[np.float64]:
+    def _unread(self) -> Float64s:
         return self._totals - self._read * self._page_size

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Integers: TypeAlias = npt.NDArray[np.int64]
-Bools: TypeAlias = npt.NDArray[np.bool_]
+from afresh.values.arrays import Bools, Float64s, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,8 +22,8 @@ class Postings:
     (array([0, 2]), array([2, 0, 1]), array([0, 2]))
     """
 
-    starts: Integers
-    members: Integers
+    starts: Ints
+    members: Ints
     width: int
 
     @classmethod
@@ -38,7 +35,7 @@ class Postings:
         return cls(starts, members, width)
 
     @classmethod
-    def of_pairs(cls, rows: Integers, members: Integers, height: int, width: int) -> Postings:
+    def of_pairs(cls, rows: Ints, members: Ints, height: int, width: int) -> Postings:
         """From (row, member) pairs, each given once, in any order."""
         order = np.lexsort((members, rows))
         starts = np.zeros(height + 1, dtype=np.int64)
@@ -51,15 +48,15 @@ class Postings:
         return len(self.starts) - 1
 
     @property
-    def sizes(self) -> Integers:
+    def sizes(self) -> Ints:
         """How many numbers each row holds."""
         return np.diff(self.starts)
 
-    def row(self, index: int) -> Integers:
+    def row(self, index: int) -> Ints:
         """The numbers of one row, ascending."""
         return self.members[self.starts[index] : self.starts[index + 1]]
 
-    def row_ids(self) -> Integers:
+    def row_ids(self) -> Ints:
         """The row of each member."""
         return np.repeat(np.arange(self.height), self.sizes)
 
@@ -67,7 +64,7 @@ class Postings:
         """The rows in which each number stands."""
         return Postings.of_pairs(self.members, self.row_ids(), self.width, self.height)
 
-    def take(self, rows: Integers) -> Postings:
+    def take(self, rows: Ints) -> Postings:
         """Some rows, in the order given.
 
         >>> Postings.of_rows([[0], [1, 2]], width=3).take(np.array([1, 0])).members
@@ -83,7 +80,7 @@ class Postings:
         good = wanted[self.members]
         return Postings.of_pairs(self.row_ids()[good], self.members[good], self.height, self.width)
 
-    def sums(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def sums(self, values: Float64s) -> Float64s:
         """The sum of ``values`` (one per number) over each row, empty rows 0.
 
         >>> Postings.of_rows([[0, 1], []], width=2).sums(np.array([1.0, 2.5]))

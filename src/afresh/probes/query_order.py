@@ -19,10 +19,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-from afresh.probes.postings import Integers
-from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.arrays import ArrayLike, Float64s, Ints, nonnegative
 from afresh.values.errors import UsageError
 
 _BISECTIONS = 60
@@ -39,7 +37,7 @@ def lag_after_round(coefficients: ArrayLike, places: ArrayLike) -> float:
     return float((a * np.square(len(a) - x)).sum())
 
 
-def coefficients(group_sums: ArrayLike, tuples: int, interval: float) -> npt.NDArray[np.float64]:
+def coefficients(group_sums: ArrayLike, tuples: int, interval: float) -> Float64s:
     """a_q = A_q I²/(2|L|).
 
     >>> coefficients([3.0, 7.0], tuples=4, interval=1.0)
@@ -48,7 +46,7 @@ def coefficients(group_sums: ArrayLike, tuples: int, interval: float) -> npt.NDA
     return np.asarray(nonnegative("group sums", group_sums) * (interval * interval / (2 * tuples)))
 
 
-def best_order(group_sums: ArrayLike) -> Integers:
+def best_order(group_sums: ArrayLike) -> Ints:
     """The queries in the order to send them: ascending group sums, ties as given.
 
     >>> best_order([7.0, 3.0])

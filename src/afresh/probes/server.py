@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from afresh.probes.keyword_index import KeywordIndex
-from afresh.probes.postings import Integers
+from afresh.values.arrays import Ints
 from afresh.values.errors import UsageError
 
 
@@ -66,7 +66,7 @@ class IndexServer:
         self.page_size = page_size
         self._index, self._keys, self._limit = index, keys, limit
         self._known = frozenset(keys)
-        self._results: dict[tuple[int, ...], Integers] = {}
+        self._results: dict[tuple[int, ...], Ints] = {}
 
     def page(self, keywords: Sequence[int], number: int) -> Answer:
         """See ``Server``."""

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.probes.candidates import Totals
 from afresh.probes.keyword_index import KeywordIndex
-from afresh.probes.postings import Integers
+from afresh.values.arrays import Float64s, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,7 +18,7 @@ class ExactTotals:
 
     index: KeywordIndex
 
-    def __call__(self, sets: Integers) -> npt.NDArray[np.float64]:
+    def __call__(self, sets: Ints) -> Float64s:
         """|R_S(q)| of each set of keywords."""
         return self.index.counts(sets).astype(np.float64)
 
@@ -32,8 +31,8 @@ class LearningTotals(Totals, Protocol):
     def reported(self, words: tuple[int, ...], total: float) -> None:
         """The server said how many results a query has."""
 
-    def scales(self) -> npt.NDArray[np.float64]:
+    def scales(self) -> Float64s:
         """What all estimates are multiplied by, as logarithms."""
 
-    def moved_from(self, scales: npt.NDArray[np.float64]) -> bool:
+    def moved_from(self, scales: Float64s) -> bool:
         """Whether estimates have become others since the scales were these."""

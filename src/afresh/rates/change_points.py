@@ -13,9 +13,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from afresh.values.arrays import ArrayLike, as_floats, nonnegative
+from afresh.values.arrays import ArrayLike, Float64s, Ints, as_floats, nonnegative
 from afresh.values.errors import InputError
 
 
@@ -30,8 +29,8 @@ class ChangePoints:
     ``until``   when the present period is expected to end: time to estimate again.
     """
 
-    marks: npt.NDArray[np.int64]
-    periods: npt.NDArray[np.float64]
+    marks: Ints
+    periods: Float64s
     period: float
     rate: float
     until: float
@@ -69,7 +68,7 @@ def change_points(
     return ChangePoints(marks, periods, period, float(history[since:].mean()), float(when[since]) + period)
 
 
-def _in_order(times: ArrayLike) -> npt.NDArray[np.float64]:
+def _in_order(times: ArrayLike) -> Float64s:
     when = np.asarray(as_floats("times", times), dtype=np.float64)
     if not np.all(np.isfinite(when)):
         raise InputError("times must be finite numbers")

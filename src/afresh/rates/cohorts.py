@@ -23,10 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.rates.family_theory import ratio_interval
-from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
 from afresh.values.errors import InputError
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +35,12 @@ class CohortRates:
     """
 
     groups: tuple[Hashable, ...]
-    rate: Array
-    low: Array
-    high: Array
-    n: npt.NDArray[np.int64]
-    changed: npt.NDArray[np.int64]
-    one_sided: npt.NDArray[np.bool_]
+    rate: Float64s
+    low: Float64s
+    high: Float64s
+    n: Ints
+    changed: Ints
+    one_sided: Bools
 
 
 def cohort_rates(
@@ -83,12 +81,12 @@ def cohort_rates(
 class _Expected:
     """The equation of each group: which λ makes the mean chance of a change 1−e^{−r}?"""
 
-    span: Array
-    size: Array
+    span: Float64s
+    size: Float64s
     first: npt.NDArray[np.intp]
-    total: Array
+    total: Float64s
 
-    def rate(self, r: ArrayLike) -> Array:
+    def rate(self, r: ArrayLike) -> Float64s:
         """λ with Σ n_j·e^{−λt_j}/N = e^{−r}; between r/t_max and r/t_min, found by bisection of ln λ."""
         ratio = np.asarray(r, dtype=np.float64)
         if ratio.size == 0:
@@ -105,19 +103,21 @@ class _Expected:
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return np.where(solvable, np.exp(middle), ratio)
 
-    def _mean_chance(self, rate: Array) -> Array:
+    def _mean_chance(self, rate: Float64s) -> Float64s:
         counts = np.diff(self.first, append=self.span.size)
         gone = -self.size * np.expm1(-np.repeat(rate, counts) * self.span)
         return np.asarray(np.add.reduceat(gone, self.first) / self.total)
 
 
-def _numbered(group: Sequence[Any]) -> tuple[tuple[Hashable, ...], npt.NDArray[np.int64]]:
+def _numbered(group: Sequence[Any]) -> tuple[tuple[Hashable, ...], Ints]:
     number: dict[Hashable, int] = {}
     which = [number.setdefault(name, len(number)) for name in group]
     return tuple(number), np.asarray(which, np.int64)
 
 
-def _checked(elapsed: ArrayLike, n: ArrayLike, changed: ArrayLike, rows: int) -> tuple[Array, Array, Array]:
+def _checked(
+    elapsed: ArrayLike, n: ArrayLike, changed: ArrayLike, rows: int
+) -> tuple[Float64s, Float64s, Float64s]:
     columns = {"elapsed": elapsed, "n": n, "changed": changed}
     span, size, gone = (
         np.asarray(nonnegative(name, given), dtype=np.float64) for name, given in columns.items()
@@ -131,7 +131,7 @@ def _checked(elapsed: ArrayLike, n: ArrayLike, changed: ArrayLike, rows: int) ->
     return span, size, gone
 
 
-def _refuse(name: str, column: Array, wrong: npt.NDArray[np.bool_], what: str) -> None:
+def _refuse(name: str, column: Float64s, wrong: Bools, what: str) -> None:
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
         raise InputError(f"{name}[{at}] is {column[at]:g}: {what}")

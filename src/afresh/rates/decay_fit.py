@@ -17,15 +17,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.model.decay import Decay, Empirical, Exponential, Lomax, decay_from
 from afresh.model.decays.empirical import kaplan_meier
 from afresh.rates.falling_root import falling_root
-from afresh.values.arrays import ArrayLike
+from afresh.values.arrays import ArrayLike, Bools, Float64s
 from afresh.values.errors import InputError
-
-Array = npt.NDArray[np.float64]
 
 _KNOTS = 2001
 
@@ -132,8 +129,8 @@ def fit_decays(lifetimes: ArrayLike, ended: ArrayLike | None = None) -> DecayFit
 
 @dataclass(frozen=True, slots=True)
 class _Lifetimes:
-    t: Array
-    over: npt.NDArray[np.bool_]
+    t: Float64s
+    over: Bools
 
     @property
     def ends(self) -> int:
@@ -221,7 +218,7 @@ def _in_time(name: str, found: _Found, unit: float, ends: int) -> DecayFit:
     return DecayFit(name, spec, found.rate / unit, parameters, log_likelihood, 0.0)
 
 
-def _whole_steps(seen: Array, over: npt.NDArray[np.bool_]) -> DecayFit:
+def _whole_steps(seen: Float64s, over: Bools) -> DecayFit:
     """Geometric: p = ends/steps survived or ended; only for lifetimes that all end on whole steps of 1.
 
     Its probabilities per step stand beside densities per unit of time, as if those were known to one step.

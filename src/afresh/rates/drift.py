@@ -22,8 +22,9 @@ import numpy as np
 
 from afresh.rates.gamma_filter import found_change
 from afresh.rates.gamma_prior import GammaPrior
-from afresh.rates.observations import Bools, Float64s, Ints, Polls
+from afresh.rates.observations import Polls
 from afresh.rates.segments import rank_within, rounds
+from afresh.values.arrays import Bools, Float64s, Ints
 
 MARGIN = 3.0  # the best of several horizons is compared: 2.5 was seen in one steady log in thirty
 HALVINGS = 7

@@ -15,11 +15,11 @@ from afresh.rates.gamma_prior import GammaPrior, check_level, weak_prior
 from afresh.rates.grid_integrals import in_parts
 from afresh.rates.grid_posterior import GridPosterior, GridState
 from afresh.rates.likelihood import rate_grid
-from afresh.rates.observations import Float64s, Ints, Polls, polls_from_times, whole_numbers
+from afresh.rates.observations import Polls, polls_from_times, whole_numbers
 from afresh.rates.planning_rate import planning_rate
 from afresh.rates.prior import fit_gamma, fit_gamma_groups, fit_gamma_table, settling_items
 from afresh.rates.static_share import fit_static_share, log_odds
-from afresh.values.arrays import ArrayLike
+from afresh.values.arrays import ArrayLike, Float64s, Ints
 from afresh.values.errors import InputError, UsageError, one_of
 from afresh.values.results import RateEstimate, RateEstimates
 

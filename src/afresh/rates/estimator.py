@@ -15,7 +15,8 @@ from afresh.rates.log_family import LogFamily
 from afresh.rates.mle import MaximumLikelihood
 from afresh.rates.moment import MomentMatching
 from afresh.rates.naive import Naive
-from afresh.rates.observations import Float64s, Polls
+from afresh.rates.observations import Polls
+from afresh.values.arrays import Float64s
 
 State = TypeVar("State")
 

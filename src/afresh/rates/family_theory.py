@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.rates.falling_root import falling_root
-from afresh.values.arrays import ArrayLike, Floats, as_floats, like_inputs
+from afresh.values.arrays import ArrayLike, Float64s, Floats, as_floats, like_inputs
 from afresh.values.errors import InfeasibleError, InputError
-
-Array = npt.NDArray[np.float64]
 
 # Zhang 2007, Table 2: for n = 7, the range of r and the a that suits it.
 RANGES_OF_SEVEN = (
@@ -206,7 +203,7 @@ def _counts(polls: ArrayLike, changes: ArrayLike) -> tuple[Floats, Floats]:
     return n, x
 
 
-def _ratios(r: ArrayLike) -> tuple[Floats, Array]:
+def _ratios(r: ArrayLike) -> tuple[Floats, Float64s]:
     """r as it was given, whose storage type the answer takes, and in float64."""
     given = as_floats("r", r)
     ratio = np.asarray(given, dtype=np.float64)
@@ -215,7 +212,7 @@ def _ratios(r: ArrayLike) -> tuple[Floats, Array]:
     return given, ratio
 
 
-def _distribution(ratio: Array, polls: int, a: float) -> tuple[Array, Array]:
+def _distribution(ratio: Float64s, polls: int, a: float) -> tuple[Float64s, Float64s]:
     """Chances of X = 0…n at each r (last axis), and r̂ at each X."""
     _check_polls(polls)
     _check_a(a)
@@ -228,7 +225,7 @@ def _distribution(ratio: Array, polls: int, a: float) -> tuple[Array, Array]:
     return chances, -np.log1p(-x / (polls + a))
 
 
-def _range(low: float, high: float) -> Array:
+def _range(low: float, high: float) -> Float64s:
     if not 0 <= low < high < math.inf:
         raise InputError(
             f"r from {low} to {high} is no range: give two numbers of 0 or more, the smaller first"

@@ -22,8 +22,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from afresh.rates.gamma_prior import GammaPrior, gamma_interval
-from afresh.rates.observations import Bools, Float64s, Ints, Polls
+from afresh.rates.observations import Polls
 from afresh.rates.segments import rank_within, rounds
+from afresh.values.arrays import Bools, Float64s, Ints
 
 FEW = 12  # below so many items at once plain floats are faster than arrays
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.observations import Float64s, Ints, Polls
+from afresh.rates.observations import Polls
+from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError
 
 LEAST_MASS = 1e-200  # of a cell: likelihoods decide where a prior underflows

@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 
 from afresh.rates.likelihood import finer
-from afresh.rates.observations import Bools, Float64s, Ints
+from afresh.values.arrays import Bools, Float64s, Ints
 
 NODES = 40  # of a narrow posterior, over the part of the axis that holds it
 DEPTH = 14.0  # what lies so far below the maximum (in ln) is left out: 1e−6

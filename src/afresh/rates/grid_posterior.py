@@ -22,9 +22,10 @@ from afresh.rates.grid_integrals import Nodes, Rows, cubic, even_nodes, in_parts
 from afresh.rates.grid_prior import fit_grid, fit_grid_groups, flat_share
 from afresh.rates.likelihood import log_likelihood
 from afresh.rates.lognormal_prior import FEWEST, fit_lognormal
-from afresh.rates.observations import Bools, Float64s, Ints, Polls
+from afresh.rates.observations import Polls
 from afresh.rates.sharp import POINTS, Sharp, sharp_items
 from afresh.rates.static_share import Mixture
+from afresh.values.arrays import Bools, Float64s, Ints
 
 OCTAVES_BELOW, OCTAVES_ABOVE, PER_OCTAVE = 9, 6, 2  # the grid around a prior's mean when none is given
 LEARNED_SHARE = 0.15  # of the learned prior in that of the intervals

@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.rates.likelihood import scaled
-from afresh.rates.observations import Float64s, Ints
 from afresh.rates.prior import ITEMS_ENOUGH
 from afresh.rates.segments import whole_groups
+from afresh.values.arrays import Float64s, Ints
 
 BORROWED = 10.0  # items' worth of the whole in a group's prior
 BORROWED_BY_ALL = 2.0  # and of the fitted Gamma in that of the whole

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.rates.gamma_prior import GammaPrior
-from afresh.rates.observations import Float64s, Polls
+from afresh.rates.observations import Polls
+from afresh.values.arrays import Float64s
 
 
 @dataclass(frozen=True, slots=True)

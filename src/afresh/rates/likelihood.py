@@ -15,8 +15,9 @@ from afresh.rates.counts import evidence_of_counts
 from afresh.rates.gamma_filter import Evidence
 from afresh.rates.last_modified import evidence_of_stamps
 from afresh.rates.log_family import log_ratio
-from afresh.rates.observations import Float64s, Polls
+from afresh.rates.observations import Polls
 from afresh.rates.segments import Segments
+from afresh.values.arrays import Float64s
 
 MOST_POINTS = 48
 LOWEST, HIGHEST = 0.02, 8.0

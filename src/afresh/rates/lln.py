@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.rates.observations import Float64s
 from afresh.rates.tally import Tally, TallyEstimator, change_probability_interval
+from afresh.values.arrays import Float64s
 
 ALPHA = 1.0  # any fixed number keeps it finite and vanishes as n grows
 

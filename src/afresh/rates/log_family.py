@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.observations import Float64s, Ints
 from afresh.rates.tally import Tally, TallyEstimator, change_probability_interval
+from afresh.values.arrays import Float64s, Ints
 
 
 def log_ratio(changes: Float64s | Ints, polls: Float64s | Ints, a: float) -> Float64s:

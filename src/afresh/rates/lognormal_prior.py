@@ -15,7 +15,7 @@ import numpy as np
 
 from afresh.rates.gamma_prior import LEAST_MASS
 from afresh.rates.likelihood import scaled
-from afresh.rates.observations import Float64s
+from afresh.values.arrays import Float64s
 
 ITEMS = 4000  # that settle it: of more every k-th
 MARGIN = 3.0  # of ln: where nothing tells them apart, the Gamma's intervals are the better ones

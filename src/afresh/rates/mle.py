@@ -12,8 +12,9 @@ import numpy as np
 
 from afresh.rates.gamma_prior import check_level
 from afresh.rates.history import History, HistoryEstimator
-from afresh.rates.observations import Float64s, Ints, Polls
+from afresh.rates.observations import Polls
 from afresh.rates.segments import Segments, roots
+from afresh.values.arrays import Float64s, Ints
 
 
 class MaximumLikelihood(HistoryEstimator):

@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.rates.history import History, HistoryEstimator
-from afresh.rates.observations import Float64s, Ints, Polls
+from afresh.rates.observations import Polls
 from afresh.rates.segments import Segments, roots
 from afresh.rates.tally import change_probability_interval
+from afresh.values.arrays import Float64s, Ints
 
 
 class MomentMatching(HistoryEstimator):

@@ -7,8 +7,8 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.rates.gamma_prior import check_level
-from afresh.rates.observations import Float64s
 from afresh.rates.tally import Tally, TallyEstimator
+from afresh.values.arrays import Float64s
 
 
 class Naive(TallyEstimator):

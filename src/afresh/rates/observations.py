@@ -22,12 +22,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from afresh.values.arrays import ArrayLike, as_floats
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, as_floats
 from afresh.values.errors import InputError
 
-Float64s: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
-Bools: TypeAlias = npt.NDArray[np.bool_]
 Numbers: TypeAlias = npt.NDArray[np.number[Any]]
 
 LIES_TOLERATED = 0.1  # share of an item's stamps

@@ -15,9 +15,8 @@ the way, in ln λ, to the mean of all. Equal rates give the uniform plan: what i
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from afresh.values.arrays import ArrayLike
+from afresh.values.arrays import ArrayLike, Float64s
 
 _FEW = 3.0  # polls, after which a learned prior is not to be trusted
 _SHAPES = np.geomspace(0.1, 1e4, 400)  # beyond 1e4 a rate is known to 1 %
@@ -25,7 +24,7 @@ _SHAPES = np.geomspace(0.1, 1e4, 400)  # beyond 1e4 a rate is known to 1 %
 
 def planning_rate(
     rate: ArrayLike, low: ArrayLike, polls: ArrayLike, interval: float, level: float = 0.9
-) -> npt.NDArray[np.float64]:
+) -> Float64s:
     """The rates to plan refreshes with that are an ``interval`` apart on average.
 
     ``low`` is the lower end of an interval that holds the rate with probability ``level``; ``polls`` says
@@ -37,9 +36,7 @@ def planning_rate(
     return uncertain_rate(rate, posterior_shape(rate, low, level), polls, interval)
 
 
-def uncertain_rate(
-    rate: ArrayLike, shape: ArrayLike, polls: ArrayLike, interval: float
-) -> npt.NDArray[np.float64]:
+def uncertain_rate(rate: ArrayLike, shape: ArrayLike, polls: ArrayLike, interval: float) -> Float64s:
     """The same for rates of mean ``rate`` under Gamma distributions of ``shape`` (∞: the rate is exact).
 
     >>> uncertain_rate([1.0, 1.0, 0.0], [1.0, np.inf, np.inf], 3, interval=20.0).round(2)
@@ -54,7 +51,7 @@ def uncertain_rate(
     return np.where(changes, np.exp(log_rate + share * (log_rate[changes].mean() - log_rate)), alone)
 
 
-def surviving_rate(rate: ArrayLike, shape: ArrayLike, interval: float) -> npt.NDArray[np.float64]:
+def surviving_rate(rate: ArrayLike, shape: ArrayLike, interval: float) -> Float64s:
     """The rate at which a copy survives half an ``interval`` as probably as under a Gamma distribution.
 
     >>> surviving_rate([1.0, 1.0], [1.0, np.inf], interval=20.0).round(2)
@@ -66,7 +63,7 @@ def surviving_rate(rate: ArrayLike, shape: ArrayLike, interval: float) -> npt.ND
     return np.where(known, a / time * np.log1p(time * m / a), mean)
 
 
-def posterior_shape(rate: ArrayLike, low: ArrayLike, level: float = 0.9) -> npt.NDArray[np.float64]:
+def posterior_shape(rate: ArrayLike, low: ArrayLike, level: float = 0.9) -> Float64s:
     """Shape a of the Gamma distribution of mean ``rate`` whose lower quantile is ``low``; ∞ where it is sure.
 
     No less than 0.1, which is also for a ``low`` of 0: an item that may be static.

@@ -17,10 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.rates.observations import Polls
-from afresh.values.arrays import ArrayLike, as_floats, nonnegative
+from afresh.values.arrays import ArrayLike, Float64s, Ints, as_floats, nonnegative
 from afresh.values.errors import InputError
-
-Array = npt.NDArray[np.float64]
 
 # Upper tail of D*, simulated with 1e5 to 4e5 samples at n = 10, 20, 50 and 200, which agree within 0.02 and
 # below p = 0.3 within 0.01.
@@ -85,12 +83,12 @@ def poisson_check(gaps: ArrayLike) -> PoissonCheck:
 class PoissonChecks:
     """Every item with ``least`` gaps against the Poisson model; ``few`` counts the others that changed."""
 
-    item: npt.NDArray[np.int64]
-    gaps: npt.NDArray[np.int64]
-    mean_gap: Array
-    statistic: Array
-    p_value: Array
-    dispersion: Array
+    item: Ints
+    gaps: Ints
+    mean_gap: Float64s
+    statistic: Float64s
+    p_value: Float64s
+    dispersion: Float64s
     few: int
     least: int
 
@@ -140,7 +138,7 @@ def check_items(item: ArrayLike, times: ArrayLike, *, least: int = 10) -> Poisso
     return PoissonChecks(names[enough], counts[enough], mean, statistic, p_value, dispersion, few, least)
 
 
-def changes_to_judge(polls: Polls) -> tuple[npt.NDArray[np.int64], Array]:
+def changes_to_judge(polls: Polls) -> tuple[Ints, Float64s]:
     """Item and time of the changes that polls tell well enough: of items polled ``COARSE`` times as often as
     they change, and of those whose every change has a credible stamp.
 
@@ -159,7 +157,7 @@ def changes_to_judge(polls: Polls) -> tuple[npt.NDArray[np.int64], Array]:
     return polls.item[shown], when[shown]
 
 
-def gaps_of(item: ArrayLike, times: ArrayLike) -> tuple[npt.NDArray[np.int64], Array]:
+def gaps_of(item: ArrayLike, times: ArrayLike) -> tuple[Ints, Float64s]:
     """The gaps between an item's consecutive changes, and whose they are, by item.
 
     >>> gaps_of([0, 1, 0, 1, 0], [5.0, 1.0, 2.0, 3.0, 5.0])
@@ -180,7 +178,7 @@ def gaps_of(item: ArrayLike, times: ArrayLike) -> tuple[npt.NDArray[np.int64], A
 
 def gaps_near(
     item: ArrayLike, times: ArrayLike, interval: float, *, tolerance: float = 0.1, least: int = 10
-) -> Array:
+) -> Float64s:
     """The gaps of all items whose mean gap is within ``tolerance`` (a share) of ``interval``: Cho's Fig. 11.
 
     Only items with ``least`` gaps count: n gaps with a given mean are more alike than exponential ones, by
@@ -202,9 +200,9 @@ def gaps_near(
 class GapHistogram:
     """Shares of gaps per bin [a, b), and what the Poisson model says: e^{−a/m} − e^{−b/m}."""
 
-    edges: Array
-    share: Array
-    expected: Array
+    edges: Float64s
+    share: Float64s
+    expected: Float64s
 
 
 def gap_histogram(gaps: ArrayLike, bins: int = 30, *, width: float | None = None) -> GapHistogram:
@@ -232,8 +230,8 @@ def gap_histogram(gaps: ArrayLike, bins: int = 30, *, width: float | None = None
 
 
 def _by_segment(
-    gaps: Array, owner: npt.NDArray[np.int64], first: npt.NDArray[np.intp] | npt.NDArray[np.int64]
-) -> tuple[Array, Array, Array, Array]:
+    gaps: Float64s, owner: Ints, first: npt.NDArray[np.intp] | Ints
+) -> tuple[Float64s, Float64s, Float64s, Float64s]:
     """Mean, Lilliefors' D, p value and dispersion of the gaps of each owner, which start at ``first``."""
     if gaps.size == 0:
         return np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0)

@@ -19,8 +19,9 @@ import numpy as np
 
 from afresh.rates.gamma_prior import GammaPrior, cell_masses, weak_prior
 from afresh.rates.likelihood import finer, log_likelihood, rate_grid, scaled
-from afresh.rates.observations import Bools, Float64s, Ints, Polls
+from afresh.rates.observations import Polls
 from afresh.rates.segments import whole_groups
+from afresh.values.arrays import Bools, Float64s, Ints
 
 GROUPS = (0.7, 0.7)  # of ln a and of ln(a/b)
 WHOLE = (1.0, 4.0)

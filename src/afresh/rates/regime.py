@@ -13,9 +13,10 @@ import numpy as np
 
 from afresh.rates.drift import choose_horizon
 from afresh.rates.estimate import estimate_polls
-from afresh.rates.observations import Bools, Polls
+from afresh.rates.observations import Polls
 from afresh.rates.prior import fit_gamma
 from afresh.rates.season import HOURS, Season, fit_season
+from afresh.values.arrays import Bools
 
 POLLS_ENOUGH = 100_000  # to decide on
 

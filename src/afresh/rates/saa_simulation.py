@@ -23,11 +23,9 @@ from afresh.rates.saa import (
     final_ratio,
     next_move,
 )
-from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
 from afresh.values.errors import InputError
 
-Array = npt.NDArray[np.float64]
-Whole = npt.NDArray[np.int64]
 _CAME = tuple(Came)
 _ENDS = (Move.STOP, Move.STOP_LOW, Move.AT_LEAST, Move.AT_MOST)
 
@@ -39,9 +37,9 @@ class SaaRuns:
     ``verdict`` is ``estimated``, ``at least``, ``at most``, or ``unfinished`` if ``most_polls`` cut it short.
     """
 
-    rate: Array
-    polls: Whole
-    time: Array
+    rate: Float64s
+    polls: Ints
+    time: Float64s
     verdict: npt.NDArray[np.str_]
 
 
@@ -49,14 +47,14 @@ class SaaRuns:
 class _Pages:
     """The running state of all pages. ``bits`` are a round's first seven: only those are ever merged."""
 
-    frequency: Array
-    bits: npt.NDArray[np.bool_]
-    have: Whole
-    changes: Whole
-    target: Whole
-    doublings: Whole
-    divisions: Whole
-    came: Whole
+    frequency: Float64s
+    bits: Bools
+    have: Ints
+    changes: Ints
+    target: Ints
+    doublings: Ints
+    divisions: Ints
+    came: Ints
 
 
 def simulate_saa(
@@ -92,14 +90,16 @@ def simulate_saa(
     return runs
 
 
-def _fresh_pages(frequency: Array) -> _Pages:
+def _fresh_pages(frequency: Float64s) -> _Pages:
     size = frequency.size
     have, changes, doublings, divisions, came = (np.zeros(size, np.int64) for _ in range(5))
     bits = np.zeros((size, ROUND), np.bool_)
     return _Pages(frequency, bits, have, changes, np.full(size, ROUND), doublings, divisions, came)
 
 
-def _poll_round(pages: _Pages, runs: SaaRuns, true: Array, running: Whole, rng: np.random.Generator) -> None:
+def _poll_round(
+    pages: _Pages, runs: SaaRuns, true: Float64s, running: Ints, rng: np.random.Generator
+) -> None:
     """Make every poll that the running pages' rounds still lack."""
     interval = 1 / pages.frequency[running]
     chance = -np.expm1(-true[running] * interval)
@@ -116,7 +116,7 @@ def _poll_round(pages: _Pages, runs: SaaRuns, true: Array, running: Whole, rng: 
         pages.have[page] += 1
 
 
-def _moves(pages: _Pages, running: Whole, fastest: float, paper: bool) -> Whole:
+def _moves(pages: _Pages, running: Ints, fastest: float, paper: bool) -> Ints:
     """The move of each running page, asked once per distinct state."""
     states = np.stack(
         [
@@ -138,7 +138,7 @@ def _moves(pages: _Pages, running: Whole, fastest: float, paper: bool) -> Whole:
     return np.asarray(codes, np.int64)[which]
 
 
-def _finish(pages: _Pages, runs: SaaRuns, running: Whole, moves: Whole, most_polls: int) -> None:
+def _finish(pages: _Pages, runs: SaaRuns, running: Ints, moves: Ints, most_polls: int) -> None:
     """Write down the estimate of every page that ends here or has used up its polls."""
     spent = runs.polls[running] >= most_polls
     for move in Move:
@@ -154,7 +154,7 @@ def _finish(pages: _Pages, runs: SaaRuns, running: Whole, moves: Whole, most_pol
             runs.verdict[chosen] = "estimated" if move in (Move.STOP, Move.STOP_LOW) else move.value
 
 
-def _advance(pages: _Pages, running: Whole, moves: Whole) -> None:
+def _advance(pages: _Pages, running: Ints, moves: Ints) -> None:
     faster, slower, longer = (
         running[moves == _code(move)] for move in (Move.DOUBLE, Move.DIVIDE, Move.EXTEND)
     )

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.rates.observations import Bools, Float64s, Ints, Polls
-from afresh.values.arrays import ArrayLike, Floats
+from afresh.rates.observations import Polls
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Floats, Ints
 from afresh.values.errors import InputError
 
 HOURS = 168

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from afresh.rates.observations import Bools, Float64s, Ints
+from afresh.values.arrays import Bools, Float64s, Ints
 
 TOLERANCE = 1e-13  # of ln λ
 LAST_STEP = 3e-8  # Newton squares the error: after a step like this the rest is rounding

@@ -16,8 +16,9 @@ import numpy as np
 
 from afresh.rates.gamma_filter import Evidence
 from afresh.rates.likelihood import all_evidence
-from afresh.rates.observations import Float64s, Ints, Polls
+from afresh.rates.observations import Polls
 from afresh.rates.segments import Segments
+from afresh.values.arrays import Float64s, Ints
 
 POINTS = 8
 REACH = 6.0

@@ -14,8 +14,8 @@ import numpy as np
 
 from afresh.rates.gamma_prior import GammaPrior, cell_masses
 from afresh.rates.likelihood import scaled
-from afresh.rates.observations import Bools, Float64s, Ints
 from afresh.rates.prior import fit_gamma_table
+from afresh.values.arrays import Bools, Float64s, Ints
 
 MARGIN = 8.0  # after three polls slow items look static: 7 was seen where none was
 FEWEST = 20  # items never seen to change, below which nobody can tell

@@ -13,12 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.arrays import ArrayLike, Bools, Float64s, nonnegative
 from afresh.values.errors import InputError, did_you_mean
-
-Array = npt.NDArray[np.float64]
 
 _BLOCK = 4096  # bases in a mask of 512 bytes: few passes, and a mask for each of 1e5 views in 50 MB
 
@@ -60,7 +57,7 @@ class ViewGraph:
         place = tuple(position[name] for name in order)
         return cls(tuple(parts_of), bases, parts, _turned_around(parts, len(bases)), place)
 
-    def rates(self, base_rates: Mapping[str, float]) -> Array:
+    def rates(self, base_rates: Mapping[str, float]) -> Float64s:
         """The rate of each view, in the order of ``views``. A rate given for a view itself is not looked at.
 
         >>> ViewGraph.of(["V1", "V1", "V2", "V2"], ["R", "S", "V1", "S"]).rates({"R": 1, "S": 2}).tolist()
@@ -76,7 +73,7 @@ class ViewGraph:
             self._add_block(start, given[start : start + _BLOCK], total)
         return total
 
-    def stale(self, changed: Iterable[str]) -> npt.NDArray[np.bool_]:
+    def stale(self, changed: Iterable[str]) -> Bools:
         """Which views are stale once these bases have changed: all that stand on any of them.
 
         >>> ViewGraph.of(["V1", "V2", "V3"], ["R", "S", "V1"]).stale(["R"]).tolist()
@@ -93,7 +90,7 @@ class ViewGraph:
                 found[self.place[node - len(self.bases)]] = True
         return found
 
-    def _add_block(self, start: int, rates: Array, total: Array) -> None:
+    def _add_block(self, start: int, rates: Float64s, total: Float64s) -> None:
         """Add to ``total`` what the bases from ``start`` on give to every view above them."""
         first = len(self.bases)
         masks = {start + bit: 1 << bit for bit in range(rates.size)}
@@ -118,7 +115,7 @@ class ViewGraph:
 
 def view_rates(
     view: Iterable[str], base: Iterable[str], items: Iterable[str], rates: ArrayLike
-) -> tuple[tuple[str, ...], Array]:
+) -> tuple[tuple[str, ...], Float64s]:
     """Names and rates of the views, from the pairs (view, base) and the rates of the base items.
 
     Zhang et al. 2007, Fig. 3 shows views V1 to V4 over the base items R, S, T, U, Q, with V1 over R and S:
@@ -192,6 +189,6 @@ def _reached(start: Sequence[int], edges: Sequence[Sequence[int]]) -> set[int]:
     return reached
 
 
-def _sum_of_bits(mask: int, rates: Array) -> float:
+def _sum_of_bits(mask: int, rates: Float64s) -> float:
     packed = np.frombuffer(mask.to_bytes(_BLOCK // 8, "little"), np.uint8)
     return float(rates[np.unpackbits(packed, bitorder="little", count=rates.size).astype(np.bool_)].sum())

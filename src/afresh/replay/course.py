@@ -9,24 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from afresh.rates.observations import Float64s
-
-Int64s = npt.NDArray[np.int64]
+from afresh.values.arrays import Float64s, Ints
 
 
 @dataclass(frozen=True, slots=True)
 class StaleSpans:
     """Span ``j``: the copy of ``item[j]`` is stale from ``begin[j]`` to ``end[j]``."""
 
-    item: Int64s
+    item: Ints
     begin: Float64s
     end: Float64s
 
 
 def stale_spans(
-    change_item: Int64s, change_time: Float64s, visit_item: Int64s, visit_time: Float64s, end: float
+    change_item: Ints, change_time: Float64s, visit_item: Ints, visit_time: Float64s, end: float
 ) -> StaleSpans:
     """When which copy is stale; all copies are fresh at first, and what is never visited again stays stale.
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from afresh.rates.observations import Float64s
+from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import UsageError
 
 _STEPS_PER_HORIZON = 4
@@ -53,7 +52,7 @@ class Wander:
         return np.asarray(np.exp(logs - self.sd**2 / 2))
 
 
-def when_reached(amount: Float64s, owner: npt.NDArray[np.int64], reached: Float64s) -> Float64s:
+def when_reached(amount: Float64s, owner: Ints, reached: Float64s) -> Float64s:
     """At which share of the span the process ``owner`` has covered ``amount``.
 
     ``reached[owner, j]`` is what it has covered at the start of step j (one column more than steps): a

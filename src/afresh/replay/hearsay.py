@@ -7,14 +7,13 @@ chances over items and time, so many that they are the share ``false`` of all no
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from afresh.rates.observations import Float64s
+from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import UsageError
 
 
 def make_notices(
-    change_item: npt.NDArray[np.int64],
+    change_item: Ints,
     change_time: Float64s,
     items: int,
     start: float,
@@ -23,7 +22,7 @@ def make_notices(
     *,
     recall: float,
     false: float,
-) -> tuple[npt.NDArray[np.int64], Float64s]:
+) -> tuple[Ints, Float64s]:
     """Item and time of every notice, sorted by time.
 
     >>> item, time = make_notices(np.array([3, 4]), np.array([1.0, 2.0]), 9, 0.0, 5.0,

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.observations import Bools, Float64s, Ints
-from afresh.values.arrays import ArrayLike, nonnegative
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
 from afresh.values.errors import InputError
 from afresh.values.units import unit_seconds
 

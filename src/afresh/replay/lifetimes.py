@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from afresh.rates.observations import Bools, Float64s
+from afresh.values.arrays import Bools, Float64s, Ints
 from afresh.values.errors import UsageError
 
 
@@ -21,11 +20,11 @@ class Lifetimes:
     born: Float64s
     died: Float64s
 
-    def alive(self, item: npt.NDArray[np.int64], time: Float64s) -> Bools:
+    def alive(self, item: Ints, time: Float64s) -> Bools:
         """Whether the item exists at that time."""
         return np.asarray((time > self.born[item]) & (time < self.died[item]))
 
-    def changes(self) -> tuple[npt.NDArray[np.int64], Float64s]:
+    def changes(self) -> tuple[Ints, Float64s]:
         """Item and time of every birth and death."""
         appears, vanishes = np.flatnonzero(np.isfinite(self.born)), np.flatnonzero(np.isfinite(self.died))
         return (

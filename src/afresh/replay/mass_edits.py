@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from afresh.rates.observations import Float64s
+from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import UsageError
 
 
@@ -26,8 +25,8 @@ class MassEdits:
             raise UsageError(f"mass edits: share is {self.share:g}: must be above 0 and at most 1")
 
     def changes(
-        self, group: npt.NDArray[np.int64], start: float, end: float, rng: np.random.Generator
-    ) -> tuple[npt.NDArray[np.int64], Float64s]:
+        self, group: Ints, start: float, end: float, rng: np.random.Generator
+    ) -> tuple[Ints, Float64s]:
         """Item and time of every change made by mass edits, item ``i`` being in group ``group[i]``.
 
         >>> edits = MassEdits(rate_per_s=1.0, share=1.0)

@@ -7,7 +7,7 @@ from bisect import bisect_right
 import numpy as np
 
 from afresh.policy.opening import OpenTime
-from afresh.rates.observations import Float64s
+from afresh.values.arrays import Float64s
 
 ROUNDING = 1e-12  # of the open time: what is earned at the very close of a window is spent before it closes
 

@@ -8,15 +8,12 @@ the likelier, Gamma(k+1)/k, and the moment lies anywhere in it.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from afresh.rates.observations import Float64s
+from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import UsageError
 
 
-def renewal_places(
-    lengths: Float64s, shape: float, rng: np.random.Generator
-) -> tuple[npt.NDArray[np.int64], Float64s]:
+def renewal_places(lengths: Float64s, shape: float, rng: np.random.Generator) -> tuple[Ints, Float64s]:
     """Owner and place of every event in [0, lengths[owner]) of processes of rate 1, one for each length.
 
     >>> owner, place = renewal_places(np.array([0.0, 1e5]), 4.0, np.random.default_rng(1))
@@ -43,9 +40,7 @@ def renewal_places(
     return owner[order], place[order]
 
 
-def _further(
-    begin: Float64s, end: Float64s, shape: float, rng: np.random.Generator
-) -> tuple[npt.NDArray[np.int64], Float64s]:
+def _further(begin: Float64s, end: Float64s, shape: float, rng: np.random.Generator) -> tuple[Ints, Float64s]:
     """The next events of each process, probably as many as it needs to pass its end."""
     expected = end - begin
     counts = np.ceil(expected + 2 * np.sqrt(expected / shape) + 1).astype(np.int64)

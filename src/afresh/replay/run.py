@@ -9,9 +9,9 @@ import numpy as np
 
 from afresh.policy.opening import OpenTime
 from afresh.policy.policy import Policy
-from afresh.rates.observations import Bools, Float64s, Ints
 from afresh.replay.history import History, Watch
 from afresh.replay.pace import Pace
+from afresh.values.arrays import Bools, Float64s, Ints
 
 # Decisions while every item is polled once. The yardstick is to be the index rule one poll at a time.
 BATCHES_PER_ROUND, ORACLE_BATCHES = 300, 1000

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.observations import Float64s, Ints
 from afresh.replay.course import stale_spans
 from afresh.replay.history import History
 from afresh.replay.value_error import value_error
+from afresh.values.arrays import Float64s, Ints
 
 RESAMPLES = 400
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.rates.observations import Float64s
 from afresh.rates.season import HOURS, Season
+from afresh.values.arrays import Float64s
 from afresh.values.errors import UsageError
 
 _HOUR_S = 3600.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.rates.observations import Bools, Float64s, Ints
 from afresh.replay.history import History
+from afresh.values.arrays import Bools, Float64s, Ints
 
 
 def value_error(history: History, item: Ints, time: Float64s, begin: float) -> Float64s:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.rates.observations import Float64s
+from afresh.values.arrays import Float64s
 from afresh.values.errors import UsageError
 
 # Cho & Garcia-Molina 2000, Table 6: a page of each class changes every so many days.

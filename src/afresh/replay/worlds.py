@@ -10,16 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from afresh.rates.observations import Float64s
 from afresh.rates.season import Season
 from afresh.replay.drift import Wander, when_reached
 from afresh.replay.lifetimes import draw_lifetimes
 from afresh.replay.mass_edits import MassEdits
 from afresh.replay.renewal import renewal_places
 from afresh.replay.seasons import clock_times, working_hours
-from afresh.values.arrays import nonnegative
+from afresh.values.arrays import Float64s, Ints, nonnegative
 from afresh.values.errors import UsageError
 
 MOST_CHANGES = 2e8  # 3 GB of them
@@ -50,7 +48,7 @@ class World:
     """Change ``j`` is of item ``item[j]`` at ``time[j]`` (seconds), sorted by time; ``items`` in all."""
 
     items: int
-    item: npt.NDArray[np.int64]
+    item: Ints
     time: Float64s
     start: float
     end: float
@@ -63,7 +61,7 @@ def make_world(
     nature: Nature,
     rng: np.random.Generator,
     *,
-    group: npt.NDArray[np.int64] | None = None,
+    group: Ints | None = None,
 ) -> World:
     """All changes in (start, end] of items with these mean rates; ``group`` of each for mass edits.
 
@@ -94,7 +92,7 @@ def make_world(
 
 def _own_changes(
     rates: Float64s, start: float, end: float, nature: Nature, rng: np.random.Generator
-) -> tuple[npt.NDArray[np.int64], Float64s]:
+) -> tuple[Ints, Float64s]:
     """Every item's own changes, so many items at a time that their drift fits in memory."""
     season, drift = nature.season or working_hours(), nature.drift or _STILL
     begin, finish = season.operational([start, end]).tolist()
@@ -118,8 +116,8 @@ def _refuse_too_many(expected: float) -> None:
 
 
 def _joined(
-    parts: list[tuple[npt.NDArray[np.int64], Float64s]],
-) -> tuple[npt.NDArray[np.int64], Float64s]:
+    parts: list[tuple[Ints, Float64s]],
+) -> tuple[Ints, Float64s]:
     return (
         np.concatenate([np.zeros(0, dtype=np.int64), *(item for item, _ in parts)]),
         np.concatenate([np.zeros(0), *(time for _, time in parts)]),

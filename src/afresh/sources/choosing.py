@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-import numpy as np
-import numpy.typing as npt
-
 from afresh.sources.source import Source
+from afresh.values.arrays import Float64s
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 
@@ -44,5 +42,5 @@ class WeighedSource(ChoosingSource, Protocol):
     def keys(self) -> Sequence[str]:
         """The keys of all its items; the same list until they are others."""
 
-    def weigh(self, weights: npt.NDArray[np.float64]) -> None:
+    def weigh(self, weights: Float64s) -> None:
         """What each of ``keys`` counts for now; 0: it is not to be polled."""

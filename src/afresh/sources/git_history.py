@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.sources.git_command import git_fields, git_text
+from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError
 
 _ALWAYS = ("-c", "log.showRoot=true", "-c", "log.showSignature=false", "-c", "diff.renameLimit=2000")
@@ -34,8 +34,8 @@ class GitHistory:
     """
 
     items: list[str]
-    item: npt.NDArray[np.int64]
-    time: npt.NDArray[np.float64]
+    item: Ints
+    time: Float64s
     start: float
     end: float
     commits: int

@@ -20,18 +20,16 @@ from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.probes.dissimilarity import Dissimilarity, record_change, unequal
 from afresh.sources.search_notes import RecordNote
 from afresh.sources.search_relation import Relation
 from afresh.sources.sql_values import value_json
+from afresh.values.arrays import Float64s
 
 _LONGEST_VALUE = 64  # characters of a field that are remembered; of longer ones a fingerprint
 _KEPT = 200_000  # records that notes tell of
 _UNSEEN = 2.0  # a record never seen counts as seen so many times as long ago as any other
-
-Doubles = npt.NDArray[np.float64]
 
 
 class RecordBook:
@@ -50,15 +48,15 @@ class RecordBook:
         count = len(relation.keys)
         self._relation, self._measures = relation, measures
         self._bits = all(measure is unequal for measure in measures.values())
-        self._weights: Doubles = relation.weights
-        self.seen_s: Doubles = np.full(count, np.nan)
-        self.not_before_s: Doubles = np.full(count, -np.inf)
-        self._moved: Doubles = np.zeros(count)
-        self._watched_s: Doubles = np.zeros(count)
-        self._changes: Doubles = np.zeros(count)
+        self._weights: Float64s = relation.weights
+        self.seen_s: Float64s = np.full(count, np.nan)
+        self.not_before_s: Float64s = np.full(count, -np.inf)
+        self._moved: Float64s = np.zeros(count)
+        self._watched_s: Float64s = np.zeros(count)
+        self._changes: Float64s = np.zeros(count)
         self._fields: list[dict[str, str] | None] = [None] * count
 
-    def values(self, now_s: float) -> Doubles:
+    def values(self, now_s: float) -> Float64s:
         """What refreshing each record now is worth; 0 for those not to be asked for yet."""
         elapsed = now_s - self.seen_s
         known = elapsed[np.isfinite(elapsed)]
@@ -67,11 +65,11 @@ class RecordBook:
         worth = self._weights * self.drift() * elapsed**3 / 3.0
         return np.asarray(np.where(self.not_before_s > now_s, 0.0, worth))
 
-    def weigh(self, weights: Doubles) -> None:
+    def weigh(self, weights: Float64s) -> None:
         """What each record counts for, beside the weight that the relation gives it."""
         self._weights = self._relation.weights * weights
 
-    def drift(self) -> Doubles:
+    def drift(self) -> Float64s:
         """D of every record; 1 for all while none was seen to change."""
         moved, watched, changes = self._moved.sum(), self._watched_s.sum(), self._changes.sum()
         if not (moved > 0 and watched > 0):
@@ -122,7 +120,7 @@ class RecordBook:
                     column[at] = number
         return left
 
-    def _columns(self) -> tuple[Doubles, ...]:
+    def _columns(self) -> tuple[Float64s, ...]:
         return self.seen_s, self._moved, self._watched_s, self._changes
 
 

@@ -15,19 +15,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.probes.candidates import Candidates, find_candidates, requests_of
 from afresh.probes.keyword_index import KeywordIndex
-from afresh.probes.postings import Bools, Integers
 from afresh.sources.search_notes import QueryNote, ScaleNote
 from afresh.sources.search_totals import LearnedTotals
+from afresh.values.arrays import Bools, Float64s, Ints
 
 _STABLE, _TRIALS = 9.0, 10.0  # what is believed of pages before any was read twice
 _MOST_PAGES = 20_000  # pages whose records are remembered
 _MOST_HOPED = 500  # records that one page is hoped to bring some of
 
-Doubles = npt.NDArray[np.float64]
 Words = tuple[int, ...]
 
 
@@ -48,7 +46,7 @@ class _Query:
     last: float = math.inf
     asked: int = 0
     asked_s: float = -math.inf
-    pages: dict[int, Integers] = field(default_factory=dict)
+    pages: dict[int, Ints] = field(default_factory=dict)
     keys: dict[int, frozenset[str]] = field(default_factory=dict)
 
     @property
@@ -65,14 +63,14 @@ class _Seen:
     """Pages read, with their records one after the other; and totals, pages read and ends of candidates."""
 
     asks: list[Ask]
-    members: Integers
-    starts: Integers
-    numbers: Integers
-    totals: Doubles
-    read: Doubles
+    members: Ints
+    starts: Ints
+    numbers: Ints
+    totals: Float64s
+    read: Float64s
     ended: Bools
 
-    def sums(self, values: Doubles) -> Doubles:
+    def sums(self, values: Float64s) -> Float64s:
         """The sum of ``values`` over the records of each page."""
         return np.asarray(np.add.reduceat(values[self.members], self.starts))
 
@@ -116,7 +114,7 @@ class Planner:
         """Find the queries worth considering, by the totals known now."""
         self._find()
 
-    def best(self, values: Doubles, must: int | None = None) -> Ask | None:
+    def best(self, values: Float64s, must: int | None = None) -> Ask | None:
         """The request of the largest expected value; ``must``: of those that may bring this record."""
         chosen: tuple[float, Ask] | None = None
         for gain, ask in (self._known(values, must), self._unread(values, must), self._single(values, must)):
@@ -124,7 +122,7 @@ class Planner:
                 chosen = gain, ask
         return None if chosen is None else chosen[1]
 
-    def hoped(self, ask: Ask, values: Doubles) -> Integers:
+    def hoped(self, ask: Ask, values: Float64s) -> Ints:
         """The records that a request may bring, the most valuable if there are very many."""
         if not ask.words:
             return np.array([ask.place], dtype=np.int64)
@@ -138,9 +136,7 @@ class Planner:
             members = members[np.argsort(-values[members], kind="stable")[:_MOST_HOPED]]
         return np.sort(members)
 
-    def learn(
-        self, ask: Ask, keys: list[str], places: Integers, total: float | None, now_s: float = 0.0
-    ) -> None:
+    def learn(self, ask: Ask, keys: list[str], places: Ints, total: float | None, now_s: float = 0.0) -> None:
         """What a page held: all its keys, and the rows of those that are ours."""
         if not ask.words:
             return
@@ -217,7 +213,7 @@ class Planner:
         self._numbers = {query: number for number, query in enumerate(words)}
         self._flat = None
 
-    def _known(self, values: Doubles, must: int | None) -> tuple[float, Ask | None]:
+    def _known(self, values: Float64s, must: int | None) -> tuple[float, Ask | None]:
         """The best of the pages read before."""
         seen = self._seen()
         if not seen.asks:
@@ -228,7 +224,7 @@ class Planner:
         best = int(gains.argmax())
         return float(gains[best]), seen.asks[best]
 
-    def _unread(self, values: Doubles, must: int | None) -> tuple[float, Ask | None]:
+    def _unread(self, values: Float64s, must: int | None) -> tuple[float, Ask | None]:
         """The best of the next pages of queries not read to the end."""
         found, seen = self._candidates, self._seen()
         if not len(found):
@@ -270,7 +266,7 @@ class Planner:
             self._flat = _Seen(asks, members, starts, np.array(numbers, np.int64), totals, read, ended)
         return self._flat
 
-    def _single(self, values: Doubles, must: int | None) -> tuple[float, Ask | None]:
+    def _single(self, values: Float64s, must: int | None) -> tuple[float, Ask | None]:
         """The best look-up; without keys the narrowest query of the best record stands for it."""
         place = int(values.argmax()) if must is None else must
         if self._look_ups:

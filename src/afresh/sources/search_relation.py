@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.probes.keyword_index import KeywordIndex, index_relation
 from afresh.probes.splitters import KeywordAttribute
@@ -22,6 +21,7 @@ from afresh.sources.search_tables import check_names, is_postgres, shown_place, 
 from afresh.sources.secret import Resolver
 from afresh.sources.sql_error import one_line
 from afresh.sources.surroundings import no_secrets
+from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError
 
 _LONGEST = 1_000_000  # characters of one keyword field: more is a document, or a broken quote
@@ -57,7 +57,7 @@ class Relation:
 
     keys: list[str]
     index: KeywordIndex
-    weights: npt.NDArray[np.float64]
+    weights: Float64s
     places: dict[str, int]
     digest: bytes = b""
 
@@ -113,7 +113,7 @@ def checked_keys(columns: Columns, key: str) -> dict[str, int]:
     return places
 
 
-def _weights(columns: Columns, name: str) -> npt.NDArray[np.float64]:
+def _weights(columns: Columns, name: str) -> Float64s:
     values = []
     for row, text in enumerate(columns.texts[name], 1):
         try:

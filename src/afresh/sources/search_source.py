@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.sources.bulk import shared
 from afresh.sources.courier import Trip
@@ -32,6 +31,7 @@ from afresh.sources.search_settings import SearchSettings
 from afresh.sources.search_tables import is_postgres, shown_place
 from afresh.sources.sql_values import row_json
 from afresh.sources.surroundings import Surroundings
+from afresh.values.arrays import Float64s
 from afresh.values.errors import AfreshError, InputError, UsageError
 from afresh.values.fetched import Fetched, FetchedKind
 from afresh.values.lease import Lease
@@ -123,7 +123,7 @@ class SearchSource(OneGroup):
         """See ``WeighedSource``."""
         return self._relation.keys
 
-    def weigh(self, weights: npt.NDArray[np.float64]) -> None:
+    def weigh(self, weights: Float64s) -> None:
         """See ``WeighedSource``."""
         self._book.weigh(weights)
 

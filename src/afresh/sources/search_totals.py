@@ -17,16 +17,14 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.probes.keyword_index import KeywordIndex
-from afresh.probes.postings import Integers
 from afresh.sources.search_notes import ScaleNote
+from afresh.values.arrays import Float64s, Ints
 
 _UNSEEN = 0.5  # with no match in a sample there may be some on the server
 _MOVED = math.log(1.5)  # another scale by so much is another estimate
 
-Doubles = npt.NDArray[np.float64]
 Words = tuple[int, ...]
 
 
@@ -53,9 +51,9 @@ class LearnedTotals:
         # Count, sum and sum of squares of the log-ratios of each attribute.
         self._seen = np.tile(np.array([[1.0, 0.0, 1.0]]), (len(names), 1))
         self.known: dict[Words, float] = {}
-        self._most: Doubles = np.full(len(relation.keywords), np.inf)
+        self._most: Float64s = np.full(len(relation.keywords), np.inf)
 
-    def scales(self) -> Doubles:
+    def scales(self) -> Float64s:
         """log c as it is used, of each attribute."""
         mean, deviation = self._moments()
         return np.asarray(mean - deviation)
@@ -66,12 +64,12 @@ class LearnedTotals:
             times, low, high = (round(math.exp(log), 3) for log in (mean, mean - deviation, mean + deviation))
             yield ScaleNote(name, int(count) - 1, times, low, high)
 
-    def _moments(self) -> tuple[Doubles, Doubles]:
+    def _moments(self) -> tuple[Float64s, Float64s]:
         count, total, squares = self._seen.T
         mean = total / count
         return mean, np.sqrt(np.maximum(squares / count - mean * mean, 0.0))
 
-    def moved_from(self, scales: Doubles) -> bool:
+    def moved_from(self, scales: Float64s) -> bool:
         """Whether estimates have become others since the scales were these."""
         return bool(np.any(np.abs(self.scales() - scales) > _MOVED))
 
@@ -86,7 +84,7 @@ class LearnedTotals:
                 self._seen[self._attribute[word]] += (1.0, ratio, ratio * ratio)
         self.known[words] = total
 
-    def __call__(self, sets: Integers) -> Doubles:
+    def __call__(self, sets: Ints) -> Float64s:
         """The expected results of each set of keywords; never fewer than are in the relation."""
         none = sets < 0
         scale = np.where(none, np.inf, self.scales()[self._attribute[sets]]).min(axis=1)
@@ -95,11 +93,11 @@ class LearnedTotals:
         expected = np.maximum(expected, self.relation.counts(sets))
         return np.asarray(self._corrected(sets, expected))
 
-    def _counts(self, sets: Integers) -> Doubles:
+    def _counts(self, sets: Ints) -> Float64s:
         counts = self._sample.counts(sets).astype(np.float64)
         return counts if self._sample is self.relation else counts + _UNSEEN
 
-    def _corrected(self, sets: Integers, expected: Doubles) -> Doubles:
+    def _corrected(self, sets: Ints, expected: Float64s) -> Float64s:
         """Totals that are known stand in place of estimates."""
         known = {words: total for words, total in self.known.items() if len(words) == sets.shape[1]}
         if known and len(sets):
@@ -111,7 +109,7 @@ class LearnedTotals:
                 expected[order[low:high]] = total
         return expected
 
-    def _codes(self, sets: Integers) -> Integers:
+    def _codes(self, sets: Ints) -> Ints:
         codes = np.zeros(len(sets), dtype=np.int64)
         for column in sets.T:
             codes = codes * len(self.relation.keywords) + column

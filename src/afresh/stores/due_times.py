@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError
-from afresh.values.stored import Doubles, Ids
+from afresh.values.stored import Ids
 
 
-def check_due(ids: Ids, due_s: Doubles) -> None:
+def check_due(ids: Ids, due_s: Float64s) -> None:
     """Refuse what is no time, naming the first item.
 
     >>> check_due(np.array([7]), np.array([np.nan]))

@@ -27,6 +27,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from afresh.values.arrays import Float64s
 from afresh.values.clock import Clock
 from afresh.values.errors import InputError
 from afresh.values.items import Item, ItemChange, ItemCount, ItemPage, ItemQuery, NewItem
@@ -35,7 +36,6 @@ from afresh.values.outcome import Outcome, Refusal, Spent
 from afresh.values.stored import (
     Claim,
     Copy,
-    Doubles,
     Edits,
     Event,
     Ids,
@@ -170,7 +170,7 @@ class Plan(Protocol):
     def names(self) -> dict[int, str]:
         """What the codes of sources and groups stand for."""
 
-    def save(self, ids: Ids, due_s: Doubles, beliefs: Sequence[bytes] | None = None) -> None:
+    def save(self, ids: Ids, due_s: Float64s, beliefs: Sequence[bytes] | None = None) -> None:
         """Keep due times (and beliefs) of many items, in batches; unknown ids are left out."""
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from afresh.tables.columns import Column
+from afresh.values.arrays import Bools
 
 Values: TypeAlias = Any  # a NumPy array, or for text a pyarrow LargeStringArray
 
@@ -80,7 +81,7 @@ def _refuse_empty(column: Column, cells: pa.Array) -> None:
         raise BadCell(index, f"is empty: must be {column.right}")
 
 
-def refuse_empty_where(column: Column, cells: pa.Array, needed: npt.NDArray[np.bool_]) -> None:
+def refuse_empty_where(column: Column, cells: pa.Array, needed: Bools) -> None:
     """Refuse an empty cell of a column with ``if_set`` where that flag is set.
 
     >>> both = pa.array(["1", ""]), np.array([True, False])
@@ -123,7 +124,7 @@ def _texts(column: Column, cells: pa.Array) -> pa.Array:
     return pc.if_else(empty, pa.scalar(str(column.filler), pa.large_string()), texts)
 
 
-def _flags(column: Column, cells: pa.Array) -> npt.NDArray[np.bool_]:
+def _flags(column: Column, cells: pa.Array) -> Bools:
     if not pa.types.is_boolean(cells.type):
         words = pc.utf8_lower(cells.cast(pa.string()))
         place = pc.index_in(words, value_set=pa.array(_FLAGS))
@@ -131,7 +132,7 @@ def _flags(column: Column, cells: pa.Array) -> npt.NDArray[np.bool_]:
         if pc.any(wrong).as_py():
             raise _bad(column, cells, pc.index(wrong, True).as_py())
         cells = pc.take(pa.array(_FLAGS.values()), place)
-    filled: npt.NDArray[np.bool_] = pc.fill_null(cells, bool(column.filler)).to_numpy(zero_copy_only=False)
+    filled: Bools = pc.fill_null(cells, bool(column.filler)).to_numpy(zero_copy_only=False)
     return filled
 
 
@@ -213,7 +214,7 @@ def _bounded(column: Column, numbers: pa.Array) -> Values:
     return every.astype(np.int64) if column.kind == "count" else every
 
 
-def _right(column: Column, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _right(column: Column, values: npt.NDArray[Any]) -> Bools:
     right = (values >= column.minimum) & (values <= column.maximum)  # NaN fails every comparison
     if column.above > -math.inf:
         right &= values > column.above

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+
+from afresh.values.arrays import Ints
 
 
 class KeyHashes:
@@ -23,13 +24,13 @@ class KeyHashes:
     """
 
     def __init__(self) -> None:
-        self._parts: list[npt.NDArray[np.int64]] = []
+        self._parts: list[Ints] = []
 
     def add(self, keys: pa.Array) -> None:
         """Remember the hashes of ``keys``."""
         self._parts.append(_hashes(keys))
 
-    def repeated(self) -> npt.NDArray[np.int64]:
+    def repeated(self) -> Ints:
         """The hashes that occur more than once, sorted; forgets all."""
         if not self._parts:
             return np.empty(0, dtype=np.int64)
@@ -39,7 +40,7 @@ class KeyHashes:
         return np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
 
 
-def first_repeat(batches: Iterable[pa.Array], suspects: npt.NDArray[np.int64]) -> tuple[str, int, int] | None:
+def first_repeat(batches: Iterable[pa.Array], suspects: Ints) -> tuple[str, int, int] | None:
     """The first key that stands a second time, with both rows (from 0); None if only hashes collided."""
     first: dict[str, int] = {}
     start = 0
@@ -53,6 +54,6 @@ def first_repeat(batches: Iterable[pa.Array], suspects: npt.NDArray[np.int64]) -
     return None
 
 
-def _hashes(keys: pa.Array) -> npt.NDArray[np.int64]:
+def _hashes(keys: pa.Array) -> Ints:
     # Python's own SipHash: 64 bits, keyed per process, so that no file can be built to collide.
     return np.fromiter(map(hash, keys.to_pylist()), dtype=np.int64, count=len(keys))

@@ -12,14 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from afresh.rates.observations import Float64s
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table
 from afresh.tables.table import Table
+from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError, did_you_mean
 
 CHANGES = (
@@ -47,7 +46,7 @@ class Recorded:
     """
 
     names: pa.LargeStringArray
-    item: npt.NDArray[np.int64]
+    item: Ints
     time: Float64s
     start: float
     end: float
@@ -92,9 +91,7 @@ def read_recorded(
     )
 
 
-def _values(
-    table: Table, item: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], items: int
-) -> tuple[Float64s | None, Float64s | None]:
+def _values(table: Table, item: Ints, rows: Ints, items: int) -> tuple[Float64s | None, Float64s | None]:
     """The column of values, and from the ``rows`` at the start the value of each ``item`` then."""
     if "value" not in table:
         return None, None
@@ -115,11 +112,9 @@ def read_events(path: str | Path, names: pa.LargeStringArray, start: float, end:
     return table
 
 
-def places_of(table: Table, names: pa.LargeStringArray) -> npt.NDArray[np.int64]:
+def places_of(table: Table, names: pa.LargeStringArray) -> Ints:
     """The place of each row's item among ``names``; all must be there."""
-    found: npt.NDArray[np.int64] = (
-        pc.index_in(table.text("item"), value_set=names).to_numpy().astype(np.int64)
-    )
+    found: Ints = pc.index_in(table.text("item"), value_set=names).to_numpy().astype(np.int64)
     return found
 
 
@@ -136,7 +131,7 @@ def _known_items(table: Table, items: str | Path | None) -> tuple[Table, tuple[s
     )
 
 
-def _places(table: Table, known: Table) -> npt.NDArray[np.int64]:
+def _places(table: Table, known: Table) -> Ints:
     _refuse_unknown(table, known.text("item"), known.path)
     return places_of(table, known.text("item"))
 

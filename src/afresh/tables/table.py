@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from afresh.values.arrays import Floats
+from afresh.values.arrays import Bools, Float64s, Floats, Ints
 from afresh.values.errors import InputError
 
 
@@ -40,19 +39,19 @@ class Table:
         column: Floats = self._column(name, np.float64)
         return column
 
-    def times(self, name: str) -> npt.NDArray[np.float64]:
+    def times(self, name: str) -> Float64s:
         """A column of kind time: Unix seconds."""
-        column: npt.NDArray[np.float64] = self._column(name, np.float64)
+        column: Float64s = self._column(name, np.float64)
         return column
 
-    def counts(self, name: str) -> npt.NDArray[np.int64]:
+    def counts(self, name: str) -> Ints:
         """A column of kind count."""
-        column: npt.NDArray[np.int64] = self._column(name, np.int64)
+        column: Ints = self._column(name, np.int64)
         return column
 
-    def flags(self, name: str) -> npt.NDArray[np.bool_]:
+    def flags(self, name: str) -> Bools:
         """A column of kind flag."""
-        column: npt.NDArray[np.bool_] = self._column(name, np.bool_)
+        column: Bools = self._column(name, np.bool_)
         return column
 
     def text(self, name: str) -> pa.LargeStringArray:

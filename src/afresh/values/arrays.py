@@ -14,6 +14,9 @@ import numpy.typing as npt
 from afresh.values.errors import InputError
 
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
+Float64s: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
 ArrayLike: TypeAlias = npt.ArrayLike
 
 
@@ -52,7 +55,7 @@ def nonnegative(name: str, given: ArrayLike, *, infinite: bool = False) -> Float
     return array
 
 
-def like_inputs(result: npt.NDArray[np.float64], *inputs: Floats) -> Any:
+def like_inputs(result: Float64s, *inputs: Floats) -> Any:
     """Give ``result`` the storage type of its inputs: float32 if all are, a plain float if all are scalars.
 
     >>> like_inputs(np.array([0.5]), np.float32([1.0])).dtype

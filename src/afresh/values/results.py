@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-from afresh.values.arrays import Floats
+from afresh.values.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +71,6 @@ class RateEstimates:
     rate: Floats
     low: Floats
     high: Floats
-    polls: npt.NDArray[np.int64]
-    changes: npt.NDArray[np.int64]
+    polls: Ints
+    changes: Ints
     method: str

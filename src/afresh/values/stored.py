@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from afresh.values.arrays import Bools, Float64s
 from afresh.values.outcome import EventKind, Spent
 
 Ids = npt.NDArray[np.int64]
-Doubles = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +48,13 @@ class PolicyColumns:
     source: Ids
     group: Ids
     status: npt.NDArray[np.int8]
-    weight: Doubles
-    cost: Doubles
-    min_interval_s: Doubles
-    max_interval_s: Doubles
-    prior_rate_per_s: Doubles
-    polled_s: Doubles
-    due_s: Doubles
+    weight: Float64s
+    cost: Float64s
+    min_interval_s: Float64s
+    max_interval_s: Float64s
+    prior_rate_per_s: Float64s
+    polled_s: Float64s
+    due_s: Float64s
     belief_size: Ids
     beliefs: bytes
 
@@ -74,12 +74,12 @@ class ObservationColumns:
     """Observations as arrays, sorted by item and time; ``modified_s`` and ``count`` are NaN where unknown."""
 
     item_id: Ids
-    time_s: Doubles
-    elapsed_s: Doubles
-    changed: npt.NDArray[np.bool_]
-    modified_s: Doubles
-    count: Doubles
-    audit: npt.NDArray[np.bool_]
+    time_s: Float64s
+    elapsed_s: Float64s
+    changed: Bools
+    modified_s: Float64s
+    count: Float64s
+    audit: Bools
 
     def __len__(self) -> int:
         """How many observations."""

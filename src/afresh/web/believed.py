@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.engine.mind.own_rates import own_rates
 from afresh.engine.mind.row_policy import RowPolicy
@@ -17,8 +16,6 @@ from afresh.engine.show.seen_items import SeenItem, compared_with, seen_items
 from afresh.engine.show.why import is_chosen, last_polls, usual_s
 from afresh.stores.store import Store
 from afresh.values.items import Item
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

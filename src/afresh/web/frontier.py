@@ -20,8 +20,8 @@ from afresh.engine.mind.row_policy import RowPolicy
 from afresh.model.age import age
 from afresh.model.freshness import freshness
 from afresh.policy.worth import Worth
+from afresh.values.arrays import Float64s
 
-Floats = npt.NDArray[np.float64]
 _LOWEST, _HIGHEST = -120, 120  # levels as powers of two
 _LONGEST_S = 10 * 365.25 * 86400.0
 _BLOCK = 512
@@ -36,14 +36,14 @@ class Believed:
     a poll takes of the budget.
     """
 
-    ladder: Floats
-    prior: Floats
-    mass: Floats
-    rates: Floats
-    worth_of_one: Floats
-    cost: Floats
-    shortest_s: Floats
-    longest_s: Floats
+    ladder: Float64s
+    prior: Float64s
+    mass: Float64s
+    rates: Float64s
+    worth_of_one: Float64s
+    cost: Float64s
+    shortest_s: Float64s
+    longest_s: Float64s
 
     @classmethod
     def of(cls, policy: RowPolicy, rows: npt.NDArray[np.intp]) -> Believed:
@@ -64,20 +64,20 @@ class Believed:
             memory.max_interval_s[rows],
         )
 
-    def median(self) -> Floats:
+    def median(self) -> Float64s:
         """The median of each rate, on the ladder."""
         place = np.argmax(np.cumsum(self.mass, axis=1) >= 0.5, axis=1)
         return np.asarray(np.take_along_axis(self.rates, place[:, None], axis=1)[:, 0])
 
-    def fresh(self, frequency: Floats) -> Floats:
+    def fresh(self, frequency: Float64s) -> Float64s:
         """The share of time for which each copy is right, polled so often."""
         return np.asarray(np.sum(self.mass * self.fresh_at(frequency), axis=1))
 
-    def fresh_at(self, frequency: Floats) -> Floats:
+    def fresh_at(self, frequency: Float64s) -> Float64s:
         """The same at each rate that it may have."""
         return np.asarray(freshness(self.rates, frequency[:, None]))
 
-    def fresh_once_known(self, objective: str, budget: float, share: Floats) -> float:
+    def fresh_once_known(self, objective: str, budget: float, share: Float64s) -> float:
         """The freshness of the best plan at a budget, were it known which item has which rate."""
         items = self.mass.sum(axis=0)
         some = items > 1e-9 * len(self.mass)
@@ -85,12 +85,12 @@ class Believed:
         weights, costs = (share @ self.mass)[some], (self.cost @ self.mass)[some]
         return allocate(rates, budget, weights=weights, costs=costs, objective=objective).freshness
 
-    def evidence(self) -> Floats:
+    def evidence(self) -> Float64s:
         """What polls say of each rate, whatever was believed before; at most 1 in every row."""
         found = self.mass / self.prior
         return np.asarray(found / np.maximum(found.max(axis=1, keepdims=True), 1e-300))
 
-    def ages(self, frequency: Floats) -> Floats:
+    def ages(self, frequency: Float64s) -> Float64s:
         """The mean age of each copy; infinite where it is never polled."""
         polled = frequency > 0
         found = np.full(frequency.size, np.inf)
@@ -107,9 +107,9 @@ class Frontier:
     items: Believed
     objective: str
     floor: float = 0.0
-    _known: dict[int, Floats] = field(default_factory=dict)
+    _known: dict[int, Float64s] = field(default_factory=dict)
 
-    def at(self, budget: float) -> tuple[Floats, float]:
+    def at(self, budget: float) -> tuple[Float64s, float]:
         """How often each item is polled at a budget, and the level at which it is."""
         low, high = _LOWEST, _HIGHEST  # the budget pays for the level 2^high, and not for 2^low
         while high - low > 1:
@@ -125,12 +125,12 @@ class Frontier:
     def _spend(self, power: int) -> float:
         return float(self._at_power(power) @ self.items.cost)
 
-    def _at_power(self, power: int) -> Floats:
+    def _at_power(self, power: int) -> Float64s:
         if power not in self._known:
             self._known[power] = self._frequency(2.0**power)
         return self._known[power]
 
-    def _frequency(self, level: float) -> Floats:
+    def _frequency(self, level: float) -> Float64s:
         items = self.items
         worth = Worth(self.objective, items.ladder)
         goal = np.full(items.cost.size, level) / np.maximum(items.worth_of_one, 1e-270)

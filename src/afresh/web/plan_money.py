@@ -17,25 +17,25 @@ from afresh.engine.mind.row_policy import RowPolicy
 from afresh.engine.mind.snapshot import uses_of
 from afresh.engine.settings.tables import BudgetTable, Settings
 from afresh.stores.store import Store
+from afresh.values.arrays import Float64s
 from afresh.values.outcome import Spent
 
 PAYS = 1.0  # a multiplier in money per money below which a poll loses
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Stakes:
     """Per item and second: what a right copy earns and a wrong one loses; ``poll``: what a poll costs."""
 
-    benefit: Floats
-    stale_cost: Floats
-    poll: Floats
+    benefit: Float64s
+    stale_cost: Float64s
+    poll: Float64s
 
-    def cost_per_s(self, frequency: Floats) -> float:
+    def cost_per_s(self, frequency: Float64s) -> float:
         """What polling so often costs."""
         return float(frequency @ self.poll)
 
-    def income_per_s(self, fresh: Floats, frequency: Floats) -> float:
+    def income_per_s(self, fresh: Float64s, frequency: Float64s) -> float:
         """What is earned by copies right for these shares of time, less what the polls cost.
 
         >>> stakes = Stakes(np.array([2.0]), np.array([0.0]), np.array([0.5]))

@@ -24,6 +24,7 @@ from afresh.engine.mind.snapshot import loaded, recalled, sampled
 from afresh.engine.settings.tables import BudgetTable
 from afresh.engine.show.status import Status
 from afresh.policy.doubt import Doubt
+from afresh.values.arrays import Float64s, Ints
 from afresh.values.outcome import Spent
 from afresh.web.frontier import Believed, Frontier
 from afresh.web.plan_money import PAYS, Stakes, price_per_request, stakes_of
@@ -31,7 +32,6 @@ from afresh.web.plan_money import PAYS, Stakes, price_per_request, stakes_of
 SAMPLE, DOTS, NAMED = 2000, 1500, 8
 CURVE_POINTS, BUDGET_POINTS = 160, 41
 _SPAN = 64.0
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +41,19 @@ class PlanItems:
     ``rate`` is the median of what is believed, per second; ``weight`` is as set, ``ratio`` as ranked.
     """
 
-    ids: npt.NDArray[np.int64]
+    ids: Ints
     believed: Believed
     doubt: Doubt
-    rate: Floats
-    weight: Floats
-    ratio: Floats
-    interval_s: Floats
+    rate: Float64s
+    weight: Float64s
+    ratio: Float64s
+    interval_s: Float64s
     active: int
     scale: float
     stakes: Stakes | None = None
     _frontiers: dict[str, Frontier] = field(default_factory=dict)
 
-    def planned(self, objective: str, requests: float) -> tuple[Floats, float]:
+    def planned(self, objective: str, requests: float) -> tuple[Float64s, float]:
         """How often to poll each at a budget, and at which level of worth; no more than pays is spent."""
         if objective not in self._frontiers:
             floor = PAYS if self.stakes is not None and objective == "freshness" else 0.0
@@ -224,7 +224,7 @@ def budget_point(
 
 
 def _between(
-    items: PlanItems, objective: str, requests: float, frequency: Floats, share: Floats
+    items: PlanItems, objective: str, requests: float, frequency: Float64s, share: Float64s
 ) -> tuple[float, float]:
     """The freshness between which a plan will come to lie: at the upper end, rates are known by then."""
     known = items.believed
@@ -255,7 +255,9 @@ def other_budget(
     )
 
 
-def chos_curve(items: PlanItems, objective: str, multiplier: float, typical: float) -> tuple[Floats, Floats]:
+def chos_curve(
+    items: PlanItems, objective: str, multiplier: float, typical: float
+) -> tuple[Float64s, Float64s]:
     """The optimal frequency over the rate, at today's price μ, for an item of the typical weight per cost.
 
     It is the answer of a plan whose budget is the spend at that price: solved with the rates of the curve
@@ -272,7 +274,7 @@ def chos_curve(items: PlanItems, objective: str, multiplier: float, typical: flo
     return rate, np.asarray(problem.plan(multiplier), dtype=np.float64)
 
 
-def _frequencies(interval_s: Floats) -> Floats:
+def _frequencies(interval_s: Float64s) -> Float64s:
     polled = np.isfinite(interval_s) & (interval_s > 0)
     return np.where(polled, 1.0 / np.where(polled, interval_s, 1.0), 0.0)
 

@@ -121,7 +121,7 @@ def _source(
     return SourceView(
         name=name,
         kind=kind,
-        delay_s=getattr(settings, "delay", None),
+        delay_s=settings.delay_s if settings else None,
         concurrency=table.concurrency if table else None,
         items=total.total(),
         by_status=dict(total),
@@ -164,7 +164,7 @@ def _hosts(
     }
     first = sorted(hosts, key=order.__getitem__)[:_HOSTS]
     reports = host_reports(known, first)
-    delay_s = getattr(table.settings, "delay", None) if table else None
+    delay_s = table.settings.delay_s if table else None
     found = []
     for host in first:
         report, rest = reports.get(host, HostReport()), rests.get(host, Rest(host, 0.0))

@@ -16,8 +16,8 @@ from afresh.engine.mind.memory import Memory
 from afresh.engine.mind.row_policy import RowPolicy
 from afresh.engine.mind.uses import Uses
 from afresh.engine.settings.tables import BudgetTable, Settings
-from afresh.rates.observations import Float64s, Ints
 from afresh.sources.validators import MOVED
+from afresh.values.arrays import Float64s, Ints
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 from afresh.values.outcome import NOTHING_SPENT, Outcome, Spent

@@ -4,24 +4,20 @@ Evidence is posterior over prior on the policy's ladder of rates, as ln with 0 a
 (four bytes a rate), so that it meets whatever prior is learned later. With it go the
 ladder's lowest rate, the item's class of calibration, its run of quiet polls, what the poll that is due
 anyway will teach, and its families.
-
-Stores of before keep Gamma evidence (Δa, Δb) instead, 24 bytes; it is read as Gamma(a₀+Δa, b₀+Δb).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from struct import Struct
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from afresh.policy.learned import Arrays
-from afresh.rates.observations import Float64s, Ints
+from afresh.values.arrays import Float64s, Ints
 
 VERSION = 2
-_GAMMA = Struct("<ddd")
 _HEAD = 4  # version, steps of the ladder, kinds of families, class
 _LEAST = 1e-26
 Sizes = npt.NDArray[np.int64]
@@ -29,7 +25,7 @@ Sizes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Beliefs as they came from a store: of ``known`` rows those of the policy, of ``gamma`` rows old ones.
+    """Beliefs as they came from a store, of the ``known`` rows.
 
     ``hold_s`` has an entry per row, −∞ where nothing holds it; ``families`` a row per known row.
     """
@@ -38,8 +34,6 @@ class Kept:
     known: Ints
     rows: Arrays
     families: Ints
-    gamma: Ints
-    more: Float64s
 
 
 def pack(rows: Arrays, hold_s: Float64s, families: Ints) -> list[bytes]:
@@ -65,9 +59,6 @@ def unpack(beliefs: bytes, sizes: Sizes) -> Kept:
     """
     hold_s = np.full(sizes.size, -np.inf)
     ends = np.cumsum(sizes)
-    gamma = np.flatnonzero(sizes == _GAMMA.size)
-    old = _gathered(beliefs, ends[gamma], _GAMMA.size).view("<f8").reshape(-1, 3)
-    hold_s[gamma] = old[:, 2]
     known, table = _newest(beliefs, sizes, ends)
     hold_s[known] = table["hold_s"]
     rows: Arrays = {
@@ -78,12 +69,12 @@ def unpack(beliefs: bytes, sizes: Sizes) -> Kept:
         "quiet": table["quiet"].astype(np.int64),
         "spared": table["spared"].astype(np.float64),
     }
-    return Kept(hold_s, known, rows, table["families"].astype(np.int64), gamma, old[:, :2])
+    return Kept(hold_s, known, rows, table["families"].astype(np.int64))
 
 
 def _newest(beliefs: bytes, sizes: Sizes, ends: Sizes) -> tuple[Ints, npt.NDArray[Any]]:
     """The rows of the one format that most have, and their table: formats change with versions alone."""
-    long = sizes[(sizes > _HEAD) & (sizes != _GAMMA.size)]
+    long = sizes[sizes > _HEAD]
     nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=_row_type(1, 0))
     if long.size == 0:
         return nothing

@@ -24,7 +24,7 @@ from afresh.engine.mind.sight import Sight
 from afresh.engine.mind.uses import Uses
 from afresh.engine.settings.tables import BudgetTable, Settings
 from afresh.money.chosen_budget import Prices, Use, choose_budget
-from afresh.rates.observations import Bools, Float64s, Ints
+from afresh.values.arrays import Bools, Float64s, Ints
 
 LOOKED_AT = 5_000  # items that settle what is chosen
 _SAME = 0.02  # what moved by less is not ranked anew

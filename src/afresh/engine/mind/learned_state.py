@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import io
 import zipfile
-from struct import Struct
 
 import numpy as np
 import zstandard
 
-from afresh.engine.state_names import LEARNED, PRIOR
+from afresh.engine.state_names import LEARNED
 from afresh.policy.learned import VERSION, Arrays
 from afresh.stores.store import Store
 
 _LEVEL = 3
 _MOST_BYTES = 1 << 30
-_GAMMA_PRIOR = Struct("<dd")
 
 
 def pack_shared(shared: Arrays) -> bytes:
@@ -45,9 +43,3 @@ def unpack_shared(packed: bytes | None) -> Arrays | None:
 def recalled_shared(store: Store) -> Arrays | None:
     """What the engine last kept in this store."""
     return unpack_shared(store.state.get(LEARNED))
-
-
-def old_prior(store: Store) -> tuple[float, float] | None:
-    """The Gamma prior (shape, rate) that engines of before kept."""
-    packed = store.state.get(PRIOR)
-    return _GAMMA_PRIOR.unpack(packed) if packed else None

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from afresh.engine.mind import beliefs
 from afresh.engine.mind.beliefs import Kept
+from afresh.values.arrays import Float64s, Ints
 from afresh.values.items import STATUSES
 from afresh.values.stored import PolicyColumns
 
@@ -76,11 +77,11 @@ class Memory:
     def _extend(self, name: str, parts: Sequence[npt.NDArray[np.generic]]) -> None:
         setattr(self, name, np.concatenate((getattr(self, name), *parts)))
 
-    def ranked_weight(self, rows: npt.NDArray[np.int64] | slice) -> npt.NDArray[np.float64]:
+    def ranked_weight(self, rows: Ints | slice) -> Float64s:
         """What these rows count for, 0 where they are not polled."""
         return np.where(self.active[rows], self.weight[rows] * self.stake[rows], 0.0)
 
-    def ranked_cost(self, rows: npt.NDArray[np.int64] | slice) -> npt.NDArray[np.float64]:
+    def ranked_cost(self, rows: Ints | slice) -> Float64s:
         """What a poll of these rows costs."""
         return np.asarray(self.cost[rows] * self.outlay[rows])
 
@@ -89,7 +90,7 @@ class Memory:
         row = int(np.searchsorted(self.ids, item_id))
         return row if row < self.size and self.ids[row] == item_id else None
 
-    def rows(self, item_ids: Sequence[int]) -> npt.NDArray[np.int64]:
+    def rows(self, item_ids: Sequence[int]) -> Ints:
         """The rows of the known among these items."""
         wanted = np.asarray(item_ids, dtype=np.int64)
         rows = np.searchsorted(self.ids, wanted)

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.engine.mind.memory import Memory
 from afresh.engine.mind.row_policy import RowPolicy
+from afresh.values.arrays import Float64s, Ints
 
 Place: TypeAlias = tuple[int, int]
 """The codes of a source and a group."""
@@ -151,7 +151,7 @@ class Picker:
         self._built_s, self._taken = now_s, 0
         self._took_s = self._elapsed_s() - begun_s
 
-    def _best(self, worth: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    def _best(self, worth: Float64s) -> Ints:
         """The rows for the pool, best first."""
         rows = np.flatnonzero(worth > -np.inf)
         few = max(_FEWEST, 2 * rows.size // POOL_SHARE, self._lasts, 2 * self._largest)
@@ -164,9 +164,7 @@ class Picker:
             rows = even if even.size >= few else rows[np.argpartition(-worth[rows], few)[:few]]
         return rows[np.argsort(-worth[rows], kind="stable")]
 
-    def _best_of_each(
-        self, rows: npt.NDArray[np.int64], worth: npt.NDArray[np.float64]
-    ) -> npt.NDArray[np.int64]:
+    def _best_of_each(self, rows: Ints, worth: Float64s) -> Ints:
         """The best few of every group: what is needed when the best of all are in groups that rest."""
         place = self._codes()[rows]
         order = np.lexsort((-worth[rows], place))
@@ -175,7 +173,7 @@ class Picker:
         rank = np.arange(place.size) - np.repeat(first, np.diff(np.r_[first, place.size]))
         return rows[order[rank < _PER_GROUP]]
 
-    def _codes(self) -> npt.NDArray[np.int64]:
+    def _codes(self) -> Ints:
         """One number for the place of every row."""
         groups = int(self.memory.group.max(initial=0)) + 1
         return np.asarray(self.memory.source * groups + self.memory.group)

@@ -20,7 +20,7 @@ from afresh.policy.belief import DECADES_ABOVE
 from afresh.policy.families import families_of
 from afresh.policy.learned import Arrays
 from afresh.policy.policy import Start
-from afresh.rates.observations import Bools, Float64s, Ints
+from afresh.values.arrays import Bools, Float64s, Ints
 from afresh.values.stored import Ids
 
 ALL_ROWS = 5_000
@@ -46,19 +46,18 @@ class Ranking:
         *,
         names: Sequence[str] | None = None,
         shared: Arrays | None = None,
-        prior: tuple[float, float] | None = None,
         of_items: int | None = None,
     ) -> None:
         """``names`` of all items tell who may change together; without them what was kept does.
 
-        ``shared`` is what was learned before, ``prior`` the Gamma prior of stores of before; the budget is
-        for ``of_items`` items, of which the memory may hold only some.
+        ``shared`` is what was learned before; the budget is for ``of_items`` items, of which the memory may
+        hold only some.
         """
         self.memory, self._now_s, self._shift_s = memory, now_s, 0.0
         self.whole = of_items is None or memory.size >= of_items
         self.of_items = max(of_items or 0, memory.size)
         self._share = 1.0 if self.whole else max(memory.size, 1) / max(of_items or 1, 1)
-        self._prior, self.objective = prior, objective
+        self.objective = objective
         self.families = self._families(names)
         kept, memory.kept = memory.kept, []
         self.policy = self._made(budget_per_s)
@@ -299,12 +298,6 @@ class Ranking:
         rows = to[found.known]
         if rows.size:
             self.policy.restore(None, rows, self.policy.rows(rows) | found.rows)
-        old = to[found.gamma]
-        if old.size and self._prior is not None:
-            a, b = self._prior
-            shape = a + np.maximum(found.more[:, 0], 0.0)
-            rate = b + np.maximum(found.more[:, 1], -0.5 * b)
-            self.policy.recall(old, shape, rate, self._now_s)
 
     def _begin(self, rows: Ints) -> None:
         """When each row was copied, and what a listing guessed of the rates of those never polled."""

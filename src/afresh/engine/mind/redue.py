@@ -9,8 +9,8 @@ import numpy as np
 from afresh.engine.mind.memory import Memory
 from afresh.engine.mind.snapshot import loaded, recalled
 from afresh.engine.settings.tables import Settings
-from afresh.rates.observations import Float64s
 from afresh.stores.store import Store
+from afresh.values.arrays import Float64s
 from afresh.values.items import ItemChange
 
 _BATCH = 1000

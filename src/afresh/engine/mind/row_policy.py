@@ -17,7 +17,7 @@ import numpy as np
 from afresh.engine.mind.memory import Memory
 from afresh.engine.mind.ranking import Ranking
 from afresh.engine.mind.sight import Sight
-from afresh.rates.observations import Bools, Float64s
+from afresh.values.arrays import Bools, Float64s
 from afresh.values.lease import Lease
 from afresh.values.stored import Ids, PolicyColumns
 

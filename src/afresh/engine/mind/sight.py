@@ -17,9 +17,9 @@ import numpy as np
 
 from afresh.allocation.watched import gains_now
 from afresh.engine.state_names import EVIDENCE
-from afresh.rates.observations import Bools, Float64s, Ints
 from afresh.sources.evidence import Evidence
 from afresh.stores.store import Store
+from afresh.values.arrays import Bools, Float64s, Ints
 
 _MOST = 1e290  # below what goes before all others
 _FIRST = 1.0 + 1e-9

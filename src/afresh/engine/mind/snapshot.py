@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 
 from afresh.engine.mind.earnings import appraise, earns, rebudget, terms_of, useful_polls_per_s
-from afresh.engine.mind.learned_state import old_prior, recalled_shared
+from afresh.engine.mind.learned_state import recalled_shared
 from afresh.engine.mind.memory import Memory
 from afresh.engine.mind.ranking import Ranking
 from afresh.engine.mind.row_policy import RowPolicy
@@ -50,7 +50,6 @@ def recalled(store: Store, settings: Settings, memory: Memory, now_s: float) -> 
         now_s,
         names=names,
         shared=recalled_shared(store),
-        prior=old_prior(store),
         of_items=max(items, 1),
     )
     policy = RowPolicy(memory, ranking, settings.plan.policy)

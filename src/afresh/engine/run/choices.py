@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.engine.logs import say
 from afresh.engine.mind.memory import Memory
 from afresh.engine.writer import Writer
 from afresh.sources.choosing import ChoosingSource, WeighedSource
 from afresh.stores.store import Store
+from afresh.values.arrays import Ints
 from afresh.values.clock import Clock
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
@@ -31,7 +31,7 @@ class _Rows:
     """The rows of a source's keys, −1 for those not known when there were ``size`` items."""
 
     keys: Sequence[str]
-    rows: npt.NDArray[np.int64]
+    rows: Ints
     size: int
 
 

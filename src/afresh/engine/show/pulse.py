@@ -79,7 +79,7 @@ def as_run(store: Store, settings: Settings, now_s: float) -> Settings:
 
 def delays_of(settings: Settings) -> dict[str, float]:
     """The seconds between requests to a host, of the sources that keep any."""
-    named = ((table.settings.name, getattr(table.settings, "delay", None)) for table in settings.sources)
+    named = ((table.settings.name, table.settings.delay_s) for table in settings.sources)
     return {name: float(delay_s) for name, delay_s in named if delay_s is not None}
 
 

@@ -23,8 +23,8 @@ from afresh.engine.show.pulse import Pulse, read_pulse
 from afresh.engine.show.search_status import SearchStatus, search_statuses
 from afresh.engine.show.seen_items import SeenItem, seen_items
 from afresh.engine.state_names import TROUBLE
-from afresh.rates.observations import Bools
 from afresh.stores.store import Store
+from afresh.values.arrays import Bools
 from afresh.values.outcome import Spent
 
 _HOUR_S = 3600.0

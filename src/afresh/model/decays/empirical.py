@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.curves import Float64s
 from afresh.model.decays.parameters import Size, as_times, parameter, sample_shape
+from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError
 
 _FAR = 1e100  # later counts as infinite; its cube is still a double

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.model import curves
-from afresh.model.curves import Float64s
 from afresh.model.decays.parameters import Size, as_times, over_rate, parameter, sample_shape, times_rate
+from afresh.values.arrays import Float64s
 
 
 @dataclass(frozen=True, slots=True, eq=False)

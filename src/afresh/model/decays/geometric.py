@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.model import curves
-from afresh.model.curves import Float64s
 from afresh.model.decays.parameters import Size, as_times, parameter, sample_shape
+from afresh.values.arrays import Bools, Float64s
 
 _NEVER = 1e-100  # a probability below this never shows in double precision
 
@@ -97,7 +97,7 @@ class Geometric:
         return np.asarray(self.step, dtype=np.float64)
 
     @property
-    def _moves(self) -> npt.NDArray[np.bool_]:
+    def _moves(self) -> Bools:
         return np.asarray(self._p > _NEVER)
 
     @property

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.curves import Float64s
 from afresh.model.decays.parameters import Size, as_times, parameter, sample_shape
+from afresh.values.arrays import Float64s
 
 # The integrands are analytic with the nearest singularity one interval away: 12 nodes leave 1e−18.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)

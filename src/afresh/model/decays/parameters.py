@@ -7,8 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.curves import Float64s
-from afresh.values.arrays import nonnegative
+from afresh.values.arrays import Float64s, nonnegative
 from afresh.values.errors import InputError
 
 Size: TypeAlias = int | tuple[int, ...] | None

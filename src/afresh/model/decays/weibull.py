@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.curves import Float64s
 from afresh.model.decays.parameters import Size, as_times, over_rate, parameter, sample_shape, times_rate
+from afresh.values.arrays import Float64s
 
 _TERMS = range(1, 21)  # at v = 1 the next term is below 1e−19
 

@@ -12,10 +12,11 @@ import numpy as np
 from afresh.stores.due_times import check_due
 from afresh.stores.memory.world import Record, World
 from afresh.stores.store import Retention
+from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError
 from afresh.values.items import STATUSES
 from afresh.values.outcome import Observation
-from afresh.values.stored import Copy, Doubles, Ids, ObservationColumns, PolicyColumns, Version
+from afresh.values.stored import Copy, Ids, ObservationColumns, PolicyColumns, Version
 
 
 class MemoryCopies:
@@ -76,7 +77,7 @@ class MemoryPlan:
         with self._world:
             return {code: name for name, code in self._world.names.items()}
 
-    def save(self, ids: Ids, due_s: Doubles, beliefs: Sequence[bytes] | None = None) -> None:
+    def save(self, ids: Ids, due_s: Float64s, beliefs: Sequence[bytes] | None = None) -> None:
         """Due times and beliefs of many."""
         check_due(ids, due_s)
         with self._world:
@@ -90,7 +91,7 @@ class MemoryPlan:
         records = [self._world.records[item_id] for item_id in ids]
         items = [record.item for record in records]
 
-        def numbers(name: str) -> Doubles:
+        def numbers(name: str) -> Float64s:
             return np.array([getattr(item, name) for item in items], dtype=np.float64)
 
         return PolicyColumns(
@@ -187,7 +188,7 @@ def _number(value: float) -> Any:
 
 
 def _columns(seen: Sequence[Observation]) -> ObservationColumns:
-    def doubles(name: str) -> Doubles:
+    def doubles(name: str) -> Float64s:
         return np.array([getattr(one, name) for one in seen], dtype=np.float64)
 
     return ObservationColumns(

@@ -13,7 +13,8 @@ from afresh.stores.postgres.database import Database
 from afresh.stores.postgres.lines import Connection, rows
 from afresh.stores.postgres.queries import load_blocks
 from afresh.stores.rows import Row
-from afresh.values.stored import Doubles, Ids, PolicyColumns
+from afresh.values.arrays import Float64s
+from afresh.values.stored import Ids, PolicyColumns
 
 _SQL = load_blocks("plan.sql")
 _BATCH = 10_000
@@ -51,7 +52,7 @@ class PostgresPlan:
         """All names."""
         return dict(self._database.read(lambda connection: rows(connection, _SQL["names"])))
 
-    def save(self, ids: Ids, due_s: Doubles, beliefs: Sequence[bytes] | None = None) -> None:
+    def save(self, ids: Ids, due_s: Float64s, beliefs: Sequence[bytes] | None = None) -> None:
         """Due times and beliefs of many."""
         check_due(ids, due_s)
         kept = [None] * len(ids) if beliefs is None else beliefs

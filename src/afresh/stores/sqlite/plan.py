@@ -16,7 +16,8 @@ from afresh.stores.rows import Row
 from afresh.stores.sqlite.database import Database
 from afresh.stores.sqlite.queries import load_blocks
 from afresh.stores.sqlite.rows import json_list
-from afresh.values.stored import Doubles, Ids, PolicyColumns
+from afresh.values.arrays import Float64s
+from afresh.values.stored import Ids, PolicyColumns
 
 _SQL = load_blocks("plan.sql")
 _BATCH = 10_000
@@ -63,7 +64,7 @@ class SqlitePlan:
         with self._database.read() as connection:
             return dict(connection.execute(_SQL["names"]).fetchall())
 
-    def save(self, ids: Ids, due_s: Doubles, beliefs: Sequence[bytes] | None = None) -> None:
+    def save(self, ids: Ids, due_s: Float64s, beliefs: Sequence[bytes] | None = None) -> None:
         """Due times and beliefs of many."""
         check_due(ids, due_s)
         kept = [None] * len(ids) if beliefs is None else beliefs
@@ -84,9 +85,9 @@ class _Columns(NamedTuple):
     source: Ids
     group: Ids
     status: npt.NDArray[np.int8]
-    weight: Doubles
-    polled_s: Doubles
-    due_s: Doubles
+    weight: Float64s
+    polled_s: Float64s
+    due_s: Float64s
     sizes: Ids
     beliefs: bytes
 
