@@ -24,13 +24,17 @@ from afresh.values.outcome import NOTHING_SPENT, Outcome, Spent
 
 
 class Accounts:
-    """Turns polls into outcomes. ``only_due_s``: this is a single round over what was due then."""
+    """Turns polls into outcomes. ``only_due_s``: this is a single round over what was due then.
+
+    ``filling``: others are still being read, and what was polled waits for them until it is due again.
+    """
 
     def __init__(self, settings: Settings, memory: Memory, policy: RowPolicy) -> None:
         self.settings, self._memory, self._policy = settings, memory, policy
         self.counts: Counter[str] = Counter()
         self.uses = Uses()
         self.only_due_s: float | None = None
+        self.filling = False
 
     def begin_round(self, now_s: float, rng: np.random.Generator) -> None:
         """A single round from now on: what is due, and a few of the dropped items.
@@ -117,6 +121,8 @@ class Accounts:
         packed = policy.ranking.pack(rows)
         if self.only_due_s is not None:
             memory.hold_s[rows] = np.inf
+        elif self.filling:
+            memory.hold_s[rows] = np.where(due_s > times_s, due_s, np.inf)
         return [
             replace(outcome, due_s=when_s, belief=belief)
             for outcome, when_s, belief in zip(outcomes, due_s.tolist(), packed, strict=True)

@@ -26,7 +26,7 @@ MANY = 1_000_000
 """Up to so many items all are read before the first poll; it takes some seconds."""
 
 _AT_ONCE, _TOGETHER = 65_536, 16  # items read in one step; steps whose arrays are joined together
-_LASTS_S, _FEWEST, _MOST = 120.0, 10_000, 100_000  # what is due for so long must do
+_LASTS_S, _FEWEST, _MOST = 300.0, 10_000, 300_000  # what is due for so long must do
 
 
 def first_due(store: Store, settings: Settings, now_s: float) -> list[int] | None:

@@ -291,6 +291,7 @@ class Loop:
     async def _look_around(self, *, filled: bool) -> None:
         """Follow what others do, and what is seen; first, where they are not there yet, read all items."""
         if not filled:
+            self._accounts.filling = True
             full = await read_all(self.store, self.settings, self._clock)
             if full is not None:
                 self.feed.between(lambda: self._take_over(full))
@@ -298,6 +299,7 @@ class Loop:
         await asyncio.gather(self._watch.run(), self._sight_task.run())
 
     async def _take_over(self, full: RowPolicy) -> None:
+        self._accounts.filling = False
         await take_over(self._parts, full)
         self._counted = max(int(self.memory.active.sum()), 1)
         self._rank_by(self.settings)  # they may have been reloaded meanwhile
