@@ -26,6 +26,7 @@ class History:
 def figure_11(history: History) -> Figure:
     """Gaps of the items that change every 10 days on average; every 20, 40, 80 or 5 where those are few.
 
+    >>> import numpy as np
     >>> rng = np.random.default_rng(1)
     >>> item = np.repeat(np.arange(50), 100)
     >>> made = History("made", item, np.cumsum(rng.exponential(10, item.size)))
