@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,20 @@ DESK = {"width": 1240, "height": 900}
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """A browser; ``make chromium`` installs it."""
+def chromium() -> Iterator[Callable[[], Browser]]:
+    """A browser for whoever asks, another where the last has died; ``make chromium`` installs it."""
     assert CHROMIUM.exists(), "there is no chromium: 'make chromium' installs Debian's"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        yield browser
-        browser.close()
+        launched: list[Browser] = []
+
+        def alive() -> Browser:
+            if not launched or not launched[-1].is_connected():
+                launched.append(playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS))
+            return launched[-1]
+
+        yield alive
+        for browser in launched:
+            browser.close()
 
 
 class Ear:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Browser
@@ -20,7 +20,13 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A browser for the tests of a module."""
-    with chromium() as found:
-        yield found
+def browsers() -> Iterator[Callable[[], Browser]]:
+    """Browsers for the tests of a module, one at a time."""
+    with chromium() as alive:
+        yield alive
+
+
+@pytest.fixture
+def browser(browsers: Callable[[], Browser]) -> Browser:
+    """A browser that lives."""
+    return browsers()
