@@ -152,6 +152,8 @@ def test_views_say_how_stale_how_often_how_dear_and_what_is_next(stage: Stage) -
     assert views == {view["item"]: view for view in stage.web.get("/api/v1/status").json()["views"]}
 
 
+# The engine runs: two looks a moment apart may fall on either side of a plan, but not time and again.
+@pytest.mark.flaky(reruns=2)
 @pytest.mark.parametrize("source", ["views", "papers", "hosts"])
 def test_every_page_says_the_same_of_an_item(stage: Stage, source: str) -> None:
     views = {view["item"]: view for view in stage.source(source)["views"]}
