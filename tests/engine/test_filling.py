@@ -107,6 +107,24 @@ def test_a_run_may_end_before_all_are_read(tmp_path: Path, monkeypatch: pytest.M
         assert sorted(path for _, path in site.requests) == sorted(f"/p/{page}" for page in range(FIRST))
 
 
+def test_audits_wait_until_all_items_can_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with LivingSite([0.01] * PAGES) as site, engine_for(tmp_path, more="[plan]\naudit_share = 0.5") as engine:
+        engine.add(site.urls())
+        assert engine.run(once=True).polls == PAGES
+        engine.poll_now(site.urls())
+        never = asyncio.Event()
+
+        async def read_never(*_: object) -> RowPolicy | None:
+            await never.wait()
+            return None
+
+        monkeypatch.setattr("afresh.engine.run.loop.read_all", read_never)
+        done = engine.run(for_s=1.0)
+        assert done.polls >= FIRST
+        # Drawn among what is due they would find too much changed.
+        assert done.audits == 0
+
+
 def test_a_single_round_is_of_all(tmp_path: Path) -> None:
     with LivingSite([0.01] * PAGES) as site, engine_for(tmp_path) as engine:
         engine.add(site.urls())

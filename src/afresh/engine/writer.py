@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from afresh.engine.logs import say
@@ -72,14 +73,12 @@ class Writer:
                 self._news.set()
             self._bytes = sum(map(_size, self._waiting))
             if group:
-                group = self._complete(group)
-                refusals = await self.surely(lambda group=group: self._commit(group))  # type: ignore[misc]
+                group, state = self._complete(group), self._state()
+                commit = partial(self._store.commit, group, state)
+                refusals = await self.surely(commit)
                 self._committed(group, refusals)
             if not self._waiting:
                 self._idle.set()
-
-    def _commit(self, group: Sequence[Outcome]) -> list[Refusal]:
-        return self._store.commit(group, self._state())
 
     async def flushed(self) -> None:
         """Wait until everything put is committed."""

@@ -121,9 +121,13 @@ class Feed:
         return chosen
 
     def _draw_audit(self) -> None:
-        """After a poll that was chosen, perhaps one that is drawn: a set share of all."""
+        """After a poll that was chosen, perhaps one that is drawn: a set share of all.
+
+        Not while only some items can be drawn: those that are due have changed more often than others.
+        """
         parts, share = self._parts, self._parts.settings.plan.audit_share
-        if parts.accounts.only_due_s is None and len(self._audits) < _PENDING_AUDITS:
+        some = parts.accounts.only_due_s is not None or parts.accounts.filling
+        if not some and len(self._audits) < _PENDING_AUDITS:
             lucky, now_s = self._rng.random() < share / (1.0 - share), parts.clock.now_s()
             row = audits.draw(parts.memory, self._rng, now_s) if lucky else None
             if row is not None and not parts.policy.watched()[row]:  # whose staleness is seen needs no audit
