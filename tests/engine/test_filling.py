@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.engine.living import LivingSite, engine_for
+from tests.engine.virtual_site import VirtualSite
 
 from afresh.engine.engine import Engine
 from afresh.engine.mind.row_policy import RowPolicy
@@ -27,7 +27,7 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filling, "_MOST", FIRST)
 
 
-def waiting(monkeypatch: pytest.MonkeyPatch, site: LivingSite) -> list[int]:
+def waiting(monkeypatch: pytest.MonkeyPatch, site: VirtualSite) -> list[int]:
     """Let all items be taken over only after the first were polled; how many requests there were by then."""
     read_all, take_over, asked = filling.read_all, filling.take_over, list[int]()
 
@@ -53,10 +53,10 @@ def loop_of(engine: Engine) -> Loop:
 def test_what_is_due_is_polled_while_the_others_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with LivingSite([0.01] * PAGES) as site, engine_for(tmp_path, more="[plan]\naudit_share = 0") as engine:
+    with VirtualSite([0.01] * PAGES) as site, site.engine(tmp_path, more="[plan]\naudit_share = 0") as engine:
         engine.add(site.urls())
         asked, loop = waiting(monkeypatch, site), loop_of(engine)
-        asyncio.run(loop.run(for_s=2.5))
+        site.time.run(loop.run(for_s=2.5))
         served = Counter(path for _, path in site.requests)
         kept = engine.store.plan.columns_of(loop.memory.ids.tolist())
     assert len(served) == PAGES
@@ -72,7 +72,7 @@ def test_what_is_due_is_polled_while_the_others_are_read(
 def test_what_happens_meanwhile_is_followed_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with LivingSite([0.01] * (PAGES + 1)) as site, engine_for(tmp_path) as engine:
+    with VirtualSite([0.01] * (PAGES + 1)) as site, site.engine(tmp_path) as engine:
         *old, new = site.urls()
         engine.add(old)
         waiting(monkeypatch, site)
@@ -86,14 +86,14 @@ def test_what_happens_meanwhile_is_followed_afterwards(
             await asyncio.to_thread(engine.set, [old[-1]], ItemChange(status="paused"))
             await running
 
-        asyncio.run(work())
+        site.time.run(work())
         assert loop.memory.size == PAGES + 1
         assert not loop.memory.active[PAGES - 1]
         assert {path for _, path in site.requests} >= {f"/p/{PAGES}", "/p/0"}
 
 
 def test_a_run_may_end_before_all_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with LivingSite([0.01] * PAGES) as site, engine_for(tmp_path, more="[plan]\naudit_share = 0") as engine:
+    with VirtualSite([0.01] * PAGES) as site, site.engine(tmp_path, more="[plan]\naudit_share = 0") as engine:
         engine.add(site.urls())
         never = asyncio.Event()
 
@@ -108,7 +108,10 @@ def test_a_run_may_end_before_all_are_read(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_audits_wait_until_all_items_can_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with LivingSite([0.01] * PAGES) as site, engine_for(tmp_path, more="[plan]\naudit_share = 0.5") as engine:
+    with (
+        VirtualSite([0.01] * PAGES) as site,
+        site.engine(tmp_path, more="[plan]\naudit_share = 0.5") as engine,
+    ):
         engine.add(site.urls())
         assert engine.run(once=True).polls == PAGES
         engine.poll_now(site.urls())
@@ -126,6 +129,6 @@ def test_audits_wait_until_all_items_can_be_drawn(tmp_path: Path, monkeypatch: p
 
 
 def test_a_single_round_is_of_all(tmp_path: Path) -> None:
-    with LivingSite([0.01] * PAGES) as site, engine_for(tmp_path) as engine:
+    with VirtualSite([0.01] * PAGES) as site, site.engine(tmp_path) as engine:
         engine.add(site.urls())
         assert engine.run(once=True).polls == PAGES

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.engine.living import LivingSite, engine_for
+from tests.engine.virtual_site import VirtualSite
 
 from afresh.engine.run.hooks import Change, Hooks, find_call
 from afresh.engine.writer import Writer
@@ -157,8 +157,8 @@ def test_a_hook_that_is_none_is_refused_in_words(name: str) -> None:
 
 def test_every_change_of_a_run_is_told(tmp_path: Path) -> None:
     with (
-        LivingSite([1.0] * 5) as site,
-        engine_for(tmp_path, source="on_change = 'tests.engine.test_hooks:told'") as engine,
+        VirtualSite([1.0] * 5) as site,
+        site.engine(tmp_path, source="on_change = 'tests.engine.test_hooks:told'") as engine,
     ):
         engine.add(site.urls())
         done = engine.run(for_s=2.5)

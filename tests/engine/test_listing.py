@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.engine.living import engine_for
-from tests.servers.site import Site, page
+from tests.engine.virtual_site import VirtualSite
+from tests.servers.site import page
+from tests.servers.threaded import sitemap
 
 from afresh.engine.run.listing import extended, keep_listings, kept_listings, take_in
 from afresh.sources.settings import HttpSettings
@@ -67,24 +67,20 @@ def test_documents_added_by_command_extend_the_settings(store: Store) -> None:
     assert (settings.sitemaps, settings.feeds) == (("s0", "s1", "s2"), ("f",))
 
 
-def test_a_sitemap_on_a_real_site(tmp_path: Path) -> None:
-    def work(url: str, site: Site) -> None:
-        def sitemap(*names: str) -> bytes:
-            rows = "".join(f"<url><loc>{url}/{name}</loc></url>" for name in names)
-            return f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{rows}</urlset>'.encode()
+def test_a_sitemap_is_read_again_and_what_is_new_is_polled(tmp_path: Path) -> None:
+    site = VirtualSite(routes={f"/{name}": page(name.encode()) for name in "abc"})
 
-        site.routes["/sitemap.xml"] = page(sitemap("a", "b"), Content_Type="application/xml")
-        with engine_for(tmp_path, more='[run]\nlistings_every = "0.1s"') as engine:
-            assert engine.add_listings(sitemaps=[f"{url}/sitemap.xml"]) == 2
-            assert engine.run(once=True).polls == 2
-            site.routes["/sitemap.xml"] = page(sitemap("a", "b", "c"), Content_Type="application/xml")
-            engine.run(for_s=2.5)
-            copy = engine.get(f"{url}/c")
-            assert copy is not None
-            assert copy.content == b"c"
+    def lists(*names: str) -> None:
+        site.routes["/sitemap.xml"] = page(sitemap(site.root, *names), Content_Type="application/xml")
 
-    async def serve() -> None:
-        async with Site({f"/{name}": page(name.encode()) for name in "abc"}) as site:
-            await asyncio.to_thread(work, site.url, site)
-
-    asyncio.run(serve())
+    lists("a", "b")
+    with site.engine(tmp_path, budget="2/s", more='[run]\nlistings_every = "10s"') as engine:
+        assert engine.add_listings(sitemaps=[f"{site.root}/sitemap.xml"]) == 2
+        assert engine.run(once=True).polls == 2
+        lists("a", "b", "c")
+        engine.run(for_s=6.0)
+        assert engine.store.items.get(f"{site.root}/c") is None  # not read again before its time
+        engine.run(for_s=6.0)
+        copy = engine.get(f"{site.root}/c")
+        assert copy is not None
+        assert copy.content == b"c"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.engine.living import LivingSite
+from tests.engine.virtual_site import VirtualSite
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
@@ -19,14 +19,15 @@ from afresh.engine.settings.reading import read
 from afresh.engine.settings.tables import BudgetTable
 from afresh.engine.state_names import THRESHOLD
 from afresh.money.chosen_budget import Prices, choose_budget
-from afresh.values.clock import SystemClock
 from afresh.values.errors import UsageError
 
 SLOW, FAST = 0.5, 50.0
 RATES = [SLOW] * 6 + [FAST] * 3
 
 
-def engine_of(folder: Path, *, budget: str = "", benefit: str = 'benefit = "5/s"') -> Engine:
+def engine_of(
+    site: VirtualSite, folder: Path, *, budget: str = "", benefit: str = 'benefit = "5/s"'
+) -> Engine:
     text = f"""
         [budget]
         requests = "200/s"
@@ -42,7 +43,7 @@ def engine_of(folder: Path, *, budget: str = "", benefit: str = 'benefit = "5/s"
         concurrency = 8
         {benefit}
     """
-    return make_engine(read(text), folder, seed=1)
+    return site.engine(folder, settings=read(text))
 
 
 def best(rates: list[float], limit: float | None = None) -> tuple[float, float]:
@@ -51,9 +52,9 @@ def best(rates: list[float], limit: float | None = None) -> tuple[float, float]:
     return plan.requests, float(plan.net_income.sum())
 
 
-def past_polls(urls: list[str], rates: list[float]) -> list[Reported]:
+def past_polls(now_s: float, urls: list[str], rates: list[float]) -> list[Reported]:
     """Polls of the past that tell the rates: a hundred of each page, at a spacing of about its changes."""
-    rng, now_s = np.random.default_rng(1), SystemClock().now_s()
+    rng = np.random.default_rng(1)
     found = []
     for url, rate in zip(urls, rates, strict=True):
         changed = rng.random(100) < 1.0 - np.exp(-1.0)
@@ -64,9 +65,9 @@ def past_polls(urls: list[str], rates: list[float]) -> list[Reported]:
 
 def test_the_engine_polls_what_pays_and_leaves_the_futile_alone(tmp_path: Path) -> None:
     # Each on a host of its own: pages of one folder would be thought to change together.
-    with LivingSite(RATES, hosts=len(RATES)) as site, engine_of(tmp_path) as engine:
+    with VirtualSite(RATES, hosts=len(RATES)) as site, engine_of(site, tmp_path) as engine:
         engine.add(site.urls())
-        assert engine.observe(past_polls(site.urls(), RATES)).taken == 100 * len(RATES)
+        assert engine.observe(past_polls(site.time.now_s(), site.urls(), RATES)).taken == 100 * len(RATES)
         engine.run(for_s=6)
         found = engine.status().money
         asked = np.array([sum(url.endswith(f"/{page}") for _, url in site.requests) for page in range(9)])
@@ -84,9 +85,9 @@ def test_the_engine_polls_what_pays_and_leaves_the_futile_alone(tmp_path: Path) 
 
 
 def test_why_says_of_every_item_what_status_counts(tmp_path: Path) -> None:
-    with LivingSite(RATES, hosts=len(RATES)) as site, engine_of(tmp_path) as engine:
+    with VirtualSite(RATES, hosts=len(RATES)) as site, engine_of(site, tmp_path) as engine:
         engine.add(site.urls())
-        engine.observe(past_polls(site.urls(), RATES))
+        engine.observe(past_polls(site.time.now_s(), site.urls(), RATES))
         engine.run(for_s=4)
         found, whys = engine.status(), [engine.why(url) for url in site.urls()]
     words = [" ".join(why.reasons) for why in whys]
@@ -103,9 +104,10 @@ def test_why_says_of_every_item_what_status_counts(tmp_path: Path) -> None:
 
 def test_what_pays_beyond_the_limit_is_dropped_and_not_futile(tmp_path: Path) -> None:
     urls = [f"https://{name}.test/" for name in "ab"]
-    with engine_of(tmp_path, budget='money = "0.001/s"') as engine:
+    site = VirtualSite()
+    with engine_of(site, tmp_path, budget='money = "0.001/s"') as engine:
         engine.add(urls)
-        engine.observe(past_polls(urls, [0.01, 0.5]))
+        engine.observe(past_polls(site.time.now_s(), urls, [0.01, 0.5]))
         engine.store.state.set({THRESHOLD: b"50"})  # a poll of the second is worth 10 at most
         found, words = engine.status(), " ".join(engine.why(urls[1]).reasons)
     assert found.dropped == 1
@@ -116,9 +118,9 @@ def test_what_pays_beyond_the_limit_is_dropped_and_not_futile(tmp_path: Path) ->
 
 
 def test_the_limit_of_money_is_kept_and_priced(tmp_path: Path) -> None:
-    with LivingSite([SLOW] * 6) as site, engine_of(tmp_path, budget='money = "2/s"') as engine:
+    with VirtualSite([SLOW] * 6) as site, engine_of(site, tmp_path, budget='money = "2/s"') as engine:
         engine.add(site.urls())
-        engine.observe(past_polls(site.urls(), [SLOW] * 6))
+        engine.observe(past_polls(site.time.now_s(), site.urls(), [SLOW] * 6))
         engine.run(for_s=6)
         found = engine.status().money
         asked_s = [time_s for time_s, _ in site.requests]
@@ -151,7 +153,7 @@ def test_items_of_a_source_that_earns_nothing_are_futile(tmp_path: Path) -> None
 
 
 def test_what_is_chosen_is_what_the_theory_chooses(tmp_path: Path) -> None:
-    with engine_of(tmp_path) as engine:
+    with engine_of(VirtualSite(), tmp_path) as engine:
         engine.add([f"https://a.test/{n}" for n in range(50)], weight=2.0)
         policy = recalled(engine.store, engine.settings, loaded(engine.store.plan.columns()), 1e9)
         names, uses = engine.store.plan.names(), Uses()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.engine.living import CLOCK, LivingSite, engine_for
+from tests.engine.virtual_site import VirtualSite
 
 from afresh.engine.app import make_engine
 from afresh.engine.settings.overrides import Said
@@ -19,13 +19,13 @@ from afresh.values.errors import UsageError
 
 
 def test_a_run_leaves_its_pulse_and_its_course(tmp_path: Path) -> None:
-    with LivingSite([0.5] * 5) as site, engine_for(tmp_path, budget="20/s") as engine:
+    with VirtualSite([0.5] * 5) as site, site.engine(tmp_path, budget="20/s") as engine:
         assert read_pulse(engine.store) is None
         engine.add(site.urls())
         progress = engine.run(for_s=2.5)
         pulse, course = read_pulse(engine.store), read_course(engine.store)
     assert pulse is not None
-    assert pulse.state(CLOCK.now_s()) == "stopped"
+    assert pulse.state(site.time.now_s()) == "stopped"
     assert pulse.polls == progress.polls
     assert course.shape[1] == len(FIELDS)
     assert 1 <= course.shape[0] <= 2
@@ -89,7 +89,7 @@ def test_a_clock_set_back_takes_the_points_of_its_hour_back() -> None:
 
 def test_a_running_engine_follows_the_budget_asked_for(tmp_path: Path) -> None:
     """Also one that was asked for before the engine's first sign of life."""
-    with LivingSite([1.0] * 20) as site, engine_for(tmp_path, budget="4/s") as engine:
+    with VirtualSite([1.0] * 20) as site, site.engine(tmp_path, budget="4/s") as engine:
         engine.add(site.urls())
         engine.run(for_s=5.0, report=lambda _progress: engine.ask_budget(60.0))
         assert engine.current().budget.requests == 60.0

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.engine.living import CLOCK, LivingSite, engine_for
 from tests.engine.test_fleet_claims import name_of_the_dead
+from tests.engine.virtual_site import VirtualSite
 
 from afresh.engine.engine import Engine
 from afresh.engine.mind.learned_state import recalled_shared
@@ -21,10 +20,10 @@ from afresh.values.stored import Worker
 RATES = np.repeat([0.0, 0.3, 3.0], 10)
 
 
-def ran(engine: Engine, for_s: float) -> Loop:
+def ran(site: VirtualSite, engine: Engine, for_s: float) -> Loop:
     """A loop that has run."""
     loop = engine._loop()
-    asyncio.run(loop.run(for_s=for_s))
+    site.time.run(loop.run(for_s=for_s))
     return loop
 
 
@@ -34,10 +33,10 @@ def again(engine: Engine, now_s: float) -> RowPolicy:
 
 
 def test_the_next_process_ranks_as_the_last_one_did(tmp_path: Path) -> None:
-    with LivingSite(RATES.tolist()) as site, engine_for(tmp_path, budget="60/s") as engine:
+    with VirtualSite(RATES.tolist()) as site, site.engine(tmp_path, budget="60/s") as engine:
         engine.add(site.urls())
-        before = ran(engine, 5.0).policy
-        now_s = CLOCK.now_s() + 1.0
+        before = ran(site, engine, 5.0).policy
+        now_s = site.time.now_s() + 1.0
         after = again(engine, now_s)
         assert after.worth(now_s) == pytest.approx(before.worth(now_s), rel=1e-4)
         assert after.freshness(now_s) == pytest.approx(before.freshness(now_s), rel=5e-3)
@@ -50,21 +49,21 @@ def test_the_next_process_ranks_as_the_last_one_did(tmp_path: Path) -> None:
 
 
 def test_killed_before_anything_common_was_kept_the_evidence_of_each_item_is_there(tmp_path: Path) -> None:
-    with LivingSite(RATES.tolist()) as site, engine_for(tmp_path, budget="60/s") as engine:
+    with VirtualSite(RATES.tolist()) as site, site.engine(tmp_path, budget="60/s") as engine:
         engine.add(site.urls())
-        before = ran(engine, 5.0).policy
+        before = ran(site, engine, 5.0).policy
         engine.store.state.set({LEARNED: None})
         assert recalled_shared(engine.store) is None
-        after = again(engine, CLOCK.now_s())
+        after = again(engine, site.time.now_s())
         old, new = before.ranking.rates(), after.ranking.rates()
         # The prior is learned anew from the evidence of all: much the same, not exactly.
         assert np.corrcoef(np.log(old), np.log(new))[0, 1] > 0.9
 
 
 def test_what_a_killed_engine_was_polling_is_polled_by_the_next_at_once(tmp_path: Path) -> None:
-    with LivingSite([0.0] * 2) as site, engine_for(tmp_path) as engine:
+    with VirtualSite([0.0] * 2) as site, site.engine(tmp_path) as engine:
         engine.add(site.urls())
-        now_s, dead = CLOCK.now_s(), name_of_the_dead()
+        now_s, dead = site.time.now_s(), name_of_the_dead()
         engine.store.fleet.beat(Worker(dead, "here", now_s, now_s))
         engine.store.leases.take([1], now_s, 1000.0, worker=dead)
         engine.store.leases.take([2], now_s, 1000.0)  # somebody fetches it themselves
@@ -77,11 +76,11 @@ def test_what_a_killed_engine_was_polling_is_polled_by_the_next_at_once(tmp_path
 
 
 def test_two_runs_learn_as_much_as_one(tmp_path: Path) -> None:
-    with LivingSite(RATES.tolist()) as site:
+    with VirtualSite(RATES.tolist()) as site:
         for _ in range(2):
-            with engine_for(tmp_path, budget="60/s") as engine:
+            with site.engine(tmp_path, budget="60/s") as engine:
                 engine.add(site.urls())
-                loop = ran(engine, 3.0)
+                loop = ran(site, engine, 3.0)
         rates = loop.policy.ranking.rates()
         medians = [float(np.median(rates[begin : begin + 10])) for begin in (0, 10, 20)]
         assert medians[0] < medians[1] < medians[2]

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from afresh.engine.engine import Engine
+from afresh.engine.engine import Engine, NewLoop
 from afresh.engine.plugins import source_kinds
 from afresh.engine.settings.reading import FILE_NAME, read
 from afresh.engine.settings.tables import Settings
 from afresh.engine.settings.template import TEMPLATE
 from afresh.sources.secret import Resolver
-from afresh.sources.surroundings import no_secrets
+from afresh.sources.surroundings import NewFetcher, network_fetcher, no_secrets
 from afresh.stores.opening import open_store
 from afresh.stores.shared_clock import SharedClock
 from afresh.stores.store import Retention, Store
@@ -30,15 +30,19 @@ def make_engine(
     secrets: Resolver = no_secrets,
     seed: int | None = None,
     reading: bool = False,
+    new_loop: NewLoop | None = None,
+    new_fetcher: NewFetcher = network_fetcher,
 ) -> Engine:
     """An engine over ``store``, or the one that the settings name, with paths relative to ``folder``.
 
-    ``reading``: a store that may not be written will do, for questions.
+    ``reading``: a store that may not be written will do, for questions. ``new_loop`` and ``new_fetcher``
+    take the place of the event loop and of the network, as ``clock`` takes that of the machine's clock.
     """
     rng = np.random.default_rng(seed)
     opened = store if store is not None else store_of(settings, Path(folder), reading=reading)
     # Workers on several machines go by one clock, the store's.
-    return Engine(settings, opened, SharedClock(clock or SystemClock(), opened.fleet), rng, secrets)
+    shared = SharedClock(clock or SystemClock(), opened.fleet)
+    return Engine(settings, opened, shared, rng, secrets, new_loop=new_loop, new_fetcher=new_fetcher)
 
 
 def store_of(settings: Settings, folder: Path, *, reading: bool = False) -> Store:

@@ -40,7 +40,7 @@ from afresh.engine.show.why import Why, why
 from afresh.engine.state_names import LISTED_AT
 from afresh.sources.content import Recipe
 from afresh.sources.secret import Resolver
-from afresh.sources.surroundings import Surroundings
+from afresh.sources.surroundings import NewFetcher, Surroundings, network_fetcher
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.errors import ListingError, UsageError, one_of
@@ -50,6 +50,7 @@ from afresh.values.stored import Copy, Version
 from afresh.values.words import moment
 
 Report = Callable[[Progress], None]
+NewLoop = Callable[[], asyncio.AbstractEventLoop]
 _REPORT_S = 0.5
 T = TypeVar("T")
 
@@ -58,10 +59,20 @@ class Engine:
     """One project: its settings, its store, and what can be done with them. Made by ``make_engine``."""
 
     def __init__(
-        self, settings: Settings, store: Store, clock: Clock, rng: np.random.Generator, secrets: Resolver
+        self,
+        settings: Settings,
+        store: Store,
+        clock: Clock,
+        rng: np.random.Generator,
+        secrets: Resolver,
+        *,
+        new_loop: NewLoop | None = None,
+        new_fetcher: NewFetcher = network_fetcher,
     ) -> None:
+        """``new_loop`` makes the event loop of each run, ``new_fetcher`` what asks servers for pages."""
         self.settings, self.store = settings, store
         self._clock, self._rng, self._secrets = clock, rng, secrets
+        self._new_loop, self._new_fetcher = new_loop or _fast_loop, new_fetcher
 
     def __enter__(self) -> Self:
         return self
@@ -140,7 +151,7 @@ class Engine:
             words = f"outside its windows: a run reads what it lists from {moment(opens_s)} on"
             say(logging.WARNING, words, source=name)
             return 0
-        found = _run(self._loop(documents, name).list_items(name))
+        found = self._run_on_loop(self._loop(documents, name).list_items(name))
         self._keep_listings(name, documents, found)
         named = {url for urls in documents.values() for url in urls}
         failed = {url: words for url, words in found.problems.items() if url in named & found.unread}
@@ -194,7 +205,7 @@ class Engine:
         """
         if not for_s >= 0:
             raise UsageError(f"for_s is {for_s:g}: give seconds from 0 on")
-        return _run(self._run(for_s, once, report, reload, signals))
+        return self._run_on_loop(self._run(for_s, once, report, reload, signals))
 
     async def _run(
         self,
@@ -250,7 +261,13 @@ class Engine:
         def cost(received: int, seconds: float) -> None:
             gate.owe_ahead(spent_of(self.settings.budget, 1, received, seconds))
 
-        around = Surroundings(clock=self._clock, admit=gate.admit, cost=cost, resolver=self._secrets)
+        around = Surroundings(
+            clock=self._clock,
+            admit=gate.admit,
+            cost=cost,
+            resolver=self._secrets,
+            new_fetcher=self._new_fetcher,
+        )
         return lambda table: table.kind.build(table.settings, around)
 
     def _with_listings(self) -> Settings:
@@ -272,7 +289,7 @@ class Engine:
         looked_s = -math.inf if item.polled_s is None else item.polled_s
         wanted = version is None and now_s - looked_s > max_age_s
         if wanted and item.source not in closed_until(self.settings, now_s):
-            _run(self._loop().refresh(item.id))
+            self._run_on_loop(self._loop().refresh(item.id))
         return self.store.copies.get(item.id, version)
 
     # Questions.
@@ -333,6 +350,10 @@ class Engine:
 
     # Helpers.
 
+    def _run_on_loop(self, work: Coroutine[Any, Any, T]) -> T:
+        with asyncio.Runner(loop_factory=self._new_loop) as runner:
+            return runner.run(work)
+
     def _item(self, key: str) -> Item:
         item = self.store.items.get(key)
         if item is None:
@@ -354,13 +375,8 @@ class Engine:
         return partial(table.kind.group, table.settings)
 
 
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Run on uvloop where there is one: a third more polls per second."""
-    with asyncio.Runner(loop_factory=_new_loop) as runner:
-        return runner.run(work)
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
+def _fast_loop() -> asyncio.AbstractEventLoop:
+    """A loop of uvloop where there is one: a third more polls per second."""
     try:
         import uvloop
     except ImportError:

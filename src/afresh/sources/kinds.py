@@ -43,12 +43,11 @@ class SourceKind(Generic[Settings]):
 
 
 def _http(settings: HttpSettings, around: Surroundings) -> Source:
-    from afresh.sources.aiohttp_fetcher import AiohttpFetcher
     from afresh.sources.http_secrets import secret_proxy
     from afresh.sources.http_source import HttpSource
 
     proxy = secret_proxy(settings, around.resolver)
-    fetcher = AiohttpFetcher(allow_private=settings.allow_private, proxy=proxy, clock=around.clock)
+    fetcher = around.new_fetcher(settings.allow_private, proxy, around.clock)
     return HttpSource(settings, around, fetcher)
 
 

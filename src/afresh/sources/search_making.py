@@ -32,12 +32,11 @@ def measures_of(settings: SearchSettings) -> Mapping[str, Dissimilarity]:
 def server_of(settings: SearchSettings, around: Surroundings, relation: Relation) -> SearchServer:
     """The server that the settings name."""
     if settings.over_http:
-        from afresh.sources.aiohttp_fetcher import AiohttpFetcher
         from afresh.sources.http_secrets import secret_proxy
         from afresh.sources.search_http import HttpSearch
 
         proxy = secret_proxy(settings.http, around.resolver)
-        fetcher = AiohttpFetcher(allow_private=settings.allow_private, proxy=proxy, clock=around.clock)
+        fetcher = around.new_fetcher(settings.allow_private, proxy, around.clock)
         return HttpSearch(settings, around, fetcher)
     if settings.in_database:
         from afresh.sources.search_sql import SqlSearch

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from afresh.sources.fetcher import Fetcher
 from afresh.sources.hosts import Hosts
-from afresh.sources.secret import Resolver
+from afresh.sources.secret import Resolver, Secret
 from afresh.values.clock import Clock, SystemClock
 
 Admit: TypeAlias = Callable[[str], Awaitable[None]]
@@ -18,6 +19,9 @@ Cost: TypeAlias = Callable[[int, float], None]
 """Told the bytes and seconds of a request that is over, where more of the same poll may follow at once."""
 
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
+
+NewFetcher: TypeAlias = Callable[[bool, Secret | None, Clock], Fetcher]
+"""Makes what sends requests: may it ask private addresses, through which proxy, measured by which clock."""
 
 
 async def admit_all(group: str) -> None:
@@ -36,6 +40,13 @@ def no_secrets(name: str) -> str | None:
     return None
 
 
+def network_fetcher(allow_private: bool, proxy: Secret | None, clock: Clock) -> Fetcher:
+    """A fetcher that asks over the network."""
+    from afresh.sources.aiohttp_fetcher import AiohttpFetcher
+
+    return AiohttpFetcher(allow_private=allow_private, proxy=proxy, clock=clock)
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """The outside of a source, as arguments: nothing in ``sources`` reads a clock, environment or global.
@@ -49,3 +60,4 @@ class Surroundings:
     sleep: Sleep = asyncio.sleep
     resolver: Resolver = no_secrets
     hosts: Hosts = field(default_factory=Hosts)
+    new_fetcher: NewFetcher = network_fetcher
