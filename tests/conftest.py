@@ -9,11 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
+import psycopg
 import pytest
-from tests.servers.postgres import running_postgres
+from tests.servers.postgres import PostgresServer, running_postgres, shared_postgres
 
 # Tests run side by side: threads of the linear algebra would only spin beside each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# The process of this run that we are, if it has several; empty if it has not.
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 
 # The same examples every time: what fails once fails again, and what lands was seen to pass.
 hypothesis.settings.register_profile("steady", derandomize=True)
@@ -21,14 +25,47 @@ hypothesis.settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """One PostgreSQL server for the whole run, also where several processes share its tests.
+
+    Tests take a schema or database of their own in it. Those that stop or break a server start their own.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    with shared_postgres((folder.parent if WORKER else folder) / "postgres") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def one_own_postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server of this process alone; tests take it as ``own_postgres``."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def own_postgres(one_own_postgres: PostgresServer) -> Iterator[PostgresServer]:
+    """A PostgreSQL server that the test may stop; it runs again for the next test, as an ordinary one."""
+    with psycopg.connect(one_own_postgres.url(), autocommit=True) as connection:
+        connection.execute("SET client_min_messages = warning")
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    standby = one_own_postgres.folder / "data" / "standby.signal"
+    yield one_own_postgres
+    if standby.exists():
+        standby.unlink()
+        one_own_postgres.stop("immediate")
+    if not one_own_postgres.is_running:
+        one_own_postgres.start()
+
+
+@pytest.fixture(scope="session")
+def postgres_url(request: pytest.FixtureRequest) -> str:
     """A PostgreSQL for the whole session: that of ``AFRESH_TEST_POSTGRES``, or one of our own."""
     given = os.environ.get("AFRESH_TEST_POSTGRES")
     if given:
-        yield given
-        return
-    with running_postgres() as server:
-        yield server.url()
+        return given
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return server.url()
 
 
 @pytest.fixture

@@ -2,13 +2,19 @@
 
 It listens on a socket in a folder of its own, so no port is taken. PostgreSQL refuses to run as root: as root
 it runs as nobody. Everybody is let in without a password, but for the role ``locked``: that one's is "right".
+
+Several processes may use one server. Each holds a shared lock on a file in the server's folder, which the
+kernel lets go however the process ends. The last user stops the server; if all were killed, a guard does,
+a process that waits for the lock and does nothing else.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,20 +32,61 @@ _FAST = """
 fsync = off
 full_page_writes = off
 shared_buffers = 32MB
-max_connections = 60
+max_connections = 100
 deadlock_timeout = 50ms
 log_min_messages = fatal
 """
 
 
-class PostgresServer:
-    """One server; ``settings`` are lines of its configuration, by default of a quick and careless one."""
+_USERS = "users"
+# Runs without the modules of the virtual environment, and so starts at once.
+_GUARD = f"""\
+import fcntl, os, shutil, subprocess, sys
+folder, program, user = sys.argv[1:]
+with open(folder + "/{_USERS}") as users:
+    fcntl.flock(users, fcntl.LOCK_EX)
+    if os.path.exists(folder + "/data/postmaster.pid"):
+        stop = [program, "-D", folder + "/data", "-w", "-m", "immediate", "stop"]
+        subprocess.run(stop, user=int(user) if user else None, cwd="/")
+    shutil.rmtree(folder, ignore_errors=True)
+"""
 
-    def __init__(self, settings: str = _FAST) -> None:
-        """Make the data folder and start."""
-        self.folder = Path(tempfile.mkdtemp(prefix="afresh-pg-"))
+
+class PostgresServer:
+    """One server; ``settings`` are lines of its configuration, by default of a quick and careless one.
+
+    ``folder``: that of a server which another process has started, to use it too.
+    """
+
+    def __init__(self, settings: str = _FAST, *, folder: Path | None = None) -> None:
+        """Make the data folder and start, or join."""
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="afresh-pg-"))
         self._data, self._programs = self.folder / "data", _programs()
         self._user = _NOBODY if os.geteuid() == 0 else None
+        # Joining waits here while the last user or the guard removes the server.
+        self._users = (self.folder / _USERS).open("r" if folder else "w")
+        fcntl.flock(self._users, fcntl.LOCK_SH)
+        self._guard = 0
+        if folder is None:
+            self._guard = self._guarded()
+            self._make(settings)
+        elif not self.is_running:
+            self._users.close()
+            raise FileNotFoundError(f"{folder}: the server has ended")
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has been started and not stopped."""
+        return (self._data / "postmaster.pid").exists()
+
+    def _guarded(self) -> int:
+        """Start the guard, which must outlive an interrupted or killed test run."""
+        null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
+        user = "" if self._user is None else str(self._user)
+        words = [sys.executable, "-S", "-E", "-c", _GUARD, str(self.folder), str(self._programs / "pg_ctl")]
+        return os.posix_spawn(sys.executable, [*words, user], os.environ, file_actions=null, setsid=True)
+
+    def _make(self, settings: str) -> None:
         if self._user is not None:
             os.chown(self.folder, _NOBODY, _NOBODY)
         try:
@@ -69,10 +116,20 @@ class PostgresServer:
         self._run("pg_ctl", "-w", "-m", mode, "stop")
 
     def close(self) -> None:
-        """Stop if it runs, and remove everything."""
-        if (self._data / "postmaster.pid").exists():
-            self.stop("immediate")
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Use it no more; the last user stops it and removes everything."""
+        try:
+            fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._users.close()
+            return
+        try:
+            if self.is_running:
+                self.stop("immediate")
+            shutil.rmtree(self.folder, ignore_errors=True)
+        finally:
+            self._users.close()
+            if self._guard:
+                os.waitpid(self._guard, 0)
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(self._programs / program), "-D", str(self._data), *arguments]
@@ -90,6 +147,24 @@ class PostgresServer:
 def running_postgres() -> Iterator[PostgresServer]:
     """A server of its own, stopped and removed at the end."""
     server = PostgresServer()
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+@contextmanager
+def shared_postgres(meeting_place: Path) -> Iterator[PostgresServer]:
+    """One server for all processes that meet at a folder: the first starts it, the last stops it."""
+    meeting_place.mkdir(exist_ok=True)
+    address = meeting_place / "address"
+    with (meeting_place / "turn").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        try:
+            server = PostgresServer(folder=Path(address.read_text()))
+        except FileNotFoundError:  # nobody was here before, or all have left again
+            server = PostgresServer()
+            address.write_text(str(server.folder))
     try:
         yield server
     finally:

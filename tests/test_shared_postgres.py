@@ -1,0 +1,55 @@
+"""The PostgreSQL of a test run: one for all its processes, gone with the last of them, however that ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+from tests.servers.postgres import shared_postgres
+from tests.waiting import until
+
+USER = """
+import sys
+from pathlib import Path
+from tests.servers.postgres import shared_postgres
+with shared_postgres(Path(sys.argv[1])) as server:
+    print(server.folder, flush=True)
+    sys.stdin.readline()
+"""
+REPOSITORY = Path(__file__).parent.parent
+
+
+def user(place: Path) -> tuple[subprocess.Popen[str], Path]:
+    """Another process that uses the server until it is killed, or hears a line; the server's folder."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", USER, str(place)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+    )
+    assert process.stdout is not None
+    return process, Path(process.stdout.readline().strip())
+
+
+def test_all_share_one_server_and_the_last_one_stops_it(tmp_path: Path) -> None:
+    first, folder = user(tmp_path)
+    with shared_postgres(tmp_path) as server:
+        assert server.folder == folder
+        first.communicate("leave\n", timeout=60)
+        assert first.returncode == 0
+        with psycopg.connect(server.url()) as connection:  # it runs on, though who started it has left
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+    assert not folder.exists()
+
+
+def test_a_server_whose_users_were_all_killed_is_stopped_and_another_is_started(tmp_path: Path) -> None:
+    killed, folder = user(tmp_path)
+    killed.kill()
+    killed.communicate()
+    until(lambda: not folder.exists(), "the guard removes the server")
+    with shared_postgres(tmp_path) as server:
+        assert server.folder != folder
+    assert not server.folder.exists()
