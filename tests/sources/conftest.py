@@ -1,31 +1,27 @@
-"""A PostgreSQL server for the tests that need one, with a clean place in it for each of them."""
+"""A clean place in the run's PostgreSQL for each test that needs one."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from itertools import count
 
 import psycopg
 import pytest
-from tests.servers.postgres import PostgresServer, running_postgres
+from tests.servers.postgres import PostgresServer
 from tests.sources.viewing import Warehouse
 
 NUMBERS = count()
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """One server for all tests of this process."""
-    with running_postgres() as server:
-        yield server
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "alone")
 
 
 @pytest.fixture(scope="session")
 def one_database(postgres: PostgresServer) -> str:
-    """The name of a database for one test after the other: making one takes a second."""
+    """The name of a database for one test of this process after the other: making one takes a second."""
+    name = f"sources_{WORKER}"
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
-        connection.execute("CREATE DATABASE house")
-    return "house"
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return name
 
 
 @pytest.fixture
@@ -41,7 +37,7 @@ def database(postgres: PostgresServer, one_database: str) -> str:
 @pytest.fixture
 def schema_url(postgres: PostgresServer) -> str:
     """The address of a schema of the test's own, which is quicker to make than a database."""
-    name = f"sources_{next(NUMBERS)}"
+    name = f"sources_{WORKER}_{next(NUMBERS)}"
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}".encode())
     return f"{postgres.url()}&options=-csearch_path%3D{name}"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.servers.site import Answer, Handler, Seen, Site, page, redirect
 from tests.sources.polling import SetClock, held, lease_of, quick_source
+from tests.waiting import until_async
 
 from afresh.sources.http_source import HttpSource
 from afresh.sources.surroundings import Surroundings
@@ -353,8 +354,7 @@ def test_a_cancelled_poll_and_a_closed_source_leave_nothing_behind() -> None:
 
     async def visit(site: Site, source: HttpSource) -> None:
         task = asyncio.create_task(source.poll(lease_of(site.url + "/stall")))
-        while not site.seen:
-            await asyncio.sleep(0.001)
+        await until_async(lambda: site.seen, "the request arrives")
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert (await source.poll(lease_of(site.url + "/p"))).kind == "content"

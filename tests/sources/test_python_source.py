@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.sources.polling import SetClock, held, lease_of, make_source
+from tests.waiting import until_async
 
 from afresh.sources.source import Source
 from afresh.sources.surroundings import Surroundings
@@ -113,8 +114,7 @@ def test_a_poll_can_be_cancelled(source_of: Callable[..., Source], coroutine: bo
     async def run() -> None:
         source = source_of(hang_later if coroutine else hang, timeout="30s")
         polling = asyncio.create_task(source.poll(lease_of("k")))
-        while not begun.is_set():
-            await asyncio.sleep(0.001)
+        await until_async(begun.is_set, "the call begins")
         polling.cancel()
         with pytest.raises(asyncio.CancelledError):
             await polling
@@ -150,8 +150,7 @@ def test_a_function_that_hangs_fails_in_time_and_is_not_called_again_while_it_ha
         assert source.ready_s("g", 0.0) == float("inf")
         assert "all 1 calls still run" in (await source.poll(lease_of("k"))).problem
         release.set()
-        while source.ready_s("g", 0.0) == float("inf"):
-            await asyncio.sleep(0.001)
+        await until_async(lambda: source.ready_s("g", 0.0) < float("inf"), "the call ends")
         assert (await source.poll(lease_of("k"))).content == b"late"
         await source.close()
 

@@ -11,8 +11,9 @@ from typing import Any, Protocol, TypeVar
 
 import psycopg
 import pytest
-from tests.servers.postgres import PostgresServer, running_postgres
+from tests.servers.postgres import PostgresServer
 from tests.sources.polling import SetClock, held, lease_of, make_source
+from tests.waiting import until_async
 
 from afresh.sources.bulk import BulkSource
 from afresh.sources.sql_source import SqlSource
@@ -272,7 +273,7 @@ def test_a_statement_that_takes_too_long_is_ended(db: Database) -> None:
         found = await source.poll(lease_of("1"))
         assert found.kind == "failed"
         assert "time-out" in found.problem or "no answer within" in found.problem
-        assert 0.2 < found.seconds < 4
+        assert found.seconds > 0.2
 
     using(source_of(db.url, query=endless, timeout="0.2s"), run)
 
@@ -283,15 +284,13 @@ def test_a_cancelled_poll_ends_its_statement(db: Database) -> None:
     async def run(source: SqlSource) -> None:
         poll = asyncio.create_task(source.poll(lease_of("1")))
         while source.ready_s("g", 0.0) == 0.0:
-            await asyncio.sleep(0.001)
-        await asyncio.sleep(0.05)
-        poll.cancel()
+            await asyncio.sleep(0)
+        poll.cancel()  # before the statement has begun or after, as it happens
         with pytest.raises(asyncio.CancelledError):
             await poll
-        while source.ready_s("g", 0.0) == float("inf"):
-            await asyncio.sleep(0.001)
+        await until_async(lambda: source.ready_s("g", 0.0) < float("inf"), "the statement ends")
 
-    using(source_of(db.url, query=endless, timeout="50s"), run)
+    using(source_of(db.url, query=endless, timeout="1h"), run)
 
 
 def test_polls_at_once_take_turns_and_a_closed_source_says_so(db: Database) -> None:
@@ -381,9 +380,12 @@ def test_who_is_not_let_in_is_told_why(postgres: PostgresServer, url: dict[str, 
     assert found.kind == "failed"
 
 
-def test_a_role_without_rights(postgres: PostgresServer) -> None:
-    PostgresDatabase(postgres.url()).run("CREATE TABLE book (id int)")
-    url = postgres.url(user="locked", password="right")
+def test_a_role_without_rights(postgres: PostgresServer, schema_url: str) -> None:
+    schema = schema_url.rpartition("%3D")[2]
+    PostgresDatabase(schema_url).run(
+        "CREATE TABLE book (id int)", f"GRANT USAGE ON SCHEMA {schema} TO locked"
+    )
+    url = schema_url.replace(postgres.url(), postgres.url(user="locked", password="right"))
     assert polled(source_of(url), lease_of("1"))[0].problem == (
         "the role has no rights to it: permission denied for table book"
     )
@@ -414,24 +416,22 @@ def test_a_full_disk_is_said_and_waited_for(schema_url: str) -> None:
     using(source_of(schema_url, around, query="SELECT 1 AS id, disk_space() AS space"), run)
 
 
-def test_a_server_that_restarts_between_polls_is_found_again() -> None:
-    with running_postgres() as server:
+def test_a_server_that_restarts_between_polls_is_found_again(own_postgres: PostgresServer) -> None:
+    async def run(source: SqlSource) -> None:
+        assert (await source.poll(lease_of("1"))).kind == "content"
+        own_postgres.stop()
+        down = await source.poll(lease_of("1"))
+        assert (down.kind, down.problem[:13]) == ("failed", "no connection")
+        now_s = 1e9
+        assert now_s < source.ready_s("g", now_s) <= now_s + 2
+        own_postgres.start()
+        assert (await source.poll(lease_of("1"))).kind == "content"
+        own_postgres.stop("immediate")
+        own_postgres.start()
+        # an old connection that proves dead is no failure of the item
+        assert (await source.poll(lease_of("1"))).kind == "content"
 
-        async def run(source: SqlSource) -> None:
-            assert (await source.poll(lease_of("1"))).kind == "content"
-            server.stop()
-            down = await source.poll(lease_of("1"))
-            assert (down.kind, down.problem[:13]) == ("failed", "no connection")
-            now_s = 1e9
-            assert now_s < source.ready_s("g", now_s) <= now_s + 2
-            server.start()
-            assert (await source.poll(lease_of("1"))).kind == "content"
-            server.stop("immediate")
-            server.start()
-            # an old connection that proves dead is no failure of the item
-            assert (await source.poll(lease_of("1"))).kind == "content"
-
-        using(source_of(server.url(), Surroundings(clock=SetClock()), query="SELECT 1 AS id"), run)
+    using(source_of(own_postgres.url(), Surroundings(clock=SetClock()), query="SELECT 1 AS id"), run)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.servers.postgres import running_postgres
+from tests.servers.postgres import PostgresServer
 from tests.sources.viewing import OF_A, OF_B, OF_BOTH, Warehouse
 
 
@@ -181,24 +181,23 @@ def test_the_dispersion_of_what_was_written_is_told(house: Warehouse) -> None:
     house.use(work)
 
 
-def test_a_crash_of_the_server_is_not_taken_for_a_change() -> None:
+def test_a_crash_of_the_server_is_not_taken_for_a_change(own_postgres: PostgresServer) -> None:
     async def work() -> None:
         house.run("INSERT INTO a VALUES (1, 1), (2, 2)")
         await house.begin()
         await house.look()
         looks = house.source._memory.tallies["public.a"].looks
-        server.stop("immediate")
-        server.start()
+        own_postgres.stop("immediate")
+        own_postgres.start()
         await house.look()
         assert house.source._memory.tallies["public.a"].looks == looks
         assert not any(told.changed for told in house.source.evidence().values())
         again = await house.poll(OF_A)
         assert (again.kind, again.comparable) == ("content", False)
 
-    with running_postgres() as server:
-        house = Warehouse(server, "postgres")
-        house.use(work)
-        house.close()
+    house = Warehouse(own_postgres, "postgres")
+    house.use(work)
+    house.close()
 
 
 def test_a_view_refreshed_by_somebody_else_is_fresh(house: Warehouse) -> None:

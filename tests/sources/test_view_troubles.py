@@ -7,7 +7,7 @@ import json
 
 import psycopg
 import pytest
-from tests.servers.postgres import running_postgres
+from tests.servers.postgres import PostgresServer
 from tests.sources.polling import lease_of, make_source
 from tests.sources.viewing import OF_A, OF_B, OF_BOTH, Warehouse
 
@@ -186,24 +186,22 @@ def test_a_server_that_counts_nothing_is_refused(house: Warehouse) -> None:
     house.use(work)
 
 
-def test_a_standby_is_refused() -> None:
-    with running_postgres() as server:
-        server.stop()
-        signal = server.folder / "data" / "standby.signal"
-        signal.touch()
-        server.start()
+def test_a_standby_is_refused(own_postgres: PostgresServer) -> None:
+    own_postgres.stop()
+    (own_postgres.folder / "data" / "standby.signal").touch()
+    own_postgres.start()
 
-        async def work() -> None:
-            source = make_source({"name": "v", "kind": "view", "url": server.url()}, Surroundings())
-            found = await source.poll(lease_of("public.v"))
-            await source.close()
-            assert (found.kind, found.problem.split(":")[0]) == (
-                "failed",
-                "the server is a standby, which lags behind and refreshes nothing",
-            )
-            assert (found.retry_after_s or 0) > 0
+    async def work() -> None:
+        source = make_source({"name": "v", "kind": "view", "url": own_postgres.url()}, Surroundings())
+        found = await source.poll(lease_of("public.v"))
+        await source.close()
+        assert (found.kind, found.problem.split(":")[0]) == (
+            "failed",
+            "the server is a standby, which lags behind and refreshes nothing",
+        )
+        assert (found.retry_after_s or 0) > 0
 
-        asyncio.run(work())
+    asyncio.run(work())
 
 
 @pytest.mark.parametrize(

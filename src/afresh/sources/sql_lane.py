@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from threading import Event
 from typing import Generic, Protocol, TypeVar
 
 from afresh.sources.sql_error import SqlError
@@ -70,10 +71,10 @@ class Lane(Generic[Conn]):
         """What ``work`` makes of the connection. ``again``: once more if an old connection proves dead."""
         if self.busy:
             raise SqlError("the statement before still runs")
-        loop = asyncio.get_running_loop()
+        loop, given_up = asyncio.get_running_loop(), Event()
         self._idle.clear()
         try:
-            call = self._thread.submit(self._in_thread, work, again)
+            call = self._thread.submit(self._in_thread, work, again, given_up)
         except RuntimeError:
             self._idle.set()
             raise SqlError("the source is closed") from None
@@ -85,9 +86,11 @@ class Lane(Generic[Conn]):
             async with asyncio.timeout(timeout_s):
                 found = await asyncio.shield(answer)
         except asyncio.CancelledError:
+            given_up.set()
             loop.run_in_executor(None, self._interrupt)
             raise
         except TimeoutError:
+            given_up.set()
             self.rest()
             await asyncio.to_thread(self._interrupt)
             raise SqlError(f"no answer within {timeout_s:g} s") from None
@@ -112,17 +115,19 @@ class Lane(Generic[Conn]):
             await asyncio.wait_for(self._idle.wait(), _FAREWELL_S)
             self._drop()
 
-    def _in_thread(self, work: Callable[[Conn], Found], again: bool) -> Found:
+    def _in_thread(self, work: Callable[[Conn], Found], again: bool, given_up: Event) -> Found:
         try:
-            return self._work(work, again)
+            return self._work(work, again, given_up)
         finally:
             if self._closed:  # meanwhile, and nobody else will let go of the connection
                 self._drop()
 
-    def _work(self, work: Callable[[Conn], Found], again: bool) -> Found:
+    def _work(self, work: Callable[[Conn], Found], again: bool, given_up: Event) -> Found:
         fresh = self._connection is None
         if self._connection is None:
             self._connection = self._open_it()
+        if given_up.is_set():  # an interrupt ends only what has begun, and nobody will interrupt again
+            raise SqlError("nobody waits for the answer any more")
         try:
             return work(self._connection)
         except SqlError as trouble:
@@ -131,7 +136,7 @@ class Lane(Generic[Conn]):
             self._drop()
             if fresh or not again:
                 raise
-        return self._work(work, again=False)
+        return self._work(work, False, given_up)
 
     def _drop(self) -> None:
         if self._connection is not None:
