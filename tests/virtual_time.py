@@ -28,8 +28,9 @@ class StuckError(AssertionError):
 class VirtualTime:
     """A clock (see ``values/clock.py``) that goes on when somebody on its loops waits, or when told to."""
 
-    def __init__(self) -> None:
-        self.passed_s = 1000.0
+    def __init__(self, *, round_s: float = _ROUND_S) -> None:
+        """``round_s`` is what one round of a loop takes."""
+        self.passed_s, self.round_s = 1000.0, round_s
         self.set_back_s = 0.0  # by which the time of day was set back
 
     def now_s(self) -> float:
@@ -62,7 +63,7 @@ class _JumpingSelector(selectors.DefaultSelector):
         """Pass the time."""
         if timeout is None:
             raise StuckError("everybody waits, and nobody for a time: this would wait for ever")
-        self._time.passed_s += timeout or _ROUND_S
+        self._time.passed_s += timeout or self._time.round_s
         return []
 
 

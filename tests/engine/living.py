@@ -93,7 +93,7 @@ requests = "{budget}"
 {more}
 [[source]]
 name = "web"
-delay = "0s"
+{"" if "delay" in source else 'delay = "0s"'}
 concurrency = 4
 first_rest = "0.2s"
 allow_private = true

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from tests.engine.test_choosing import columns
 
 from afresh.allocation.allocate import allocate
@@ -66,6 +67,7 @@ def test_the_claimed_interval_holds_the_truth() -> None:
     assert abs(np.mean(error)) < 0.02
 
 
+@pytest.mark.slow  # tests/engine/test_living_site.py has it with fewer polls
 def test_after_learning_freshness_is_near_the_optimum_and_above_uniform() -> None:
     short, above = [], []
     for seed in range(2):

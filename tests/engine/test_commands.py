@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import typer
 from tests.engine.living import LivingSite, closed_now
+from tests.waiting import LIMIT_S
 
 from afresh.cli.engine_commands import ENGINE_COMMANDS
 from afresh.engine.logs import LOGGER
@@ -258,33 +259,37 @@ def test_signals_reload_and_drain(shell: Shell, site: LivingSite, tmp_path: Path
         text=True,
         env=os.environ | {"SECRET_TOKEN": "hunter2hunter2"},
     )
-    assert process.stderr is not None
-    lines = []
-    for line in process.stderr:
-        lines.append(line)
-        if "polled" in line:
-            break
-    settings = tmp_path / "afresh.toml"
-    settings.write_text(settings.read_text().replace('requests = "1/s"', 'requests = "20/s"'))
-    process.send_signal(signal.SIGHUP)
-    for line in process.stderr:
-        lines.append(line)
-        if "reloaded" in line:
-            break
-    assert "budget.requests is now 20/s (was 1/s)" in lines[-1]
-    settings.write_text(settings.read_text().replace('# delay = "1s"', 'delay = "7s"'))
-    process.send_signal(signal.SIGHUP)
-    for line in process.stderr:
-        lines.append(line)
-        if "reloaded" in line:
-            break
-    assert "source.web.delay in the file is another, but --host-delay 0.01s goes over it" in lines[-1]
-    process.send_signal(signal.SIGTERM)
-    rest = process.stderr.read()
-    process.stderr.close()
-    assert process.wait(timeout=20) == 0
-    assert "stopped" in rest
-    assert "hunter2" not in "".join(lines) + rest
+    try:
+        assert process.stderr is not None
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if "polled" in line:
+                break
+        settings = tmp_path / "afresh.toml"
+        settings.write_text(settings.read_text().replace('requests = "1/s"', 'requests = "20/s"'))
+        process.send_signal(signal.SIGHUP)
+        for line in process.stderr:
+            lines.append(line)
+            if "reloaded" in line:
+                break
+        assert "budget.requests is now 20/s (was 1/s)" in lines[-1]
+        settings.write_text(settings.read_text().replace('# delay = "1s"', 'delay = "7s"'))
+        process.send_signal(signal.SIGHUP)
+        for line in process.stderr:
+            lines.append(line)
+            if "reloaded" in line:
+                break
+        assert "source.web.delay in the file is another, but --host-delay 0.01s goes over it" in lines[-1]
+        process.send_signal(signal.SIGTERM)
+        rest = process.stderr.read()
+        process.stderr.close()
+        assert process.wait(timeout=LIMIT_S) == 0
+        assert "stopped" in rest
+        assert "hunter2" not in "".join(lines) + rest
+    finally:
+        process.kill()
+        process.wait()
     counted = sum(
         row["polls"] for row in (json.loads(shell("why", url, "--json"))["item"] for url in site.urls())
     )

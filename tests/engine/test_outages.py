@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -11,15 +10,16 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-import aiohttp
 import numpy as np
 import pytest
 from tests.engine.living import LivingSite, engine_for
+from tests.engine.virtual_site import VirtualSite
 from tests.stores.test_sqlite_failures import files_no_larger_than
+from tests.waiting import LIMIT_S
 
 from afresh.engine.logs import LOGGER
+from afresh.sources.fetcher import Reply
 from afresh.values.items import ItemQuery
 
 
@@ -56,8 +56,8 @@ def test_a_disk_that_is_full_for_a_while(tmp_path: Path, heard: Callable[[str], 
         running = threading.Thread(target=lambda: engine.run(once=True))
         with files_no_larger_than(1_000_000):
             running.start()
-            assert full.wait(60)
-        running.join(60)
+            assert full.wait(LIMIT_S)
+        running.join(LIMIT_S)
         assert again.is_set()
         copies = [engine.get(url) for url in site.urls()]
         assert [copy and copy.content for copy in copies] == [site.content(page, 0) for page in range(3)]
@@ -65,27 +65,17 @@ def test_a_disk_that_is_full_for_a_while(tmp_path: Path, heard: Callable[[str], 
         assert engine.store.upkeep.check() == []
 
 
-def test_names_that_cannot_be_looked_up_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    away = True
-
-    async def resolve(_self: object, host: str, port: int = 0, **_named: Any) -> list[dict[str, Any]]:
-        if away:
-            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
-        found = {"hostname": host, "host": "127.0.0.1", "port": port, "family": socket.AF_INET}
-        return [found | {"proto": 0, "flags": 0}]
-
-    monkeypatch.setattr(aiohttp.ThreadedResolver, "resolve", resolve)
+def test_names_that_cannot_be_looked_up_for_a_while(tmp_path: Path) -> None:
+    problem = "no address found for site.test: Temporary failure in name resolution"
     more = '[run]\nretry_first = "0.2s"\nretry_longest = "0.4s"'
-    with (
-        LivingSite([0.0] * 2) as site,
-        engine_for(tmp_path, more=more, source="respect_robots = false") as engine,
-    ):
-        engine.add(f"http://site.test:{site.port}/p/{page}" for page in range(2))
+    site = VirtualSite([0.0] * 2)
+    with site.engine(tmp_path, more=more, source="respect_robots = false") as engine:
+        engine.add(f"http://site.test/p/{page}" for page in range(2))
+        site.down = Reply(trouble="dns", problem=problem)
         engine.run(for_s=1.0)
         items = engine.store.items.page(ItemQuery(), 9).items
-        problem = "no address found for site.test: Temporary failure in name resolution"
         assert [(item.problem, item.status, item.version) for item in items] == [(problem, "active", 0)] * 2
-        away = False
+        site.down = None
         engine.run(for_s=3.0)
         items = engine.store.items.page(ItemQuery(), 9).items
         assert [(item.problem, item.failures, item.version) for item in items] == [("", 0, 1)] * 2

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from threading import Thread, Timer
+from typing import Any
 
 import pytest
 from fastapi import Response
 from fastapi.responses import HTMLResponse
-from tests.engine.living import CLOCK
+from tests.engine.virtual_search import VirtualSearchSite
 from tests.servers.search_rivals import RIVALS
 from tests.servers.search_site import Fts5Finder, SearchSite, search_source
 from tests.sources.searching import World, make_world, write_relation
+from tests.virtual_time import VirtualTime
 
 from afresh.cli.engine_status import _status_rows
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
+from afresh.engine.run.loop import Progress
 from afresh.engine.settings.reading import read
 from afresh.engine.state_names import NOTES
 from afresh.sources.search_notes import read_notes
@@ -25,11 +28,25 @@ from afresh.values.items import Item, ItemChange, ItemQuery
 RATE = 60.0
 
 
-def engine_on(world: World, site: SearchSite, folder: Path, more: str = "") -> Engine:
+def living_world(folder: Path, **given: Any) -> tuple[World, VirtualSearchSite]:
+    """A relation and the site that has its records, in a time of their own."""
+    time = VirtualTime()
+    world = make_world(folder, **{"lasts_s": 60.0, "begin_s": time.now_s()} | given)
+    return world, VirtualSearchSite(world.papers, time.now_s, time=time)
+
+
+def engine_on(world: World, site: VirtualSearchSite, folder: Path, more: str = "") -> Engine:
     """An engine with the relation as its only source."""
     own = f'first_rest = "0.3s"\nlistings_every = "0.5s"\n{more}'
     settings = read(f'[budget]\nrequests = "{RATE}/s"' + search_source(site.url, world.relation, own))
-    return make_engine(settings, folder, seed=1)
+    return make_engine(
+        settings,
+        folder,
+        seed=1,
+        clock=site.time,
+        new_loop=site.time.new_loop,
+        new_fetcher=lambda *_given: site,
+    )
 
 
 def items_of(engine: Engine) -> dict[str, Item]:
@@ -41,7 +58,7 @@ def copied_of(engine: Engine, world: World) -> set[str]:
 
 
 def run_until(engine: Engine, done: Callable[[], bool]) -> None:
-    """Run in slices until something is so; a busy machine takes longer."""
+    """Run in slices until something is so."""
     for _ in range(20):
         engine.run(for_s=1.2)
         if done():
@@ -51,7 +68,7 @@ def run_until(engine: Engine, done: Callable[[], bool]) -> None:
 
 def rival_lag(name: str, world: World, times_s: list[float], begin_s: float, end_s: float) -> float:
     """The lag of a rival that sends its requests at the very same times."""
-    site = SearchSite(world.papers, CLOCK.now_s)
+    site = SearchSite(world.papers, VirtualTime().now_s)
     site.searches(Fts5Finder(world.papers))
     asked = RIVALS[name](world.papers, world.own, RATE)
     for at_s, (query, page) in zip(times_s, asked, strict=False):
@@ -60,11 +77,10 @@ def rival_lag(name: str, world: World, times_s: list[float], begin_s: float, end
 
 
 def test_content_lag_is_below_that_of_all_rivals_at_the_same_budget(tmp_path: Path) -> None:
-    begin_s = CLOCK.now_s()
-    world = make_world(tmp_path, count=900, own=90, lasts_s=30.0, begin_s=begin_s, mean_rate=0.5)
-    with SearchSite(world.papers, CLOCK.now_s) as site:
+    world, made = living_world(tmp_path, count=900, own=90, lasts_s=30.0, mean_rate=0.5)
+    with made as site:
         with engine_on(world, site, tmp_path) as engine:
-            started_s = CLOCK.now_s()
+            started_s = site.time.now_s()
             engine.run(for_s=4.0)
             items = items_of(engine)
             assert set(items) == set(world.keys)
@@ -79,8 +95,8 @@ def test_content_lag_is_below_that_of_all_rivals_at_the_same_budget(tmp_path: Pa
 
 
 def test_status_tells_what_was_reached_and_how_large_the_server_is(tmp_path: Path) -> None:
-    world = make_world(tmp_path, lasts_s=60.0, begin_s=CLOCK.now_s())
-    with SearchSite(world.papers, CLOCK.now_s) as site, engine_on(world, site, tmp_path) as engine:
+    world, made = living_world(tmp_path)
+    with made as site, engine_on(world, site, tmp_path) as engine:
         assert engine.status().searches == ()
         run_until(engine, lambda: len(copied_of(engine, world)) > 0.8 * len(world.keys))
         (found,) = engine.status().searches
@@ -95,8 +111,8 @@ def test_status_tells_what_was_reached_and_how_large_the_server_is(tmp_path: Pat
 
 
 def test_a_captcha_rests_the_source_in_words_and_loses_nothing(tmp_path: Path) -> None:
-    world = make_world(tmp_path, lasts_s=60.0, begin_s=CLOCK.now_s())
-    with SearchSite(world.papers, CLOCK.now_s) as site:
+    world, made = living_world(tmp_path)
+    with made as site:
         with engine_on(world, site, tmp_path) as engine:
             run_until(engine, lambda: len(copied_of(engine, world)) > 0.8 * len(world.keys))
             copied = copied_of(engine, world)
@@ -117,9 +133,9 @@ def test_a_captcha_rests_the_source_in_words_and_loses_nothing(tmp_path: Path) -
 
 
 def test_records_that_leave_the_server_or_the_relation_are_gone(tmp_path: Path) -> None:
-    world = make_world(tmp_path, lasts_s=60.0, begin_s=CLOCK.now_s())
+    world, made = living_world(tmp_path)
     patience = 'missing_polls = 1\nmissing_time = "0s"'
-    with SearchSite(world.papers, CLOCK.now_s) as site:
+    with made as site:
         site.hidden.add(world.keys[2])
         with engine_on(world, site, tmp_path, patience) as engine:
             run_until(engine, lambda: items_of(engine)[world.keys[2]].status == "gone")
@@ -136,9 +152,9 @@ def test_records_that_leave_the_server_or_the_relation_are_gone(tmp_path: Path) 
 
 
 def test_the_weights_of_items_reach_the_source(tmp_path: Path) -> None:
-    world = make_world(tmp_path, lasts_s=60.0, begin_s=CLOCK.now_s())
+    world, made = living_world(tmp_path)
     heavy, paused = world.keys[7], world.keys[9]
-    with SearchSite(world.papers, CLOCK.now_s) as site, engine_on(world, site, tmp_path) as engine:
+    with made as site, engine_on(world, site, tmp_path) as engine:
         engine.run(for_s=1.0)
         engine.set([heavy], ItemChange(weight=1e5))
         engine.set([paused], ItemChange(status="paused"))
@@ -151,20 +167,18 @@ def test_the_weights_of_items_reach_the_source(tmp_path: Path) -> None:
 
 
 def test_two_workers_share_what_they_learned_of_queries(tmp_path: Path) -> None:
-    world = make_world(tmp_path, lasts_s=60.0, begin_s=CLOCK.now_s())
+    world, made = living_world(tmp_path)
     more = '[run]\nclaim = "0.3s"'
     with (
-        SearchSite(world.papers, CLOCK.now_s) as site,
+        made as site,
         engine_on(world, site, tmp_path, more) as one,
         engine_on(world, site, tmp_path, more) as other,
     ):
         # One after the other: of two that end in the same instant the later one goes over the earlier one's.
-        runs = ((one, 3.0), (other, 4.0))
-        threads = [Thread(target=engine.run, kwargs={"for_s": for_s}) for engine, for_s in runs]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        async def run() -> None:
+            await asyncio.gather(one._loop().run(for_s=3.0), other._loop().run(for_s=4.0))
+
+        site.time.run(run())
         notes = read_notes(one.store.state.get(NOTES + "papers") or b"")
         polled = {key for key, item in items_of(one).items() if item.polled_s is not None}
         assert one.store.upkeep.check() == []
@@ -175,21 +189,24 @@ def test_two_workers_share_what_they_learned_of_queries(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bad", ["", "id,title\n", "key,title,authors\n1,a,b\n"])
 def test_a_bad_relation_is_refused_in_words(tmp_path: Path, bad: str) -> None:
-    world = make_world(tmp_path)
+    world, made = living_world(tmp_path)
     world.relation.write_text(bad)
-    with SearchSite(world.papers, CLOCK.now_s) as site, engine_on(world, site, tmp_path) as engine:
+    with made as site, engine_on(world, site, tmp_path) as engine:
         with pytest.raises(ValueError, match=r"relation\.csv: (cannot be read|has no column)"):
             engine.run(for_s=1.0)
         assert not site.requests
 
 
 def test_a_relation_that_breaks_under_a_running_engine_is_said_and_nothing_lost(tmp_path: Path) -> None:
-    world = make_world(tmp_path, lasts_s=60.0, begin_s=CLOCK.now_s())
-    with SearchSite(world.papers, CLOCK.now_s) as site, engine_on(world, site, tmp_path) as engine:
+    world, made = living_world(tmp_path)
+    with made as site, engine_on(world, site, tmp_path) as engine:
         engine.run(for_s=1.2)
         whole = world.relation.read_text()
-        Timer(0.3, world.relation.write_text, ["id,title,authors\np1,a,b\np1,c,d\n"]).start()
-        engine.run(for_s=1.5)
+
+        def breaks(_: Progress) -> None:
+            world.relation.write_text("id,title,authors\np1,a,b\np1,c,d\n")
+
+        engine.run(for_s=3.0, report=breaks)
         (trouble,) = engine.status().troubles
         assert "'p1' stands twice" in trouble.problem
         assert "the records read before are kept" in trouble.problem
@@ -202,8 +219,8 @@ def test_a_relation_that_breaks_under_a_running_engine_is_said_and_nothing_lost(
 
 
 def test_one_item_can_be_refreshed_at_once(tmp_path: Path) -> None:
-    world = make_world(tmp_path, lasts_s=60.0, begin_s=CLOCK.now_s())
-    with SearchSite(world.papers, CLOCK.now_s) as site:
+    world, made = living_world(tmp_path)
+    with made as site:
         odd: list[str] = []
 
         def watched(path: str, values: dict[str, str]) -> Response | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import selectors
+from functools import cache
 
 import numpy as np
 import pytest
+from tests.virtual_time import VirtualTime
 
 from afresh.engine.pace.budget import Limits
 from afresh.engine.pace.gate import Gate
@@ -16,45 +17,17 @@ from afresh.values.stored import Window
 SECONDS, ANSWER_S, STORE_S = 10.0, 0.003, 0.002
 
 
-class Still(selectors.DefaultSelector):
-    """Nothing ever comes: whoever would wait lets time pass instead."""
-
-    passed_s = 100.0
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        self.passed_s += timeout or 0.0
-        return []
-
-
-class QuickLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time passes as fast as it can be worked through."""
-
-    def __init__(self) -> None:
-        self.still = Still()
-        super().__init__(self.still)
-
-    def time(self) -> float:
-        return self.still.passed_s
-
-
 class World:
     """A clock, a line that takes its time, and claims that nobody disputes: for each worker the same."""
 
-    def __init__(self, loop: QuickLoop, workers: int) -> None:
-        self.alone, self._loop, self._pace = workers == 1, loop, Pace()
+    def __init__(self, workers: int) -> None:
+        self.alone, self.time, self._pace = workers == 1, VirtualTime(round_s=5e-5), Pace()
         self._rng, self.starts = np.random.default_rng(1), list[float]()
-
-    def elapsed_s(self) -> float:
-        self._loop.still.passed_s += 5e-5
-        return self._loop.time()
-
-    def now_s(self) -> float:
-        return self.elapsed_s() + 1e9
 
     async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[Window, float]:
         await asyncio.sleep(self._rng.exponential(STORE_S))
-        window, self._pace = self._pace.reserve(count, spacing_s, slack_s, self.now_s())
-        return window, -1e9
+        window, self._pace = self._pace.reserve(count, spacing_s, slack_s, self.time.now_s())
+        return window, self.time.elapsed_s() - self.time.now_s()
 
     async def owe(self, owed_s: float) -> None: ...
 
@@ -74,29 +47,25 @@ class World:
         """Asked one at a time, for ever."""
         while True:
             await gate.admit("")
-            self.starts.append(self._loop.time())
+            self.starts.append(self.time.elapsed_s())
             await asyncio.sleep(max(delay_s, self._rng.exponential(ANSWER_S)))
 
 
+@cache
 def per_second(workers: int, hosts: int, budget: float, delay_s: float) -> float:
     """The requests that workers start together, each with its part of the hosts; the budget is kept."""
-    with asyncio.Runner(loop_factory=QuickLoop) as runner:
-        loop = runner.get_loop()
-        assert isinstance(loop, QuickLoop)
-        world = World(loop, workers)
+    world = World(workers)
 
-        async def work() -> None:
-            gates = [Gate(world, Limits(requests=budget), world, world) for _ in range(workers)]
-            polling = [
-                asyncio.create_task(world.host(gates[host % workers], delay_s)) for host in range(hosts)
-            ]
-            await asyncio.sleep(SECONDS)
-            for each in polling:
-                each.cancel()
-            for gate in gates:
-                await gate.close()
+    async def work() -> None:
+        gates = [Gate(world.time, Limits(requests=budget), world, world) for _ in range(workers)]
+        polling = [asyncio.create_task(world.host(gates[host % workers], delay_s)) for host in range(hosts)]
+        await asyncio.sleep(SECONDS)
+        for each in polling:
+            each.cancel()
+        for gate in gates:
+            await gate.close()
 
-        runner.run(work())
+    world.time.run(work())
     level = np.arange(len(world.starts)) - budget * np.sort(world.starts)
     assert np.max(level - np.minimum.accumulate(level)) <= 1e-6
     return len(world.starts) / SECONDS

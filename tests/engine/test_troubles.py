@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -189,19 +190,25 @@ def test_a_clock_set_back_is_noticed_and_lived_with(tmp_path: Path, said: list[s
     assert any("clock was set back" in words for words in said)
 
 
-def test_two_engines_on_one_store_never_poll_an_item_twice_at_once(tmp_path: Path) -> None:
+def test_two_engines_on_one_store_keep_the_budget_and_the_delays_together(tmp_path: Path) -> None:
+    manners = {"budget": "40/s", "source": 'delay = "0.08s"', "more": '[run]\nclaim = "0.5s"'}
+
     async def work(*engines: Engine) -> None:
         await asyncio.gather(*(engine._loop().run(for_s=2.5) for engine in engines))
 
     with (
-        VirtualSite([5.0] * 8) as site,
-        site.engine(tmp_path, budget="60/s") as first,
-        site.engine(tmp_path, budget="60/s", seed=2) as second,
+        VirtualSite([5.0] * 8, hosts=4) as site,
+        site.engine(tmp_path, **manners) as first,
+        site.engine(tmp_path, seed=2, **manners) as second,
     ):
         first.add(site.urls())
         site.time.run(work(first, second))
         assert site.twice == []
         assert len(site.requests) > 50
+        assert site.most_over_budget(40.0, jitter_s=0.003) <= 0
+        for host in range(4):
+            times_s = [time_s for time_s, path in site.requests if site.host_of(path) == host]
+            assert min(later - sooner for sooner, later in pairwise(times_s)) > 0.079
 
 
 def test_what_another_engine_polled_a_moment_ago_is_not_polled_again(tmp_path: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
 from itertools import pairwise
 from pathlib import Path
 
+import psycopg
 import pytest
 from tests.engine.warehouse import OF_A, OF_B, OF_BOTH, House, until
-from tests.servers.postgres import PostgresServer, running_postgres
+from tests.servers.postgres import PostgresServer
 from typer.testing import CliRunner
 
 from afresh.cli.app import app
@@ -19,14 +20,17 @@ from afresh.engine.state_names import WITNESS
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with running_postgres() as running:
-        yield running
+def database(postgres: PostgresServer) -> str:
+    """The name of a database for one test of this process after the other."""
+    name = f"views_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return name
 
 
 @pytest.fixture
-def house(server: PostgresServer, tmp_path: Path) -> House:
-    return House(server, tmp_path)
+def house(postgres: PostgresServer, database: str, tmp_path: Path) -> House:
+    return House(postgres, tmp_path, database)
 
 
 def test_views_are_found_refreshed_and_watched(house: House) -> None:
@@ -91,7 +95,7 @@ def test_status_and_why_say_it_in_words_and_json(house: House) -> None:
     with house.engine() as engine:
         engine.run(once=True)
     (house.folder / "afresh.toml").write_text(
-        f'[[source]]\nname = "house"\nkind = "view"\nurl = "{house.server.url()}"\n'
+        f'[[source]]\nname = "house"\nkind = "view"\nurl = "{house.server.url(house.database)}"\n'
     )
     run = CliRunner().invoke
     shown = run(app, ["-C", str(house.folder), "status"])
@@ -138,7 +142,7 @@ def test_looks_that_see_nothing_new_are_not_written_down(house: House) -> None:
 
 
 def test_a_wrong_password_is_said_and_the_right_one_goes_on(house: House) -> None:
-    wrong = house.server.url(user="locked", password="wrong-word")
+    wrong = house.server.url(house.database, user="locked", password="wrong-word")
 
     async def script(house: House) -> None:
         await until(lambda: "the password is wrong" in house.trouble())
@@ -174,7 +178,7 @@ def test_a_role_without_rights_is_refused_for_each_view(house: House) -> None:
         await until(lambda: "no rights" in house.item(OF_B).problem)
 
     house.run("GRANT USAGE ON SCHEMA public TO locked")
-    house.beside(script, url=house.server.url(user="locked", password="right"))
+    house.beside(script, url=house.server.url(house.database, user="locked", password="right"))
     assert "no rights" in house.views()[OF_B].problem
     words = house.words(OF_B)
     assert "no rights" in words
@@ -227,7 +231,10 @@ def test_a_base_truncated_while_running_makes_its_views_stale(house: House) -> N
 def test_a_connection_lost_while_running_is_made_anew(house: House) -> None:
     async def script(house: House) -> None:
         await house.fresh()
-        house.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'afresh'")
+        house.run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name = 'afresh' AND datname = current_database()"
+        )
         polls = house.item(OF_B).polls
         house.write("b")
         await until(lambda: house.item(OF_B).polls > polls)
@@ -250,24 +257,23 @@ def test_a_refresh_beyond_its_time_out_fails_alone(house: House) -> None:
     assert "time-out" in house.words("public.slow")
 
 
-def test_a_database_away_for_a_while_and_a_standby(tmp_path: Path) -> None:
-    with running_postgres() as own:
-        house = House(own, tmp_path)
+def test_a_database_away_for_a_while_and_a_standby(own_postgres: PostgresServer, tmp_path: Path) -> None:
+    house = House(own_postgres, tmp_path)
 
-        async def script(house: House) -> None:
-            await house.fresh()
-            own.stop()
-            await until(lambda: "no connection" in house.trouble())
-            standby = own.folder / "data" / "standby.signal"
-            standby.touch()
-            own.start()
-            await until(lambda: "the server is a standby, which lags behind" in house.trouble())
-            own.stop()
-            standby.unlink()
-            own.start()
-            house.write("b")
-            await until(lambda: house.trouble() == "")
-            await house.fresh()
+    async def script(house: House) -> None:
+        await house.fresh()
+        own_postgres.stop()
+        await until(lambda: "no connection" in house.trouble())
+        standby = own_postgres.folder / "data" / "standby.signal"
+        standby.touch()
+        own_postgres.start()
+        await until(lambda: "the server is a standby, which lags behind" in house.trouble())
+        own_postgres.stop()
+        standby.unlink()
+        own_postgres.start()
+        house.write("b")
+        await until(lambda: house.trouble() == "")
+        await house.fresh()
 
-        house.beside(script)
-        assert house.item(OF_B).changes > 0
+    house.beside(script)
+    assert house.item(OF_B).changes > 0

@@ -17,7 +17,7 @@ from afresh.engine.settings.reading import read
 from afresh.engine.show.seen_items import SeenItem
 from afresh.values.items import Item
 
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 Script = Callable[["House"], Awaitable[None]]
 
 TABLES = """
@@ -36,21 +36,21 @@ OF_A, OF_B, OF_BOTH = "public.of_a", "public.of_b", "public.of_both"
 class House:
     """Tables and views on a server, and the folder of a mirror of them."""
 
-    def __init__(self, server: PostgresServer, folder: Path) -> None:
-        self.server, self.folder = server, folder
+    def __init__(self, server: PostgresServer, folder: Path, database: str = "postgres") -> None:
+        self.server, self.folder, self.database = server, folder, database
         self._numbers = iter(range(1, 1_000_000))
         self.run("SET client_min_messages = warning", TABLES)
 
     def run(self, *statements: str) -> None:
         """Run statements, whose rows are counted at once."""
-        with psycopg.connect(self.server.url(), autocommit=True) as connection:
+        with psycopg.connect(self.server.url(self.database), autocommit=True) as connection:
             for statement in statements:
                 connection.execute(statement.encode())
             connection.execute("SELECT pg_stat_force_next_flush()")
 
     def rows(self, statement: str) -> list[tuple[object, ...]]:
         """What a statement gives."""
-        with psycopg.connect(self.server.url(), autocommit=True) as connection:
+        with psycopg.connect(self.server.url(self.database), autocommit=True) as connection:
             return connection.execute(statement.encode()).fetchall()
 
     def write(self, table: str) -> None:
@@ -65,12 +65,12 @@ class House:
             requests = "100/s"
             {budget}
             [run]
-            retry_first = "0.5s"
+            retry_first = "0.1s"
             [[source]]
             name = "house"
             kind = "view"
-            url = "{url or self.server.url()}"
-            look_every = "0.1s"
+            url = "{url or self.server.url(self.database)}"
+            look_every = "0.05s"
             {source}
         """
         return make_engine(read(text), self.folder, seed=1)
@@ -122,11 +122,11 @@ class House:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something to become true."""
+    """Wait for something to become true; the engine goes on meanwhile."""
     ends_s = time.monotonic() + PATIENCE_S
     while not await asyncio.to_thread(condition):
         assert time.monotonic() < ends_s, "waited in vain"
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.02)
 
 
 async def _started(script: Awaitable[None]) -> None:

@@ -15,7 +15,8 @@ import signal
 import socket
 import struct
 import sys
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -74,7 +75,11 @@ def _serve(path: str, told: object) -> None:
         server.bind(path)
         server.listen(64)
         told.send(True)  # type: ignore[attr-defined]
+        parent = parent_process()
+        assert parent is not None
         while True:
+            if parent.sentinel in wait([server, parent.sentinel]):
+                os.killpg(0, signal.SIGKILL)  # who started us is gone, and nobody else will end us
             line, _ = server.accept()
             if os.fork() == 0:
                 server.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg import errors
-from tests.servers.postgres import PostgresServer, running_postgres
+from tests.servers.postgres import PostgresServer
 from tests.servers.postgres_proxy import Cut, PostgresProxy
 from tests.stores.backends import copy_of, new_items, poll, schema_url, seen
 
@@ -30,11 +30,10 @@ from afresh.values.items import ItemChange
 from afresh.values.outcome import Refusal, Spent
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
+@pytest.fixture
+def server(own_postgres: PostgresServer) -> PostgresServer:
     """A server of our own, to be stopped and spoilt."""
-    with running_postgres() as running:
-        yield running
+    return own_postgres
 
 
 @pytest.fixture
