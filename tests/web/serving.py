@@ -83,7 +83,7 @@ class Client:
         if body is not None:
             payload = json.dumps(body).encode()
             sent.setdefault("Content-Type", "application/json")
-        connection = http.client.HTTPConnection(self.host, timeout=30)
+        connection = http.client.HTTPConnection(self.host, timeout=60)
         try:
             connection.request(method, path, payload, sent)
             answer = connection.getresponse()

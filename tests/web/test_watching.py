@@ -36,7 +36,7 @@ def test_a_slow_look_is_taken_behind_but_who_is_patient_waits_for_it(tmp_path: P
         before = set(threading.enumerate())
         assert watcher.look() is slow  # a moment too old: good enough while a new one is taken
         for thread in set(threading.enumerate()) - before:
-            thread.join(10)
+            thread.join(60)
         assert watcher.look().number == 1
         watcher._last, watcher._again_s = slow, clock.time_s + 20.0
         clock.time_s += 3600.0

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from afresh.engine.mind.memory import Memory
 from afresh.engine.mind.own_rates import NO_POLLS, ItemPolls, own_rates, read_polls
 from afresh.engine.mind.row_policy import RowPolicy
 from afresh.engine.mind.snapshot import loaded, recalled
@@ -19,6 +20,7 @@ from afresh.engine.show.seen_items import SeenItem, compared_with, seen_items
 from afresh.stores.store import Store
 from afresh.values.items import Item
 
+_LOADED_WHOLE = 5000  # items that are restored in some hundredths of a second
 RateInterval = tuple[float, float, float]
 """The median of a rate per second, and the lower and upper end of its 90 % interval."""
 
@@ -46,8 +48,7 @@ class ItemSnapshot:
 
 def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s: float) -> ItemSnapshot:
     """Read everything about these items once."""
-    ids = compared_with(store, settings, items)
-    policy = recalled(store, settings, loaded([store.plan.columns_of(ids)]), now_s)
+    policy = recalled(store, settings, _memory_for(store, settings, items), now_s)
     wanted = [item.id for item in items]
     polls = read_polls(store, wanted)
     return ItemSnapshot(
@@ -59,3 +60,14 @@ def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s
         polls=polls,
         seen={one.item: one for one in seen_items(store, policy, now_s)},
     )
+
+
+def _memory_for(store: Store, settings: Settings, items: Sequence[Item]) -> Memory:
+    """These items, and the others that bear on what a poll of them is worth.
+
+    That depends a little on all items, such as on the mean time between polls. So where there are not very
+    many, all are loaded: then no page says anything else than another that shows other items beside this one.
+    """
+    if sum(count.items for count in store.items.counts()) <= _LOADED_WHOLE:
+        return loaded(store.plan.columns())
+    return loaded([store.plan.columns_of(compared_with(store, settings, items))])
