@@ -6,9 +6,9 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Protocol
 
 import psycopg
+from tests.servers.postgres import PostgresServer
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
@@ -33,16 +33,10 @@ TABLES = """
 OF_A, OF_B, OF_BOTH = "public.of_a", "public.of_b", "public.of_both"
 
 
-class Database(Protocol):
-    """Where a database is."""
-
-    def url(self) -> str: ...
-
-
 class House:
-    """Tables and views in a database, and the folder of a mirror of them."""
+    """Tables and views on a server, and the folder of a mirror of them."""
 
-    def __init__(self, server: Database, folder: Path) -> None:
+    def __init__(self, server: PostgresServer, folder: Path) -> None:
         self.server, self.folder = server, folder
         self._numbers = iter(range(1, 1_000_000))
         self.run("SET client_min_messages = warning", TABLES)

@@ -13,7 +13,7 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
-PATIENCE_MS = 20_000  # every wait is for a condition; the limit only says when to give up
+PATIENCE_MS = 60_000  # every wait is for a condition; the limit only says when to give up
 FLAGS = [
     "--no-sandbox",  # as root there is none
     "--disable-gpu",
