@@ -43,7 +43,7 @@ def chromium(folder: Path) -> Iterator[tuple[Browser, Path]]:
         browser = playwright.chromium.launch(
             executable_path=str(CHROMIUM),
             args=FLAGS,
-            env=os.environ | {"CHROME_LOG_FILE": str(log)},
+            env={**os.environ, "CHROME_LOG_FILE": str(log)},
             timeout=2 * PATIENCE_MS,
         )
         try:

@@ -16,7 +16,8 @@ from tests.web.serving import NOW_S, Client, dashboard, engine_of, filled
 from afresh.engine.engine import Engine
 from afresh.engine.mind.sight import pack_evidence
 from afresh.engine.outside import Reported
-from afresh.engine.state_names import EVIDENCE, THRESHOLD
+from afresh.engine.show.pulse import Pulse
+from afresh.engine.state_names import EVIDENCE, PULSE, THRESHOLD
 from afresh.sources.evidence import Evidence
 from afresh.values.items import ItemChange
 
@@ -81,6 +82,21 @@ def test_what_is_seen_without_polls_is_said_the_same_everywhere(tmp_path: Path, 
             assert ("Why so often" in page) == (state != "left alone")
             assert ("Why it is left alone" in page) == (state == "left alone")
             assert ("next never" in page) is False
+
+
+def test_list_page_and_why_agree_beside_an_engine_of_another_budget(tmp_path: Path) -> None:
+    with engine_of(tmp_path) as engine:
+        filled(engine)
+        engine.store.state.set({PULSE: Pulse(NOW_S, NOW_S - 60.0, budget_per_s=0.1).pack()})
+        with dashboard(engine) as web:
+            # However many items are shown beside it, the same is said of each.
+            for path in ("/api/v1/items?limit=2", "/api/v1/items?limit=1&text=042"):
+                for listed in web.get(path).json()["items"]:
+                    assert item_of(web, listed["key"])["item"] == listed
+                    why = engine.why(listed["key"])
+                    assert listed["worth"] == why.marginal
+                    assert listed["fresh"] == why.fresh_now
+                    assert listed["interval_s"] == (why.interval_s if math.isfinite(why.interval_s) else None)
 
 
 def failed(engine: Engine, key: str, problem: str, times: int) -> None:

@@ -95,8 +95,8 @@ class Pages:
         status = error.status if isinstance(error, ProblemError) else status_of(error)
         hint = error.hint if isinstance(error, ProblemError) else ""
         title = {404: "Not found", 503: "Out of reach"}.get(status, "Refused")
-        told = {"title": title, "recovers": status == 503, "message": str(error), "hint": hint}
-        return self.render("problem.html", place, status=status, **told)
+        told: dict[str, Any] = {"title": title, "message": str(error), "hint": hint}
+        return self.render("problem.html", place, status=status, recovers=status == 503, **told)
 
 
 def make_pages(context: Context, pages: Pages) -> APIRouter:

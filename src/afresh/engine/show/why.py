@@ -75,7 +75,9 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
     """Explain one of the items of a snapshot."""
     policy, settings, now_s = snapshot.policy, snapshot.settings, snapshot.time_s
     until_s = store.leases.until_s(item.id, now_s)
-    row = policy.memory.row(item.id) or 0
+    row = policy.memory.row(item.id)
+    if row is None:
+        raise UsageError(f"there is no item {item.key!r} any more: it was removed just now")
     rate, low, high = snapshot.rates[item.id]
     seen = snapshot.seen.get(item.key)
     if seen is not None and seen.rate_per_s >= 0:
