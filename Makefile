@@ -28,13 +28,20 @@ $(READY): $(AFRESH)
 	$(INSTALL) '.[dev,fast,postgres]'
 	@touch $(READY)
 
-# The pages are tested in Debian's chromium; where it cannot be installed, the tests say so.
+# The pages are tested in Debian's chromium. Where it cannot be installed, nothing is tested: the message says
+# what to do, and the reason is what apt-get wrote above it.
 chromium:
 	@test -x /usr/bin/chromium || { \
 	  echo "installing chromium for the tests of the pages"; \
 	  SUDO=$$(test "$$(id -u)" = 0 || echo sudo -n); \
-	  $$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
-	} || echo "chromium could not be installed: the tests of the pages will fail until apt-get install chromium"
+	  $$SUDO apt-get update -qq && \
+	  $$SUDO env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null && \
+	  test -x /usr/bin/chromium; \
+	} || { \
+	  echo "chromium could not be installed: the tests of the pages need it as /usr/bin/chromium." >&2; \
+	  echo "Install it as root (on Debian: apt-get install chromium), then run make again." >&2; \
+	  exit 1; \
+	}
 
 demo: $(AFRESH)
 	$(BIN)/afresh demo

@@ -2,43 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
+PATIENCE_MS = 60_000  # every wait is for a condition; the limit only says when to give up
 FLAGS = [
-    "--no-sandbox",
+    "--no-sandbox",  # as root there is none
     "--disable-gpu",
+    # Drawing runs in a thread of the browser. In a process of its own it can crash or be killed, and after
+    # six times the whole browser ends with "GPU process isn't usable. Goodbye."
+    "--in-process-gpu",
+    "--disable-dev-shm-usage",  # in a container the shared memory is often 64 MB
+    "--disable-quic",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
+    "--enable-logging",  # to the file of CHROME_LOG_FILE, read when the browser dies
 ]
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1240, "height": 900}
+_LOG_LINES = 40
 
 
 @contextmanager
-def chromium() -> Iterator[Callable[[], Browser]]:
-    """A browser for whoever asks, another where the last has died; ``make chromium`` installs it."""
+def chromium(folder: Path) -> Iterator[tuple[Browser, Path]]:
+    """A browser, and the log that it writes in ``folder``; ``make chromium`` installs it."""
     assert CHROMIUM.exists(), "there is no chromium: 'make chromium' installs Debian's"
+    log = folder / "chromium.log"
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
-        launched: list[Browser] = []
-
-        def alive() -> Browser:
-            if not launched or not launched[-1].is_connected():
-                launched.append(playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS))
-            return launched[-1]
-
-        yield alive
-        for browser in launched:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM),
+            args=FLAGS,
+            env={**os.environ, "CHROME_LOG_FILE": str(log)},
+            timeout=2 * PATIENCE_MS,
+        )
+        try:
+            yield browser, log
+        finally:
             browser.close()
+
+
+def last_words(log: Path) -> str:
+    """The end of a browser's log, without its complaints about the desktop that is not there."""
+    if not log.exists():
+        return "it left no log"
+    lines = [line for line in log.read_text(errors="replace").splitlines() if "dbus" not in line]
+    return "\n".join(lines[-_LOG_LINES:])
 
 
 class Ear:
@@ -61,11 +80,22 @@ def page_of(browser: Browser, **options: Any) -> Iterator[tuple[Page, Ear]]:
     """A new window, and its ear."""
     context = browser.new_context(**({"viewport": DESK} | options))
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(PATIENCE_MS)
     try:
         yield page, Ear(page)
     finally:
         context.close()
+
+
+LOOKS = ("light", "dark", "phone")
+
+
+def as_seen(page: Page, look: str) -> None:
+    """Show a page that is open in other colours, or on a phone, and wait until it has taken them on."""
+    page.emulate_media(color_scheme="dark" if look == "dark" else "light")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark" if look == "dark" else "light")
+    page.set_viewport_size(PHONE if look == "phone" else DESK)  # type: ignore[arg-type]
+    page.wait_for_function("() => document.documentElement.scrollWidth <= innerWidth")
 
 
 def cut(page: Page) -> int:

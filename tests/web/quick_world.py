@@ -45,7 +45,7 @@ class QuickWorld:
         self.policy = begun(self.store, self._engine.current(), memory, 1e9)
         self._accounts = Accounts(self._engine.current(), memory, self.policy)
         self._gap = self.policy.ranking.policy.refit_gap
-        self.web = Context(self._engine, self, None)
+        self.web = Context(self._engine, None)
 
     def now_s(self) -> float:
         """The time of day."""

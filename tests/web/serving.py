@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.sources.polling import SetClock
+
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.outside import Reported
 from afresh.engine.settings.reading import read
-from afresh.values.clock import SystemClock
+from afresh.values.clock import Clock
 from afresh.web.app import make_app
 from afresh.web.server import Server, listen
 
+NOW_S = SetClock().now_s()
 TOKEN = "a-token-for-tests-0123456789"
 HOSTILE = "https://example.org/<script>alert('x')</script>?a=\"b\"&c"
 PLAIN = "https://example.org/plain"
@@ -80,7 +83,7 @@ class Client:
         if body is not None:
             payload = json.dumps(body).encode()
             sent.setdefault("Content-Type", "application/json")
-        connection = http.client.HTTPConnection(self.host, timeout=30)
+        connection = http.client.HTTPConnection(self.host, timeout=60)
         try:
             connection.request(method, path, payload, sent)
             answer = connection.getresponse()
@@ -98,7 +101,7 @@ def filled(engine: Engine) -> None:
     """A few items with copies that changed, one of them hostile, one that was never polled."""
     engine.add([PLAIN, HOSTILE, *(f"https://example.org/{number:03}" for number in range(120))])
     engine.add(["https://other.example/never"], weight=2.5)
-    now_s = SystemClock().now_s()
+    now_s = engine.clock.now_s()
     for age_s, content in ((300.0, b"first\nline"), (200.0, b"first\n<img src=x onerror=alert(1)>")):
         engine.observe(
             Reported(key, now_s - age_s, content=content, media_type="text/html") for key in (PLAIN, HOSTILE)
@@ -110,9 +113,9 @@ def filled(engine: Engine) -> None:
     )
 
 
-def engine_of(folder: Path, more: str = "") -> Engine:
-    """An engine over a store in ``folder``."""
-    return make_engine(read(SETTINGS + more), folder, seed=1)
+def engine_of(folder: Path, more: str = "", clock: Clock | None = None) -> Engine:
+    """An engine over a store in ``folder``; its time stands still unless another clock is given."""
+    return make_engine(read(SETTINGS + more), folder, clock=clock or SetClock(), seed=1)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The pages in a real browser, over an engine that runs against a living site on loopback."""
+"""The pages in a real browser: over a mirror whose time the tests move, a real engine, and trouble."""
 
 from __future__ import annotations
 
@@ -6,85 +6,41 @@ import json
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 from jinja2.utils import htmlsafe_json_dumps
 from playwright.sync_api import Browser, Page, expect
-from tests.engine.living import CLOCK, LivingSite, engine_for
-from tests.web.browser import PHONE, cut, page_of, serious
-from tests.web.serving import TOKEN, dashboard, engine_of, filled
+from tests.engine.living import LivingSite, engine_for
+from tests.engine.warehouse import OF_A
+from tests.web.browser import LOOKS, PHONE, as_seen, cut, page_of, serious
+from tests.web.mirror import Mirror, open_mirror
+from tests.web.running import PATIENCE_S, Running
+from tests.web.serving import TOKEN, Client, dashboard, engine_of, filled
+from tests.web.stage import Stage
 
-from afresh.engine.engine import Engine
-from afresh.engine.run.loop import Loop
-from afresh.engine.state_names import RESTS
+from afresh.web.app import make_app
+from afresh.web.server import Server, listen
 
-# A browser may crash, and a busy machine be late: what fails is tried once more, and then it is a failure.
-pytestmark = pytest.mark.flaky(reruns=1)
+pytestmark = pytest.mark.xdist_group("browser")  # one browser for all of them
 
-expect.set_options(timeout=20_000)  # the machine may be busy
-PAGES = ("/", "/items", "/plan", "/sources", "/api/docs")
 DRAWN = {"/": ("freshness", "rates", "budget"), "/plan": ("budget", "cho")}
+TOO_WIDE = "document.documentElement.scrollWidth - innerWidth"
 
 
-class Running:
-    """An engine that runs in a thread until stopped."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._loops: list[Loop] = []
-        self._engine, self._make = engine, engine._loop
-        engine._loop = self._kept  # type: ignore[method-assign,assignment]
-        self._thread = threading.Thread(target=engine.run)
-        self._thread.start()
-
-    def _kept(self, *given: Any) -> Loop:
-        self._loops.append(self._make(*given))
-        return self._loops[-1]
-
-    def stop(self) -> None:
-        """End in order."""
-        for loop in self._loops:
-            loop.stop()
-        self._thread.join(30)
-        self._engine._loop = self._make  # type: ignore[method-assign]
-        assert not self._thread.is_alive()
-
-
-@dataclass(frozen=True)
-class Mirror:
-    """A dashboard, its engine and its site."""
-
-    address: str
-    engine: Engine
-    site: LivingSite
-
-    def url(self, path: str) -> str:
-        """A page."""
-        return self.address.rstrip("/") + path
-
-    def item(self, page: int) -> str:
-        """The page of an item."""
-        return self.url(f"/item?{urlencode({'key': self.site.url(page)})}")
+@pytest.fixture(scope="module", autouse=True)
+def _quick_ticks() -> Iterator[None]:
+    """Live updates look for something new at once: the tests wait for what they show, not for the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("afresh.web.live.TICK_S", 0.05)
+        yield
 
 
 @pytest.fixture(scope="module")
 def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
-    rates = [0.02 * (1 + number % 7) for number in range(60)] + [5.0]
-    folder = tmp_path_factory.mktemp("mirror")
-    more = "price_per_request = 0.001\n[plan]\naudit_share = 0.2"
-    with LivingSite(rates, lasts_s=1200.0) as site, engine_for(folder, budget="40/s", more=more) as engine:
-        engine.add(site.urls())
-        running = Running(engine)
-        with dashboard(engine) as client:
-            try:
-                yield Mirror(client.address, engine, site)
-            finally:
-                running.stop()
+    with open_mirror(tmp_path_factory.mktemp("mirror")) as found:
+        yield found
 
 
 def drawn(page: Page, name: str) -> None:
@@ -98,56 +54,77 @@ def open_page(page: Page, mirror: Mirror, path: str) -> None:
         drawn(page, name)
 
 
-@pytest.mark.parametrize("look", ["light", "dark", "phone"])
-def test_every_page_is_whole_calm_and_usable_by_all(browser: Browser, mirror: Mirror, look: str) -> None:
-    options = {"viewport": PHONE} if look == "phone" else {"color_scheme": look}
-    with page_of(browser, **options) as (page, ear):
-        for path in (*PAGES, f"/item?{urlencode({'key': mirror.site.url(3)})}"):
-            open_page(page, mirror, path)
-            expect(page.locator("#state")).to_have_attribute("data-state", "running")
-            wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-            assert wide <= 0, f"{path} is {wide} pixels too wide"
-            if look == "phone" and path in ("/", "/items", "/sources"):
-                assert cut(page) <= 0, f"a table of {path} is cut"
-            if path == "/api/docs":
-                page.locator(".opblock").first.wait_for()
-            assert serious(page) == []
+def check_looks(page: Page, *, whole_tables: bool) -> None:
+    """In light and dark colours and on a phone nothing sticks out, and everybody can use it."""
+    for look in LOOKS:
+        as_seen(page, look)
+        if look == "phone" and whole_tables:
+            assert cut(page) <= 0, f"a table of {page.url} is cut"
+        assert serious(page) == [], (page.url, look)
+
+
+@pytest.mark.parametrize("path", ["/", "/items", "/plan", "/sources", "/api/docs", "/item"])
+def test_every_page_is_whole_calm_and_usable_by_all(browser: Browser, mirror: Mirror, path: str) -> None:
+    with page_of(browser) as (page, ear):
+        open_page(page, mirror, mirror.item(3) if path == "/item" else path)
+        expect(page.locator("#state")).to_have_attribute("data-state", "running")
+        if path == "/api/docs":
+            page.locator(".opblock").first.wait_for()
+        check_looks(page, whole_tables=path in ("/", "/items", "/sources"))
         assert ear.complaints == []
-        # Background of the theme that was asked for, and nothing from anywhere else.
-        assert page.locator("html").get_attribute("data-theme") == ("dark" if look == "dark" else "light")
-        assert {host.split(":")[0] for host in ear.asked if not host.startswith(("data:", "blob:"))} == {
-            "127.0.0.1"
-        }
+        hosts = {host.split(":")[0] for host in ear.asked if not host.startswith(("data:", "blob:"))}
+        assert hosts == {"127.0.0.1"}  # nothing from anywhere else
 
 
-def test_numbers_move_without_a_reload(browser: Browser, mirror: Mirror) -> None:
+def test_the_sources_page_shows_what_real_sources_taught(browser: Browser, stage: Stage) -> None:
+    with page_of(browser) as (page, ear):
+        page.goto(stage.web.address + "sources")
+        hosts = page.locator("[data-source=hosts]")
+        expect(hosts).to_contain_text("its ETag changes while the content does not")
+        expect(hosts).to_contain_text("2 s apart")
+        expect(hosts).to_contain_text("left alone after")
+        views = page.locator("[data-source=views]")
+        expect(views).to_contain_text(OF_A)
+        expect(views).to_contain_text("when it changes, about")
+        papers = page.locator("[data-source=papers]")
+        expect(papers).to_contain_text(f"{stage.records} of {stage.records} records seen (100.0 %)")
+        expect(papers.get_by_role("region", name="Queries that bring the most")).to_be_visible()
+        check_looks(page, whole_tables=True)
+        assert ear.complaints == []
+
+
+def test_what_is_new_shows_without_a_reload(browser: Browser, mirror: Mirror) -> None:
     with page_of(browser) as (page, ear):
         open_page(page, mirror, "/")
         page.evaluate("window.mark = 1")
-        as_of = page.locator("[data-field=as-of]")
-        before = as_of.inner_text()
-        expect(as_of).not_to_have_text(before)
-        points = "document.getElementById('freshness-chart').data[2].x.length"
+        as_of, trouble = page.locator("[data-field=as-of]"), page.locator("#trouble")
+        before, points = as_of.inner_text(), "document.getElementById('freshness-chart').data[2].x.length"
         had = page.evaluate(points)
-        page.wait_for_function(f"(had) => {points} > had", arg=had, timeout=40_000)
+        expect(trouble).to_contain_text("Nothing fails")
+        mirror.rest("429 Too Many Requests")
+        mirror.beat(10.0)
+        expect(as_of).not_to_have_text(before)
+        page.wait_for_function(f"(wanted) => {points} === wanted", arg=had + 1)
+        expect(trouble).to_contain_text("429 Too Many Requests")
+        mirror.rest()
+        mirror.beat(10.0)
+        page.wait_for_function(f"(wanted) => {points} === wanted", arg=had + 2)
+        expect(trouble).to_contain_text("Nothing fails")
         assert page.evaluate("window.mark") == 1
         assert ear.complaints == []
 
 
-def test_what_is_in_trouble_shows_without_a_reload(browser: Browser, tmp_path: Path) -> None:
-    now_s = CLOCK.now_s()
-    with engine_of(tmp_path) as engine:
-        engine.add(["https://a.example/"])
-        with dashboard(engine) as client, page_of(browser) as (page, ear):
-            page.goto(client.address)
-            trouble = page.locator("#trouble")
-            expect(trouble).to_contain_text("Nothing fails")
-            rest = ["a.example", now_s + 600.0, 3, "429 Too Many Requests"]
-            engine.store.state.set({RESTS + "web": json.dumps([rest]).encode()})
-            expect(trouble).to_contain_text("429 Too Many Requests")
-            engine.store.state.set({RESTS + "web": b"[]"})
-            expect(trouble).to_contain_text("Nothing fails")
-            assert ear.complaints == []
+def test_the_colours_can_be_switched_and_stay(browser: Browser, mirror: Mirror) -> None:
+    with page_of(browser) as (page, ear):
+        open_page(page, mirror, "/items")
+        light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        page.locator("#theme").click()
+        page.locator("#theme").click()
+        assert page.locator("html").get_attribute("data-theme") == "dark"
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+        page.reload()
+        assert page.locator("html").get_attribute("data-theme") == "dark"
+        assert ear.complaints == []
 
 
 def test_the_slider_says_what_another_budget_would_give(browser: Browser, mirror: Mirror) -> None:
@@ -169,28 +146,34 @@ def test_the_slider_says_what_another_budget_would_give(browser: Browser, mirror
         assert ear.complaints == []
 
 
-@pytest.mark.parametrize("far", [0, 1])
-def test_no_item_falls_off_the_chart_in_silence(browser: Browser, tmp_path: Path, far: int) -> None:
+def test_no_item_falls_off_the_chart_in_silence(browser: Browser, tmp_path: Path) -> None:
     with engine_of(tmp_path) as engine:
         filled(engine)
-        with dashboard(engine) as client, page_of(browser) as (page, ear):
-            head, rest = client.get("/plan").text.split('id="data">')
-            told, tail = rest.split("</script>", 1)
-            data = json.loads(told)
-            highest = max(filter(None, data["curve_frequency"]))
-            young = [highest * (4 + place % 7) for place in range(len(data["dot_rate"]))]
-            data["dot_frequency"] = [*young[far:], *[1000 * highest] * far]
-            text = f'{head}id="data">{htmlsafe_json_dumps(data)}</script>{tail}'
-            page.route("**/plan", lambda route: route.fulfill(body=text, content_type="text/html"))
-            page.goto(client.address + "plan")
-            drawn(page, "cho")
-            chart = page.locator("#cho-chart")
-            top = page.evaluate("document.getElementById('cho-chart').layout.yaxis.range[1]")
-            shown = page.evaluate("document.getElementById('cho-chart').data[0].y")
-            assert sum(value > top for value in shown) == far
-            assert top < 20 * max(page.evaluate("document.getElementById('cho-chart').data[1].y"))
-            assert ("1 item above, up to" in chart.inner_text()) == bool(far)
-            assert ear.complaints == []
+        with dashboard(engine) as client:
+            for far in (0, 1):
+                check_dots(browser, client, far)
+
+
+def check_dots(browser: Browser, client: Client, far: int) -> None:
+    """Where all items but ``far`` are of like frequency, the others are said to be above the chart."""
+    head, rest = client.get("/plan").text.split('id="data">')
+    told, tail = rest.split("</script>", 1)
+    data = json.loads(told)
+    highest = max(filter(None, data["curve_frequency"]))
+    young = [highest * (4 + place % 7) for place in range(len(data["dot_rate"]))]
+    data["dot_frequency"] = [*young[far:], *[1000 * highest] * far]
+    text = f'{head}id="data">{htmlsafe_json_dumps(data)}</script>{tail}'
+    with page_of(browser) as (page, ear):
+        page.route("**/plan", lambda route: route.fulfill(body=text, content_type="text/html"))
+        page.goto(client.address + "plan")
+        drawn(page, "cho")
+        chart = page.locator("#cho-chart")
+        top = page.evaluate("document.getElementById('cho-chart').layout.yaxis.range[1]")
+        shown = page.evaluate("document.getElementById('cho-chart').data[0].y")
+        assert sum(value > top for value in shown) == far
+        assert top < 20 * max(page.evaluate("document.getElementById('cho-chart').data[1].y"))
+        assert ("1 item above, up to" in chart.inner_text()) == bool(far)
+        assert ear.complaints == []
 
 
 def test_the_slider_says_what_another_budget_is_worth(browser: Browser, tmp_path: Path) -> None:
@@ -203,7 +186,7 @@ def test_the_slider_says_what_another_budget_is_worth(browser: Browser, tmp_path
             page.locator("#slider").focus()
             for _ in range(5):
                 page.keyboard.press("ArrowRight")
-                assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+                assert page.evaluate(TOO_WIDE) <= 0
             page.locator("#slider").focus()
             page.keyboard.press("Home")
             expect(page.locator("#then-worth")).to_contain_text("-")
@@ -212,16 +195,15 @@ def test_the_slider_says_what_another_budget_is_worth(browser: Browser, tmp_path
 
 
 def test_an_action_asks_for_the_token_and_works_with_it(browser: Browser, mirror: Mirror) -> None:
-    key = mirror.site.url(5)
     with page_of(browser) as (page, ear):
-        page.goto(mirror.item(5))
+        page.goto(mirror.url(mirror.item(5)))
         page.locator("#weight").fill("3")
         page.get_by_role("button", name="Set", exact=True).click()
         dialog = page.locator("#token-dialog")
         dialog.locator("input").fill("not-the-token-at-all")
         page.keyboard.press("Enter")
         expect(dialog.locator("#token-problem")).to_contain_text("not the token")
-        item = mirror.engine.store.items.get(key)
+        item = mirror.engine.store.items.get(mirror.key(5))
         assert item is not None
         assert item.weight == 1.0
         dialog.locator("input").fill(TOKEN)
@@ -235,7 +217,7 @@ def test_an_action_asks_for_the_token_and_works_with_it(browser: Browser, mirror
         expect(page.locator("#toast")).to_contain_text("polled as soon as")
         # The browser itself notes the answer to the wrong token.
         assert [said for said in ear.complaints if "401 (Unauthorized)" not in said] == []
-    item = mirror.engine.store.items.get(key)
+    item = mirror.engine.store.items.get(mirror.key(5))
     assert item is not None
     assert (item.weight, item.status) == (3.0, "active")
 
@@ -271,19 +253,7 @@ def test_the_budget_is_set_and_an_item_added_with_the_token(browser: Browser, tm
             assert ear.complaints == []
 
 
-def test_the_token_can_be_refused(browser: Browser, mirror: Mirror) -> None:
-    with page_of(browser) as (page, ear):
-        page.goto(mirror.url("/items"))
-        page.get_by_role("button", name="Add items").click()
-        page.locator("#add-keys").fill("http://127.0.0.1:9/new")
-        page.get_by_role("button", name="Add", exact=True).click()
-        page.locator("#token-cancel").click()
-        expect(page.locator("#token-dialog")).to_be_hidden()
-        assert mirror.engine.store.items.get("http://127.0.0.1:9/new") is None
-        assert ear.complaints == []
-
-
-def test_items_are_searched_and_paged(browser: Browser, mirror: Mirror) -> None:
+def test_items_are_searched_and_paged_and_the_token_can_be_refused(browser: Browser, mirror: Mirror) -> None:
     with page_of(browser) as (page, ear):
         page.goto(mirror.url("/items"))
         expect(page.locator("tbody tr")).to_have_count(50)
@@ -295,52 +265,41 @@ def test_items_are_searched_and_paged(browser: Browser, mirror: Mirror) -> None:
         page.locator("#text").fill("nowhere")
         page.keyboard.press("Enter")
         expect(page.locator("main")).to_contain_text("No item matches")
-        assert ear.complaints == []
-
-
-def test_the_colours_can_be_switched_and_stay(browser: Browser, mirror: Mirror) -> None:
-    with page_of(browser) as (page, ear):
-        open_page(page, mirror, "/")
-        light = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        page.locator("#theme").click()
-        page.locator("#theme").click()
-        assert page.locator("html").get_attribute("data-theme") == "dark"
-        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
-        page.reload()
-        assert page.locator("html").get_attribute("data-theme") == "dark"
+        page.get_by_role("button", name="Add items").click()
+        page.locator("#add-keys").fill("http://127.0.0.1:9/new")
+        page.get_by_role("button", name="Add", exact=True).click()
+        page.locator("#token-cancel").click()
+        expect(page.locator("#token-dialog")).to_be_hidden()
+        assert mirror.engine.store.items.get("http://127.0.0.1:9/new") is None
         assert ear.complaints == []
 
 
 def test_an_engine_that_stops_shows_and_so_does_its_return(browser: Browser, tmp_path: Path) -> None:
     with LivingSite([0.1] * 5) as site, engine_for(tmp_path, budget="5/s") as engine:
         engine.add(site.urls())
-        with dashboard(engine) as client, page_of(browser) as (page, _):
+        with dashboard(engine) as client, page_of(browser) as (page, ear):
             page.goto(client.address)
             state, banner = page.locator("#state"), page.locator("#banner")
             expect(state).to_have_attribute("data-state", "none")
             expect(banner).to_contain_text("afresh run")
             for _ in range(2):  # once, and once again after a restart
-                running = Running(engine)
-                expect(state).to_have_attribute("data-state", "running")
-                expect(banner).to_be_hidden()
-                running.stop()
+                with Running(engine):
+                    expect(state).to_have_attribute("data-state", "running")
+                    expect(banner).to_be_hidden()
                 expect(state).to_have_attribute("data-state", "stopped")
                 expect(banner).to_be_visible()
+            assert ear.complaints == []
 
 
-@pytest.mark.parametrize("how", ["moved", "deleted"])
-def test_a_store_that_is_lost_shows_and_so_does_its_return(
-    browser: Browser, tmp_path: Path, how: str
-) -> None:
+def test_a_store_that_is_lost_shows_and_so_does_its_return(browser: Browser, tmp_path: Path) -> None:
     path, aside = tmp_path / "afresh.db", tmp_path / "aside.db"
     with LivingSite([0.1] * 5) as site, engine_for(tmp_path, budget="20/s") as engine:
         engine.add(site.urls())
-        running = Running(engine)
-        try:
-            with dashboard(engine) as client, page_of(browser) as (page, ear):
-                page.goto(client.address)
-                state, banner = page.locator("#state"), page.locator("#banner")
-                expect(state).to_have_attribute("data-state", "running")
+        with Running(engine), dashboard(engine) as client, page_of(browser) as (page, ear):
+            page.goto(client.address)
+            state, banner = page.locator("#state"), page.locator("#banner")
+            expect(state).to_have_attribute("data-state", "running")
+            for how in ("moved", "deleted"):
                 if how == "deleted":
                     engine.store.upkeep.backup(aside)
                     for file in tmp_path.glob("afresh.db*"):
@@ -357,15 +316,13 @@ def test_a_store_that_is_lost_shows_and_so_does_its_return(
                 expect(state).to_have_attribute("data-state", "running")
                 expect(banner).to_be_hidden()
                 assert client.get("/readyz").json() == {"ok": True, "engine": "running"}
-                assert ear.complaints == []
-        finally:
-            running.stop()
+            assert ear.complaints == []
         assert engine.store.upkeep.check() == []
 
 
 def test_a_page_opened_while_the_store_is_lost_comes_back_by_itself(browser: Browser, tmp_path: Path) -> None:
     path, aside = tmp_path / "afresh.db", tmp_path / "aside.db"
-    with engine_of(tmp_path) as engine:
+    with engine_for(tmp_path) as engine:
         filled(engine)
         with dashboard(engine) as client, page_of(browser) as (page, _):
             path.rename(aside)
@@ -385,24 +342,24 @@ def test_a_server_that_falls_silent_shows_and_so_does_its_return(browser: Browse
     ):
         assert server.stderr is not None
         try:
-            page.goto(server.stderr.readline().split()[2])
+            address = server.stderr.readline().split()[2]
+            page.clock.install()
+            page.goto(address)
             state = page.locator("#state")
             expect(state).to_have_attribute("data-state", "none")
             server.send_signal(signal.SIGSTOP)
-            expect(state).to_have_text("Nothing heard", timeout=12_000)
+            page.clock.fast_forward(10_000)  # longer than a server is ever silent
+            expect(state).to_have_text("Nothing heard")
             expect(page.locator("#banner")).to_be_visible()
             server.send_signal(signal.SIGCONT)
             expect(state).to_have_attribute("data-state", "none")
         finally:
             server.send_signal(signal.SIGCONT)
             server.terminate()
-        assert server.wait(20) == 0
+        assert server.wait(PATIENCE_S) == 0
 
 
 def test_a_dashboard_that_goes_and_comes_back_is_found_again(browser: Browser, tmp_path: Path) -> None:
-    from afresh.web.app import make_app
-    from afresh.web.server import Server, listen
-
     with engine_for(tmp_path) as engine, page_of(browser) as (page, _):
         with Server(make_app(engine, TOKEN), listen("127.0.0.1", 0)) as server:
             address = server.address

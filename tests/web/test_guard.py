@@ -58,11 +58,11 @@ def test_the_token_is_compared_in_a_time_that_tells_nothing(
         assert asked == [(b"wrong", TOKEN.encode())]  # so, and in no other way beside it
 
 
-@pytest.mark.parametrize(("method", "path", "body"), WRITES)
-def test_a_project_without_a_token_is_read_only(tmp_path: Path, method: str, path: str, body: object) -> None:
+def test_a_project_without_a_token_is_read_only(tmp_path: Path) -> None:
     with engine_of(tmp_path) as engine, dashboard(engine, token=None) as web:
-        assert web.ask(method, path, body, token="anything-at-all-here").status == 403
         assert "Read only" in web.get("/").text
+        for method, path, body in WRITES:
+            assert web.ask(method, path, body, token="anything-at-all-here").status == 403
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_our_own_names_are_answered(web: Client, host: str) -> None:
 
 def test_a_request_without_host_is_refused(web: Client) -> None:
     name, port = web.host.split(":")
-    with socket.create_connection((name, int(port)), timeout=10) as connection:
+    with socket.create_connection((name, int(port)), timeout=60) as connection:
         connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 421")
 
@@ -127,7 +127,7 @@ def test_a_body_of_unsaid_length_is_read_up_to_the_bound(web: Client) -> None:
     head = f"POST /api/v1/notices HTTP/1.1\r\nHost: {web.host}\r\nAuthorization: Bearer {TOKEN}\r\n"
     head += "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
-    with socket.create_connection((name, int(port)), timeout=10) as connection:
+    with socket.create_connection((name, int(port)), timeout=60) as connection:
         connection.sendall(head.encode())
         for _ in range(MOST_BYTES // 0x10000 + 1):
             connection.sendall(chunk)
@@ -138,7 +138,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(web: Client, monkeypatch: p
     monkeypatch.setattr("afresh.web.guard.MOST_S", 0.2)
     name, port = web.host.split(":")
     head = f"POST /api/v1/notices HTTP/1.1\r\nHost: {web.host}\r\nContent-Length: 100\r\n\r\n{{"
-    with socket.create_connection((name, int(port)), timeout=10) as connection:
+    with socket.create_connection((name, int(port)), timeout=60) as connection:
         connection.sendall(head.encode())
         assert connection.recv(100).startswith(b"HTTP/1.1 408")
 
@@ -226,7 +226,7 @@ def test_listening_beyond_this_machine_needs_a_token() -> None:
 def test_a_host_that_is_refused_leaves_nothing_behind(tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "afresh.toml").write_text("[web]\nhost = '0.0.0.0'\n[[source]]\nname = 'web'\n")
     words = [sys.executable, "-m", "afresh", "-C", str(tmp_path), *command]
-    found = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    found = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
     assert found.returncode == 2
     assert "needs a token" in found.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["afresh.toml"]

@@ -11,17 +11,16 @@ from urllib.parse import urlencode
 
 import pytest
 from tests.stores.backends import poll
-from tests.web.serving import Client, dashboard, engine_of, filled
+from tests.web.serving import NOW_S, Client, dashboard, engine_of, filled
 
 from afresh.engine.engine import Engine
 from afresh.engine.mind.sight import pack_evidence
 from afresh.engine.outside import Reported
-from afresh.engine.state_names import EVIDENCE, THRESHOLD
+from afresh.engine.show.pulse import Pulse
+from afresh.engine.state_names import EVIDENCE, PULSE, THRESHOLD
 from afresh.sources.evidence import Evidence
-from afresh.values.clock import SystemClock
 from afresh.values.items import ItemChange
 
-CLOCK = SystemClock()
 STATES = {
     name: f"https://a.example/{name.replace(' ', '-')}"
     for name in ("fresh", "stale", "left alone", "unknown")
@@ -31,10 +30,9 @@ NEVER = "https://a.example/never"
 
 def seen(engine: Engine) -> None:
     """Items whose staleness is seen without polls, one in each state, and one that is polled as usual."""
-    now_s = CLOCK.now_s()
     engine.add([*STATES.values(), "https://a.example/usual"])
     engine.observe(
-        Reported(key, now_s - age_s, changed=age_s < 200)
+        Reported(key, NOW_S - age_s, changed=age_s < 200)
         for age_s in (300.0, 100.0)
         for key in (*STATES.values(), "https://a.example/usual")
     )
@@ -42,8 +40,8 @@ def seen(engine: Engine) -> None:
     often: dict[str, Any] = {"rate_per_s": 0.216, "low_per_s": 0.145, "high_per_s": 0.324, "cost_s": 900.0}
     evidence = {
         STATES["fresh"]: Evidence(1.0, changed=False, **known),
-        STATES["stale"]: Evidence(1.0, changed=True, stale_since_s=now_s - 40, **known),
-        STATES["left alone"]: Evidence(1.0, changed=True, stale_since_s=now_s - 90, **often),
+        STATES["stale"]: Evidence(1.0, changed=True, stale_since_s=NOW_S - 40, **known),
+        STATES["left alone"]: Evidence(1.0, changed=True, stale_since_s=NOW_S - 90, **often),
         STATES["unknown"]: Evidence(1.0, changed=False, known=False, **known),
     }
     engine.store.state.set({EVIDENCE + "web": pack_evidence(evidence)})
@@ -86,16 +84,30 @@ def test_what_is_seen_without_polls_is_said_the_same_everywhere(tmp_path: Path, 
             assert ("next never" in page) is False
 
 
+def test_list_page_and_why_agree_beside_an_engine_of_another_budget(tmp_path: Path) -> None:
+    with engine_of(tmp_path) as engine:
+        filled(engine)
+        engine.store.state.set({PULSE: Pulse(NOW_S, NOW_S - 60.0, budget_per_s=0.1).pack()})
+        with dashboard(engine) as web:
+            # However many items are shown beside it, the same is said of each.
+            for path in ("/api/v1/items?limit=2", "/api/v1/items?limit=1&text=042"):
+                for listed in web.get(path).json()["items"]:
+                    assert item_of(web, listed["key"])["item"] == listed
+                    why = engine.why(listed["key"])
+                    assert listed["worth"] == why.marginal
+                    assert listed["fresh"] == why.fresh_now
+                    assert listed["interval_s"] == (why.interval_s if math.isfinite(why.interval_s) else None)
+
+
 def failed(engine: Engine, key: str, problem: str, times: int) -> None:
     """Polls of it that failed; the next is in an hour."""
-    now_s = CLOCK.now_s()
     told: dict[str, Any] = {
         "observation": None,
         "problem": problem,
         "failures": times,
-        "due_s": now_s + 3600.0,
+        "due_s": NOW_S + 3600.0,
     }
-    poll(engine.store, key, now_s - 60.0, **told)
+    poll(engine.store, key, NOW_S - 60.0, **told)
 
 
 def test_an_item_without_a_copy_has_no_curve_and_says_that_its_polls_failed(tmp_path: Path) -> None:
@@ -130,10 +142,10 @@ def test_commands_that_are_shown_can_be_pasted(tmp_path: Path, key: str) -> None
 
 
 def test_a_plan_that_is_not_settled_yet_says_so(tmp_path: Path) -> None:
-    key, now_s = "https://a.example/", CLOCK.now_s()
+    key = "https://a.example/"
     with engine_of(tmp_path) as engine, dashboard(engine) as web:
         engine.add([key])
-        engine.observe(Reported(key, now_s - age_s, changed=True) for age_s in (500.0, 400.0, 300.0))
+        engine.observe(Reported(key, NOW_S - age_s, changed=True) for age_s in (500.0, 400.0, 300.0))
         worth = engine.why(key).marginal
         for threshold, settled in ((worth / 30, False), (worth, True)):
             engine.store.state.set({THRESHOLD: repr(threshold).encode()})

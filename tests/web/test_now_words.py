@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.sources.polling import SetClock
 from tests.web.serving import engine_of
 
 from afresh.engine.show.pulse import FIELDS, Pulse
@@ -19,7 +18,7 @@ from afresh.web.watching import Look, Watcher
 @pytest.fixture
 def look(tmp_path: Path) -> Look:
     with engine_of(tmp_path) as engine:
-        return Watcher(engine, SetClock()).look()
+        return Watcher(engine).look()
 
 
 def ran(look: Look, spans: list[tuple[float, float]], requests: int, *, stopped: bool = False) -> Look:

@@ -45,11 +45,33 @@ def description() -> dict[str, object]:
 SCHEMA = schemathesis.openapi.from_dict(description())
 
 
-@SCHEMA.parametrize()
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
-)
-def test_nothing_breaks_the_description(case: schemathesis.Case[Any], address: str) -> None:
+def send(case: schemathesis.Case[Any], address: str) -> None:
     case.call_and_validate(
-        base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, checks=CHECKS, timeout=30
+        base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, checks=CHECKS, timeout=60
     )
+
+
+def examples(count: int) -> settings:
+    """So many examples of every operation, the same ones every time."""
+    return settings(
+        max_examples=count,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        derandomize=True,
+        database=None,
+    )
+
+
+@SCHEMA.parametrize()
+@examples(5)
+def test_nothing_breaks_the_description(case: schemathesis.Case[Any], address: str) -> None:
+    send(case, address)
+
+
+@pytest.mark.slow
+@SCHEMA.parametrize()
+@examples(200)
+def test_nothing_breaks_the_description_however_long_it_is_tried(
+    case: schemathesis.Case[Any], address: str
+) -> None:
+    send(case, address)

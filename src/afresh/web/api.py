@@ -102,7 +102,7 @@ def _add_items(router: APIRouter, context: Context) -> None:
         cursor: Cursor = None,
     ) -> out.ItemsOut:
         query = ItemQuery(text, status, source, group, sort, descending)
-        page, beliefs = context.page(query, limit, cursor)
+        page, beliefs, _ = context.page(query, limit, cursor)
         return out.ItemsOut(items=_items(page.items, beliefs), cursor=page.cursor)
 
     @router.get("/item", responses=_READ, summary="One item explained")
@@ -219,8 +219,8 @@ def _detail(view: ItemView) -> out.ItemDetailOut:
         threshold=_number(view.why.threshold),
         curves=None if view.curves is None else out.CurvesOut.model_validate(plain(asdict(view.curves))),
         polls=[
-            out.PollOut(time_s=time_s, elapsed_s=elapsed_s, changed=changed, audit=audit)
-            for time_s, elapsed_s, changed, audit in view.polls
+            out.PollOut(time_s=poll.time_s, elapsed_s=poll.elapsed_s, changed=poll.changed, audit=poll.audit)
+            for poll in view.polls
         ],
         versions=[
             out.VersionOut(number=one.number, time_s=one.time_s, media_type=one.media_type, size=one.size)

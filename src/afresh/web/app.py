@@ -10,7 +10,6 @@ from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from afresh.engine.engine import Engine
-from afresh.values.clock import Clock, SystemClock
 from afresh.values.errors import StoreError
 from afresh.version import __version__
 from afresh.web import assets
@@ -26,11 +25,9 @@ from afresh.web.problems import problem, say_problems
 _ABOUT = "Everything that the dashboard shows and does. What changes something needs the bearer token."
 
 
-def make_app(
-    engine: Engine, token: str | None, *, names: Iterable[str] = (), clock: Clock | None = None
-) -> FastAPI:
+def make_app(engine: Engine, token: str | None, *, names: Iterable[str] = ()) -> FastAPI:
     """The application; ``names`` are host names, beside addresses and ``localhost``, that it answers to."""
-    context = Context(engine, clock or SystemClock(), token)
+    context = Context(engine, token)
     live = Live(context)
 
     @asynccontextmanager
@@ -62,10 +59,10 @@ def _add_watching(app: FastAPI, context: Context, live: Live) -> None:
     """Live updates, metrics, health and files: none of them part of the API's description."""
 
     @app.get("/live", include_in_schema=False)
-    async def events() -> Response:
+    async def events(charts: bool = False) -> Response:
         if live.listeners >= MOST_LISTENERS:
             return problem(503, "too many listen already", "close some pages")
-        found: StreamingResponse = live.response()
+        found: StreamingResponse = live.response(charts=charts)
         return found
 
     @app.get("/api/docs/openapi.json", include_in_schema=False)

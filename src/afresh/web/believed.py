@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.engine.mind.own_rates import own_rates
-from afresh.engine.mind.row_policy import RowPolicy
-from afresh.engine.mind.snapshot import loaded, recalled
-from afresh.engine.settings.tables import Settings
-from afresh.engine.show.seen_items import SeenItem, compared_with, seen_items
+from afresh.engine.show.item_snapshot import ItemSnapshot
+from afresh.engine.show.seen_items import SeenItem
 from afresh.engine.show.why import is_chosen, last_polls, usual_s
-from afresh.stores.store import Store
 from afresh.values.items import Item
 
 
@@ -36,35 +31,24 @@ class Belief:
     plan: str
 
 
-def policy_of(store: Store, settings: Settings, items: Sequence[Item], now_s: float) -> RowPolicy:
-    """The policy over these items and those they are compared with, as the store remembers it."""
-    return recalled(
-        store, settings, loaded([store.plan.columns_of(compared_with(store, settings, items))]), now_s
-    )
-
-
-def believed(store: Store, settings: Settings, items: Sequence[Item], now_s: float) -> list[Belief]:
-    """What is believed of each of these items now."""
-    if not items:
-        return []
-    policy = policy_of(store, settings, items, now_s)
-    seen = {one.item: one for one in seen_items(store, policy, now_s)}
-    rates = own_rates(store, policy, [item.id for item in items], now_s)
+def believed(snapshot: ItemSnapshot) -> list[Belief]:
+    """What is believed of each item of a snapshot, in their order."""
+    policy, now_s = snapshot.policy, snapshot.time_s
     fresh, worth = policy.fresh(now_s), policy.worth(now_s)
     every = np.arange(policy.memory.size)
     intervals_s, futile = policy.intervals_s(every), policy.never_pays(every)
     nothing = Belief(*(math.nan,) * 6, plan="removed")
     found = []
-    for item in items:
+    for item in snapshot.items:
         row = policy.memory.row(item.id)
         if row is None:  # removed since the page was read
             found.append(nothing)
             continue
         interval_s = float(intervals_s[row])
-        numbers = (*rates[item.id], interval_s, float(fresh[row]), float(worth[row]))
+        numbers = (*snapshot.rates[item.id], interval_s, float(fresh[row]), float(worth[row]))
         plan = "futile" if futile[row] and item.polled_s is not None else plan_word(item, interval_s)
-        belief = _as_seen(Belief(*numbers, plan=plan), seen.get(item.key))
-        found.append(_as_chosen(store, item, belief) if is_chosen(settings, item) else belief)
+        belief = _as_seen(Belief(*numbers, plan=plan), snapshot.seen.get(item.key))
+        found.append(_as_chosen(snapshot, item, belief) if is_chosen(snapshot.settings, item) else belief)
     return found
 
 
@@ -80,9 +64,9 @@ def _as_seen(belief: Belief, seen: SeenItem | None) -> Belief:
     return replace(belief, plan=seen.state, interval_s=math.inf if left else belief.interval_s)
 
 
-def _as_chosen(store: Store, item: Item, belief: Belief) -> Belief:
+def _as_chosen(snapshot: ItemSnapshot, item: Item, belief: Belief) -> Belief:
     """The same where the source asks for many at once: how often its polls came so far is all there is."""
-    interval_s = usual_s(last_polls(store, item.id))
+    interval_s = usual_s(last_polls(snapshot.polls_of(item)))
     plan = "kept" if belief.plan == "dropped" else belief.plan
     return replace(belief, plan=plan, interval_s=interval_s if math.isfinite(interval_s) else math.nan)
 

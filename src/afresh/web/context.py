@@ -8,7 +8,6 @@ from hashlib import blake2b
 from afresh.engine.engine import Engine
 from afresh.engine.pace.asked import in_force
 from afresh.engine.settings.tables import BudgetTable
-from afresh.engine.show.pulse import as_run
 from afresh.values.clock import Clock
 from afresh.values.errors import UsageError
 from afresh.values.items import Item, ItemPage, ItemQuery
@@ -27,7 +26,6 @@ class Context:
     """One engine seen from outside; ``token`` is None where nothing may be changed."""
 
     engine: Engine
-    clock: Clock
     token: str | None = field(repr=False)
     watcher: Watcher = field(init=False)
     _items: Kept[PlanItems] = field(init=False)
@@ -35,23 +33,30 @@ class Context:
 
     def __post_init__(self) -> None:
         """One watcher for all who look."""
-        self.watcher = Watcher(self.engine, self.clock)
+        self.watcher = Watcher(self.engine)
         self._items, self._plans = Kept(self.clock, _PLAN_KEPT_S), Kept(self.clock, _PLAN_KEPT_S)
 
-    def page(self, query: ItemQuery, limit: int, cursor: str | None) -> tuple[ItemPage, list[Belief]]:
-        """A page of items and what is believed of them; a cursor leads on in its own query alone."""
+    @property
+    def clock(self) -> Clock:
+        """The engine's own, so that no page goes by another time than what it shows."""
+        return self.engine.clock
+
+    def page(self, query: ItemQuery, limit: int, cursor: str | None) -> tuple[ItemPage, list[Belief], float]:
+        """A page of items, what is believed of them, and when; a cursor leads on in its own query alone."""
         mark = blake2b(repr(query).encode(), digest_size=6).hexdigest()
         if cursor is not None and not cursor.startswith(mark):
             raise UsageError("that cursor is of another query: start again without one")
         self._known_source(query.source)
         page = self.engine.store.items.page(query, limit, cursor and cursor.removeprefix(mark))
         page = replace(page, cursor=page.cursor and mark + page.cursor)
-        return page, believed(self.engine.store, self.engine.current(), page.items, self.clock.now_s())
+        if not page.items:
+            return page, [], self.clock.now_s()
+        snapshot = self.engine.snapshot(page.items)
+        return page, believed(snapshot), snapshot.time_s
 
     def item(self, key: str) -> ItemView:
         """One item; 404 where there is none."""
-        self.known(key)
-        return item_view(self.engine, key, self.clock.now_s())
+        return item_view(self.engine, self.known(key))
 
     def known(self, key: str) -> Item:
         """The item of a key; 404 where it names none."""
@@ -92,10 +97,9 @@ class Context:
     def _budget(self) -> BudgetTable:
         """Today's: that was asked for, or else of the engine that runs, or else of the settings."""
         engine = self.engine
-        current = engine.current()
         if in_force(engine.store, engine.settings) is None:
-            current = as_run(engine.store, current, self.clock.now_s())
-        return current.budget
+            return engine.settings_in_force(self.clock.now_s()).budget
+        return engine.current().budget
 
     def changed(self) -> None:
         """Something was changed from here: what was kept is forgotten."""

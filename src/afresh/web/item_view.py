@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.engine.engine import Engine
-from afresh.engine.show.why import Why
+from afresh.engine.show.item_snapshot import ItemSnapshot
+from afresh.engine.show.why import PastPoll, Why, explain, last_polls
+from afresh.values.items import Item
 from afresh.values.stored import Version
-from afresh.web.believed import Belief, believed, policy_of
+from afresh.web.believed import Belief, believed
 
 _POINTS, _POLLS = 121, 300
 _SPAN = 3.0
@@ -41,7 +43,7 @@ class Curves:
 
 @dataclass(frozen=True, slots=True)
 class ItemView:
-    """Everything an item's page shows. ``polls`` are (time, elapsed, changed, audit), oldest first.
+    """Everything an item's page shows. ``polls`` are the last ones, oldest first.
 
     ``curves`` is None where there is nothing to guess: no copy, or one whose staleness is seen.
     """
@@ -49,7 +51,7 @@ class ItemView:
     why: Why
     belief: Belief
     curves: Curves | None
-    polls: list[tuple[float, float, bool, bool]]
+    polls: tuple[PastPoll, ...]
     versions: list[Version]
 
     @property
@@ -65,16 +67,16 @@ class ItemView:
         return waits_s > why.interval_s and _FAR * why.threshold < worth < math.inf
 
 
-def item_view(engine: Engine, key: str, now_s: float) -> ItemView:
-    """Look at one item; ``UsageError`` where there is none."""
-    why = engine.why(key)
-    belief = believed(engine.store, engine.current(), [why.item], now_s)[0]
+def item_view(engine: Engine, item: Item) -> ItemView:
+    """Look at one item once; every part of the view comes from that one look."""
+    snapshot = engine.snapshot([item])
+    why = explain(engine.store, snapshot, item)
     return ItemView(
         why=why,
-        belief=belief,
-        curves=curves(engine, why, now_s) if _is_guessed(why) else None,
-        polls=history(engine, why.item.id),
-        versions=engine.store.copies.versions(why.item.id),
+        belief=believed(snapshot)[0],
+        curves=curves(snapshot, why) if _is_guessed(why) else None,
+        polls=last_polls(snapshot.polls_of(item), _POLLS),
+        versions=engine.store.copies.versions(item.id),
     )
 
 
@@ -83,9 +85,9 @@ def _is_guessed(why: Why) -> bool:
     return why.item.polled_s is not None and not watched
 
 
-def curves(engine: Engine, why: Why, now_s: float) -> Curves:
+def curves(snapshot: ItemSnapshot, why: Why) -> Curves:
     """The chance that the copy is right and the index, from the last poll until well after the next."""
-    policy = policy_of(engine.store, engine.current(), [why.item], now_s)
+    policy, now_s = snapshot.policy, snapshot.time_s
     mind, row = policy.ranking.policy, policy.memory.rows([why.item.id])
     since_s = 0.0 if why.item.polled_s is None else max(now_s - why.item.polled_s, 0.0)
     due_s = why.interval_s if 0 < why.interval_s < math.inf else math.inf
@@ -100,12 +102,3 @@ def curves(engine: Engine, why: Why, now_s: float) -> Curves:
         since_s,
         due_s,
     )
-
-
-def history(engine: Engine, item_id: int) -> list[tuple[float, float, bool, bool]]:
-    """The last polls that told something, oldest first."""
-    rows: list[tuple[float, float, bool, bool]] = []
-    for batch in engine.store.observations.read([item_id]):
-        columns = (batch.time_s, batch.elapsed_s, batch.changed, batch.audit)
-        rows += zip(*(column[-_POLLS:].tolist() for column in columns), strict=True)
-    return rows[-_POLLS:]

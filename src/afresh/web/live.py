@@ -1,7 +1,9 @@
 """Live updates as server-sent events: the texts of the Now page whenever there is a new look.
 
-``event: now`` carries ``{"fields": {…}, "course_s": time of the newest point of the course}``; ``event:
-here`` says every few seconds that we are still there: a page that hears nothing tells, and asks anew.
+``event: now`` carries ``{"fields": {…}, "series": {…} or null}``. ``series`` is what the charts draw, from
+the same look as the texts; it is sent to pages that have charts, and only when the course has a new point.
+``event: here`` says every few seconds that we are still there: a page that hears nothing tells, and asks
+anew.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from starlette.responses import StreamingResponse
 
 from afresh.values.errors import StoreError
 from afresh.web.context import Context
-from afresh.web.now_view import fields
+from afresh.web.now_view import fields, series
 from afresh.web.watching import Look
 
 TICK_S, HERE_S = 1.0, 3.0
@@ -30,19 +32,20 @@ class Live:
         self.is_closing: Callable[[], bool] = lambda: False
         self.listeners = 0
 
-    def response(self) -> StreamingResponse:
-        """One listener's stream."""
+    def response(self, *, charts: bool = False) -> StreamingResponse:
+        """One listener's stream; ``charts`` says whether its page draws the series."""
         return StreamingResponse(
-            self._stream(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+            self._stream(charts), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
         )
 
-    async def _stream(self) -> AsyncIterator[str]:
+    async def _stream(self, charts: bool) -> AsyncIterator[str]:
         self.listeners += 1
-        number, quiet_s = -1, 0.0
+        told: Look | None = None
+        quiet_s = 0.0
         try:
             yield "retry: 2000\n\n"
             while not self.is_closing():
-                message, number = await self._message(number)
+                message, told = await self._message(told, charts)
                 quiet_s = 0.0 if message else quiet_s + TICK_S
                 if message:
                     yield message
@@ -53,16 +56,24 @@ class Live:
         finally:
             self.listeners -= 1
 
-    async def _message(self, number: int) -> tuple[str, int]:
+    async def _message(self, told: Look | None, charts: bool) -> tuple[str, Look | None]:
+        """What is new since the look that was ``told`` last, and the look that is told now."""
         try:
             look = await run_in_threadpool(self._context.watcher.look)
         except StoreError as error:
-            return f"event: problem\ndata: {json.dumps({'message': str(error)})}\n\n", -1
-        if look.number == number:
-            return "", number
-        return f"event: now\ndata: {json.dumps(payload(look), ensure_ascii=False)}\n\n", look.number
+            return f"event: problem\ndata: {json.dumps({'message': str(error)})}\n\n", None
+        if told is not None and look.number == told.number:
+            return "", told
+        redraw = charts and (told is None or newest_point_s(look) != newest_point_s(told))
+        data = json.dumps(payload(look, redraw=redraw), ensure_ascii=False)
+        return f"event: now\ndata: {data}\n\n", look
 
 
-def payload(look: Look) -> dict[str, object]:
-    """What one event says."""
-    return {"fields": fields(look), "course_s": float(look.course[-1, 0]) if look.course.size else None}
+def payload(look: Look, *, redraw: bool) -> dict[str, object]:
+    """What one event says; ``redraw``: with the series that the charts draw."""
+    return {"fields": fields(look), "series": series(look) if redraw else None}
+
+
+def newest_point_s(look: Look) -> float | None:
+    """The time of the newest point of the course."""
+    return float(look.course[-1, 0]) if look.course.size else None

@@ -22,6 +22,7 @@ from afresh.web.copies_view import last_difference, text_of
 from afresh.web.now_view import fields, series
 from afresh.web.problems import ProblemError, status_of
 from afresh.web.sources_view import sources_view
+from afresh.web.watching import Look
 from afresh.web.wording import plain
 
 PAGE_ITEMS = 50
@@ -64,25 +65,38 @@ class Pages:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def render(self, template: str, place: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-        """One page. ``place`` is the entry of the menu that it belongs to."""
+    def render(
+        self,
+        template: str,
+        place: str,
+        *,
+        look: Look | None = None,
+        now_s: float | None = None,
+        status: int = 200,
+        **values: Any,
+    ) -> HTMLResponse:
+        """One page. ``place`` is the entry of the menu that it belongs to.
+
+        The content of a page says from which ``look`` it was made, and of which time it is (``now_s``, by
+        default the look's): then the frame around it says the same.
+        """
         try:
-            now = fields(self._context.watcher.look())
+            look = look or self._context.watcher.look()
+            now = fields(look)
         except StoreError as error:
             now = {"state": "no store", "state-words": "Store lost", "state-detail": str(error)}
-        common = {"place": place, "now": now, "writable": self._context.token is not None}
-        text = (
-            _templates().get_template(template).render(**common, now_s=self._context.clock.now_s(), **values)
-        )
-        return HTMLResponse(text, status)
+        if now_s is None:
+            now_s = look.time_s if look else self._context.clock.now_s()
+        common = {"place": place, "now": now, "now_s": now_s, "writable": self._context.token is not None}
+        return HTMLResponse(_templates().get_template(template).render(**common, **values), status)
 
     def failed(self, place: str, error: AfreshError | ProblemError) -> HTMLResponse:
         """A page that says what is wrong."""
         status = error.status if isinstance(error, ProblemError) else status_of(error)
         hint = error.hint if isinstance(error, ProblemError) else ""
         title = {404: "Not found", 503: "Out of reach"}.get(status, "Refused")
-        told = {"title": title, "recovers": status == 503, "message": str(error), "hint": hint}
-        return self.render("problem.html", place, status=status, **told)
+        told: dict[str, Any] = {"title": title, "message": str(error), "hint": hint}
+        return self.render("problem.html", place, status=status, recovers=status == 503, **told)
 
 
 def make_pages(context: Context, pages: Pages) -> APIRouter:
@@ -105,6 +119,7 @@ def _add_now(router: APIRouter, context: Context, pages: Pages) -> None:
         return pages.render(
             "now.html",
             "/",
+            look=look,
             series=series(look),
             failing=look.failing,
             rests=look.rests[:_RESTS_SHOWN],
@@ -114,10 +129,11 @@ def _add_now(router: APIRouter, context: Context, pages: Pages) -> None:
     @router.get("/sources")
     def sources() -> HTMLResponse:
         try:
-            found = sources_view(context.engine, context.watcher.look())
+            look = context.watcher.look()
+            found = sources_view(context.engine, look)
         except AfreshError as error:
             return pages.failed("/sources", error)
-        return pages.render("sources.html", "/sources", sources=found)
+        return pages.render("sources.html", "/sources", look=look, sources=found)
 
     @router.get("/api/docs")
     def docs() -> HTMLResponse:
@@ -143,13 +159,14 @@ def _add_items(router: APIRouter, context: Context, pages: Pages) -> None:
                 sort,  # type: ignore[arg-type]
                 order == "down",
             )
-            page, beliefs = context.page(query, PAGE_ITEMS, cursor or None)
+            page, beliefs, now_s = context.page(query, PAGE_ITEMS, cursor or None)
         except (AfreshError, ProblemError) as error:
             return pages.failed("/items", error)
         asked = {"text": text, "status": status, "source": source, "sort": sort, "order": order}
         return pages.render(
             "items.html",
             "/items",
+            now_s=now_s,
             rows=list(zip(page.items, beliefs, strict=True)),
             asked=asked,
             first=f"/items?{urlencode(asked)}" if cursor else None,
@@ -172,11 +189,13 @@ def _add_item(router: APIRouter, context: Context, pages: Pages) -> None:
         except (AfreshError, ProblemError) as error:
             return pages.failed("/items", error)
         text = None if copy is None else text_of(copy)
-        polls = {"time_s": [row[0] for row in view.polls], "changed": [row[2] for row in view.polls]}
-        polls["audit"] = [row[3] for row in view.polls]
+        polls = {
+            name: [getattr(poll, name) for poll in view.polls] for name in ("time_s", "changed", "audit")
+        }
         return pages.render(
             "item.html",
             "/items",
+            now_s=view.why.time_s,
             view=view,
             item=view.why.item,
             data=plain({"curves": view.curves and asdict(view.curves), "polls": polls}),

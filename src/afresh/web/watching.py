@@ -18,7 +18,6 @@ from afresh.engine.show.pulse import Course, Pulse, read_course, read_pulse
 from afresh.engine.show.status import Status
 from afresh.engine.state_names import RESTS
 from afresh.sources.remembering import Rest
-from afresh.values.clock import Clock
 from afresh.values.errors import StoreError
 from afresh.values.items import Item, ItemQuery
 from afresh.values.stored import LedgerRow, ObservationColumns
@@ -61,8 +60,8 @@ class Look:
 class Watcher:
     """Looks on behalf of everybody. Any thread may ask."""
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
-        self._engine, self._clock = engine, clock
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._clock = engine, engine.clock
         self._lock = threading.Lock()
         self._last: Look | None = None
         self._again_s = -math.inf
@@ -122,7 +121,7 @@ class Watcher:
             number=number,
             time_s=now_s,
             took_s=0.0,
-            status=self._engine.status(),
+            status=self._engine.status(now_s),
             pulse=read_pulse(store),
             course=read_course(store),
             audits=store.observations.audits(now_s - _DAY_S),

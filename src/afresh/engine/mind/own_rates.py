@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,37 +16,49 @@ from afresh.values.arrays import Bools, Float64s
 LEVEL = 0.9
 
 
+@dataclass(frozen=True, slots=True)
+class ItemPolls:
+    """The polls of one item that told something, oldest first."""
+
+    time_s: Float64s
+    elapsed_s: Float64s
+    changed: Bools
+    audit: Bools
+
+
+NO_POLLS = ItemPolls(np.empty(0), np.empty(0), np.empty(0, dtype=bool), np.empty(0, dtype=bool))
+
+
+def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ItemPolls]:
+    """The polls of each of these items; an item without any is left out."""
+    found: dict[int, ItemPolls] = {}
+    for batch in store.observations.read(ids):
+        for item_id in np.unique(batch.item_id).tolist():
+            its = batch.item_id == item_id
+            columns = (batch.time_s, batch.elapsed_s, batch.changed, batch.audit)
+            found[item_id] = ItemPolls(*(column[its] for column in columns))
+    return found
+
+
 def own_rates(
-    store: Store, policy: RowPolicy, ids: Sequence[int], now_s: float
+    polls: Mapping[int, ItemPolls], policy: RowPolicy, ids: Sequence[int], now_s: float
 ) -> dict[int, tuple[float, float, float]]:
     """By item the median of its rate, and the interval that holds it at 90 % (``policy.rate_interval``)."""
     ranking, memory = policy.ranking, policy.memory
-    told = _told(store, ids)
-    nothing = np.empty(0), np.empty(0, dtype=bool), np.empty(0)
     found = {}
     for item_id in ids:
-        row = memory.row(item_id)
-        elapsed_s, changed, time_s = told.get(item_id, nothing)
+        row, its = memory.row(item_id), polls.get(item_id, NO_POLLS)
+        compared = its.elapsed_s > 0  # the first poll of an item has nothing to compare with
         guess = 0.0 if row is None else float(np.nan_to_num(memory.prior_rate_per_s[row]))
         found[item_id] = rate_interval(
             ranking.policy.belief,
-            elapsed_s,
-            changed,
-            np.maximum(now_s - time_s, 0.0),
+            its.elapsed_s[compared],
+            its.changed[compared],
+            np.maximum(now_s - its.time_s[compared], 0.0),
             level=LEVEL,
             of_items=ranking.of_items,
             guess=guess,
             guess_shape=GUESS_SHAPE,
             guess_doubt=GUESS_DOUBT,
         )
-    return found
-
-
-def _told(store: Store, ids: Sequence[int]) -> dict[int, tuple[Float64s, Bools, Float64s]]:
-    """The polls of each item that compared with one before: time since, found changed, when."""
-    found: dict[int, tuple[Float64s, Bools, Float64s]] = {}
-    for batch in store.observations.read(ids):
-        for item_id in np.unique(batch.item_id).tolist():
-            its = (batch.item_id == item_id) & (batch.elapsed_s > 0)
-            found[item_id] = batch.elapsed_s[its], batch.changed[its], batch.time_s[its]
     return found

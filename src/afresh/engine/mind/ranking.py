@@ -316,9 +316,13 @@ class Ranking:
             belief.polled[told] = False
 
     def _fitting(self, shared: Arrays) -> Arrays:
-        """What was learned before, as far as it fits the objective of today."""
+        """What was learned before, as far as it fits the objective of today and the items held here.
+
+        It was learned at the budget of all items: these have their share of that, as they have of today's.
+        """
+        fitting = shared | {"budget": shared["budget"] * self._share}
         same = str(shared.get("objective", "")) == self.objective
-        return shared if same else shared | {"bound": self.policy.shared()["bound"]}
+        return fitting if same else fitting | {"bound": self.policy.shared()["bound"]}
 
     def _time(self, now_s: float) -> float:
         """The policy's own time, which never goes back."""

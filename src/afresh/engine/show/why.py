@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.engine.mind.own_rates import own_rates
+from afresh.engine.mind.own_rates import ItemPolls
 from afresh.engine.mind.redue import earliest_s
 from afresh.engine.mind.row_policy import RowPolicy
-from afresh.engine.mind.snapshot import loaded, recalled
 from afresh.engine.settings.tables import Settings
-from afresh.engine.show.seen_items import SeenItem, compared_with, seen_items
+from afresh.engine.show.item_snapshot import ItemSnapshot, take_snapshot
+from afresh.engine.show.seen_items import SeenItem
 from afresh.stores.store import Store
 from afresh.values.errors import UsageError, did_you_mean
 from afresh.values.items import Item, ItemQuery
@@ -68,18 +68,24 @@ def why(store: Store, settings: Settings, key: str, now_s: float) -> Why:
     item = store.items.get(key)
     if item is None:
         raise UsageError(_unknown(store, settings, key))
+    return explain(store, take_snapshot(store, settings, [item], now_s), item)
+
+
+def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
+    """Explain one of the items of a snapshot."""
+    policy, settings, now_s = snapshot.policy, snapshot.settings, snapshot.time_s
     until_s = store.leases.until_s(item.id, now_s)
-    ids = compared_with(store, settings, [item])
-    policy = recalled(store, settings, loaded([store.plan.columns_of(ids)]), now_s)
-    row = policy.memory.row(item.id) or 0
-    rate, low, high = own_rates(store, policy, [item.id], now_s)[item.id]
-    seen = next((one for one in seen_items(store, policy, now_s) if one.item == key), None)
+    row = policy.memory.row(item.id)
+    if row is None:
+        raise UsageError(f"there is no item {item.key!r} any more: it was removed just now")
+    rate, low, high = snapshot.rates[item.id]
+    seen = snapshot.seen.get(item.key)
     if seen is not None and seen.rate_per_s >= 0:
         rate, low, high = seen.rate_per_s, seen.low_per_s, seen.high_per_s
     interval_s = float(policy.intervals_s(np.array([row]))[0])
     if seen is not None and seen.state == "left alone":
         interval_s = math.inf
-    polls = last_polls(store, item.id)
+    polls = last_polls(snapshot.polls_of(item))
     if is_chosen(settings, item):
         interval_s = usual_s(polls)
         reasons = [*_holding(item, now_s, due=False), _TOGETHER]
@@ -172,20 +178,10 @@ def _seen_reasons(seen: SeenItem, item: Item, now_s: float) -> list[str]:
     return found
 
 
-def last_polls(store: Store, item_id: int) -> tuple[PastPoll, ...]:
-    """The last polls that told something, oldest first."""
-    rows = [
-        PastPoll(*row)
-        for batch in store.observations.read([item_id])
-        for row in zip(
-            batch.time_s.tolist(),
-            batch.elapsed_s.tolist(),
-            batch.changed.tolist(),
-            batch.audit.tolist(),
-            strict=True,
-        )
-    ]
-    return tuple(rows[-_POLLS_SHOWN:])
+def last_polls(polls: ItemPolls, count: int = _POLLS_SHOWN) -> tuple[PastPoll, ...]:
+    """The last of these polls, oldest first."""
+    columns = (polls.time_s, polls.elapsed_s, polls.changed, polls.audit)
+    return tuple(PastPoll(*row) for row in zip(*(each[-count:].tolist() for each in columns), strict=True))
 
 
 def _reasons(

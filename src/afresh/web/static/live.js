@@ -24,7 +24,7 @@
 
   const connect = () => {
     if (source) source.close();
-    source = new EventSource("/live");
+    source = new EventSource(document.querySelector("[data-live-charts]") ? "/live?charts=true" : "/live");
     source.addEventListener("now", (event) => {
       heard = Date.now();
       const message = JSON.parse(event.data);

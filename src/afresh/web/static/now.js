@@ -1,8 +1,7 @@
-// The Now page's charts; the course is fetched again when it has a new point.
+// The Now page's charts, drawn again when an event brings new series.
 "use strict";
 (() => {
   let data = Charts.data();
-  let last = null;
 
   const freshness = (colours) => {
     const course = data.course;
@@ -59,12 +58,8 @@
     const found = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("trouble");
     if (found) document.getElementById("trouble").replaceWith(found);
   });
-  document.addEventListener("now", async (event) => {
-    if (event.detail.course_s === last) return;
-    const first = last === null;
-    last = event.detail.course_s;
-    if (first && data.course.time_s && data.course.time_s.at(-1) === last) return;
-    const answer = await fetch("/api/v1/course").catch(() => null);
-    if (answer && answer.ok) { data = await answer.json(); draw(); }
+  // The series come with the texts of the same look, when the course has a new point.
+  document.addEventListener("now", (event) => {
+    if (event.detail.series) { data = event.detail.series; draw(); }
   });
 })();
