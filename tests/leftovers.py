@@ -52,8 +52,8 @@ class Leftovers:
         # An inner run of pytest belongs to the outer one too.
         self._mark = f"{os.environ.get(MARK, '')}/{uuid.uuid4()}"
         self._outer = {name: os.environ.get(name) for name in (MARK, "TMPDIR")}
-        self._folder = Path(tempfile.mkdtemp(prefix="afresh-tests-"))
-        self._folder.chmod(0o755)  # PostgreSQL, run as another user, has its data in a folder below
+        self._folder = Path(tempfile.mkdtemp(prefix="afresh-"))  # short: paths of sockets are
+        self._folder.chmod(0o1777)  # as /tmp: some tests run programs as another user
         os.environ |= {MARK: self._mark, "TMPDIR": str(self._folder)}
         tempfile.tempdir = None  # to be read again from the environment
 
@@ -171,7 +171,7 @@ def _read(pid: int, name: str) -> bytes:
 
 def _works_in(pid: int) -> str:
     with suppress(OSError):
-        return os.readlink(f"/proc/{pid}/cwd")
+        return str(Path(f"/proc/{pid}/cwd").readlink())
     return ""
 
 
