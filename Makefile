@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 AFRESH := .venv/.afresh
 READY := .venv/.ready
+# More than two cores need: some tests wait for a server or a program.
+WORKERS ?= 3
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 .PHONY: help demo test check bench slow format clean chromium
@@ -13,7 +15,7 @@ help:
 	@echo "make test    set up .venv if need be and run the tests"
 	@echo "make check   ruff, mypy --strict, import-linter, docs against code"
 	@echo "make bench   measured ratios: planning against a streaming pass, against cvxpy, ..."
-	@echo "make slow    soak and scale tests that make test leaves out"
+	@echo "make slow    soak and scale tests that make test leaves out, properties with more examples"
 	@echo "make format  let ruff put the code in shape"
 
 $(AFRESH): pyproject.toml
@@ -47,7 +49,7 @@ demo: $(AFRESH)
 	$(BIN)/afresh demo
 
 test: $(READY) chromium
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations=10 -m "not slow"
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -60,7 +62,8 @@ bench: $(READY)
 	$(BIN)/python -m bench
 
 slow: $(READY)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest --durations=10 -m slow
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile=thorough -m "hypothesis and not slow"
 
 format: $(READY)
 	$(BIN)/ruff check --fix-only .

@@ -11,6 +11,7 @@ from pathlib import Path
 import hypothesis
 import psycopg
 import pytest
+from tests import leftovers
 from tests.servers.postgres import PostgresServer, running_postgres, shared_postgres
 
 # Tests run side by side: threads of the linear algebra would only spin beside each other.
@@ -20,8 +21,15 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 
 # The same examples every time: what fails once fails again, and what lands was seen to pass.
-hypothesis.settings.register_profile("steady", derandomize=True)
+# Fewer of them in every run than in "thorough", which the slow tests use.
+hypothesis.settings.register_profile("steady", derandomize=True, deadline=None, max_examples=30)
+hypothesis.settings.register_profile("thorough", derandomize=True, deadline=None, max_examples=100)
 hypothesis.settings.load_profile("steady")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """At the end of the run, look for what the tests left behind."""
+    config.pluginmanager.register(leftovers, "tests.leftovers")
 
 
 @pytest.fixture(scope="session")

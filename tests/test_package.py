@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -21,14 +22,23 @@ LARGEST = 2_000_000
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this tree."""
-    folder = tmp_path_factory.mktemp("wheel")
+def wheel(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """The wheel of this tree, built once for all workers."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "wheel"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not list(folder.glob("*.whl")):
+            _build(folder)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+def _build(folder: Path) -> None:
     words = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     built = subprocess.run(words, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stdout + built.stderr
-    (found,) = folder.glob("*.whl")
-    return found
 
 
 def inside(wheel: Path) -> set[str]:

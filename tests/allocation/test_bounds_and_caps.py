@@ -94,7 +94,7 @@ def grouped(draw: st.DrawFn) -> dict[str, Any]:
 
 @pytest.mark.parametrize("objective", ["freshness", "age", "missed"])
 @given(case=grouped())
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 def test_caps_hold_and_the_gap_proves_the_plan(objective: str, case: dict[str, Any]) -> None:
     """The dual bound is a proof by itself: whatever the search did, no plan is better."""
     rates, budget = case.pop("rates"), case.pop("budget")

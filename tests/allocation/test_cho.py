@@ -50,7 +50,7 @@ def test_table_6_age(web: tuple[np.ndarray, np.ndarray, float], policy: str, exp
 
 
 @given(rates=rate_lists, effort=st.floats(-3, 3).map(lambda x: 10.0**x))
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 def test_uniform_is_never_below_proportional(rates: list[float], effort: float) -> None:
     """Theorem 4.1 and its kin for age: whatever the rates."""
     budget = effort * sum(rates)

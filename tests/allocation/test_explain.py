@@ -47,7 +47,7 @@ def test_status_is_small() -> None:
     weights=st.lists(st.floats(-1, 1).map(lambda x: 10.0**x), min_size=8, max_size=8),
     update=st.sampled_from([0.0, 2.0]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 def test_items_return_at_the_budget_told(rates: list[float], weights: list[float], update: float) -> None:
     options = Options(weights=weights[: len(rates)], update_costs=update)
     budgets = returns_at(rates, range(len(rates)), **options)

@@ -51,7 +51,7 @@ def test_value_and_marginal_are_the_formula_and_its_derivative(key: tuple[str, s
 
 @every
 @given(r=st.floats(-9, 6).map(lambda x: 10.0**x))
-@settings(max_examples=50, deadline=None)
+@settings(deadline=None)
 def test_inverse_undoes_the_marginal(key: tuple[str, str], r: float) -> None:
     objective = OBJECTIVES[key]
     y = float(objective.marginal(r))

@@ -15,7 +15,7 @@ from afresh.allocation.roots import solve_decreasing
     log_root=st.lists(st.floats(-50.0, 50.0), min_size=1, max_size=9),
     log_guess=st.floats(-50.0, 50.0),
 )
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 def test_powers_from_anywhere(power: float, log_root: list[float], log_guess: float) -> None:
     root = np.exp(np.array(log_root))
     found = solve_decreasing(lambda x: x**power, root**power, float(np.exp(log_guess)))
@@ -23,7 +23,7 @@ def test_powers_from_anywhere(power: float, log_root: list[float], log_guess: fl
 
 
 @given(edge=st.floats(1e-30, 1e30), guess=st.floats(1e-30, 1e30), share=st.floats(0.01, 0.99))
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 def test_a_jump_ends_at_adjacent_doubles(edge: float, guess: float, share: float) -> None:
     target = np.array([1 + share])
     found = solve_decreasing(lambda x: np.where(x < edge, 2.0, 1.0), target, guess)

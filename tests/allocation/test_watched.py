@@ -23,7 +23,7 @@ numbers = st.floats(1e-3, 1e3)
 items = st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=8)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(deadline=None)
 @given(items, numbers)
 def test_it_is_the_optimum_of_the_linear_program(
     rows: list[tuple[float, float, float]], budget: float
@@ -37,7 +37,7 @@ def test_it_is_the_optimum_of_the_linear_program(
     assert plan.spend == pytest.approx(min(budget, float(cost @ rate)))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(deadline=None)
 @given(items, numbers)
 def test_looking_first_is_never_better(rows: list[tuple[float, float, float]], budget: float) -> None:
     rate, weight, cost = np.array(rows).T
@@ -46,7 +46,7 @@ def test_looking_first_is_never_better(rows: list[tuple[float, float, float]], b
     assert float(weight @ seen.freshness) / weight.sum() >= unseen.freshness - 1e-9
 
 
-@settings(max_examples=80, deadline=None)
+@settings(deadline=None)
 @given(items, numbers)
 def test_the_price_parts_what_is_refreshed_from_what_is_not(
     rows: list[tuple[float, float, float]], budget: float
@@ -76,7 +76,7 @@ def test_what_is_lost_while_a_refresh_is_paid_off() -> None:
     assert gains[1] == -np.inf
 
 
-@settings(max_examples=80, deadline=None)
+@settings(deadline=None)
 @given(items, numbers)
 def test_the_best_item_is_always_worth_its_refresh(
     rows: list[tuple[float, float, float]], budget: float

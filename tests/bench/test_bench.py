@@ -3,17 +3,42 @@
 from __future__ import annotations
 
 import ast
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from bench.__main__ import BENCHES, main
 from bench.rows import Row
 
+# Even their small sizes are dear, because they start servers, browsers or builds, or replay whole worlds.
+DEAR = ("crawl", "demo", "package", "replay", "replay_robust", "sql_bulk", "store_postgres", "web")
 
-@pytest.mark.parametrize("name", BENCHES)
+
+@pytest.mark.parametrize("name", [name for name in BENCHES if name not in DEAR])
 def test_runs_small(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--quick"]) == 0
     assert name in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DEAR)
+def test_dear_ones_run_small(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    test_runs_small(name, capsys)
+
+
+def test_some_cases_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay_robust", "--quick", "--case", "few rounds, mass", "--case", "cho"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("replay_robust") == 2
+    assert "cho: " in out
+    assert "few rounds, mass edits: " in out
+
+
+@pytest.mark.parametrize("name", BENCHES)
+def test_each_can_be_imported_and_says_what_it_measures(name: str) -> None:
+    module = import_module(f"bench.{name}")
+    assert callable(module.rows)
+    assert module.__doc__
 
 
 def test_a_missed_ratio_is_a_failure(

@@ -40,7 +40,7 @@ def exactly(function: Exact, x: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", EXACT)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 @given(exponent=st.one_of(exponents, around_one))
 def test_a_curve_is_exact_to_a_few_units_in_the_last_place(name: str, exponent: float) -> None:
     x = 10.0**exponent
@@ -49,7 +49,7 @@ def test_a_curve_is_exact_to_a_few_units_in_the_last_place(name: str, exponent: 
 
 
 @pytest.mark.parametrize("name", INVERSES)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 @given(exponent=st.one_of(exponents, around_one))
 def test_an_inverse_is_bracketed_to_fifteen_digits(name: str, exponent: float) -> None:
     y = 10.0**exponent

@@ -38,7 +38,7 @@ def check(decay: Decay, t: float, exact: Triple, tolerance: float) -> None:
             assert got < 1e-279, name
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None)
 @given(rate=decades, t=decades)
 def test_exponential(rate: float, t: float) -> None:
     with mp.workdps(150):
@@ -47,7 +47,7 @@ def test_exponential(rate: float, t: float) -> None:
         check(Exponential(rate), t, (z, (1 - z) / lam, (1 - (1 + x) * z) / lam**2), 3e-15)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None)
 @given(rate=decades, t=decades)
 def test_linear(rate: float, t: float) -> None:
     with mp.workdps(150):
@@ -57,7 +57,7 @@ def test_linear(rate: float, t: float) -> None:
         check(Linear(rate), t, exact, 3e-15)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 @given(rate=decades, x=st.floats(-10, 10), shape=st.floats(0.1, 12))
 def test_weibull(rate: float, x: float, shape: float) -> None:
     t = 10.0**x / rate
@@ -68,7 +68,7 @@ def test_weibull(rate: float, x: float, shape: float) -> None:
         check(Weibull(rate, shape), t, (mp.exp(-v), integral, moment), 2e-13)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None)
 @given(
     scale=decades,
     x=st.floats(-14, 12),
@@ -90,7 +90,7 @@ def test_lomax(scale: float, x: float, shape: float) -> None:
         check(Lomax(shape, scale), t, exact, 2e-13 + 1e-14 / shape)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None)
 @given(
     p=st.one_of(st.floats(-12, 0).map(lambda e: 10.0**e), st.sampled_from([0.04, 1.0])),
     step=decades,

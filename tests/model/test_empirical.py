@@ -23,14 +23,14 @@ def test_kaplan_meier_by_hand() -> None:
     np.testing.assert_allclose(survival, [5 / 6, 2 / 3, 4 / 9, 0])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 @given(lifetimes)
 def test_without_censoring_it_is_the_share_that_lives_longer(lived: list[float]) -> None:
     times, survival = kaplan_meier(lived)
     np.testing.assert_allclose(survival, [np.mean(np.array(lived) > t) for t in times], atol=1e-12)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 @given(lifetimes)
 def test_a_refresh_at_a_random_time_finds_the_mean_excess(lived: list[float]) -> None:
     # z(t) = E[(L−t)⁺]/E[L] and ∫z = E[L²]/(2E[L]), for lifetimes L met in proportion to their length.

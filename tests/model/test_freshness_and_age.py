@@ -35,7 +35,7 @@ def exact(order: str, rate: float, frequency: float) -> tuple[Any, Any]:
 
 
 @every_order
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None)
 @given(rate=decades, frequency=decades)
 def test_both_are_exact_over_48_decades(order: str, rate: float, frequency: float) -> None:
     with mp.workdps(150):
@@ -45,7 +45,7 @@ def test_both_are_exact_over_48_decades(order: str, rate: float, frequency: floa
 
 
 @every_order
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None)
 @given(rate=decades, frequency=decades, more=st.floats(1, 100))
 def test_more_refreshes_are_never_worse(order: str, rate: float, frequency: float, more: float) -> None:
     assert (
@@ -58,7 +58,7 @@ def test_more_refreshes_are_never_worse(order: str, rate: float, frequency: floa
 
 
 @every_order
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None)
 @given(rate=decades, frequency=decades, scale=decades)
 def test_only_the_unit_of_time_changes(order: str, rate: float, frequency: float, scale: float) -> None:
     assert freshness(scale * rate, scale * frequency, order) == pytest.approx(
@@ -69,7 +69,7 @@ def test_only_the_unit_of_time_changes(order: str, rate: float, frequency: float
     )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None)
 @given(rate=decades, frequency=decades)
 def test_fixed_order_beats_random_beats_memoryless(rate: float, frequency: float) -> None:
     fresh = [freshness(rate, frequency, order) for order in ("memoryless", "random", "fixed")]
@@ -78,7 +78,7 @@ def test_fixed_order_beats_random_beats_memoryless(rate: float, frequency: float
     assert old[0] <= old[1] * (1 + 1e-15) <= old[2] * (1 + 2e-15)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 @given(rates=st.lists(decades, min_size=2, max_size=8), budget=decades)
 def test_uniform_is_never_below_proportional(rates: list[float], budget: float) -> None:
     # Cho & Garcia-Molina 2000, §5.1, for any rates.

@@ -41,7 +41,7 @@ def test_uniform_at_and_near_the_singular_points(delta: float) -> None:
             assert abs(gamma_rates.age(r, 1.0, delta) / old - 1) < 2e-12
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None)
 @given(r=st.floats(-12, 12).map(lambda e: 10.0**e), delta=st.floats(1e-5, 100))
 def test_uniform_is_the_printed_formula(r: float, delta: float) -> None:
     with mp.workdps(120):
@@ -74,7 +74,7 @@ def test_the_limits_that_have_a_name() -> None:
     assert gamma_rates.age(1e-9, 1.0, 0.8) == pytest.approx(1e-9 / 6, rel=1e-8)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None)
 @given(r=st.floats(-6, 6).map(lambda e: 10.0**e), delta=st.floats(0, 0.999))
 def test_uniform_beats_proportional(r: float, delta: float) -> None:
     both = [

@@ -15,7 +15,7 @@ from afresh.values.errors import InputError
 decades = st.floats(-6, 6).map(lambda e: 10.0**e)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 @given(rate=decades, weight=decades, cost=decades, level=st.floats(1e-6, 0.999999))
 def test_an_item_falls_due_where_its_index_crosses_the_multiplier(
     rate: float, weight: float, cost: float, level: float

@@ -58,7 +58,7 @@ def test_items_refreshed_once_and_at_their_own_intervals() -> None:
         database_course(Linear(0.1), [np.inf], [1.0], phase=[2.0])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None)
 @given(changes=instants, refreshes=instants)
 def test_an_observed_course_is_what_the_definition_says(changes: list[float], refreshes: list[float]) -> None:
     # Off the instants, so that the order at one instant does not matter here.

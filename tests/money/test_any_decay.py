@@ -14,7 +14,7 @@ from afresh.money.smooth import any_optimum
 from afresh.money.solve import optimum_of
 from afresh.money.terms import Terms
 
-TIMES = settings(max_examples=50, deadline=None)
+TIMES = settings(deadline=None)
 SPECS = [name if kind.example is None else f"{name}:{kind.example}" for name, kind in DECAYS.items()]
 SHAPED = [*SPECS, "weibull:0.3", "weibull:1", "weibull:2", "weibull:12", "lomax:0.5", "lomax:1", "lomax:4"]
 CURVES = {

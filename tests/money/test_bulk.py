@@ -16,7 +16,7 @@ from afresh.money.items import items_of
 from afresh.money.many import best_intervals
 from afresh.money.net_income import net_income
 
-TIMES = settings(max_examples=40, deadline=None)
+TIMES = settings(deadline=None)
 SPECS = ["exponential", "linear", "weibull:0.7", "weibull:2", "lomax:1.5", "geometric"]
 amounts = st.floats(1e-2, 1e2)
 extras = st.one_of(st.just(0.0), st.floats(1e-2, 1e1))

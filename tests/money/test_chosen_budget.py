@@ -17,7 +17,7 @@ from afresh.values.errors import InputError
 positive = st.floats(1e-3, 1e3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(st.lists(st.tuples(positive, positive, positive, positive), min_size=1, max_size=6), positive)
 def test_every_item_is_at_its_own_best_interval(
     rows: list[tuple[float, float, float, float]], stale: float

@@ -15,7 +15,7 @@ from afresh.money.pieces import excess
 from afresh.money.solve import optimum_of
 from afresh.money.terms import Terms
 
-TIMES = settings(max_examples=60, deadline=None)
+TIMES = settings(deadline=None)
 amounts = st.floats(1e-3, 1e3)
 extras = st.one_of(st.just(0.0), st.floats(1e-3, 1e2))
 extremes = st.floats(-12, 12).map(lambda exponent: 10.0**exponent)

@@ -18,7 +18,7 @@ from afresh.money.many import best_intervals
 from afresh.money.net_income import net_income
 from afresh.values.errors import InputError, UsageError
 
-TIMES = settings(max_examples=40, deadline=None)
+TIMES = settings(deadline=None)
 SPECS = ["exponential", "linear", "geometric", "weibull:0.7", "weibull:2", "lomax:1.5"]
 # geometric decay has a clock of its own, so that time cannot be rescaled
 RESCALED = [spec for spec in SPECS if spec != "geometric"]

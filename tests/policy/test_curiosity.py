@@ -15,7 +15,7 @@ from afresh.replay.history import History
 RATES = np.exp2(np.arange(-6.0, 8.0))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(
     st.sampled_from(NAMES),
     st.lists(st.floats(0.0, 1.0), min_size=RATES.size, max_size=RATES.size),

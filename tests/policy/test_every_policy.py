@@ -16,7 +16,7 @@ from afresh.policy.table import POLICIES, make_policy
 from afresh.replay.history import NEVER, History
 from afresh.replay.run import Visits, run_policy
 
-ITEMS, LENGTH = 30, 400.0
+ITEMS, LENGTH = 30, 200.0
 every_policy = pytest.mark.parametrize("name", POLICIES)
 
 

@@ -48,7 +48,7 @@ instances = st.tuples(
 
 
 @given(given=instances)
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 def test_the_cover_is_the_best_there_is(given: tuple[list[list[int]], list[int]]) -> None:
     rows, prices = given
     costs = np.array(prices[: len(rows)], dtype=np.float64)
@@ -138,7 +138,7 @@ def plain_greedy(
 
 
 @given(given=instances, worth=st.lists(st.integers(0, 5), min_size=12, max_size=12))
-@settings(max_examples=80, deadline=None)
+@settings(deadline=None)
 def test_the_lazy_greedy_is_the_plain_greedy(
     given: tuple[list[list[int]], list[int]], worth: list[int]
 ) -> None:

@@ -20,7 +20,7 @@ texts = st.lists(st.lists(st.sampled_from("vwxyz"), max_size=6).map(" ".join), m
 @given(
     local=texts, corpus=texts, sets=st.lists(st.sets(st.integers(0, 4), min_size=1, max_size=3), min_size=1)
 )
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 def test_counts_are_those_of_a_loop(local: list[str], corpus: list[str], sets: list[set[int]]) -> None:
     relation = index_relation({"title": ["v w x y z", *local]}, [TITLE])
     server = index_corpus(relation, {"title": corpus}, [TITLE])
@@ -37,7 +37,7 @@ def test_counts_are_those_of_a_loop(local: list[str], corpus: list[str], sets: l
     members=st.lists(st.integers(0, 2**60), unique=True),
     asked=st.lists(st.integers(0, 2**60), max_size=30),
 )
-@settings(max_examples=50, deadline=None)
+@settings(deadline=None)
 def test_members_are_found_and_nothing_else(members: list[int], asked: list[int]) -> None:
     found = Members(np.array(sorted(members), dtype=np.int64))
     every = np.array([*asked, *members], dtype=np.int64)
@@ -45,7 +45,7 @@ def test_members_are_found_and_nothing_else(members: list[int], asked: list[int]
 
 
 @given(rows=st.lists(st.sets(st.integers(0, 6)).map(sorted), max_size=8))
-@settings(max_examples=50, deadline=None)
+@settings(deadline=None)
 def test_postings_turn_and_sum(rows: list[list[int]]) -> None:
     postings = Postings.of_rows(rows, 7)
     assert [postings.row(i).tolist() for i in range(len(rows))] == rows

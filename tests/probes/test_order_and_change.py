@@ -31,7 +31,7 @@ sums = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=5)
 
 
 @given(groups=sums)
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 def test_no_order_leaves_less_lag(groups: list[float]) -> None:
     a = coefficients(groups, 10, 2.0)
     place = np.empty(len(groups))
@@ -43,7 +43,7 @@ def test_no_order_leaves_less_lag(groups: list[float]) -> None:
 
 
 @given(groups=sums, alpha=st.floats(1e-6, 1e6), start=st.floats(1e-3, 1e3))
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 def test_the_papers_search_finds_the_closed_form(groups: list[float], alpha: float, start: float) -> None:
     closed = interval_for(groups, 7, alpha)
     assert search_interval(groups, 7, alpha, start=start) == pytest.approx(closed, rel=1e-9)

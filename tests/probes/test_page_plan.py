@@ -42,7 +42,7 @@ def counted(found: Candidates, steps: tuple[Request, ...]) -> tuple[list[int], l
 
 
 @given(given=instances, worth=worths, quota=st.integers(1, 6))
-@settings(max_examples=80, deadline=None)
+@settings(deadline=None)
 def test_every_step_is_the_best_there_is(
     given: list[tuple[list[int], int]], worth: npt.NDArray[np.float64], quota: int
 ) -> None:
@@ -63,7 +63,7 @@ def test_every_step_is_the_best_there_is(
 
 
 @given(given=instances, worth=worths, quota=st.integers(1, 3))
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 def test_no_plan_beats_the_bound_and_greedy_has_its_share(
     given: list[tuple[list[int], int]], worth: npt.NDArray[np.float64], quota: int
 ) -> None:

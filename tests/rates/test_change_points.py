@@ -32,7 +32,7 @@ def test_the_period_is_the_median_of_several() -> None:
     assert found.period == 2
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None)
 @given(rates=HISTORIES, k=st.floats(0.1, 0.3), scale=st.floats(1e-3, 1e3))
 def test_marks_follow_the_definition_and_no_unit(rates: list[float], k: float, scale: float) -> None:
     found = change_points(range(len(rates)), rates, k)

@@ -42,7 +42,7 @@ def test_bounds_of_one_time_are_clopper_pearson() -> None:
     assert binom.cdf(12, 30, chance_high) == pytest.approx(0.05)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None)
 @given(rows=COHORTS, scale=st.floats(1e-6, 1e6))
 def test_every_group_solves_its_equation_in_any_unit(
     rows: list[tuple[int, float, int, float]], scale: float

@@ -113,7 +113,7 @@ def test_ignoring_the_lifetimes_not_ended_would_overstate_the_rate() -> None:
     assert {fit.name: fit.rate for fit in only_ended}["exponential"] > 2 * rate
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None)
 @given(
     lived=st.lists(st.floats(1e-3, 1e3), min_size=2, max_size=30),
     power=st.integers(-9, 9),

@@ -50,7 +50,7 @@ def numbers(estimator: Estimator[Any], state: Any) -> np.ndarray[Any, Any]:
 
 @each_estimator
 @given(polls=histories(extreme_times), shape=st.floats(0.05, 20), rate=st.floats(1e-6, 1e6))
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 def test_no_history_gives_nan_and_intervals_are_in_order(
     estimator: Estimator[Any], polls: Polls, shape: float, rate: float
 ) -> None:

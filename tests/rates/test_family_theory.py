@@ -74,7 +74,7 @@ def test_polls_needed_gives_up_in_words() -> None:
         polls_needed(2, 6, 0.4, most=20)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 @given(
     r=st.floats(1e-12, 40.0),
     n=st.integers(1, 60),
@@ -88,7 +88,7 @@ def test_moments_match_high_precision_sums(r: float, n: int, a: float) -> None:
     assert spread(r, n, a) == pytest.approx(sigma / r, rel=1e-10, abs=1e-14)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None)
 @given(r=st.floats(1e-6, 8.0), n=st.integers(1, 40), a=st.floats(0.05, 0.9))
 def test_larger_a_lowers_expectation_and_spread(r: float, n: int, a: float) -> None:
     assert expectation(r, n, a * 1.1) < expectation(r, n, a)

@@ -16,7 +16,7 @@ from afresh.rates.observations import Polls, polls_of
 
 
 @given(st.floats(1e-3, 1e6), st.floats(-12, 12), st.floats(-12, 12))
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 def test_a_found_change_keeps_mean_and_variance(shape: float, log_rate: float, log_time: float) -> None:
     rate, time = 10.0**log_rate, 10.0**log_time
     new_shape, new_rate = (float(x[0]) for x in found_change(*(np.array([v]) for v in (shape, rate, time))))
@@ -92,7 +92,7 @@ def test_forgetting_leads_back_to_the_prior() -> None:
 
 
 @given(st.floats(0.05, 50), st.floats(1e-6, 1e6))
-@settings(max_examples=50, deadline=None)
+@settings(deadline=None)
 def test_cell_masses_are_a_distribution(shape: float, rate: float) -> None:
     masses = cell_masses(GammaPrior.of(shape, rate), np.geomspace(1e-3, 1e3, 31))
     assert masses.sum() == pytest.approx(1.0, abs=1e-12)

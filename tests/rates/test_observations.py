@@ -22,7 +22,7 @@ def since_of(times: list[float], changed: list[bool], modified: list[float]) -> 
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50), st.booleans()), max_size=40))
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 def test_the_order_of_rows_is_of_no_consequence(looks: list[tuple[int, int, bool]]) -> None:
     forward, backward = (
         polls_from_times(

@@ -22,7 +22,7 @@ from afresh.values.errors import InputError
 GAPS = st.lists(st.floats(1e-6, 1e6), min_size=5, max_size=60)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None)
 @given(gaps=GAPS, scale=st.floats(1e-6, 1e6))
 def test_the_statistic_is_the_kolmogorov_distance_in_any_unit(gaps: list[float], scale: float) -> None:
     found = poisson_check(gaps)

@@ -104,7 +104,7 @@ def test_paper_rules_end_a_slower_round_with_a_of_04_and_never_stop_for_a_static
     assert fed([True] * 7 + seven(1), SelfAdaptive.start(1.0)).verdict == "polling"
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None)
 @given(bits=BITS, guess=st.floats(1e-9, 1e9), cap=st.sampled_from([1.0, 1.5, 4.0, math.inf]))
 def test_every_history_keeps_the_promises(bits: list[bool], guess: float, cap: float) -> None:
     saa = SelfAdaptive.start(guess, fastest=guess * cap)
@@ -124,7 +124,7 @@ def test_every_history_keeps_the_promises(bits: list[bool], guess: float, cap: f
     assert pickle.loads(pickle.dumps(saa)) == saa
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 @given(bits=BITS, guess=st.floats(1e-3, 1e3), scale=st.floats(1e-3, 1e3))
 def test_rate_scales_with_the_unit_of_time(bits: list[bool], guess: float, scale: float) -> None:
     one, other = fed(bits, SelfAdaptive.start(guess)), fed(bits, SelfAdaptive.start(guess * scale))

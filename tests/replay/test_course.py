@@ -24,7 +24,7 @@ def arrays(events: list[tuple[int, int]]) -> tuple[npt.NDArray[np.int64], npt.ND
 
 
 @given(changes=EVENTS, visits=EVENTS, weights=st.lists(st.integers(0, 3), min_size=ITEMS, max_size=ITEMS))
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 def test_the_course_is_what_stepping_through_time_finds(
     changes: list[tuple[int, int]], visits: list[tuple[int, int]], weights: list[int]
 ) -> None:

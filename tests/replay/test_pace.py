@@ -19,7 +19,7 @@ def opening(spans: list[tuple[int, int]]) -> OpenTime:
 
 
 @given(SPANS, st.integers(1, 60))
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 def test_so_many_polls_evenly_in_open_time(spans: list[tuple[int, int]], polls: int) -> None:
     window = opening(spans)
     length = 100.0
@@ -34,7 +34,7 @@ def test_so_many_polls_evenly_in_open_time(spans: list[tuple[int, int]], polls: 
 
 
 @given(SPANS, st.floats(0, 1.2))
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 def test_decisions_are_made_while_a_window_is_open(spans: list[tuple[int, int]], share: float) -> None:
     window = opening(spans)
     pace = Pace(window, 1.0, window.total)

@@ -34,7 +34,7 @@ def value_at(item: int, moment: int) -> float:
 
 
 @given(EVENTS, EVENTS, st.integers(0, END - 1))
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 def test_scores_are_what_stepping_through_time_finds(
     changes: list[tuple[int, int]], visits: list[tuple[int, int]], begin: int
 ) -> None:
@@ -72,7 +72,7 @@ def test_scores_are_what_stepping_through_time_finds(
 
 
 @given(EVENTS, EVENTS)
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 def test_bits_and_seen_times(changes: list[tuple[int, int]], visits: list[tuple[int, int]]) -> None:
     history = History.of(ITEMS, *columns(changes), 0.0, float(END))
     watch = Watch(history)

@@ -88,7 +88,7 @@ def test_regularity_orders_the_spread_of_counts() -> None:
 
 
 @given(lengths=st.lists(st.floats(0, 50), max_size=12), shape=st.floats(0.05, 40), seed=st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 def test_renewal_events_lie_in_order_inside_their_lengths(
     lengths: list[float], shape: float, seed: int
 ) -> None:
@@ -111,7 +111,7 @@ def test_a_season_has_its_days_and_weekends() -> None:
 
 
 @given(day=st.floats(0, 1), week=st.floats(0, 0.99), seconds=st.floats(-1e10, 1e10))
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 def test_clock_and_operational_time_are_inverse(day: float, week: float, seconds: float) -> None:
     season = working_hours(day, week)
     there = season.operational([seconds])
@@ -136,7 +136,7 @@ def test_drift_forgets_over_its_horizon() -> None:
 
 
 @given(st.lists(st.floats(0, 5), min_size=1, max_size=20), st.floats(0, 1))
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 def test_when_reached_inverts_the_amount_covered(steps: list[float], share: float) -> None:
     reached = np.concatenate([[0.0], np.cumsum(steps)])[None, :]
     amount = np.array([share * reached[0, -1]])

@@ -13,7 +13,7 @@ from afresh.tables.keys import KeyHashes, first_repeat
 texts = st.lists(st.text("abc", max_size=3), max_size=30)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None)
 @given(texts, st.integers(1, 7))
 def test_the_first_repeat_is_the_first_row_whose_key_stood_before(keys: list[str], size: int) -> None:
     batches = [pa.array(keys[start : start + size], pa.large_string()) for start in range(0, len(keys), size)]
@@ -32,7 +32,7 @@ def test_hashes_that_collide_are_checked_on_the_keys() -> None:
     assert first_repeat([keys], everyone) is None
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None)
 @given(st.sampled_from(["weight", "update_cost", "max_frequency"]), st.data())
 def test_one_slip_after_the_first_letter_is_seen_as_a_misspelling(name: str, data: st.DataObject) -> None:
     place = data.draw(st.integers(1, len(name) - 2))

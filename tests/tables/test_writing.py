@@ -45,7 +45,7 @@ rows = st.tuples(
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None)
 @given(st.lists(rows, max_size=8))
 def test_what_is_written_reads_back_the_same(
     tmp_path_factory: pytest.TempPathFactory, ending: str, table: list[tuple[str, float, int, bool, float]]

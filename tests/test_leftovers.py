@@ -1,0 +1,78 @@
+"""A run that leaves something behind fails, names it and clears it up; so does one that is told to end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+COMMAND = (sys.executable, "-m", "pytest", "-p", "xdist", "-p", "tests.leftovers", "-p", "no:cacheprovider")
+SETTINGS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "AFRESH_TEST_TIME_TO_END": "0.2", "PYTHONPATH": str(ROOT)}
+# The child is nobody's by the end: its parent has ended, and it leads a session of its own.
+LEAVES = """
+import signal, subprocess, sys, tempfile
+from pathlib import Path
+
+START = "import subprocess; print(subprocess.Popen(['tail', '-f', '/dev/null'], start_new_session=True).pid)"
+
+def start_and_forget():
+    with open("pid", "w") as file:
+        subprocess.run([sys.executable, "-c", START], stdout=file, check=True)
+"""
+
+
+def inner(folder: Path, test: str, *options: str) -> subprocess.Popen[str]:
+    (folder / "test_it.py").write_text(LEAVES + test)
+    (folder / "tmp").mkdir()
+    environment = {**os.environ, **SETTINGS, "TMPDIR": str(folder / "tmp")}
+    return subprocess.Popen(
+        [*COMMAND, *options], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE
+    )
+
+
+def lives(pid: int) -> bool:
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def test_a_process_and_a_file_left_behind_fail_the_run_and_are_named(tmp_path: Path) -> None:
+    forgets = "def test_it():\n    start_and_forget()\n    tempfile.mkstemp(suffix='.forgotten')\n"
+    run = inner(tmp_path, forgets, "-n1")
+    output, _ = run.communicate()
+    pid = int((tmp_path / "pid").read_text())
+    assert run.returncode == 1, output
+    assert "1 passed" in output
+    assert f"process {pid}: tail -f /dev/null\n" in output
+    assert ".forgotten\n" in output
+    assert not lives(pid)
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_a_run_that_leaves_nothing_passes(tmp_path: Path) -> None:
+    ends = "def test_it(tmp_path):\n    subprocess.run(['true'], cwd=tmp_path, check=True)\n"
+    run = inner(tmp_path, ends, "-n0")
+    output, _ = run.communicate()
+    assert run.returncode == 0, output
+    assert "left behind" not in output
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_a_run_told_to_end_clears_up_first(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "ready")
+    waits = "def test_it():\n    start_and_forget()\n    open('ready', 'w').close()\n    signal.pause()\n"
+    run = inner(tmp_path, waits, "-n0")
+    (tmp_path / "ready").read_text()  # until the test has begun to wait
+    run.send_signal(signal.SIGTERM)
+    output, _ = run.communicate()
+    assert run.returncode == pytest.ExitCode.INTERRUPTED, output
+    pid = int((tmp_path / "pid").read_text())
+    assert f"process {pid}: tail" in output
+    assert not lives(pid)
+    assert not list((tmp_path / "tmp").iterdir())
