@@ -12,14 +12,15 @@ import asyncio
 import logging
 import math
 import signal
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self
 
 import numpy as np
 
+from afresh.engine.event_loop import OnStop, cancellable, nobody_asks, run_work
 from afresh.engine.logs import say
 from afresh.engine.mind.accounts import spent_of
 from afresh.engine.mind.redue import redue_changed
@@ -31,6 +32,7 @@ from afresh.engine.run.beat import Beat
 from afresh.engine.run.listing import LISTING_FIELDS, extended, keep_listings, kept_listings, only
 from afresh.engine.run.listing_task import Reading
 from afresh.engine.run.loop import Loop, Progress
+from afresh.engine.run.reload import reloader
 from afresh.engine.run.source_set import Build
 from afresh.engine.settings.tables import Settings
 from afresh.engine.show.due import due_items
@@ -51,17 +53,20 @@ from afresh.values.words import moment
 
 Report = Callable[[Progress], None]
 _REPORT_S = 0.5
-T = TypeVar("T")
 
 
 class Engine:
-    """One project: its settings, its store, and what can be done with them. Made by ``make_engine``."""
+    """One project: its settings, its store, and what can be done with them. Made by ``make_engine``.
+
+    ``on_stop`` says how work that takes long is asked to stop: a run drains, any other poll is cancelled.
+    """
 
     def __init__(
         self, settings: Settings, store: Store, clock: Clock, rng: np.random.Generator, secrets: Resolver
     ) -> None:
         self.settings, self.store = settings, store
         self._clock, self._rng, self._secrets = clock, rng, secrets
+        self.on_stop: OnStop = nobody_asks
 
     def __enter__(self) -> Self:
         return self
@@ -140,7 +145,8 @@ class Engine:
             words = f"outside its windows: a run reads what it lists from {moment(opens_s)} on"
             say(logging.WARNING, words, source=name)
             return 0
-        found = _run(self._loop(documents, name).list_items(name))
+        work = self._loop(documents, name).list_items(name)
+        found = run_work(cancellable(work, self.on_stop))
         self._keep_listings(name, documents, found)
         named = {url for urls in documents.values() for url in urls}
         failed = {url: words for url, words in found.problems.items() if url in named & found.unread}
@@ -190,11 +196,12 @@ class Engine:
     ) -> Progress:
         """Poll until stopped, for a time, or (``once``) everything that is due, once.
 
-        ``signals``: SIGTERM and SIGINT drain and stop, SIGHUP takes the settings that ``reload`` gives.
+        ``signals``: SIGTERM and SIGINT drain and stop it, for a caller that does not handle them itself.
+        SIGHUP takes the settings that ``reload`` gives.
         """
         if not for_s >= 0:
             raise UsageError(f"for_s is {for_s:g}: give seconds from 0 on")
-        return _run(self._run(for_s, once, report, reload, signals))
+        return run_work(self._run(for_s, once, report, reload, signals))
 
     async def _run(
         self,
@@ -206,8 +213,17 @@ class Engine:
     ) -> Progress:
         begin(self.store, self.settings)
         loop = self._loop()
+        running = asyncio.get_running_loop()
         if signals:
-            self._obey(loop, reload)
+            for number in (signal.SIGTERM, signal.SIGINT):
+                running.add_signal_handler(number, loop.stop)
+        if reload is not None:
+            running.add_signal_handler(signal.SIGHUP, reloader(loop, lambda: self._again(reload)))
+        with self.on_stop(partial(running.call_soon_threadsafe, loop.stop), self.settings.run.drain_timeout):
+            return await self._run_beside(loop, for_s, once, report)
+
+    async def _run_beside(self, loop: Loop, for_s: float, once: bool, report: Report | None) -> Progress:
+        """The loop, with the beats and the report beside it."""
         beside = [asyncio.create_task(Beat(loop, self.store, self._clock, self.current).run())]
         if report:
             beside.append(asyncio.create_task(_report(loop, report)))
@@ -232,15 +248,6 @@ class Engine:
             )
             settings = replace(settings, sources=tuple(tables))
         return Loop(self.store, settings, self._clock, self._rng, self._build_for)
-
-    def _obey(self, loop: Loop, reload: Callable[[], Settings] | None) -> None:
-        from afresh.engine.run.reload import reloader
-
-        running = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            running.add_signal_handler(number, loop.stop)
-        if reload is not None:
-            running.add_signal_handler(signal.SIGHUP, reloader(loop, lambda: self._again(reload)))
 
     def _again(self, reload: Callable[[], Settings]) -> Settings:
         self.settings = reload()
@@ -272,7 +279,7 @@ class Engine:
         looked_s = -math.inf if item.polled_s is None else item.polled_s
         wanted = version is None and now_s - looked_s > max_age_s
         if wanted and item.source not in closed_until(self.settings, now_s):
-            _run(self._loop().refresh(item.id))
+            run_work(cancellable(self._loop().refresh(item.id), self.on_stop))
         return self.store.copies.get(item.id, version)
 
     # Questions.
@@ -352,20 +359,6 @@ class Engine:
         table = self.settings.source(name)
         assert table is not None
         return partial(table.kind.group, table.settings)
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Run on uvloop where there is one: a third more polls per second."""
-    with asyncio.Runner(loop_factory=_new_loop) as runner:
-        return runner.run(work)
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
 
 
 async def _report(loop: Loop, report: Report) -> None:
