@@ -36,6 +36,7 @@ BENCHES = (
     "replay_robust",
     "web",
     "demo",
+    "signals",
     "package",
 )
 

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -66,7 +67,7 @@ def test_the_wheel_says_what_it_needs_and_which_command_it_brings(wheel: Path) -
         }
     assert re.search(r"^Requires-Dist: numpy", texts["METADATA"], re.MULTILINE)
     assert "License-Expression: Apache-2.0" in texts["METADATA"]
-    assert "afresh = afresh.cli.app:main" in texts["entry_points.txt"]
+    assert "afresh = afresh.cli.entry:main" in texts["entry_points.txt"]
 
 
 def works(command: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
@@ -96,9 +97,11 @@ def works(command: Sequence[str], folder: Path, environment: dict[str, str]) -> 
         assert address is not None
         with urllib.request.urlopen(address[0]) as page:
             assert b"afresh" in page.read()
-    finally:
         served.terminate()
         served.communicate(timeout=30)
+        assert served.returncode == 128 + signal.SIGTERM
+    finally:
+        served.kill()  # whatever went wrong, it is not left behind
 
 
 def test_the_wheel_works_without_the_source_tree(wheel: Path, tmp_path: Path) -> None:

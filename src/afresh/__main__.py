@@ -1,5 +1,5 @@
 """``python -m afresh`` is the same program as ``afresh``."""
 
-from afresh.cli.app import main
+from afresh.cli.entry import main
 
 main()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from afresh.cli.app import main
+from afresh.cli.app import perform
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def afresh(
         monkeypatch.setattr(sys, "argv", ["afresh", *map(str, arguments)])
         code = 0
         try:
-            main()
+            perform()  # the signals stay those of the tests
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
         out, err = capfdbinary.readouterr()

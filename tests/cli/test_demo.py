@@ -13,11 +13,13 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
+from tests.servers.signalled import processes_of
 from tests.servers.site import Answer, Seen, page
 from tests.servers.threaded import served
 
@@ -259,32 +261,52 @@ def test_no_line_but_the_verdict_breaks_on_eighty_columns() -> None:
     assert len(console.export_text().splitlines()) == 4 + 2 + 1
 
 
-def started(tmp_path: Path, *options: str) -> subprocess.Popen[str]:
+# The demo of a small site: a tenth of the pages is there in a tenth of the time.
+SMALL = """\
+from afresh.cli import demo_run
+demo_run.PAGES, demo_run.FASTEST_PER_S, demo_run._WARM = 100, 60.0, 20
+from afresh.cli.entry import main
+main()
+"""
+
+
+@contextmanager
+def started(tmp_path: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     """A demo whose temporary files go below ``tmp_path``; settings of the environment are not for it."""
-    words = [sys.executable, "-m", "afresh", "demo", "--no-browser", *options]
+    words = [sys.executable, "-c", SMALL, "demo", "--no-browser", *options]
     environment = {**os.environ, "TMPDIR": str(tmp_path), "AFRESH_BUDGET_REQUESTS": "1/d"}
-    return subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=tmp_path
+    demo = subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+        start_new_session=True,
     )
+    try:
+        yield demo
+    finally:
+        for number in processes_of(tmp_path):  # whatever went wrong, nothing is left behind
+            os.kill(number, signal.SIGKILL)
+        demo.communicate()
+
+
+def shows_its_dashboard(demo: subprocess.Popen[str]) -> None:
+    """Wait until the demo has said where its dashboard is."""
+    assert demo.stderr is not None
+    assert any("http://127.0.0.1" in line for line in demo.stderr)
 
 
 def left_behind(tmp_path: Path) -> list[str]:
-    """Files of a demo, and processes that still work in its folder."""
-    found = [path.name for path in tmp_path.iterdir()]
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            command = process.read_bytes().decode(errors="replace")
-        except OSError:  # it has just ended
-            continue
-        if str(tmp_path) in command:
-            found.append(command)
-    return found
+    """Files of a demo, and processes that it started."""
+    return [path.name for path in tmp_path.iterdir()] + [str(number) for number in processes_of(tmp_path)]
 
 
 def test_the_demo_runs_without_a_terminal_and_leaves_nothing(tmp_path: Path) -> None:
-    demo = started(tmp_path, "--for", "6s", "--json", "--seed", "5")
-    out, err = demo.communicate(timeout=120)
-    assert demo.returncode == 0, err
+    with started(tmp_path, "--for", "6s", "--json", "--seed", "5") as demo:
+        out, err = demo.communicate(timeout=120)
+        assert demo.returncode == 0, err
     found = json.loads(out)
     assert found["theory"]["optimum"] == pytest.approx(0.6162, abs=1e-4)
     for copy in ("uniform", "afresh"):
@@ -312,23 +334,31 @@ def test_a_request_that_fails_once_does_not_hold_up_the_start(tmp_path: Path) ->
 
     with served({"/robots.txt": page(b""), "/page/0": fails_once}) as site:
         urls = [f"{site.url}/page/0"]
-        with RunningCopy(
-            tmp_path / "copy", "uniform", urls, budget_per_s=100.0, at_most_s=60.0, web=False
-        ) as copy:
+        with RunningCopy(tmp_path / "copy", "uniform", urls, budget_per_s=100.0, web=False) as copy:
             assert again.wait(20.0)
             copy.stop()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_stopped_the_demo_ends_its_copies_and_clears_up(tmp_path: Path, number: signal.Signals) -> None:
-    demo = started(tmp_path, "--for", "10m")
-    assert demo.stderr is not None
-    for line in demo.stderr:
-        if "http://127.0.0.1" in line:
-            break
-    assert len(left_behind(tmp_path)) == 3  # the folder and two copies at work
-    demo.send_signal(number)
-    _, err = demo.communicate(timeout=60)
-    assert demo.returncode in (130, 128 + number), err
-    assert "Traceback" not in err
-    assert left_behind(tmp_path) == []
+    with started(tmp_path, "--for", "10m") as demo:
+        shows_its_dashboard(demo)
+        assert len(left_behind(tmp_path)) == 4  # the folder, the demo and two copies at work
+        demo.send_signal(number)
+        _, err = demo.communicate(timeout=30)
+        assert demo.returncode == 128 + number, err
+        assert re.fullmatch(r"(day .*\n)*afresh: stopped (at once )?by " + number.name + r"\n", err)
+        assert left_behind(tmp_path) == []
+
+
+def test_the_copies_of_a_demo_that_is_killed_end_with_it(tmp_path: Path) -> None:
+    with started(tmp_path, "--for", "10m") as demo:
+        shows_its_dashboard(demo)
+        demo.kill()
+        demo.wait()
+        pause = threading.Event()
+        for _ in range(600):
+            if not processes_of(tmp_path):
+                break
+            pause.wait(0.05)
+        assert processes_of(tmp_path) == []

@@ -247,13 +247,10 @@ def test_an_old_copy_is_given_and_said_to_be_old(
         assert capfdbinary.readouterr().out == b"old"
 
 
-RUN = "from afresh.cli.engine_run import run; import typer; typer.run(run)"
-
-
 def test_signals_reload_and_drain(shell: Shell, site: LivingSite, tmp_path: Path) -> None:
     shell("add", *site.urls())
     process = subprocess.Popen(
-        [sys.executable, "-c", RUN, "--allow-private", "--host-delay", "0.01s", "--log", "debug"],
+        [sys.executable, "-m", "afresh", "run", "--allow-private", "--host-delay", "0.01s", "--log", "debug"],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,

@@ -16,8 +16,10 @@ import typer
 from afresh.cli.budget import budget
 from afresh.cli.demo import demo
 from afresh.cli.engine_commands import ENGINE_COMMANDS
+from afresh.cli.entry import main as main
 from afresh.cli.estimate import estimate
 from afresh.cli.history import history
+from afresh.cli.interruption import INTERRUPTION
 from afresh.cli.money import money
 from afresh.cli.plan import plan
 from afresh.cli.probes import probes
@@ -68,11 +70,13 @@ def options(
             raise UsageError(f"-C {directory}: {error.strerror}") from None
 
 
-def main() -> None:
-    """Run the command line: 0 done, 1 it could not be done, 2 wrong usage."""
+def perform() -> None:
+    """Perform the command of the command line; ``entry.main`` does that and takes the signals too."""
     try:
         app()
     except AfreshError as error:
+        if INTERRUPTION.was_raised:  # what it complains of is that it was interrupted
+            raise
         typer.secho("afresh: ", fg="red", nl=False, err=True)
         typer.echo(str(error), err=True)
         sys.exit(error.exit_code)

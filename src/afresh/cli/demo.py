@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -32,7 +29,7 @@ def demo(
     from afresh.cli.demo_screen import Screen
 
     for_s = None if for_time is None else parse_duration(for_time)
-    with _ended_in_order(), Screen(browser=not no_browser) as screen:
+    with Screen(browser=not no_browser) as screen:
         found = compare(for_s, seed, screen)
     screen.tell(found)
     if as_json:
@@ -41,17 +38,3 @@ def demo(
         from afresh.cli.summary import print_json
 
         print_json(asdict(found))
-
-
-@contextmanager
-def _ended_in_order() -> Iterator[None]:
-    """SIGTERM ends the copies and clears up first, as Ctrl-C does."""
-
-    def stop(number: int, _frame: object) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

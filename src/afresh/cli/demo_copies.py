@@ -7,13 +7,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from afresh.cli.interruption import INTERRUPTION
 from afresh.engine.app import open_engine
 from afresh.engine.settings.reading import FILE_NAME
 from afresh.values.errors import AfreshError
+from afresh.values.leftovers import LEFTOVERS
 
 _GRACE_S = 15.0
 _SETTINGS = """\
@@ -46,42 +49,48 @@ class RunningCopy:
         urls: Sequence[str],
         *,
         budget_per_s: float,
-        at_most_s: float,
         web: bool,
     ) -> None:
-        """``at_most_s``: it ends by itself after so long, should nobody be left to end it."""
+        """``web``: it serves its dashboard too."""
         self.policy, self._folder, self._log = policy, folder, folder / "log"
         folder.mkdir()
         (folder / FILE_NAME).write_text(_SETTINGS.format(budget_per_s=budget_per_s, policy=policy))
         with open_engine(folder) as engine:
             engine.add(urls)
-        words = ["-C", str(folder), "run", "--log", "json", "--for", f"{at_most_s}s"]
-        self._command = [sys.executable, "-m", "afresh", *words, *(["--web"] if web else [])]
+        words = ["-C", str(folder), "run", "--log", "json", *(["--web"] if web else [])]
+        self._command = [sys.executable, "-m", "afresh.cli.tied_to_parent", *words]
+        self._listed = ExitStack()
 
     def __enter__(self) -> Self:
         # The person's own settings are for the person's own mirror.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("AFRESH_")}
-        with self._log.open("wb") as log:
+        # Not interrupted halfway: a process that exists is one that is ended again.
+        with self._log.open("wb") as log, INTERRUPTION.held_back():
             self._process = subprocess.Popen(
                 self._command,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # closed when we end, however we end: then it ends too
                 stdout=log,
                 stderr=log,
                 env=environment,
-                start_new_session=True,  # Ctrl-C is for us: we end it in good order
+                start_new_session=True,  # Ctrl-C is for us: we end it
             )
+            self._listed.enter_context(LEFTOVERS.process(self._process.pid, leads_group=True))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(_GRACE_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+        if kind is not None:  # nobody wants what it would still do
+            self._process.kill()
+        self.stop()
+        try:
+            self._process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._listed.close()
 
     def ask_budget(self, requests_per_s: float) -> None:
         """Another budget from now on, which it follows within seconds."""

@@ -11,8 +11,10 @@ What it is behind by more than a few seconds' requests is forgiven, lest it make
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -27,6 +29,7 @@ from afresh.cli.demo_score import Score, Theory, captured, captured_at_equal_req
 from afresh.cli.demo_site import DemoSite, cho_pages
 from afresh.values.clock import Clock, SystemClock
 from afresh.values.errors import AfreshError, StoreError
+from afresh.values.leftovers import LEFTOVERS
 
 PAGES, ROUND_D = 1000, 30.0
 SPAN_D, LONGEST_S = 750.0, 90.0
@@ -35,7 +38,6 @@ POLICIES = ("uniform", "adaptive")
 _EASE = 0.85  # of the pace of the first round, so that the budget can be spent to the end
 _WARM = 200  # requests before the pace is taken
 _STARTING_S = 120.0
-_ORPHANED_S = 900.0  # a copy that nobody ends any more ends by itself
 _SAMPLE_S = 0.25
 _STEER_S, _CATCH_UP_S, _AT_MOST = 2.5, 7.0, 1.4  # how often, over how long, and how many times the budget
 
@@ -73,7 +75,7 @@ def compare(for_s: float | None, seed: int, watcher: Watcher) -> Found:
     expected = theory(rates, PAGES / ROUND_D)
     watcher.starts()
     with DemoSite(rates, POLICIES) as site:
-        with _copies(site, (for_s or 0.0) + _ORPHANED_S) as copies:
+        with _copies(site) as copies:
             per_s = _pace(site, copies)
             days_per_s = per_s * ROUND_D / PAGES
             span_d = min(SPAN_D, LONGEST_S * days_per_s) if for_s is None else for_s * days_per_s
@@ -130,26 +132,35 @@ def _watch(site: DemoSite, copies: list[RunningCopy], per_s: float, span_d: floa
 
 
 @contextmanager
-def _copies(site: DemoSite, at_most_s: float) -> Iterator[list[RunningCopy]]:
+def _copies(site: DemoSite) -> Iterator[list[RunningCopy]]:
     """Both copies at work, in a folder that is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="afresh-demo-") as name, ExitStack() as stack:
+    with _temporary_folder() as folder, ExitStack() as stack:
         made = [
             RunningCopy(
-                Path(name) / policy,
+                folder / policy,
                 policy,
                 site.urls(),
                 budget_per_s=FASTEST_PER_S / _EASE,
-                at_most_s=at_most_s,
                 web=policy == "adaptive",
             )
             for policy in POLICIES
         ]
         copies = [stack.enter_context(copy) for copy in made]
+        yield copies
+        for copy in copies:
+            copy.stop()
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """A folder that is gone at the end; it is listed before it exists, so that it is never left behind."""
+    folder = Path(tempfile.gettempdir()) / f"afresh-demo-{uuid.uuid4().hex[:12]}"
+    with LEFTOVERS.path(folder):
         try:
-            yield copies
+            folder.mkdir(mode=0o700)
+            yield folder
         finally:
-            for copy in copies:
-                copy.stop()
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _pace(site: DemoSite, copies: list[RunningCopy]) -> float:

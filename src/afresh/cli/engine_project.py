@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from afresh.cli.interruption import INTERRUPTION
 from afresh.values.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ def open_project(
     from afresh.engine.app import open_engine
 
     set_up_logs("plain", logging.WARNING)
-    return open_engine(Path(), overrides_of(sets, more), secrets=os.environ.get, reading=reading)
+    engine = open_engine(Path(), overrides_of(sets, more), secrets=os.environ.get, reading=reading)
+    engine.on_stop = INTERRUPTION.stopping_by
+    return engine
 
 
 def set_up_logs(kind: str, level: int) -> None:

@@ -94,7 +94,6 @@ def run(
                 once=once,
                 report=_Line() if sys.stderr.isatty() else _EveryMinute(),
                 reload=_Again(sets, more),
-                signals=True,
             )
         _say_end(engine, progress, as_json)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from afresh.cli.engine_project import Sets, open_project, overrides_of
+from afresh.cli.interruption import INTERRUPTION
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
@@ -32,8 +33,10 @@ def serve(
     check_web(sets, more)
     with open_project(sets, more, reading=True) as engine:
         server = make_server(engine)
-        typer.echo(f"dashboard at {server.address} (Ctrl-C to stop)", err=True)
-        server.run()
+        with INTERRUPTION.stopping_by(server.stop):
+            typer.echo(f"dashboard at {server.address} (Ctrl-C to stop)", err=True)
+            server.run()
+        INTERRUPTION.check()
 
 
 def check_web(sets: list[str] | None, more: Mapping[str, str]) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from afresh.engine.engine import Engine, NewLoop
+from afresh.engine.engine import Engine
+from afresh.engine.event_loop import NewLoop
 from afresh.engine.plugins import source_kinds
 from afresh.engine.settings.reading import FILE_NAME, read
 from afresh.engine.settings.tables import Settings

@@ -12,14 +12,15 @@ import asyncio
 import logging
 import math
 import signal
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self
 
 import numpy as np
 
+from afresh.engine.event_loop import NewLoop, OnStop, cancellable, fast_loop, nobody_asks, run_work
 from afresh.engine.logs import say
 from afresh.engine.mind.accounts import spent_of
 from afresh.engine.mind.redue import redue_changed
@@ -31,6 +32,7 @@ from afresh.engine.run.beat import Beat
 from afresh.engine.run.listing import LISTING_FIELDS, extended, keep_listings, kept_listings, only
 from afresh.engine.run.listing_task import Reading
 from afresh.engine.run.loop import Loop, Progress
+from afresh.engine.run.reload import reloader
 from afresh.engine.run.source_set import Build
 from afresh.engine.settings.tables import Settings
 from afresh.engine.show.due import due_items
@@ -51,13 +53,14 @@ from afresh.values.stored import Copy, Version
 from afresh.values.words import moment
 
 Report = Callable[[Progress], None]
-NewLoop = Callable[[], asyncio.AbstractEventLoop]
 _REPORT_S = 0.5
-T = TypeVar("T")
 
 
 class Engine:
-    """One project: its settings, its store, and what can be done with them. Made by ``make_engine``."""
+    """One project: its settings, its store, and what can be done with them. Made by ``make_engine``.
+
+    ``on_stop`` says how work that takes long is asked to stop: a run drains, any other poll is cancelled.
+    """
 
     def __init__(
         self,
@@ -73,7 +76,8 @@ class Engine:
         """``new_loop`` makes the event loop of each run, ``new_fetcher`` what asks servers for pages."""
         self.settings, self.store = settings, store
         self._clock, self._rng, self._secrets = clock, rng, secrets
-        self._new_loop, self._new_fetcher = new_loop or _fast_loop, new_fetcher
+        self._new_loop, self._new_fetcher = new_loop or fast_loop, new_fetcher
+        self.on_stop: OnStop = nobody_asks
 
     @property
     def clock(self) -> Clock:
@@ -157,7 +161,8 @@ class Engine:
             words = f"outside its windows: a run reads what it lists from {moment(opens_s)} on"
             say(logging.WARNING, words, source=name)
             return 0
-        found = self._run_on_loop(self._loop(documents, name).list_items(name))
+        work = self._loop(documents, name).list_items(name)
+        found = run_work(cancellable(work, self.on_stop), self._new_loop)
         self._keep_listings(name, documents, found)
         named = {url for urls in documents.values() for url in urls}
         failed = {url: words for url, words in found.problems.items() if url in named & found.unread}
@@ -207,11 +212,12 @@ class Engine:
     ) -> Progress:
         """Poll until stopped, for a time, or (``once``) everything that is due, once.
 
-        ``signals``: SIGTERM and SIGINT drain and stop, SIGHUP takes the settings that ``reload`` gives.
+        ``signals``: SIGTERM and SIGINT drain and stop it, for a caller that does not handle them itself.
+        SIGHUP takes the settings that ``reload`` gives.
         """
         if not for_s >= 0:
             raise UsageError(f"for_s is {for_s:g}: give seconds from 0 on")
-        return self._run_on_loop(self._run(for_s, once, report, reload, signals))
+        return run_work(self._run(for_s, once, report, reload, signals), self._new_loop)
 
     async def _run(
         self,
@@ -223,8 +229,17 @@ class Engine:
     ) -> Progress:
         begin(self.store, self.settings)
         loop = self._loop()
+        running = asyncio.get_running_loop()
         if signals:
-            self._obey(loop, reload)
+            for number in (signal.SIGTERM, signal.SIGINT):
+                running.add_signal_handler(number, loop.stop)
+        if reload is not None:
+            running.add_signal_handler(signal.SIGHUP, reloader(loop, lambda: self._again(reload)))
+        with self.on_stop(partial(running.call_soon_threadsafe, loop.stop), self.settings.run.drain_timeout):
+            return await self._run_beside(loop, for_s, once, report)
+
+    async def _run_beside(self, loop: Loop, for_s: float, once: bool, report: Report | None) -> Progress:
+        """The loop, with the beats and the report beside it."""
         beside = [asyncio.create_task(Beat(loop, self.store, self._clock, self.current).run())]
         if report:
             beside.append(asyncio.create_task(_report(loop, report)))
@@ -249,15 +264,6 @@ class Engine:
             )
             settings = replace(settings, sources=tuple(tables))
         return Loop(self.store, settings, self._clock, self._rng, self._build_for)
-
-    def _obey(self, loop: Loop, reload: Callable[[], Settings] | None) -> None:
-        from afresh.engine.run.reload import reloader
-
-        running = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            running.add_signal_handler(number, loop.stop)
-        if reload is not None:
-            running.add_signal_handler(signal.SIGHUP, reloader(loop, lambda: self._again(reload)))
 
     def _again(self, reload: Callable[[], Settings]) -> Settings:
         self.settings = reload()
@@ -295,7 +301,7 @@ class Engine:
         looked_s = -math.inf if item.polled_s is None else item.polled_s
         wanted = version is None and now_s - looked_s > max_age_s
         if wanted and item.source not in closed_until(self.settings, now_s):
-            self._run_on_loop(self._loop().refresh(item.id))
+            run_work(cancellable(self._loop().refresh(item.id), self.on_stop), self._new_loop)
         return self.store.copies.get(item.id, version)
 
     # Questions.
@@ -365,10 +371,6 @@ class Engine:
 
     # Helpers.
 
-    def _run_on_loop(self, work: Coroutine[Any, Any, T]) -> T:
-        with asyncio.Runner(loop_factory=self._new_loop) as runner:
-            return runner.run(work)
-
     def _item(self, key: str) -> Item:
         item = self.store.items.get(key)
         if item is None:
@@ -388,15 +390,6 @@ class Engine:
         table = self.settings.source(name)
         assert table is not None
         return partial(table.kind.group, table.settings)
-
-
-def _fast_loop() -> asyncio.AbstractEventLoop:
-    """A loop of uvloop where there is one: a third more polls per second."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
 
 
 async def _report(loop: Loop, report: Report) -> None:

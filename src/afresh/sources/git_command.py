@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from afresh.values.errors import InputError
+from afresh.values.leftovers import LEFTOVERS
 
 _CHUNK_BYTES = 1 << 20
 
@@ -20,7 +21,11 @@ def git_fields(
 
     Only one field and one chunk are in memory at a time. git is ended if the reader stops early.
     """
-    with tempfile.TemporaryFile() as complaints, _started(repository, arguments, complaints) as process:
+    with (
+        tempfile.TemporaryFile() as complaints,
+        _started(repository, arguments, complaints) as process,
+        LEFTOVERS.process(process.pid),
+    ):
         stream = cast("IO[bytes]", process.stdout)  # a pipe was asked for, so it is there
         try:
             rest = b""
@@ -29,7 +34,7 @@ def git_fields(
                 yield from fields
             if rest:
                 yield rest
-        except GeneratorExit:
+        except BaseException:  # the reader has stopped early, or is interrupted
             process.kill()
             raise
         if process.wait() != 0:

@@ -8,16 +8,15 @@ the target.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
+from afresh.stores.beside import write_beside
 from afresh.stores.rows import Row
 from afresh.stores.tables import TABLES, Marks, Snapshot, Tables
-from afresh.values.errors import InputError, OutputError, UsageError
+from afresh.values.errors import InputError, UsageError
 
 PROGRESS = "store.copy"
 """The named value that a target has while it is being filled."""
@@ -70,21 +69,11 @@ def backup_to_file(source: Tables, target: Path) -> None:
     """A store in a SQLite file, written beside the target, synced, then renamed."""
     from afresh.stores.sqlite.store import SqliteStore
 
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with SqliteStore(Path(name)) as copy:
-                copy_store(source, copy.tables)
-            os.fsync(handle)
-            Path(name).replace(target)
-        except BaseException:
-            for left in Path(name).parent.glob(f"{Path(name).name}*"):
-                left.unlink()
-            raise
-        finally:
-            os.close(handle)
-    except OSError as error:
-        raise OutputError(f"{target} cannot be written: {error.strerror}") from error
+    def fill(part: Path) -> None:
+        with SqliteStore(part) as copy:
+            copy_store(source, copy.tables)
+
+    write_beside(target, fill)
 
 
 def unfinished(data: bytes | None, name: str) -> InputError | None:

@@ -18,6 +18,7 @@ from typing import IO
 
 from afresh.tables.formats import STANDARD_STREAM
 from afresh.values.errors import OutputError, did_you_mean
+from afresh.values.leftovers import LEFTOVERS
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -61,32 +62,36 @@ def check_writable(path: str | Path) -> None:
     with _in_words(str(path), path):
         if _is_special(Path(path)):
             return
-        target = Path(os.path.realpath(path))
-        with _new_file(target) as stream:
-            Path(stream.name).unlink()
+        part = _name_beside(Path(os.path.realpath(path)))
+        with LEFTOVERS.path(part):
+            try:
+                part.open("xb").close()
+            finally:
+                part.unlink(missing_ok=True)
 
 
 @contextmanager
 def _aside(target: Path) -> Iterator[IO[bytes]]:
-    stream = _new_file(target)
-    try:
-        with stream:
-            yield stream
-            stream.flush()
-            if target.exists():
-                os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
-            os.fsync(stream.fileno())
-        os.replace(stream.name, target)  # noqa: PTH105 (the name may be str)
-    except BaseException:
-        # Closing a file on a full disk fails again, and must not hide the first error.
-        Path(stream.name).unlink(missing_ok=True)
-        raise
+    part = _name_beside(target)
+    with LEFTOVERS.path(part):
+        try:
+            with part.open("xb") as stream:
+                yield stream
+                stream.flush()
+                if target.exists():
+                    os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
+                os.fsync(stream.fileno())
+            part.replace(target)
+        except BaseException:
+            # Closing a file on a full disk fails again, and must not hide the first error.
+            part.unlink(missing_ok=True)
+            raise
     _sync_folder(target.parent)
 
 
-def _new_file(target: Path) -> IO[bytes]:
+def _name_beside(target: Path) -> Path:
     # Not tempfile: its files are private to the user, ours follow the umask as any output does.
-    return (target.parent / f".{target.name[:100]}.{uuid.uuid4().hex[:12]}.part").open("xb")
+    return target.parent / f".{target.name[:100]}.{uuid.uuid4().hex[:12]}.part"
 
 
 def _sync_folder(folder: Path) -> None:

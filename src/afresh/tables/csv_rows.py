@@ -67,6 +67,8 @@ class CsvRows:
             return 0
 
     def _reader(self, raw_names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        # Otherwise pyarrow replaces the handlers of SIGINT and SIGTERM while it opens a file.
+        pa.enable_signal_handlers(False)
         return iter(
             pa_csv.open_csv(
                 self._source.stream(),

@@ -11,8 +11,9 @@ import os
 import stat
 import sys
 import tempfile
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -30,6 +31,7 @@ from afresh.tables.formats import (
     named_format,
 )
 from afresh.values.errors import InputError, UsageError, did_you_mean
+from afresh.values.leftovers import LEFTOVERS
 
 _COPY_BYTES = 1 << 20
 _HEAD_BYTES = 4096
@@ -46,7 +48,7 @@ class InputFile:
         self.name = "standard input" if str(path) == STANDARD_STREAM else str(path)
         self._raw: Any = None
         self._spool = self._spooled_if_needed(path)
-        self._path = str(path) if self._spool is None else self._spool.name
+        self._path = str(path) if self._spool is None else str(self._spool.path)
         try:
             self._settle_format(format)
         except BaseException:
@@ -137,7 +139,7 @@ class InputFile:
             problem = "is Parquet" if is_parquet else "is not Parquet (half-written or misnamed)"
             raise InputError(f"{problem}, but is named {named.layout}", path=self.name)
 
-    def _spooled_if_needed(self, path: str | Path) -> IO[bytes] | None:
+    def _spooled_if_needed(self, path: str | Path) -> _Spool | None:
         if str(path) == STANDARD_STREAM:
             return _spooled(self.name, _standard_input())
         if _is_regular(self.name):
@@ -150,7 +152,7 @@ class InputFile:
             packed = pa.CompressedInputStream(pa.OSFile(self._path, "rb"), compression)
             unpacked = _spooled(self.name, packed)
         self.close()
-        self._spool, self._path, self._format = unpacked, unpacked.name, Format("parquet")
+        self._spool, self._path, self._format = unpacked, str(unpacked.path), Format("parquet")
 
 
 @contextmanager
@@ -196,18 +198,37 @@ def _problem(error: OSError | EOFError, name: str, compression: Compression | No
     return f"cannot be read: {os.strerror(code)}"
 
 
-def _spooled(name: str, stream: Any) -> IO[bytes]:
+def _spooled(name: str, stream: Any) -> _Spool:
     """A temporary copy of what is left in ``stream``, removed when it is closed."""
-    spool = tempfile.NamedTemporaryFile(prefix="afresh-")  # noqa: SIM115 (closed by its owner)
+    spool = _Spool()
     try:
-        with in_words(name):
+        with in_words(name), spool.open() as copy:
             while block := stream.read(_COPY_BYTES):
-                spool.write(block)
-            spool.flush()
+                copy.write(block)
     except BaseException:
         spool.close()
         raise
     return spool
+
+
+class _Spool:
+    """A temporary file of our own, from when it has a name until ``close`` removes it."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.gettempdir()) / f"afresh-{uuid.uuid4().hex}"
+        self.closed = False
+        self._listed = ExitStack()
+        self._listed.enter_context(LEFTOVERS.path(self.path))
+
+    def open(self) -> IO[bytes]:
+        """Make it, readable for this user alone: what comes from a pipe may be secret."""
+        return os.fdopen(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
+
+    def close(self) -> None:
+        """Remove it."""
+        self.path.unlink(missing_ok=True)
+        self._listed.close()
+        self.closed = True
 
 
 def _is_regular(name: str) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import ipaddress
-import signal
 import socket
 import threading
-from types import FrameType, TracebackType
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import TracebackType
 from typing import Self
 
 import uvicorn
@@ -15,7 +16,7 @@ from fastapi import FastAPI
 
 from afresh.values.errors import StoreError, UsageError
 
-_GRACE_S = 3
+_GRACE_S = 1  # whoever stops it is promised that it ends within two seconds
 _READY_S = 30.0
 
 
@@ -74,8 +75,13 @@ def address_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def _obeyed(number: int, frame: FrameType | None) -> None:
-    """The server has ended already."""
+class _QuietServer(uvicorn.Server):
+    """uvicorn's server, which leaves the signals of the process to whoever owns them."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """None is taken: while uvicorn replaces handlers and puts them back, a signal could be lost."""
+        yield
 
 
 class Server:
@@ -92,9 +98,9 @@ class Server:
             limit_concurrency=256,
             h11_max_incomplete_event_size=1 << 16,
         )
-        self._server = uvicorn.Server(config)
+        self._server = _QuietServer(config)
         app.state.live.is_closing = lambda: self._server.should_exit
-        self._thread = threading.Thread(target=self._serve, daemon=True, name="afresh-web")
+        self._thread = threading.Thread(target=self.run, daemon=True, name="afresh-web")
 
     @property
     def address(self) -> str:
@@ -102,20 +108,12 @@ class Server:
         return address_of(self._listening)
 
     def run(self) -> None:
-        """Until SIGINT or SIGTERM, which end it in order: uvicorn raises them once more when it is done."""
-        before = {number: signal.signal(number, _obeyed) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            self._server.run(sockets=[self._listening])
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        """Until ``stop`` is called, which may be done before it began, by any thread or signal handler."""
+        self._server.run(sockets=[self._listening])
 
     def stop(self) -> None:
         """End; streams end first, so that it need not wait for them."""
         self._server.should_exit = True
-
-    def _serve(self) -> None:
-        self._server.run(sockets=[self._listening])
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -11,7 +11,10 @@ import asyncio
 import inspect
 import json
 import logging
+import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -21,6 +24,7 @@ from afresh.engine.writer import Writer
 from afresh.sources.user_function import RaisedError, awaited, called, find_function
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
+from afresh.values.leftovers import LEFTOVERS
 from afresh.values.stored import Event
 
 _AT_ONCE = 16
@@ -164,16 +168,24 @@ async def run_command(command: tuple[str, ...], change: Change) -> None:
     pipe = asyncio.subprocess.PIPE
     try:
         process = await asyncio.create_subprocess_exec(
-            *command, change.kind, change.item, stdin=pipe, stdout=asyncio.subprocess.DEVNULL, stderr=pipe
+            *command,
+            change.kind,
+            change.item,
+            stdin=pipe,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=pipe,
+            start_new_session=True,  # what it starts itself can then be ended with it
         )
     except OSError as error:
         raise HookFailedError(f"{command[0]}: {error.strerror}") from None
-    try:
-        _, words = await process.communicate(change.content)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+    with LEFTOVERS.process(process.pid, leads_group=True):
+        try:
+            _, words = await process.communicate(change.content)
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):  # it has just ended
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
     if process.returncode != 0:
         said = words.decode(errors="replace").strip().splitlines()[-1:] or ["without a word"]
         raise HookFailedError(f"{command[0]} ended with {process.returncode}: {said[0][:_LONGEST_WORDS]}")

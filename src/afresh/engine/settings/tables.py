@@ -93,6 +93,7 @@ class RunTable(Table):
     retry_longest: Seconds = 86400.0
     listings_every: Seconds = 3600.0
     hook_timeout: Seconds = 60.0
+    drain_timeout: Seconds = 60.0
 
 
 class WebTable(Table):

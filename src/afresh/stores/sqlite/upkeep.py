@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from afresh.stores.addresses import unpacked
+from afresh.stores.beside import write_beside
 from afresh.stores.sqlite.database import Database
 from afresh.stores.sqlite.queries import load_blocks
 from afresh.stores.sqlite.words import in_words
-from afresh.values.errors import InputError, OutputError, StoreCorruptError
+from afresh.values.errors import InputError, StoreCorruptError
 from afresh.values.stored import StoreStats
 
 _SQL = load_blocks("upkeep.sql")
+_PAGES_A_STEP = 4096
 _REFERENCES = ("tally", "references", "newest", "payloads")
 
 
@@ -47,19 +47,7 @@ class SqliteUpkeep:
         """One snapshot, written beside the target, synced, then renamed."""
         if target.exists() and target.samefile(self._database.path):
             raise InputError(f"{target} is the store itself: give the backup another name")
-        try:
-            handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-            try:
-                self._copy_to(Path(name))
-                os.fsync(handle)
-                Path(name).replace(target)
-            except BaseException:
-                Path(name).unlink()
-                raise
-            finally:
-                os.close(handle)
-        except OSError as error:
-            raise OutputError(f"{target} cannot be written: {error.strerror}") from error
+        write_beside(target, self._copy_to)
 
     def stats(self) -> StoreStats:
         """Sizes."""
@@ -75,7 +63,8 @@ class SqliteUpkeep:
         with self._database.apart() as source, in_words(target):
             copy = sqlite3.connect(target)
             try:
-                source.backup(copy)
+                # In steps: between them Python code runs, and with it whoever asks for an end.
+                source.backup(copy, pages=_PAGES_A_STEP, progress=lambda *_: None)
             finally:
                 copy.close()
 

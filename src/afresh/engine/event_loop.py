@@ -1,0 +1,50 @@
+"""The event loop that an engine works on, and how whoever runs the process asks that work to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+NewLoop: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
+Ask: TypeAlias = Callable[[], None]
+OnStop: TypeAlias = Callable[[Ask, float], AbstractContextManager[object]]
+"""Given how to ask for a stop and how many seconds that may take: a context, within which any thread or
+signal handler may ask."""
+
+CANCEL_S = 1.5
+"""How long work that is cancelled may take to end."""
+
+
+def nobody_asks(_ask: Ask, _limit_s: float) -> AbstractContextManager[object]:
+    """The work ends by itself."""
+    return nullcontext()
+
+
+def run_work(work: Coroutine[Any, Any, T], new_loop: NewLoop) -> T:
+    """Run ``work`` to its end on an event loop of its own."""
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(work)
+
+
+async def cancellable(work: Coroutine[Any, Any, T], on_stop: OnStop) -> T:
+    """``work``, which is cancelled when it is asked to stop."""
+    loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
+
+    def ask() -> None:
+        loop.call_soon_threadsafe(task.cancel)
+
+    with on_stop(ask, CANCEL_S):
+        return await task
+
+
+def fast_loop() -> asyncio.AbstractEventLoop:
+    """Return a loop of uvloop where it is installed: a third more polls per second."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()

@@ -1,0 +1,232 @@
+"""One SIGINT or SIGTERM ends every long-running command, whenever it comes; nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.servers.signalled import COMMANDS, ENDLESS, Ended, World, moments, processes_of, world
+from tests.servers.site import Answer, Seen, page
+from tests.servers.threaded import served
+
+from afresh.engine.app import open_engine
+
+AT_ONCE = 3
+"""Processes that run beside each other."""
+
+
+def ended_at(here: World, when: Sequence[tuple[str, int, float]]) -> list[Ended]:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(lambda each: here.ended(*each), when))
+
+
+def judge(found: Sequence[Ended], seed: int) -> None:
+    """All ended as they should; most were at work when the signal came."""
+    wrong = [(end.command, end.number, end.moment_s, end.problem) for end in found if end.problem]
+    assert not wrong, f"seed {seed}"
+    at_work = [end for end in found if end.was_alive and end.was_ready]
+    assert len(at_work) >= len(found) / 3, f"seed {seed}: too few were at work when the signal came"
+
+
+def test_a_signal_at_any_moment_ends_every_command(tmp_path: Path) -> None:
+    seed = random.SystemRandom().randrange(1 << 32)
+    chance = random.Random(seed)
+    endless = moments(chance, ENDLESS, 1, 4.0)
+    others = moments(chance, [name for name in COMMANDS if name not in ENDLESS], 1, 2.0)
+    with world(tmp_path) as here:
+        judge(ended_at(here, [*endless, *others]), seed)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_signal_at_very_many_moments(command: str, tmp_path: Path) -> None:
+    seed = random.SystemRandom().randrange(1 << 32)
+    span_s = 15.0 if command == "demo" else 4.0 if command in ENDLESS else 2.0
+    each = 200 if command == "demo" else 20
+    with world(tmp_path) as here:
+        judge(ended_at(here, moments(random.Random(seed), [command], each, span_s)), seed)
+
+
+# What the guard is for: an exception that is lost, and a main thread that runs no Python code.
+PROGRAM = """\
+import hashlib, os, signal, sys, threading
+from pathlib import Path
+from afresh.cli.interruption import INTERRUPTION
+from afresh.values.leftovers import LEFTOVERS
+
+class Signalled:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def dropped():
+    Signalled()
+    threading.Event().wait(60)
+
+def eaten():
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except BaseException:
+        pass
+    threading.Event().wait(60)
+
+def in_c():
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
+
+def twice_in_c():
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    in_c()
+
+def held():
+    with INTERRUPTION.held_back():
+        signal.raise_signal(signal.SIGINT)
+        print("whole", flush=True)
+    print("not reached", flush=True)
+
+def before_it_could_be_asked():
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except KeyboardInterrupt:
+        pass
+    asked = threading.Event()
+    with INTERRUPTION.stopping_by(asked.set):
+        asked.wait(60)
+    INTERRUPTION.check()
+
+def done():
+    pass
+
+def work():
+    with LEFTOVERS.path("part"):
+        try:
+            Path("part").touch()
+            globals()[sys.argv[1]]()
+        finally:
+            Path("part").unlink()
+
+INTERRUPTION.install()
+INTERRUPTION.program(work)
+"""
+
+
+@pytest.mark.parametrize(
+    ("case", "name", "out"),
+    [
+        ("dropped", "SIGINT", ""),
+        ("eaten", "SIGTERM", ""),
+        ("in_c", "SIGTERM", ""),
+        ("twice_in_c", "SIGTERM", ""),
+        ("held", "SIGINT", "whole\n"),
+        ("before_it_could_be_asked", "SIGTERM", ""),
+    ],
+)
+def test_no_signal_is_lost(case: str, name: str, out: str, tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, case],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=30,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout, ran.stderr) == (
+        128 + signal.Signals[name],
+        out,
+        f"afresh: stopped by {name}\n",
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_that_no_signal_ended_ends_as_ever(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "done"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+def test_a_sigint_that_the_parent_ignored_is_heard() -> None:
+    """A shell ignores it for jobs in the background, and what it starts inherits that."""
+    line = f"trap '' INT; exec '{sys.executable}' -c '{IGNORED}'"
+    ran = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=30)
+    assert (ran.returncode, ran.stderr) == (130, "afresh: stopped by SIGINT\n")
+
+
+IGNORED = (
+    "import signal; from afresh.cli.interruption import INTERRUPTION as i; "
+    "i.install(); i.program(lambda: signal.raise_signal(signal.SIGINT))"
+)
+
+
+def started(folder: Path, *words: str) -> subprocess.Popen[str]:
+    """An engine in a folder, in whose environment a test finds what it started."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "afresh", *words],
+        cwd=folder,
+        env={**os.environ, "TMPDIR": str(folder)},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@contextmanager
+def engine_at(
+    folder: Path, path: str, settings: str = ""
+) -> Iterator[tuple[subprocess.Popen[str], threading.Event]]:
+    """A run that polls one page, which never answers if it is ``/never``; the event tells of the request."""
+    asked = threading.Event()
+
+    async def never(_seen: Seen, answer: Answer) -> None:
+        asked.set()
+        await answer.hang()
+
+    with served({"/robots.txt": page(b""), "/never": never, "/page": page(b"there")}) as site:
+        (folder / "afresh.toml").write_text("[[source]]\nname = 'web'\nallow_private = true\n" + settings)
+        with open_engine(folder) as engine:
+            engine.add([site.url + path])
+        process = started(folder, "run", "--budget", "10/s")
+        try:
+            yield process, asked
+        finally:
+            for number in processes_of(folder):
+                os.kill(number, signal.SIGKILL)
+            process.communicate()
+
+
+def test_a_second_signal_ends_a_drain_at_once(tmp_path: Path) -> None:
+    with engine_at(tmp_path, "/never") as (process, asked):
+        assert asked.wait(60)
+        process.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1.0)  # it waits for the answer
+        process.send_signal(signal.SIGTERM)
+        _, words = process.communicate(timeout=30)
+        assert (process.returncode, words.splitlines()[-1]) == (143, "afresh: stopped at once by SIGTERM")
+
+
+def test_a_drain_has_a_time_limit(tmp_path: Path) -> None:
+    with engine_at(tmp_path, "/never", "[run]\ndrain_timeout = '0.3s'\n") as (process, asked):
+        assert asked.wait(60)
+        process.send_signal(signal.SIGINT)
+        _, words = process.communicate(timeout=30)
+        assert (process.returncode, words.splitlines()[-1]) == (130, "afresh: stopped at once by SIGINT")
+
+
+def test_a_hook_that_hangs_ends_with_the_run_and_with_what_it_started(tmp_path: Path) -> None:
+    hook = "on_change = ['sh', '-c', 'echo > hooked; sleep 600; true']\n"
+    with engine_at(tmp_path, "/page", hook) as (process, _):
+        pause = threading.Event()
+        while not (tmp_path / "hooked").exists():
+            assert process.poll() is None
+            pause.wait(0.05)
+        assert len(processes_of(tmp_path)) == 3  # the run, the shell and what the shell started
+        process.send_signal(signal.SIGTERM)
+        _, words = process.communicate(timeout=30)
+        assert (process.returncode, "stopped" in words.splitlines()[-1]) == (0, True), words
+        assert processes_of(tmp_path) == []

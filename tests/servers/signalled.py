@@ -1,0 +1,214 @@
+"""Every long-running command as a process of its own, sent a signal at some moment of its life.
+
+Each process has a folder and a ``TMPDIR`` of its own. Its environment names that ``TMPDIR``, and so does the
+environment of every process that it starts: that is how those left behind are found.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from tests.servers.site import Answer, Seen, page
+from tests.servers.threaded import served
+
+from afresh.engine.app import open_engine
+from afresh.engine.outside import Reported
+
+LONGEST_WAIT_S = 30.0
+_SETTINGS = """\
+[budget]
+requests = "20/s"
+[web]
+port = 0
+[[source]]
+name = "web"
+allow_private = true
+delay = "0.01s"
+"""
+_BUSY = ("--host-delay", "0.01s", "--budget", "50/s")
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "demo": ("demo", "--no-browser", "--for", "10m"),
+    "run": ("run", *_BUSY),
+    "run --web": ("run", "--web", *_BUSY),
+    "serve": ("serve",),
+    "get --max-age": ("get", "{url}/never", "--max-age", "0s"),
+    "add --sitemap": ("add", "--sitemap", "{url}/never.xml"),
+    "export": ("export", "-o", "out"),
+    "store copy": ("store", "copy", "sqlite:afresh.db", "sqlite:out.db"),
+    "estimate": ("estimate", "polls.csv", "-o", "out.csv"),
+    "replay": ("replay", "history.csv", "--budget", "2000/d"),
+    "plan": ("plan", "items.csv", "--budget", "1000/d", "-o", "out.csv"),
+}
+DRAINS = ("run", "run --web")
+"""Commands that end with 0 once they have drained."""
+ENDLESS = ("demo", *DRAINS, "serve", "get --max-age", "add --sitemap")
+"""Commands that end only when they are told to."""
+_MADE = ("out", "out.db", "out.csv")  # results: they may be there, whole, when the signal came late
+_OF_SQLITE = ("-wal", "-shm")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended that was sent a signal."""
+
+    command: str
+    number: int
+    moment_s: float
+    code: int
+    took_s: float
+    words: str
+    was_alive: bool
+    was_ready: bool
+    left: tuple[str, ...]
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with that end; empty if nothing is."""
+        if self.left:
+            return f"left behind: {self.left}"
+        if not self.was_ready:  # the program had not begun: Python or the system ended it
+            return ""
+        if self.code == 0:
+            return "" if not self.was_alive or self.command not in ENDLESS or self._drained else "code 0"
+        name = signal.Signals(self.number).name
+        # "at once": on a busy machine the time to end in order was too short.
+        said = {f"afresh: stopped by {name}", f"afresh: stopped at once by {name}"}
+        told = [line for line in self.words.splitlines() if line in said]
+        if self.code != 128 + self.number or len(told) != 1 or "Traceback" in self.words:
+            return f"code {self.code}, said {self.words!r}"
+        return ""
+
+    @property
+    def _drained(self) -> bool:
+        return self.command in DRAINS and "stopped" in self.words.splitlines()[-1]
+
+
+class World:
+    """Inputs for every command; ``of(command)`` is a folder with a copy of them."""
+
+    def __init__(self, folder: Path, url: str, rows: int) -> None:
+        self.url, self._folder, self._inputs, self._given = url, folder, folder / "inputs", 0
+        self._inputs.mkdir()
+        random = Random(1)
+        self._write("items.csv", "item,rate", (f"i{n},{random.random()}" for n in range(rows)))
+        polls = (f"i{n % (rows // 15)},{n},{int(random.random() < 0.3)}" for n in range(rows))
+        self._write("polls.csv", "item,time,changed", polls)
+        changes = (f"i{n % (rows // 200)},{n / 1000}" for n in range(rows // 5))
+        self._write("history.csv", "item,time", changes)
+        (self._inputs / "afresh.toml").write_text(_SETTINGS)
+        pages = [f"{url}/page/{n}" for n in range(rows // 50)]
+        with open_engine(self._inputs) as engine:
+            engine.add([*pages, f"{url}/never"])
+            engine.observe(Reported(key, 1e9, content=f"copy of {key}".encode() * 20) for key in pages)
+
+    def _write(self, name: str, header: str, rows: Iterator[str]) -> None:
+        (self._inputs / name).write_text("\n".join([header, *rows]) + "\n")
+
+    def ended(self, command: str, number: int, moment_s: float) -> Ended:
+        """Start a command, send it the signal at that moment, and see how it ends."""
+        process, folder, words = self._start(command)
+        try:
+            was_alive, was_ready = _lives_for(process, moment_s), _takes_signals(process.pid)
+            sent_s = time.monotonic()
+            process.send_signal(number)
+            code = process.wait(LONGEST_WAIT_S)
+            took_s = time.monotonic() - sent_s
+            left = tuple(self._left(folder))
+            return Ended(
+                command, number, moment_s, code, took_s, words.read_text(), was_alive, was_ready, left
+            )
+        finally:
+            for each in processes_of(folder / "tmp"):
+                with suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
+            process.communicate()
+            shutil.rmtree(folder)
+
+    def _start(self, command: str) -> tuple[subprocess.Popen[bytes], Path, Path]:
+        self._given += 1
+        folder, words = self._folder / f"{self._given}", self._folder / f"{self._given}.err"
+        shutil.copytree(self._inputs, folder / "work")
+        (folder / "tmp").mkdir()
+        arguments = [word.format(url=self.url) for word in COMMANDS[command]]
+        with words.open("wb") as err:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "afresh.cli.tied_to_parent", *arguments],
+                cwd=folder / "work",
+                env={**os.environ, "TMPDIR": str(folder / "tmp")},
+                stdin=subprocess.PIPE,  # closed when the tests end, however they do: then it ends too
+                stdout=subprocess.DEVNULL,
+                stderr=err,
+                start_new_session=True,
+            )
+        return process, folder, words
+
+    def _left(self, folder: Path) -> list[str]:
+        known = {path.name for path in self._inputs.iterdir()} | set(_MADE)
+        known |= {f"{name}{ending}" for name in ("afresh.db", "out.db") for ending in _OF_SQLITE}
+        found = [path.name for path in (folder / "work").iterdir() if path.name not in known]
+        found += [path.name for path in (folder / "tmp").iterdir()]
+        return found + [f"process {number}" for number in processes_of(folder / "tmp")]
+
+
+def _lives_for(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+def _takes_signals(number: int) -> bool:
+    """Whether a process has a handler for SIGTERM; of Python's own there is none."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{number}/status").read_text().splitlines():
+            if line.startswith("SigCgt:"):
+                return bool(int(line.split()[1], 16) & 1 << (signal.SIGTERM - 1))
+    return False
+
+
+def processes_of(folder: Path) -> list[int]:
+    """The processes whose temporary files go to this folder."""
+    return [int(each.name) for each in Path("/proc").glob("[0-9]*") if _is_of(each, folder)]
+
+
+def _is_of(process: Path, folder: Path) -> bool:
+    try:
+        environment = (process / "environ").read_bytes()
+    except OSError:  # it has just ended, or is another user's
+        return False
+    return f"TMPDIR={folder}".encode() in environment.split(b"\0")
+
+
+@contextmanager
+def world(folder: Path, *, rows: int = 60_000) -> Iterator[World]:
+    """Inputs of so many rows, and a site of which some pages never answer."""
+
+    async def never(_seen: Seen, answer: Answer) -> None:
+        await answer.hang()
+
+    routes = {"/robots.txt": page(b""), "/never": never, "/never.xml": never}
+    routes |= {f"/page/{n}": page(b"there") for n in range(rows // 50)}
+    with served(routes) as site:
+        yield World(folder, site.url, rows)
+
+
+def moments(
+    random: Random, commands: Sequence[str], each: int, span_s: float
+) -> list[tuple[str, int, float]]:
+    """Commands, signals and moments of which the first is in the start of Python."""
+    return [
+        (command, random.choice((signal.SIGINT, signal.SIGTERM)), random.uniform(0.02, span_s))
+        for _ in range(each)
+        for command in commands
+    ]
