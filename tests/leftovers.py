@@ -57,6 +57,18 @@ class Leftovers:
         os.environ |= {MARK: self._mark, "TMPDIR": str(self._folder)}
         tempfile.tempdir = None  # to be read again from the environment
 
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Told to end, pytest clears up as after Ctrl-C; it would just stop otherwise."""
+
+        def interrupt(_number: int, _frame: FrameType | None) -> None:
+            signal.signal(
+                signal.SIGTERM, signal.SIG_IGN
+            )  # once is enough: clearing up is not to be disturbed
+            session.shouldstop = "told to end by SIGTERM"  # also where a test takes the exception for its own
+            raise KeyboardInterrupt
+
+        signal.signal(signal.SIGTERM, interrupt)
+
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
         """Look when all fixtures and all workers have ended."""
@@ -119,13 +131,6 @@ def pytest_configure(config: pytest.Config) -> None:
     """In the process that the user started; its workers inherit what it sets."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Leftovers(), "leftovers of the run")
-        signal.signal(signal.SIGTERM, _interrupt)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """Told to end, pytest clears up as after Ctrl-C; it would just stop otherwise."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: clearing up is not to be disturbed
-    raise KeyboardInterrupt("told to end by SIGTERM")
 
 
 def _report(config: pytest.Config, found: list[str]) -> None:

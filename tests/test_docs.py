@@ -27,7 +27,6 @@ from afresh.policy.table import POLICIES
 from afresh.rates.estimator import ESTIMATORS
 from afresh.sources.kinds import BUILT_IN
 from afresh.sources.settings import SourceSettings
-from afresh.values.clock import SystemClock
 from afresh.web.context import Context
 from afresh.web.metrics import exposition
 
@@ -194,7 +193,7 @@ def test_every_metric_is_documented_and_no_other(tmp_path: Path) -> None:
     with open_engine(tmp_path) as engine:
         engine.add(["https://example.org/"])
         engine.store.state.set({PULSE: Pulse(1.0, 0.0).pack()})
-        shown = exposition(Context(engine, SystemClock(), None)).decode()
+        shown = exposition(Context(engine, None)).decode()
     families = list(text_string_to_metric_families(shown))
     known = {
         sample.name + "".join(f"{{{label}}}" for label in sample.labels): family.type

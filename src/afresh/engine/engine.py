@@ -36,7 +36,6 @@ from afresh.engine.run.reload import reloader
 from afresh.engine.run.source_set import Build
 from afresh.engine.settings.tables import Settings
 from afresh.engine.show.due import due_items
-from afresh.engine.show.item_snapshot import ItemSnapshot, take_snapshot
 from afresh.engine.show.pulse import as_run
 from afresh.engine.show.status import Status, status
 from afresh.engine.show.why import Why, why
@@ -314,24 +313,15 @@ class Engine:
             settings = replace(settings, budget=settings.budget.of_items(items))
         return settings
 
-    def status(self, now_s: float | None = None) -> Status:
-        """How the mirror does, at ``now_s`` (by default now, by ``clock``)."""
-        time_s = self._clock.now_s() if now_s is None else now_s
-        return status(self.store, self.settings_in_force(time_s), time_s)
+    def status(self) -> Status:
+        """How the mirror does."""
+        now_s = self._clock.now_s()
+        return status(self.store, as_run(self.store, self.current(), now_s), now_s)
 
     def why(self, key: str) -> Why:
         """Why an item is polled as often as it is."""
         now_s = self._clock.now_s()
-        return why(self.store, self.settings_in_force(now_s), key, now_s)
-
-    def snapshot(self, items: Sequence[Item]) -> ItemSnapshot:
-        """What is known of these items now, read once, so that everything said of them agrees."""
-        now_s = self._clock.now_s()
-        return take_snapshot(self.store, self.settings_in_force(now_s), items, now_s)
-
-    def settings_in_force(self, now_s: float) -> Settings:
-        """The current settings, with the budget and the delays of the engine that runs, where one does."""
-        return as_run(self.store, self.current(), now_s)
+        return why(self.store, as_run(self.store, self.current(), now_s), key, now_s)
 
     def ask_budget(self, requests_per_s: float) -> None:
         """Another budget from now on, also for engines that run; until the settings say something new."""

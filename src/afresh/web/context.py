@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from afresh.engine.engine import Engine
 from afresh.engine.pace.asked import in_force
-from afresh.engine.settings.tables import BudgetTable
+from afresh.engine.settings.tables import BudgetTable, Settings
+from afresh.engine.show.item_snapshot import ItemSnapshot, take_snapshot
+from afresh.engine.show.pulse import as_run
 from afresh.values.clock import Clock
 from afresh.values.errors import UsageError
 from afresh.values.items import Item, ItemPage, ItemQuery
@@ -51,12 +54,13 @@ class Context:
         page = replace(page, cursor=page.cursor and mark + page.cursor)
         if not page.items:
             return page, [], self.clock.now_s()
-        snapshot = self.engine.snapshot(page.items)
+        snapshot = self._snapshot(page.items)
         return page, believed(snapshot), snapshot.time_s
 
     def item(self, key: str) -> ItemView:
         """One item; 404 where there is none."""
-        return item_view(self.engine, self.known(key))
+        item = self.known(key)
+        return item_view(self.engine.store, self._snapshot([item]), item)
 
     def known(self, key: str) -> Item:
         """The item of a key; 404 where it names none."""
@@ -98,8 +102,17 @@ class Context:
         """Today's: that was asked for, or else of the engine that runs, or else of the settings."""
         engine = self.engine
         if in_force(engine.store, engine.settings) is None:
-            return engine.settings_in_force(self.clock.now_s()).budget
+            return self._settings(self.clock.now_s()).budget
         return engine.current().budget
+
+    def _settings(self, now_s: float) -> Settings:
+        """The settings, with the budget and the delays of the engine that runs, where one does."""
+        return as_run(self.engine.store, self.engine.current(), now_s)
+
+    def _snapshot(self, items: Sequence[Item]) -> ItemSnapshot:
+        """What is known of these items now, read once, so that everything said of them agrees."""
+        now_s = self.clock.now_s()
+        return take_snapshot(self.engine.store, self._settings(now_s), items, now_s)
 
     def changed(self) -> None:
         """Something was changed from here: what was kept is forgotten."""

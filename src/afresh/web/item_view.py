@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.engine.engine import Engine
 from afresh.engine.show.item_snapshot import ItemSnapshot
 from afresh.engine.show.why import PastPoll, Why, explain, last_polls
+from afresh.stores.store import Store
 from afresh.values.items import Item
 from afresh.values.stored import Version
 from afresh.web.believed import Belief, believed
@@ -67,16 +67,15 @@ class ItemView:
         return waits_s > why.interval_s and _FAR * why.threshold < worth < math.inf
 
 
-def item_view(engine: Engine, item: Item) -> ItemView:
-    """Look at one item once; every part of the view comes from that one look."""
-    snapshot = engine.snapshot([item])
-    why = explain(engine.store, snapshot, item)
+def item_view(store: Store, snapshot: ItemSnapshot, item: Item) -> ItemView:
+    """Everything about the one item of a snapshot; every part of it comes from there."""
+    why = explain(store, snapshot, item)
     return ItemView(
         why=why,
         belief=believed(snapshot)[0],
         curves=curves(snapshot, why) if _is_guessed(why) else None,
         polls=last_polls(snapshot.polls_of(item), _POLLS),
-        versions=engine.store.copies.versions(item.id),
+        versions=store.copies.versions(item.id),
     )
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from afresh.engine.engine import Engine
 from afresh.engine.pace.rests import read_rests
-from afresh.engine.show.pulse import Course, Pulse, read_course, read_pulse
-from afresh.engine.show.status import Status
+from afresh.engine.show.pulse import Course, Pulse, as_run, read_course, read_pulse
+from afresh.engine.show.status import Status, status
 from afresh.engine.state_names import RESTS
 from afresh.sources.remembering import Rest
 from afresh.values.errors import StoreError
@@ -121,7 +121,7 @@ class Watcher:
             number=number,
             time_s=now_s,
             took_s=0.0,
-            status=self._engine.status(now_s),
+            status=status(store, as_run(store, self._engine.current(), now_s), now_s),
             pulse=read_pulse(store),
             course=read_course(store),
             audits=store.observations.audits(now_s - _DAY_S),
