@@ -234,7 +234,11 @@ class Engine:
                 running.add_signal_handler(number, loop.stop)
         if reload is not None:
             running.add_signal_handler(signal.SIGHUP, reloader(loop, lambda: self._again(reload)))
-        with self.on_stop(partial(running.call_soon_threadsafe, loop.stop), self.settings.run.drain_timeout):
+
+        def drain() -> None:
+            running.call_soon_threadsafe(loop.stop)
+
+        with self.on_stop(drain, self.settings.run.drain_timeout):
             return await self._run_beside(loop, for_s, once, report)
 
     async def _run_beside(self, loop: Loop, for_s: float, once: bool, report: Report | None) -> Progress:
