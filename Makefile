@@ -8,6 +8,10 @@ READY := .venv/.ready
 WORKERS ?= 3
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
+# Compiled modules are kept, whatever the shell says: the tests start many processes, and each would compile
+# the whole program again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help demo test check bench slow format clean chromium
 
 help:
