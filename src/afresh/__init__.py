@@ -9,7 +9,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from afresh.values.errors import AfreshError, InfeasibleError, InputError, OutputError, UsageError
+from afresh.values.errors import (
+    AfreshError,
+    InfeasibleError,
+    InputError,
+    ListingError,
+    OutputError,
+    StoreError,
+    UsageError,
+)
 from afresh.version import __version__
 
 if TYPE_CHECKING:
@@ -18,18 +26,24 @@ if TYPE_CHECKING:
     from afresh.allocation.curve import budget_curve
     from afresh.engine.app import open_engine
     from afresh.engine.engine import Engine
+    from afresh.engine.outside import Reported
+    from afresh.engine.show.status import Status
     from afresh.model.age import age
     from afresh.model.freshness import freshness
     from afresh.money.best_interval import best_interval
     from afresh.rates.estimate import estimate, estimate_many
+    from afresh.values.lease import Lease
     from afresh.values.results import Allocation, Income, RateEstimate, RateEstimates
 
 _HOME = {
     "Allocation": "afresh.values.results",
     "Engine": "afresh.engine.engine",
     "Income": "afresh.values.results",
+    "Lease": "afresh.values.lease",
     "RateEstimate": "afresh.values.results",
     "RateEstimates": "afresh.values.results",
+    "Reported": "afresh.engine.outside",
+    "Status": "afresh.engine.show.status",
     "age": "afresh.model.age",
     "allocate": "afresh.allocation.allocate",
     "best_interval": "afresh.money.best_interval",
@@ -48,9 +62,14 @@ __all__ = [
     "Income",
     "InfeasibleError",
     "InputError",
+    "Lease",
+    "ListingError",
     "OutputError",
     "RateEstimate",
     "RateEstimates",
+    "Reported",
+    "Status",
+    "StoreError",
     "UsageError",
     "__version__",
     "age",

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+SOURCES_GROUP, ESTIMATORS_GROUP = "afresh.sources", "afresh.estimators"
+"""The groups of entry points by which other packages bring sources and estimators."""
+
 
 class Plugins(Mapping[str, T], Generic[T]):
     """A table of our own things and those of other packages, each loaded when it is first asked for.
@@ -88,11 +91,11 @@ def _origin(entry: EntryPoint) -> str:
 
 def source_kinds() -> Mapping[str, SourceKind[Any]]:
     """Every kind of source there is."""
-    return Plugins("afresh.sources", BUILT_IN, has=("settings", "build", "group"))
+    return Plugins(SOURCES_GROUP, BUILT_IN, has=("settings", "build", "group"))
 
 
 def estimators() -> Mapping[str, Estimator[Any]]:
     """Every estimator there is."""
     from afresh.rates.estimator import ESTIMATORS
 
-    return Plugins("afresh.estimators", ESTIMATORS, has=("start", "update", "rate", "interval"))
+    return Plugins(ESTIMATORS_GROUP, ESTIMATORS, has=("start", "update", "rate", "interval"))

@@ -1,0 +1,113 @@
+"""A store that version 0.1.0 wrote opens, and items are ranked exactly as 0.1.0 ranked them.
+
+The store was written by a run of 75 s over 48 living pages on two hosts (and one that is missing) with a
+budget of 20 requests per second, audits, weights, guessed rates and notices. ``store-0.1.0.json`` holds what
+0.1.0 itself answered about it ten seconds later.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from afresh.engine.app import make_engine
+from afresh.engine.engine import Engine
+from afresh.engine.settings.reading import read
+from afresh.values.items import ItemQuery
+
+DATA = Path(__file__).parents[1] / "data"
+SETTINGS = """
+[budget]
+requests = "20/s"
+[plan]
+audit_share = 0.05
+[store]
+url = "sqlite:afresh.db"
+[[source]]
+name = "web"
+delay = "0s"
+concurrency = 4
+allow_private = true
+"""
+WHY_FIELDS = (
+    "rate_per_s",
+    "rate_low",
+    "rate_high",
+    "interval_s",
+    "fresh_now",
+    "marginal",
+    "threshold",
+    "next_s",
+)
+
+
+class MomentClock:
+    """A clock that stands still."""
+
+    def __init__(self, now_s: float) -> None:
+        self._now_s = now_s
+
+    def now_s(self) -> float:
+        """Unix seconds."""
+        return self._now_s
+
+    def elapsed_s(self) -> float:
+        """Seconds since the Unix epoch, too."""
+        return self._now_s
+
+
+def answers(engine: Engine) -> dict[str, Any]:
+    """What an engine says about every item of its store, and about all together."""
+    due = [entry.key for entry in engine.due(100)]
+    keys = sorted(engine.store.items.ids([*due, *all_keys(engine)]))
+    explained = {}
+    for key in keys:
+        found = asdict(engine.why(key))
+        explained[key] = {name: found[name] for name in WHY_FIELDS}
+    status = asdict(engine.status())
+    names = ("items", "by_status", "freshness", "age_s", "dropped", "budget_per_s")
+    return {"due": due, "why": explained, "status": {name: status[name] for name in names if name in status}}
+
+
+def all_keys(engine: Engine) -> list[str]:
+    """The keys of all items, in the order in which they were registered."""
+    return [item.key for item in engine.store.items.page(ItemQuery(), 1000).items]
+
+
+@pytest.fixture
+def recorded() -> dict[str, Any]:
+    """What 0.1.0 answered."""
+    return dict(json.loads((DATA / "store-0.1.0.json").read_text()))
+
+
+@pytest.fixture
+def engine(tmp_path: Path, recorded: dict[str, Any]) -> Iterator[Engine]:
+    """An engine over a copy of the store, at the moment of the recorded answers."""
+    packed = (DATA / "store-0.1.0.db.zst").read_bytes()
+    (tmp_path / "afresh.db").write_bytes(zstandard.ZstdDecompressor().decompress(packed))
+    with make_engine(read(SETTINGS), tmp_path, clock=MomentClock(recorded["now_s"]), seed=1) as opened:
+        yield opened
+
+
+def test_a_store_of_0_1_0_is_ranked_as_0_1_0_ranked_it(engine: Engine, recorded: dict[str, Any]) -> None:
+    found = answers(engine)
+    assert found["due"] == recorded["due"]
+    assert found["why"].keys() == recorded["why"].keys()
+    for key, expected in recorded["why"].items():
+        for name in WHY_FIELDS:
+            assert math.isclose(found["why"][key][name], expected[name], rel_tol=1e-6), (key, name)
+    status, expected = found["status"], recorded["status"]
+    assert status.pop("freshness") == pytest.approx(expected.pop("freshness"), rel=1e-6)
+    assert status.pop("by_status") == expected.pop("by_status")
+    assert status == pytest.approx(expected, rel=1e-6)
+
+
+def test_nothing_in_the_store_is_damaged(engine: Engine) -> None:
+    assert engine.store.upkeep.check() == []
