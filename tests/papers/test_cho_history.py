@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from afresh.papers.cho_history import History, figure_11
+from afresh.papers.cho.change_gaps import ChangeLog, figure_11
 from afresh.values.errors import InputError
 
 
-def history(mean_gap: float, power: float = 1.0) -> History:
+def history(mean_gap: float, power: float = 1.0) -> ChangeLog:
     gaps = np.random.default_rng(3).standard_exponential((60, 80)) ** power
     gaps *= mean_gap / gaps.mean()
-    return History("made", np.repeat(np.arange(60), 80), np.cumsum(gaps, axis=1).ravel())
+    return ChangeLog("made", np.repeat(np.arange(60), 80), np.cumsum(gaps, axis=1).ravel())
 
 
 def test_poisson_changes_lie_on_the_line() -> None:
@@ -36,4 +36,4 @@ def test_another_interval_is_taken_where_ten_days_are_rare() -> None:
 
 def test_a_history_without_enough_changes_is_refused() -> None:
     with pytest.raises(InputError, match="made: too few items change often enough"):
-        figure_11(History("made", np.array([0, 0]), np.array([1.0, 2.0])))
+        figure_11(ChangeLog("made", np.array([0, 0]), np.array([1.0, 2.0])))

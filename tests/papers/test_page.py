@@ -11,7 +11,7 @@ import pytest
 
 from afresh.papers.check import Check
 from afresh.papers.drawing import inline_svg
-from afresh.papers.figure import Figure
+from afresh.papers.figure import PaperFigure
 from afresh.papers.page import html_page
 from afresh.papers.report import Report, Section
 from afresh.plots.panels import Panel, Series
@@ -142,6 +142,6 @@ def test_every_kind_of_series_is_drawn() -> None:
     bars = Panel(
         "bars", "x", "y", (Series("a", x, y, "bars"), Series("b", x, y, "bars")), x_names=("p", "q", "r")
     )
-    svg = inline_svg(Figure("Figure 1", "t", "p", "o", (lines, bars)), "f")
+    svg = inline_svg(PaperFigure("Figure 1", "t", "p", "o", (lines, bars)), "f")
     assert svg.startswith("<svg")
     assert svg.rstrip().endswith("</svg>")

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from afresh.papers.check import Verdict, matches
+from afresh.papers.check import CheckVerdict, matches
 from afresh.papers.registry import PAPERS, reproduce
 from afresh.papers.report import Report
 from afresh.values.errors import UsageError
@@ -23,14 +23,14 @@ class TestEveryPaper:
     """Checks over one report."""
 
     def test_nothing_is_unexplained(self, reports: dict[str, Report], paper: str) -> None:
-        assert [c for c in reports[paper].checks() if c.verdict is Verdict.UNEXPLAINED] == []
+        assert [c for c in reports[paper].checks() if c.verdict is CheckVerdict.UNEXPLAINED] == []
 
     def test_every_check_has_a_verdict_and_a_reason_where_it_differs(
         self, reports: dict[str, Report], paper: str
     ) -> None:
         for check in reports[paper].checks():
-            assert isinstance(check.verdict, Verdict)
-            assert bool(check.reason) == (check.verdict is not Verdict.AGREES)
+            assert isinstance(check.verdict, CheckVerdict)
+            assert bool(check.reason) == (check.verdict is not CheckVerdict.AGREES)
 
     def test_corrections_really_differ_from_what_is_printed(
         self, reports: dict[str, Report], paper: str

@@ -5,28 +5,28 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from afresh.papers import yang_freshness
-from afresh.papers.check import Verdict
-from afresh.papers.yang import report
-from afresh.papers.yang_probes import figures
-from afresh.papers.yang_records import Records
+from afresh.papers.check import CheckVerdict
+from afresh.papers.yang import refresh_simulation
+from afresh.papers.yang.paper import report
+from afresh.papers.yang.probe_experiments import figures
+from afresh.papers.yang.records import SearchRecords
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_order_of_the_curves_does_not_hang_on_the_seed(seed: int) -> None:
-    courses = yang_freshness.courses(seed)
+    courses = refresh_simulation.simulate_courses(seed)
     means = {name: courses.mean(name) for name in courses.lag}
     assert means["ours"] < means["Greedy"] < 0.1 * means["Naive 1"] < 0.1 * means["Naive 2"]
 
 
 def test_levels_differ_for_a_known_reason_and_all_else_agrees() -> None:
     found = report()
-    assert found.count(Verdict.UNEXPLAINED) == 0
-    assert found.count(Verdict.DIFFERS) == 2
+    assert found.count(CheckVerdict.UNEXPLAINED) == 0
+    assert found.count(CheckVerdict.DIFFERS) == 2
     assert [figure.name for figure in found.figures] == ["Figure 2"]
 
 
-def made_papers() -> Records:
+def made_papers() -> SearchRecords:
     rng = np.random.default_rng(5)
     topics = ("summarization", "coreference", "sentiment", "parsing", "dialogue")
     titles = [
@@ -34,7 +34,7 @@ def made_papers() -> Records:
         for _ in range(600)
     ]
     authors = [";".join(f"a{name}" for name in rng.integers(60, size=2)) for _ in titles]
-    return Records("made", "papers", {"title": titles, "authors": authors})
+    return SearchRecords("made", "papers", {"title": titles, "authors": authors})
 
 
 def test_figures_of_papers_show_coverage_speedup_and_growth() -> None:
@@ -59,6 +59,6 @@ def test_the_figure_of_films() -> None:
         "director": [f"d{name}" for name in rng.integers(40, size=400)],
         "cast": [";".join(f"c{name}" for name in rng.integers(80, size=3)) for _ in range(400)],
     }
-    (figure,) = figures(Records("shop", "movies", texts))
+    (figure,) = figures(SearchRecords("shop", "movies", texts))
     assert figure.name == "Figure 5, shop"
     assert len(figure.panels[0].series) == 6

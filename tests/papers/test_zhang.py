@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from afresh.papers.check import Verdict
+from afresh.papers.check import CheckVerdict
 from afresh.papers.report import Report, Section
-from afresh.papers.zhang import report
+from afresh.papers.zhang.paper import report
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def test_table_1_agrees_to_four_decimals(zhang: Report) -> None:
         *(1.0115, 1.0067, 0.9515, 0.8625, 0.8041, 0.7656),
         *(1.0507, 1.0631, 1.0212, 0.9349, 0.8750, 0.8347),
     ]
-    assert {check.verdict for check in table.checks} == {Verdict.AGREES}
+    assert {check.verdict for check in table.checks} == {CheckVerdict.AGREES}
 
 
 def test_table_2_bias_and_spread_at_the_ends_of_each_range(zhang: Report) -> None:
@@ -35,17 +35,17 @@ def test_table_2_bias_and_spread_at_the_ends_of_each_range(zhang: Report) -> Non
     spreads = [check.recomputed for check in table.checks if "σ/r" in check.name]
     assert max(biases) == pytest.approx(4.79, abs=0.005)
     assert max(spreads) == pytest.approx(59.70, abs=0.005)
-    assert {check.verdict for check in table.checks} == {Verdict.AGREES}
+    assert {check.verdict for check in table.checks} == {CheckVerdict.AGREES}
 
 
 def test_polls_needed_differ_where_the_paper_rounds_in_its_favour(zhang: Report) -> None:
     checks = section(zhang, "§3: polls").checks
     assert [check.recomputed for check in checks[:3]] == [5, 6, 35]
     assert [check.verdict for check in checks] == [
-        Verdict.DIFFERS,
-        Verdict.DIFFERS,
-        Verdict.AGREES,
-        Verdict.AGREES,
+        CheckVerdict.DIFFERS,
+        CheckVerdict.DIFFERS,
+        CheckVerdict.AGREES,
+        CheckVerdict.AGREES,
     ]
 
 

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.allocation.objectives import NAMES, objective_for
-from afresh.policy.curiosity import Curiosity
-from afresh.policy.policy import Start
+from afresh.policy.adaptive.exploration import Exploration
+from afresh.policy.policy import PolicyInput
+from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import replay
-from afresh.replay.history import History
 
 RATES = np.exp2(np.arange(-6.0, 8.0))
 
@@ -27,14 +27,14 @@ def test_a_bit_is_never_worth_less_than_nothing(
 ) -> None:
     belief = np.array([weights], dtype=np.float32) + 1e-3
     belief /= belief.sum()
-    curiosity = Curiosity(objective_for(objective, "fixed"), RATES, 1.0)
+    curiosity = Exploration(objective_for(objective, "fixed"), RATES, 1.0)
     bit = curiosity.bit(belief, np.array([elapsed]), np.array([price]))
     assert np.all(np.isfinite(bit))
     assert np.all(bit >= 0)
 
 
 def test_what_is_known_teaches_nothing() -> None:
-    curiosity = Curiosity(objective_for("freshness", "fixed"), RATES, 1.0)
+    curiosity = Exploration(objective_for("freshness", "fixed"), RATES, 1.0)
     sure = np.eye(RATES.size, dtype=np.float32)
     assert curiosity.bit(sure, np.array([0.7]), np.full(RATES.size, 0.3)).max() < 1e-5
 
@@ -45,9 +45,9 @@ def test_daily_and_weekly_pages_are_told_apart() -> None:
     days = np.repeat([1.0, 7.0, 30.0, 120.0, 365.0], [92, 60, 64, 64, 120])
     length = 900.0
     counts = rng.poisson(length / days)
-    history = History.of(
+    history = ChangeHistory.of(
         days.size, np.repeat(np.arange(days.size), counts), rng.uniform(0, length, counts.sum()), 0.0, length
     )
-    start = Start(days.size / 30.0, np.ones(days.size), np.ones(days.size), hour=None)
+    start = PolicyInput(days.size / 30.0, np.ones(days.size), np.ones(days.size), hour=None)
     (adaptive,) = replay(history, ["adaptive"], start, warm_up=0.5, batch=10)
     assert adaptive.after.captured > 0.5

@@ -10,28 +10,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.policy.opening import OpenTime
-from afresh.policy.policy import Policy, Start
-from afresh.policy.table import POLICIES, make_policy
-from afresh.replay.history import NEVER, History
+from afresh.policy.open_time import OpenTime
+from afresh.policy.policy import Policy, PolicyInput
+from afresh.policy.registry import POLICIES, make_policy
+from afresh.replay.change_history import UNSEEN_CHANGES, ChangeHistory
 from afresh.replay.run import Visits, run_policy
 
 ITEMS, LENGTH = 30, 400.0
 every_policy = pytest.mark.parametrize("name", POLICIES)
 
 
-def a_history(seed: int, items: int = ITEMS, costs: np.ndarray | None = None) -> History:
+def a_history(seed: int, items: int = ITEMS, costs: np.ndarray | None = None) -> ChangeHistory:
     rng = np.random.default_rng(seed)
     rates = rng.gamma(0.5, 0.2, items)
     count = rng.poisson(rates * LENGTH)
     time = rng.uniform(0.0, LENGTH, count.sum())
-    return History.of(items, np.repeat(np.arange(items), count), time, 0.0, LENGTH, costs=costs)
+    return ChangeHistory.of(items, np.repeat(np.arange(items), count), time, 0.0, LENGTH, costs=costs)
 
 
-def a_start(history: History, budget: float = 3.0) -> Start:
+def a_start(history: ChangeHistory, budget: float = 3.0) -> PolicyInput:
     families = np.stack([np.arange(history.items) // 5, np.full(history.items, -1)], axis=1)
-    start = Start.of(history.items, budget, costs=history.cost)
-    return replace(start, rates=history.rates(NEVER), families=families)
+    start = PolicyInput.of(history.items, budget, costs=history.cost)
+    return replace(start, rates=history.rates(UNSEEN_CHANGES), families=families)
 
 
 def same(one: Visits, other: Visits) -> bool:
@@ -158,7 +158,7 @@ def test_any_outcomes_are_survived(seed: int, name: str) -> None:
 
 def test_an_item_of_no_weight_is_no_trouble() -> None:
     """Warnings are errors here: nothing overflows for an item that is never worth a poll."""
-    start = Start.of(3, 0.5, weights=np.array([1.0, 0.0, 2.0]))
+    start = PolicyInput.of(3, 0.5, weights=np.array([1.0, 0.0, 2.0]))
     policy = make_policy("adaptive", start)
     for now in range(1, 60):
         chosen = policy.next(float(now), 1)

@@ -7,17 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from afresh.policy.adaptive import Adaptive
+from afresh.policy.adaptive.adaptive import Adaptive
 from afresh.policy.families import families_of
-from afresh.policy.policy import Start
+from afresh.policy.policy import PolicyInput
 from afresh.values.errors import InputError
 
 NAMES = [f"{top}/{folder}/page{number}" for top in "ab" for folder in "xyz" for number in range(8)]
 ITEMS, DAY = len(NAMES), 86400.0
 
 
-def a_start(budget: float = 10 / DAY) -> Start:
-    return replace(Start.of(ITEMS, budget), families=families_of(NAMES))
+def a_start(budget: float = 10 / DAY) -> PolicyInput:
+    return replace(PolicyInput.of(ITEMS, budget), families=families_of(NAMES))
 
 
 def run(policy: Adaptive, begin: int, end: int, seed: int = 1) -> list[list[int]]:
@@ -40,7 +40,7 @@ def learned(turns: int = 300) -> Adaptive:
     return policy
 
 
-def restored(policy: Adaptive, start: Start | None = None) -> Adaptive:
+def restored(policy: Adaptive, start: PolicyInput | None = None) -> Adaptive:
     other = Adaptive(start or a_start())
     every = np.arange(ITEMS)
     other.restore(policy.shared(), every, policy.rows(every))
@@ -85,7 +85,7 @@ def test_rows_of_some_items_in_another_order_and_families_by_name() -> None:
     policy.shocks.evidence[:-1] = np.arange(policy.shocks.labels.size) / 10.0
     kept = np.arange(ITEMS)[::-1][:-10]
     names = [NAMES[one] for one in kept] + ["new/x/page"]
-    other = Adaptive(replace(Start.of(len(names), 10 / DAY), families=families_of(names)))
+    other = Adaptive(replace(PolicyInput.of(len(names), 10 / DAY), families=families_of(names)))
     assert other.shocks is not None
     other.restore(policy.shared(), np.arange(kept.size), policy.rows(kept))
     np.testing.assert_array_equal(other.belief.rows[:-1], policy.belief.rows[kept])
@@ -153,7 +153,7 @@ def test_a_copy_made_elsewhere_restarts_the_clock_and_teaches_nothing() -> None:
 
 def test_what_was_quiet_for_long_is_taken_to_last() -> None:
     """Polled each day for eight years, an item that never changed is not expected to within the month."""
-    policy = Adaptive(replace(Start.of(2, 2.0), hour=None))
+    policy = Adaptive(replace(PolicyInput.of(2, 2.0), hour=None))
     for day in range(1, 3000):
         policy.observe([0, 1], float(day), [False, day % 3 == 0])
     assert policy.belief.horizon == pytest.approx(3 * 2999)

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from afresh.policy.adaptive import Adaptive
-from afresh.policy.policy import Start
+from afresh.policy.adaptive.adaptive import Adaptive
+from afresh.policy.policy import PolicyInput
 
 
 def test_what_is_due_is_valued_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
-    whole, parts = Adaptive(Start.of(500, 5.0)), Adaptive(Start.of(500, 5.0))
+    whole, parts = Adaptive(PolicyInput.of(500, 5.0)), Adaptive(PolicyInput.of(500, 5.0))
     monkeypatch.setattr("afresh.policy.adaptive.AT_ONCE", 64)
     for turn in range(1, 4):
         changed = rng.random(500) < 0.3
@@ -28,7 +28,7 @@ def test_what_is_polled_after_a_refit_is_worth_most_of_what_there_is() -> None:
     """A level that nothing reaches once had just polled items polled again, and then all items looked at."""
     items, k = 60_000, 60
     every, rng = np.arange(items), np.random.default_rng(2)
-    policy = Adaptive(replace(Start.of(items, 0.1 * items), families=every[:, None] // 10, hour=None))
+    policy = Adaptive(replace(PolicyInput.of(items, 0.1 * items), families=every[:, None] // 10, hour=None))
     gained = possible = 0.0
     for batch in range(1, 1201):
         now = batch * k / (0.1 * items)

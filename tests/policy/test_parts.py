@@ -10,21 +10,21 @@ from hypothesis import strategies as st
 from afresh.allocation.objectives import NAMES, objective_for
 from afresh.model.curves import g
 from afresh.model.index import poisson_due
-from afresh.policy.belief import SILENT, Belief
-from afresh.policy.calibration import Calibration
-from afresh.policy.caps import Allowances
-from afresh.policy.knowledge import Knowledge
-from afresh.policy.notices import Notices
-from afresh.policy.opening import OpenTime
-from afresh.policy.policy import Start, best
-from afresh.policy.roster import Roster
-from afresh.policy.season_clock import SeasonClock
-from afresh.policy.worth import Worth
+from afresh.policy.adaptive.calibration import Calibration
+from afresh.policy.adaptive.change_model import ChangeModel
+from afresh.policy.adaptive.notice_model import NoticeModel
+from afresh.policy.adaptive.poll_value import PollValue
+from afresh.policy.adaptive.rate_belief import SILENT, RateBelief
+from afresh.policy.adaptive.season_clock import SeasonClock
+from afresh.policy.caps import CapAllowances
+from afresh.policy.open_time import OpenTime
+from afresh.policy.policy import PolicyInput, largest
+from afresh.policy.policy_items import PolicyItems
 from afresh.values.errors import InputError
 
 
 def test_the_posterior_is_bayes() -> None:
-    belief = Belief(1, 1.0)
+    belief = RateBelief(1, 1.0)
     belief.horizon = np.inf
     rng = np.random.default_rng(1)
     log_posterior = np.zeros(belief.rates.size)
@@ -40,7 +40,7 @@ def test_the_posterior_is_bayes() -> None:
 
 def test_one_silence_does_not_make_a_busy_item_slow() -> None:
     """However long: found changed thirty times running, then once not, it is not starved."""
-    known = Knowledge(Start.of(1, 1.0))
+    known = ChangeModel(PolicyInput.of(1, 1.0))
     one = np.zeros(1, dtype=np.int64)
     for day in range(3, 93, 3):
         known.learn(one, np.array([float(day)]), np.array([True]))
@@ -55,7 +55,7 @@ def test_one_silence_does_not_make_a_busy_item_slow() -> None:
 def test_the_prior_is_learned_and_serves_new_items() -> None:
     rng = np.random.default_rng(2)
     truth = rng.choice([0.02, 2.0], 600, p=[0.7, 0.3])
-    belief, every = Belief(600, 1.0), np.arange(600)
+    belief, every = RateBelief(600, 1.0), np.arange(600)
     for _ in range(40):
         elapsed = np.full(600, 1.0)
         belief.learn(every, elapsed, rng.random(600) < -np.expm1(-truth), belief.expected(elapsed))
@@ -70,14 +70,14 @@ def test_the_prior_is_learned_and_serves_new_items() -> None:
 @given(st.floats(1e-6, 1e3))
 @settings(max_examples=30, deadline=None)
 def test_worth_is_the_marginal_of_allocation(objective: str, expected: float) -> None:
-    worth = Worth(objective, np.array([1.0]))
+    worth = PollValue(objective, np.array([1.0]))
     want = objective_for(objective, "fixed").marginal(np.array([[expected]]))
     np.testing.assert_allclose(worth.gain(np.array([[expected]])), want, rtol=3e-7)
 
 
 def test_due_times_are_where_the_index_crosses() -> None:
     rates = np.exp2(np.arange(-10, 6) / 1.0)
-    worth = Worth("freshness", rates)
+    worth = PollValue("freshness", rates)
     certain = np.eye(rates.size, dtype=np.float32)
     level = np.full(rates.size, 0.3)
     due, want = worth.due(certain, level), poisson_due(rates, 0.3)
@@ -100,7 +100,7 @@ def test_calibration_follows_what_polls_find_by_class() -> None:
 
 def test_recall_and_false_rate_are_learned() -> None:
     rng = np.random.default_rng(3)
-    notices, items = Notices(500, 1.0), np.arange(500)
+    notices, items = NoticeModel(500, 1.0), np.arange(500)
     for _ in range(40):
         changes = rng.poisson(0.3, 500)
         number = rng.binomial(changes, 0.8) + rng.poisson(0.03, 500)
@@ -117,7 +117,7 @@ def test_recall_and_false_rate_are_learned() -> None:
 def test_sources_of_notices_are_told_apart() -> None:
     """A good source, one that invents, and one that came late: each gets its own recall and false rate."""
     rng = np.random.default_rng(7)
-    notices, items = Notices(500, 1.0), np.arange(500)
+    notices, items = NoticeModel(500, 1.0), np.arange(500)
     for turn in range(60):
         changes = rng.poisson(0.3, 500)
         notices.hear(np.repeat(items, rng.binomial(changes, 0.9)), "good")
@@ -174,7 +174,7 @@ def test_open_time_runs_only_while_open() -> None:
 
 
 def test_allowances_never_hoard() -> None:
-    caps = Allowances.of(np.zeros(5, dtype=np.int64), np.array([1.0]), np.ones(5), 0.0)
+    caps = CapAllowances.of(np.zeros(5, dtype=np.int64), np.array([1.0]), np.ones(5), 0.0)
     five = np.arange(5)
     assert caps.allowed(five, 0.0).tolist() == [True, False, False, False, False]
     caps.spend(five[:1])
@@ -188,11 +188,11 @@ def test_allowances_never_hoard() -> None:
 def test_best_is_a_stable_sort(values: list[int], k: int) -> None:
     value = np.array(values, dtype=float)
     want = sorted(range(len(values)), key=lambda place: (-values[place], place))[:k]
-    assert best(value, min(k, value.size)).tolist() == want
+    assert largest(value, min(k, value.size)).tolist() == want
 
 
 def test_other_costs_are_counted_and_other_weights_need_not_be() -> None:
-    roster = Roster(Start.of(4, 2.0))
+    roster = PolicyItems(PolicyInput.of(4, 2.0))
     roster.remove([3])
     roster.reweigh([0, 1], [5.0, 0.0], [1.0, 1.0])
     assert roster.weight.tolist() == [5.0, 0.0, 1.0, 1.0]

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from afresh.policy.lambdacrawl import LambdaCrawl
-from afresh.policy.nutch import Nutch, NutchSync
-from afresh.policy.oracle import Oracle
-from afresh.policy.policy import Start
-from afresh.policy.proportional import Proportional
-from afresh.policy.stormcrawler import StormCrawler
-from afresh.policy.uniform import Uniform
+from afresh.policy.policy import PolicyInput
+from afresh.policy.rivals.lambdacrawl import LambdaCrawl
+from afresh.policy.rivals.nutch import Nutch, NutchSync
+from afresh.policy.rivals.oracle import Oracle
+from afresh.policy.rivals.proportional import Proportional
+from afresh.policy.rivals.stormcrawler import StormCrawler
+from afresh.policy.rivals.uniform_policy import UniformPolicy
 
 
 def test_uniform_is_round_robin() -> None:
-    policy = Uniform(Start.of(4, 1.0))
+    policy = UniformPolicy(PolicyInput.of(4, 1.0))
     order = []
     for now in range(12):
         items = policy.next(float(now), 1)
@@ -26,7 +26,7 @@ def test_uniform_is_round_robin() -> None:
 
 
 def test_nutch_multiplies_and_sync_looks_back() -> None:
-    plain, sync = Nutch(Start.of(2, 1.0)), NutchSync(Start.of(2, 1.0))
+    plain, sync = Nutch(PolicyInput.of(2, 1.0)), NutchSync(PolicyInput.of(2, 1.0))
     for policy in (plain, sync):
         policy.observe([0], 10.0, [True])
         policy.observe([1], 10.0, [False])
@@ -38,14 +38,14 @@ def test_nutch_multiplies_and_sync_looks_back() -> None:
 
 
 def test_stormcrawler_halves_towards_the_least() -> None:
-    policy = StormCrawler(Start.of(2, 1.0))
+    policy = StormCrawler(PolicyInput.of(2, 1.0))
     for _ in range(30):
         policy.observe([0, 1], 1.0, [True, False])
     np.testing.assert_allclose(policy.interval, [2 / 24, 28.0])
 
 
 def test_proportional_polls_as_often_as_it_thinks_things_change() -> None:
-    policy = Proportional(Start.of(2, 1.0))
+    policy = Proportional(PolicyInput.of(2, 1.0))
     for now in range(1, 41):
         policy.observe([0, 1], float(now), [now % 2 == 0, now % 10 == 0])
     policy.refit(40.0)
@@ -56,7 +56,7 @@ def test_proportional_polls_as_often_as_it_thinks_things_change() -> None:
 
 
 def test_lambdacrawl_is_maximum_likelihood_and_the_memoryless_optimum() -> None:
-    policy = LambdaCrawl(Start.of(2, 1.0))
+    policy = LambdaCrawl(PolicyInput.of(2, 1.0))
     rng = np.random.default_rng(1)
     intervals, bits, now = [2.0, 2.0], [True, False], 0.0
     for _ in range(60):
@@ -76,13 +76,13 @@ def test_lambdacrawl_is_maximum_likelihood_and_the_memoryless_optimum() -> None:
 
 
 def test_the_oracle_ranks_by_the_index() -> None:
-    policy = Oracle(replace(Start.of(4, 1.0), rates=np.array([0.0, 0.1, 1.8, 40.0])))
+    policy = Oracle(replace(PolicyInput.of(4, 1.0), rates=np.array([0.0, 0.1, 1.8, 40.0])))
     assert policy.next(1.0, 4).tolist() == [2, 1, 3, 0]
     policy.observe([2], 1.0, [True])
     assert policy.next(1.2, 1).tolist() == [1]
 
 
 def test_sync_never_sets_a_poll_into_the_past() -> None:
-    policy = NutchSync(Start.of(1, 1.0))
+    policy = NutchSync(PolicyInput.of(1, 1.0))
     policy.observe([0], 1000.0, [False])  # quiet for a thousand rounds: I = δ, without a limit
     np.testing.assert_allclose(policy.due, [1700.0])

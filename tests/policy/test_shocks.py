@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from afresh.policy.families import families_of, numbered
-from afresh.policy.shocks import BINS, Shocks, _covered
+from afresh.policy.adaptive.shocks import BINS, Shocks, _covered
+from afresh.policy.families import families_of, number_labels
 from afresh.values.arrays import Bools, Float64s
 
 
@@ -96,4 +96,4 @@ def test_names_tell_families() -> None:
     assert np.unique(folder[:5]).size == 1  # a small directory counts as part of the one above
     assert folder[6] == -1
     assert elsewhere[0] == elsewhere[5] >= 0
-    assert numbered([None, None]).tolist() == [-1, -1]
+    assert number_labels([None, None]).tolist() == [-1, -1]

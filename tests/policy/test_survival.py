@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.policy.adaptive import Adaptive
-from afresh.policy.policy import Start
+from afresh.policy.adaptive.adaptive import Adaptive
+from afresh.policy.policy import PolicyInput
 
 ITEMS = 12
 
@@ -17,7 +17,7 @@ ITEMS = 12
 def test_a_copy_does_not_become_right_again(seed: int, frequency: float, related: bool) -> None:
     rng = np.random.default_rng(seed)
     families = (np.arange(ITEMS) % 3)[:, None] if related else None
-    start = Start(ITEMS * frequency, np.ones(ITEMS), np.ones(ITEMS), 0.0, "freshness", families)
+    start = PolicyInput(ITEMS * frequency, np.ones(ITEMS), np.ones(ITEMS), 0.0, "freshness", families)
     policy, every, now = Adaptive(start), np.arange(ITEMS), 0.0
     busy = rng.random(ITEMS) ** 3
     for _ in range(rng.integers(1, 60)):

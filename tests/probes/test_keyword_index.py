@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.probes.keyword_index import index_corpus, index_relation
-from afresh.probes.members import Members
+from afresh.probes.members import SortedSet
 from afresh.probes.postings import Postings
-from afresh.probes.splitters import Values, Words, parse_keywords
+from afresh.probes.splitters import ValueSplitter, WordSplitter, parse_keywords
 from afresh.values.errors import InputError, UsageError
 
 TITLE = parse_keywords("title")
@@ -39,7 +39,7 @@ def test_counts_are_those_of_a_loop(local: list[str], corpus: list[str], sets: l
 )
 @settings(max_examples=50, deadline=None)
 def test_members_are_found_and_nothing_else(members: list[int], asked: list[int]) -> None:
-    found = Members(np.array(sorted(members), dtype=np.int64))
+    found = SortedSet(np.array(sorted(members), dtype=np.int64))
     every = np.array([*asked, *members], dtype=np.int64)
     assert found(every).tolist() == [number in set(members) for number in every.tolist()]
 
@@ -70,8 +70,8 @@ def test_a_keyword_may_be_sought_in_one_attribute_or_in_any() -> None:
 
 
 def test_words_and_values() -> None:
-    assert Words()("Über die Über-Suche: it IS the e-mail") == ["über", "die", "suche", "e", "mail"]
-    assert Values("|")(" A  b |a b|| c") == ["a b", "c"]
+    assert WordSplitter()("Über die Über-Suche: it IS the e-mail") == ["über", "die", "suche", "e", "mail"]
+    assert ValueSplitter("|")(" A  b |a b|| c") == ["a b", "c"]
 
 
 @pytest.mark.parametrize("wrong", ["", ":;", "title:"])

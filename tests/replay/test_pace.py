@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.policy.opening import OpenTime
-from afresh.replay.pace import Pace
+from afresh.policy.open_time import OpenTime
+from afresh.replay.budget_clock import BudgetClock
 
 SPANS = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=6)
 
@@ -23,7 +23,7 @@ def opening(spans: list[tuple[int, int]]) -> OpenTime:
 def test_so_many_polls_evenly_in_open_time(spans: list[tuple[int, int]], polls: int) -> None:
     window = opening(spans)
     length = 100.0
-    pace = Pace(window, polls / length, length)
+    pace = BudgetClock(window, polls / length, length)
     moments = pace.moments(np.arange(1.0, polls + 2))
     assert np.isfinite(moments[:-1]).all()
     assert np.isinf(moments[-1])
@@ -37,7 +37,7 @@ def test_so_many_polls_evenly_in_open_time(spans: list[tuple[int, int]], polls: 
 @settings(max_examples=200, deadline=None)
 def test_decisions_are_made_while_a_window_is_open(spans: list[tuple[int, int]], share: float) -> None:
     window = opening(spans)
-    pace = Pace(window, 1.0, window.total)
+    pace = BudgetClock(window, 1.0, window.total)
     now = pace.now(share * window.total)
     if share >= 1:
         assert now is None
@@ -49,7 +49,7 @@ def test_decisions_are_made_while_a_window_is_open(spans: list[tuple[int, int]],
 
 def test_a_poll_earned_at_the_close_is_made_before_it() -> None:
     days = 24.0 * np.arange(3)
-    pace = Pace(OpenTime.of(days, days + 1.0), 10 / 24.0, 72.0)
+    pace = BudgetClock(OpenTime.of(days, days + 1.0), 10 / 24.0, 72.0)
     hours = pace.moments(np.arange(1.0, 31.0)) % 24.0
     assert (hours <= 1.0 + 1e-9).all()
     assert np.isclose(hours, 1.0).sum() == 3

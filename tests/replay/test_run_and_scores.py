@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from afresh.allocation.allocate import allocate
 from afresh.model.freshness import freshness
-from afresh.policy.policy import Policy, Start
-from afresh.policy.table import make_policy
-from afresh.policy.uniform import Uniform
+from afresh.policy.policy import Policy, PolicyInput
+from afresh.policy.registry import make_policy
+from afresh.policy.rivals.uniform_policy import UniformPolicy
+from afresh.replay.change_history import UNSEEN_CHANGES, ChangeHistory, HistoryPoller
 from afresh.replay.compare import captured, replay
-from afresh.replay.history import NEVER, History, Watch
-from afresh.replay.run import ORACLE_BATCHES, Hints, batch_for, run_policy
+from afresh.replay.run import ORACLE_BATCHES, NoticeLog, batch_for, run_policy
 from afresh.replay.scores import item_scores, seen_at
 from afresh.values.errors import InputError
 
@@ -39,7 +39,7 @@ def test_scores_are_what_stepping_through_time_finds(
     changes: list[tuple[int, int]], visits: list[tuple[int, int]], begin: int
 ) -> None:
     values = [value_at(item, moment) for item, moment in changes]
-    history = History.of(
+    history = ChangeHistory.of(
         ITEMS,
         *columns(changes),
         0.0,
@@ -74,8 +74,8 @@ def test_scores_are_what_stepping_through_time_finds(
 @given(EVENTS, EVENTS)
 @settings(max_examples=100, deadline=None)
 def test_bits_and_seen_times(changes: list[tuple[int, int]], visits: list[tuple[int, int]]) -> None:
-    history = History.of(ITEMS, *columns(changes), 0.0, float(END))
-    watch = Watch(history)
+    history = ChangeHistory.of(ITEMS, *columns(changes), 0.0, float(END))
+    watch = HistoryPoller(history)
     last = dict.fromkeys(range(ITEMS), 0)
     for item, moment in sorted(visits, key=lambda visit: visit[1]):
         bit = watch.poll(np.array([item]), np.array([float(moment)]))
@@ -93,13 +93,13 @@ def test_uniform_and_oracle_reach_what_theory_says() -> None:
     length = 300.0
     count = rng.poisson(rates * length)
     time = rng.uniform(0.0, length, count.sum())
-    history = History.of(600, np.repeat(np.arange(600), count), time, 0.0, length)
-    start = replace(Start.of(600, 120.0), hour=None)
+    history = ChangeHistory.of(600, np.repeat(np.arange(600), count), time, 0.0, length)
+    start = replace(PolicyInput.of(600, 120.0), hour=None)
     uniform, oracle, adaptive, proportional = replay(
         history, ["uniform", "oracle", "adaptive", "proportional"], start, batch=40
     )
     assert uniform.after.scores.freshness == pytest.approx(float(np.mean(freshness(rates, 0.2))), abs=0.015)
-    plan = allocate(history.rates(NEVER), 120.0)
+    plan = allocate(history.rates(UNSEEN_CHANGES), 120.0)
     assert oracle.after.scores.freshness == pytest.approx(plan.freshness, abs=0.02)
     assert (uniform.after.captured, oracle.after.captured) == (0.0, 1.0)
     assert adaptive.after.captured > 0.7
@@ -114,9 +114,9 @@ def test_the_yardstick_is_the_index_rule_one_poll_at_a_time(objective: str) -> N
     rates = rng.gamma(0.5, 0.4, 80)
     count = rng.poisson(rates * 200.0)
     time = rng.uniform(0.0, 200.0, count.sum())
-    history = History.of(80, np.repeat(np.arange(80), count), time, 0.0, 200.0)
-    (oracle,) = replay(history, ["oracle"], replace(Start.of(80, 20.0), objective=objective))
-    known, last, chosen = history.rates(NEVER), np.zeros(80), []
+    history = ChangeHistory.of(80, np.repeat(np.arange(80), count), time, 0.0, 200.0)
+    (oracle,) = replay(history, ["oracle"], replace(PolicyInput.of(80, 20.0), objective=objective))
+    known, last, chosen = history.rates(UNSEEN_CHANGES), np.zeros(80), []
     for poll in range(4000):
         expected = known * (poll / 20.0 - last)
         if objective == "freshness":
@@ -137,23 +137,23 @@ def test_few_items_are_decided_on_one_by_one_and_many_in_small_parts() -> None:
 def test_an_hour_is_that_of_the_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[float | None] = []
 
-    def note(name: str, start: Start) -> Policy:
+    def note(name: str, start: PolicyInput) -> Policy:
         seen.append(start.hour)
         return make_policy(name, start)
 
     monkeypatch.setattr("afresh.replay.compare.make_policy", note)
     for unit in ("s", "h", "d"):
-        history = History.of(3, [0, 1], [1.0, 2.0], 0.0, 5.0, unit=unit)
-        replay(history, ["uniform"], Start.of(3, 1.0))
+        history = ChangeHistory.of(3, [0, 1], [1.0, 2.0], 0.0, 5.0, unit=unit)
+        replay(history, ["uniform"], PolicyInput.of(3, 1.0))
     assert seen[::2] == [3600.0, 1.0, 1 / 24]
-    replay(history, ["uniform"], replace(Start.of(3, 1.0), hour=None))
+    replay(history, ["uniform"], replace(PolicyInput.of(3, 1.0), hour=None))
     assert seen[-1] is None
 
 
 def test_progress_rises_to_the_end_over_all_runs() -> None:
-    history = History.of(10, [0], [1.0], 0.0, 10.0)
+    history = ChangeHistory.of(10, [0], [1.0], 0.0, 10.0)
     told: list[float] = []
-    replay(history, ["nutch", "uniform"], Start.of(10, 2.0), progress=told.append)
+    replay(history, ["nutch", "uniform"], PolicyInput.of(10, 2.0), progress=told.append)
     assert told == sorted(told)
     assert told[-1] == 1.0
     assert sum(share <= 1 / 3 for share in told) == pytest.approx(len(told) / 3, abs=2)
@@ -162,10 +162,10 @@ def test_progress_rises_to_the_end_over_all_runs() -> None:
 def test_notices_are_worth_more_than_knowing_the_rates() -> None:
     rng = np.random.default_rng(6)
     item, time = rng.integers(0, 100, 4000), np.sort(rng.uniform(0.0, 400.0, 4000))
-    history = History.of(100, item, time, 0.0, 400.0)
+    history = ChangeHistory.of(100, item, time, 0.0, 400.0)
     told = rng.random(4000) < 0.8
-    hints = Hints(item[told], time[told])
-    start = replace(Start.of(100, 15.0), hour=None)
+    hints = NoticeLog(item[told], time[told])
+    start = replace(PolicyInput.of(100, 15.0), hour=None)
     without, _ = replay(history, ["adaptive", "uniform"], start, batch=10)
     knowing, uniform = replay(history, ["adaptive", "uniform"], start, hints=hints, batch=10)
     assert knowing.after.scores.freshness > without.after.scores.freshness + 0.1
@@ -178,8 +178,8 @@ def test_each_objective_beats_uniform_on_its_own_metric(objective: str) -> None:
     rates = rng.gamma(0.5, 0.4, 200) + 1e-3
     count = rng.poisson(rates * 300.0)
     time = rng.uniform(0.0, 300.0, count.sum())
-    history = History.of(200, np.repeat(np.arange(200), count), time, 0.0, 300.0)
-    start = replace(Start.of(200, 40.0), objective=objective, hour=None)
+    history = ChangeHistory.of(200, np.repeat(np.arange(200), count), time, 0.0, 300.0)
+    start = replace(PolicyInput.of(200, 40.0), objective=objective, hour=None)
     adaptive, uniform = replay(history, ["adaptive", "uniform"], start, batch=10)
     own, other = (getattr(one.after.scores, objective) for one in (adaptive, uniform))
     assert own < other
@@ -190,8 +190,8 @@ def test_heavier_items_are_kept_fresher() -> None:
     rng = np.random.default_rng(8)
     item, time = rng.integers(0, 60, 6000), rng.uniform(0.0, 300.0, 6000)
     weight = np.where(np.arange(60) < 30, 10.0, 1.0)
-    history = History.of(60, item, time, 0.0, 300.0, weights=weight)
-    start = replace(Start.of(60, 12.0, weights=weight), hour=None)
+    history = ChangeHistory.of(60, item, time, 0.0, 300.0, weights=weight)
+    start = replace(PolicyInput.of(60, 12.0, weights=weight), hour=None)
     adaptive, uniform = replay(history, ["adaptive", "uniform"], start, batch=10)
     assert adaptive.after.scores.freshness > uniform.after.scores.freshness + 0.05
     polls = np.bincount(adaptive.visits.item, minlength=60)
@@ -199,8 +199,8 @@ def test_heavier_items_are_kept_fresher() -> None:
 
 
 def test_a_batch_is_spread_over_its_time() -> None:
-    history = History.of(10, [0], [1.0], 0.0, 10.0)
-    visits = run_policy(history, Uniform(Start.of(10, 2.0)), 2.0, batch=5)
+    history = ChangeHistory.of(10, [0], [1.0], 0.0, 10.0)
+    visits = run_policy(history, UniformPolicy(PolicyInput.of(10, 2.0)), 2.0, batch=5)
     np.testing.assert_allclose(visits.time, np.arange(1, 21) / 2.0)
 
 
@@ -221,4 +221,4 @@ def test_captured_is_the_ratio_of_sums() -> None:
 )
 def test_what_is_no_history_is_refused(arguments: tuple[object, ...], problem: str) -> None:
     with pytest.raises(InputError, match=problem):
-        History.of(*arguments)  # type: ignore[arg-type]
+        ChangeHistory.of(*arguments)  # type: ignore[arg-type]

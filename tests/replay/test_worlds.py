@@ -11,13 +11,19 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from afresh.rates.season import Season
-from afresh.replay.drift import Wander, when_reached
-from afresh.replay.lifetimes import draw_lifetimes
-from afresh.replay.mass_edits import MassEdits
-from afresh.replay.renewal import renewal_places
-from afresh.replay.seasons import clock_times, working_hours
-from afresh.replay.world_rates import CHO_INTERVALS_D, CHO_SHARES, cho_rates, gamma_rates, power_law_rates
-from afresh.replay.worlds import Nature, World, make_world
+from afresh.replay.worlds.lifetimes import draw_lifetimes
+from afresh.replay.worlds.mass_edits import MassEdits
+from afresh.replay.worlds.rate_distributions import (
+    CHO_INTERVALS_D,
+    CHO_SHARES,
+    cho_rates,
+    gamma_rates,
+    power_law_rates,
+)
+from afresh.replay.worlds.rate_drift import RateDrift, time_of_progress
+from afresh.replay.worlds.renewal import renewal_events
+from afresh.replay.worlds.simulated_world import SimulatedWorld, WorldBehaviour, simulate_world
+from afresh.replay.worlds.working_hours import clock_times, working_hours
 from afresh.values.errors import InputError, UsageError
 
 DAY = 86400.0
@@ -27,21 +33,23 @@ def rng(seed: int = 7) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def world(nature: Nature, *, items: int = 400, per_day: float = 0.5, days: float = 140, **more: Any) -> World:
-    return make_world(np.full(items, per_day / DAY), 0.0, days * DAY, nature, rng(), **more)
+def world(
+    nature: WorldBehaviour, *, items: int = 400, per_day: float = 0.5, days: float = 140, **more: Any
+) -> SimulatedWorld:
+    return simulate_world(np.full(items, per_day / DAY), 0.0, days * DAY, nature, rng(), **more)
 
 
-def counts(made: World) -> np.ndarray[Any, Any]:
+def counts(made: SimulatedWorld) -> np.ndarray[Any, Any]:
     return np.bincount(made.item, minlength=made.items)
 
 
 NATURES = {
-    "poisson": Nature(),
-    "regular": Nature(shape=6.0),
-    "bursty": Nature(shape=0.2),
-    "seasonal": Nature(season=working_hours(0.9, 0.8)),
-    "drifting": Nature(drift=Wander(0.7, 20 * DAY)),
-    "all at once": Nature(shape=0.5, season=working_hours(1.0, 1.0), drift=Wander(0.5, 10 * DAY)),
+    "poisson": WorldBehaviour(),
+    "regular": WorldBehaviour(shape=6.0),
+    "bursty": WorldBehaviour(shape=0.2),
+    "seasonal": WorldBehaviour(season=working_hours(0.9, 0.8)),
+    "drifting": WorldBehaviour(drift=RateDrift(0.7, 20 * DAY)),
+    "all at once": WorldBehaviour(shape=0.5, season=working_hours(1.0, 1.0), drift=RateDrift(0.5, 10 * DAY)),
 }
 
 
@@ -64,7 +72,7 @@ def test_the_same_seed_makes_the_same_world(name: str) -> None:
 
 
 def test_poisson_gaps_are_exponential_and_counts_poisson() -> None:
-    made = world(Nature())
+    made = world(WorldBehaviour())
     assert counts(made).var() == pytest.approx(70, rel=0.25)
     gaps = np.diff(made.time[made.item == 3]) / DAY * 0.5
     assert stats.kstest(gaps, "expon").pvalue > 0.01
@@ -72,18 +80,18 @@ def test_poisson_gaps_are_exponential_and_counts_poisson() -> None:
 
 @pytest.mark.parametrize("shape", [0.2, 1.0, 9.0])
 def test_a_renewal_process_is_stationary_and_has_gamma_gaps(shape: float) -> None:
-    owner, place = renewal_places(np.full(3000, 6.0), shape, rng())
+    owner, place = renewal_events(np.full(3000, 6.0), shape, rng())
     # The expected number in any stretch is its length, from the very start on (not so for a process that
     # begins with a whole gap: regular ones would then have none at first).
     inside = np.array([np.bincount(owner[place < stretch], minlength=3000) for stretch in (0.2, 1.0, 6.0)])
     error = inside.std(axis=1) / np.sqrt(3000)
     assert np.all(np.abs(inside.mean(axis=1) - [0.2, 1.0, 6.0]) < 4 * error)
-    _, one = renewal_places(np.array([4000.0]), shape, rng())
+    _, one = renewal_events(np.array([4000.0]), shape, rng())
     assert stats.kstest(np.diff(one), stats.gamma(shape, scale=1 / shape).cdf).pvalue > 0.01
 
 
 def test_regularity_orders_the_spread_of_counts() -> None:
-    spread = [counts(world(Nature(shape=shape))).var() / 70 for shape in (5.0, 1.0, 0.2)]
+    spread = [counts(world(WorldBehaviour(shape=shape))).var() / 70 for shape in (5.0, 1.0, 0.2)]
     assert spread == pytest.approx([1 / 5, 1, 1 / 0.2], rel=0.35)  # a renewal count's variance tends to M/k
 
 
@@ -93,7 +101,7 @@ def test_renewal_events_lie_in_order_inside_their_lengths(
     lengths: list[float], shape: float, seed: int
 ) -> None:
     ends = np.array(lengths, dtype=float)
-    owner, place = renewal_places(ends, shape, rng(seed))
+    owner, place = renewal_events(ends, shape, rng(seed))
     assert np.all(place >= 0)
     assert np.all(place < ends[owner])
     assert np.all(np.diff(owner) >= 0)
@@ -101,7 +109,7 @@ def test_renewal_events_lie_in_order_inside_their_lengths(
 
 
 def test_a_season_has_its_days_and_weekends() -> None:
-    made = world(Nature(season=working_hours(day=0.9, week=0.75)))
+    made = world(WorldBehaviour(season=working_hours(day=0.9, week=0.75)))
     hour = made.time // 3600 % 24
     weekday = (made.time // DAY + 3) % 7
     share = np.bincount(weekday.astype(int), minlength=7) / made.time.size
@@ -119,18 +127,18 @@ def test_clock_and_operational_time_are_inverse(day: float, week: float, seconds
 
 
 def test_drift_makes_halves_differ_more_than_chance() -> None:
-    def spread(nature: Nature) -> float:
+    def spread(nature: WorldBehaviour) -> float:
         made = world(nature, days=400)
         late = made.time > made.end / 2
         first, second = (np.bincount(made.item[part], minlength=made.items) for part in (~late, late))
         return float(np.mean((first - second) ** 2 / (first + second)))
 
-    assert spread(Nature()) == pytest.approx(1, rel=0.3)
-    assert spread(Nature(drift=Wander(0.8, 200 * DAY))) > 5
+    assert spread(WorldBehaviour()) == pytest.approx(1, rel=0.3)
+    assert spread(WorldBehaviour(drift=RateDrift(0.8, 200 * DAY))) > 5
 
 
 def test_drift_forgets_over_its_horizon() -> None:
-    logs = np.log(Wander(0.6, 8.0).factors(20_000, 16.0, rng()))
+    logs = np.log(RateDrift(0.6, 8.0).factors(20_000, 16.0, rng()))
     assert logs.shape[1] == 8
     assert np.corrcoef(logs[:, 1], logs[:, 5])[0, 1] == pytest.approx(np.exp(-1), abs=0.03)
 
@@ -140,7 +148,7 @@ def test_drift_forgets_over_its_horizon() -> None:
 def test_when_reached_inverts_the_amount_covered(steps: list[float], share: float) -> None:
     reached = np.concatenate([[0.0], np.cumsum(steps)])[None, :]
     amount = np.array([share * reached[0, -1]])
-    found = when_reached(amount, np.array([0]), reached)
+    found = time_of_progress(amount, np.array([0]), reached)
     places = np.linspace(0, 1, reached.shape[1])
     assert np.interp(found, places, reached[0]) == pytest.approx(amount, abs=1e-9)
 
@@ -148,7 +156,7 @@ def test_when_reached_inverts_the_amount_covered(steps: list[float], share: floa
 def test_mass_edits_hit_their_group_at_once() -> None:
     group = np.repeat(np.arange(20), 20)
     made = world(
-        Nature(mass_edits=MassEdits(0.05 / DAY, 0.6)), per_day=0.0, days=2000, items=400, group=group
+        WorldBehaviour(mass_edits=MassEdits(0.05 / DAY, 0.6)), per_day=0.0, days=2000, items=400, group=group
     )
     moments, first, sizes = np.unique(made.time, return_index=True, return_counts=True)
     assert moments.size == pytest.approx(20 * 100, rel=0.1)  # an edit that hits nobody: 0.4^20
@@ -158,14 +166,16 @@ def test_mass_edits_hit_their_group_at_once() -> None:
 
 def test_mass_edits_keep_to_the_season_and_to_the_window() -> None:
     made = world(
-        Nature(season=working_hours(0.0, 1.0), mass_edits=MassEdits(1 / DAY, 1.0)), per_day=0.0, items=3
+        WorldBehaviour(season=working_hours(0.0, 1.0), mass_edits=MassEdits(1 / DAY, 1.0)),
+        per_day=0.0,
+        items=3,
     )
     assert np.all((made.time // DAY + 3) % 7 < 5)
     assert made.time.max() <= made.end
 
 
 def test_nothing_changes_before_a_birth_or_after_a_death() -> None:
-    nature = Nature(births=0.5, deaths=0.5, mass_edits=MassEdits(0.2 / DAY, 1.0))
+    nature = WorldBehaviour(births=0.5, deaths=0.5, mass_edits=MassEdits(0.2 / DAY, 1.0))
     made = world(nature)
     first, last = np.full(400, np.inf), np.full(400, -np.inf)
     np.minimum.at(first, made.item, made.time)
@@ -178,7 +188,7 @@ def test_nothing_changes_before_a_birth_or_after_a_death() -> None:
 
 
 def test_a_birth_and_a_death_are_the_first_and_the_last_change() -> None:
-    made = world(Nature(births=1.0, deaths=1.0), per_day=0.0)
+    made = world(WorldBehaviour(births=1.0, deaths=1.0), per_day=0.0)
     assert np.array_equal(counts(made), np.full(400, 2))
 
 
@@ -203,14 +213,14 @@ def test_a_power_law_has_its_exponent(exponent: float) -> None:
 
 
 def test_a_still_world_and_an_empty_one() -> None:
-    assert world(Nature(), per_day=0.0).time.size == 0
-    nobody = make_world(np.zeros(0), 0.0, 1.0, Nature(mass_edits=MassEdits(1.0, 1.0)), rng())
+    assert world(WorldBehaviour(), per_day=0.0).time.size == 0
+    nobody = simulate_world(np.zeros(0), 0.0, 1.0, WorldBehaviour(mass_edits=MassEdits(1.0, 1.0)), rng())
     assert (nobody.items, nobody.time.size) == (0, 0)
 
 
 def test_many_items_are_made_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("afresh.replay.worlds._CELLS_AT_ONCE", 64)
-    made = world(Nature(drift=Wander(0.2, 20 * DAY)), items=50)
+    made = world(WorldBehaviour(drift=RateDrift(0.2, 20 * DAY)), items=50)
     assert counts(made).min() > 20
     assert np.unique(made.item).size == 50
 
@@ -218,14 +228,14 @@ def test_many_items_are_made_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: world(Nature(shape=0.0)), "shape of the gaps is 0: must be above 0"),
-        (lambda: world(Nature(births=1.5)), "births is 1.5: must be a share"),
-        (lambda: world(Nature(deaths=float("nan"))), "deaths is nan"),
-        (lambda: world(Nature(), days=0.0), "the window is empty"),
-        (lambda: world(Nature(), per_day=1e9), "changes, more than 2e"),
+        (lambda: world(WorldBehaviour(shape=0.0)), "shape of the gaps is 0: must be above 0"),
+        (lambda: world(WorldBehaviour(births=1.5)), "births is 1.5: must be a share"),
+        (lambda: world(WorldBehaviour(deaths=float("nan"))), "deaths is nan"),
+        (lambda: world(WorldBehaviour(), days=0.0), "the window is empty"),
+        (lambda: world(WorldBehaviour(), per_day=1e9), "changes, more than 2e"),
         (lambda: working_hours(day=2.0), "season: day is 2: must be from 0"),
-        (lambda: Wander(-1.0, 1.0), "drift: sd is -1"),
-        (lambda: Wander(1.0, 0.0), "drift: horizon is 0 s"),
+        (lambda: RateDrift(-1.0, 1.0), "drift: sd is -1"),
+        (lambda: RateDrift(1.0, 0.0), "drift: horizon is 0 s"),
         (lambda: MassEdits(-1.0, 1.0), "mass edits: rate is -1"),
         (lambda: MassEdits(1.0, 0.0), "mass edits: share is 0"),
         (lambda: gamma_rates(1, rng(), mean=0.0, cv=1.0), "mean is 0: must be above 0"),
@@ -240,11 +250,11 @@ def test_what_is_no_world_is_refused_in_words(make: Any, words: str) -> None:
 
 def test_a_negative_rate_is_refused() -> None:
     with pytest.raises(InputError, match=r"rate\[1\] is -1.0"):
-        make_world(np.array([1.0, -1.0]), 0.0, 1.0, Nature(), rng())
+        simulate_world(np.array([1.0, -1.0]), 0.0, 1.0, WorldBehaviour(), rng())
 
 
 def test_a_season_given_by_hand_is_used() -> None:
     only_first_hour = np.zeros(168)
     only_first_hour[0] = 168.0
-    made = world(Nature(season=Season(only_first_hour, 3600.0)), items=20)
+    made = world(WorldBehaviour(season=Season(only_first_hour, 3600.0)), items=20)
     assert np.all(made.time % (7 * DAY) <= 3600)

@@ -22,7 +22,7 @@ Column = TypeVar("Column")
 _SLACK = 1e-9
 
 
-class Verdict(Enum):
+class CheckVerdict(Enum):
     """What comes of comparing a recomputed number with the printed one."""
 
     AGREES = "agrees"
@@ -43,11 +43,11 @@ class Check:
     """A number as the paper prints it, and as afresh recomputes it.
 
     >>> Check("r for freshness 0.8", "0.46", 0.4642).verdict
-    <Verdict.AGREES: 'agrees'>
+    <CheckVerdict.AGREES: 'agrees'>
     >>> Check("half-life, age 50", "7.07", 7.101, "years", Correction("7.10", "rounded rate")).verdict
-    <Verdict.DIFFERS: 'differs'>
+    <CheckVerdict.DIFFERS: 'differs'>
     >>> Check("half-life, age 50", "7.07", 8.2, "years", Correction("7.10", "rounded rate")).verdict
-    <Verdict.UNEXPLAINED: 'unexplained'>
+    <CheckVerdict.UNEXPLAINED: 'unexplained'>
     """
 
     name: str
@@ -57,19 +57,19 @@ class Check:
     correction: Correction | None = None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> CheckVerdict:
         """Agrees at the printed precision, differs as the correction says, or is unexplained."""
         if self.correction is None:
-            return Verdict.AGREES if matches(self.printed, self.recomputed) else Verdict.UNEXPLAINED
+            return CheckVerdict.AGREES if matches(self.printed, self.recomputed) else CheckVerdict.UNEXPLAINED
         known = matches(self.correction.value, self.recomputed)
-        return Verdict.DIFFERS if known else Verdict.UNEXPLAINED
+        return CheckVerdict.DIFFERS if known else CheckVerdict.UNEXPLAINED
 
     @property
     def reason(self) -> str:
         """Why the numbers differ, where that is known."""
-        if self.verdict is Verdict.DIFFERS and self.correction is not None:
+        if self.verdict is CheckVerdict.DIFFERS and self.correction is not None:
             return self.correction.reason
-        if self.verdict is Verdict.AGREES:
+        if self.verdict is CheckVerdict.AGREES:
             return ""
         expected = self.printed if self.correction is None else self.correction.value
         return f"expected {expected} at the precision written"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from afresh.papers.figure import Figure
-from afresh.plots.lines import line_figure
+from afresh.papers.figure import PaperFigure
+from afresh.plots.line_plot import line_figure
 from afresh.plots.style import CYCLE, GRID, INK, SOFT, render
 
 # Colours that the page sets anew in the dark; the fallback is the colour drawn.
@@ -15,13 +15,13 @@ _COLOUR = re.compile(r"#[0-9a-f]{6}(?=[;\"])", re.IGNORECASE)
 _NAME = re.compile(r"(\bid=\"|xlink:href=\"#|url\(#)")
 
 
-def inline_svg(figure: Figure, prefix: str) -> str:
+def inline_svg(figure: PaperFigure, prefix: str) -> str:
     """The figure as an ``<svg>`` element whose ids all begin with ``prefix``, so that many share a page.
 
     >>> from afresh.plots.panels import Panel, Series
     >>> import numpy as np
     >>> line = Panel("", "x", "y", (Series("a", np.arange(3.0), np.arange(3.0)),))
-    >>> svg = inline_svg(Figure("Figure 1", "a line", "", "", (line,)), "f1")
+    >>> svg = inline_svg(PaperFigure("Figure 1", "a line", "", "", (line,)), "f1")
     >>> svg[:4], svg[-6:], "var(--series-0, #0072B2)" in svg
     ('<svg', '</svg>', True)
     """

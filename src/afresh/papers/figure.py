@@ -8,7 +8,7 @@ from afresh.plots.panels import Panel
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class PaperFigure:
     """A figure recomputed: what the paper shows, what ours shows, and the panels."""
 
     name: str

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
-from afresh.papers.check import Check, Verdict
-from afresh.papers.figure import Figure
+from afresh.papers.check import Check, CheckVerdict
+from afresh.papers.figure import PaperFigure
 from afresh.papers.report import Report, Section
 
 _TITLE = "The papers, recomputed by afresh"
@@ -50,7 +50,7 @@ figcaption { margin-top: .6rem; font-size: .92rem; } figcaption p { max-width: n
 """
 
 
-def html_page(reports: Sequence[Report], draw: Callable[[Figure, str], str]) -> str:
+def html_page(reports: Sequence[Report], draw: Callable[[PaperFigure, str], str]) -> str:
     """The whole page; ``draw`` makes an ``<svg>`` element of a figure, its ids prefixed.
 
     >>> page = html_page([Report("x", "X, On copies, 1999", (), ())], lambda figure, prefix: "<svg></svg>")
@@ -81,17 +81,17 @@ def _introduction() -> str:
 
 
 def _summary(reports: Sequence[Report]) -> str:
-    head = _cells("th", ["paper", *(verdict.value for verdict in Verdict), "figures"])
+    head = _cells("th", ["paper", *(verdict.value for verdict in CheckVerdict), "figures"])
     rows = "".join(
         f'<tr><td><a href="#{report.key}">{escape(report.citation)}</a></td>'
-        + "".join(_count(report, verdict) for verdict in Verdict)
+        + "".join(_count(report, verdict) for verdict in CheckVerdict)
         + f"<td>{len(report.figures)}</td></tr>"
         for report in reports
     )
     return f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
 
 
-def _count(report: Report, verdict: Verdict) -> str:
+def _count(report: Report, verdict: CheckVerdict) -> str:
     count = report.count(verdict)
     return f"<td class={verdict.value}>{count}</td>" if count else "<td class=soft>0</td>"
 
@@ -132,7 +132,7 @@ def _check(check: Check) -> str:
     )
 
 
-def _figure(report: Report, figure: Figure, draw: Callable[[Figure, str], str]) -> str:
+def _figure(report: Report, figure: PaperFigure, draw: Callable[[PaperFigure, str], str]) -> str:
     anchor = _anchor(report, figure.name)
     return (
         f'<figure id="{anchor}">{draw(figure, anchor)}<figcaption>'

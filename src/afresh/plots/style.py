@@ -61,7 +61,7 @@ _SETTINGS = {
 }
 
 
-def look() -> AbstractContextManager[None]:
+def plot_style() -> AbstractContextManager[None]:
     """The context in which a figure is made; outside it matplotlib's settings are as they were."""
     return mpl.rc_context(_SETTINGS)  # type: ignore[arg-type]
 
@@ -69,7 +69,7 @@ def look() -> AbstractContextManager[None]:
 def new_figure(panels: int, *, width: float = 5.2, height: float = 4.0) -> tuple[Figure, list[Axes]]:
     """A figure with ``panels`` axes, at most three in a row, each ``width`` by ``height`` inches.
 
-    >>> with look():
+    >>> with plot_style():
     ...     figure, axes = new_figure(2)
     >>> len(axes), figure.get_size_inches().tolist()
     (2, [10.4, 4.0])
@@ -89,7 +89,7 @@ def render(figure: Figure, kind: PictureFormat) -> bytes:
     (b'PNG', True)
     """
     out = io.BytesIO()
-    with look():
+    with plot_style():
         if kind == "svg":
             FigureCanvasSVG(figure).print_figure(out, format="svg", metadata={"Date": None, "Creator": None})
         else:

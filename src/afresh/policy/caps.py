@@ -14,10 +14,10 @@ from afresh.values.arrays import Bools, Float64s, Ints
 
 
 @dataclass(slots=True)
-class Allowances:
+class CapAllowances:
     """What each capped group may spend; item i is in ``group[i]``, past the end of ``cap`` it is free.
 
-    >>> caps = Allowances.of(np.array([0, 0, 1]), np.array([0.5]), np.ones(3), 0.0)
+    >>> caps = CapAllowances.of(np.array([0, 0, 1]), np.array([0.5]), np.ones(3), 0.0)
     >>> caps.allowed(np.array([0, 1, 2]), 4.0).tolist()       # cap · 4 = 2 polls
     [True, True, True]
     >>> caps.spend(np.array([0, 1]))
@@ -33,7 +33,7 @@ class Allowances:
     at: float
 
     @classmethod
-    def of(cls, group: Ints, cap: Float64s, cost: Float64s, now: float) -> Allowances:
+    def of(cls, group: Ints, cap: Float64s, cost: Float64s, now: float) -> CapAllowances:
         """Every group starts with an allowance of one poll."""
         largest = np.zeros(cap.size + 1)
         np.maximum.at(largest, np.minimum(group, cap.size), cost)

@@ -38,13 +38,13 @@ def families_of(names: Sequence[str]) -> Ints:
     (True, -1)
     """
     kinds: tuple[Callable[[Sequence[str]], list[Label]], ...] = (_words, _directories, _elsewhere)
-    return np.stack([numbered(kind(names)) for kind in kinds], axis=1)
+    return np.stack([number_labels(kind(names)) for kind in kinds], axis=1)
 
 
-def numbered(labels: Sequence[Label]) -> Ints:
+def number_labels(labels: Sequence[Label]) -> Ints:
     """Labels as numbers of 48 bits made of each label's text; −1 for None and for whoever is alone.
 
-    >>> numbered(["b", None, "a", "b"]).tolist()
+    >>> number_labels(["b", None, "a", "b"]).tolist()
     [118289355612116, -1, -1, 118289355612116]
     """
     count = Counter(labels)

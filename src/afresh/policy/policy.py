@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from afresh.policy.opening import OpenTime
+from afresh.policy.open_time import OpenTime
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
 from afresh.values.errors import InputError
 
@@ -49,7 +49,7 @@ class Policy(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class PolicyInput:
     """What a policy starts from: every copy is fresh at ``now``.
 
     ``budget`` cost per time, all items together. ``families`` has a row per item and a column per kind of
@@ -75,10 +75,10 @@ class Start:
     @classmethod
     def of(
         cls, items: int, budget: float, *, weights: ArrayLike = 1.0, costs: ArrayLike = 1.0, now: float = 0.0
-    ) -> Start:
+    ) -> PolicyInput:
         """Items with the same or their own weights and costs.
 
-        >>> Start.of(3, 1.5).mean_frequency
+        >>> PolicyInput.of(3, 1.5).mean_frequency
         0.5
         """
         weight = np.broadcast_to(nonnegative("weight", weights).astype(np.float64), items).copy()
@@ -103,13 +103,13 @@ class Start:
         return self.budget / (float(self.cost.sum()) or 1.0)
 
 
-Maker = Callable[[Start], Policy]
+PolicyFactory = Callable[[PolicyInput], Policy]
 
 
-def polls(items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> tuple[Ints, Float64s, Bools]:
+def as_poll_arrays(items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> tuple[Ints, Float64s, Bools]:
     """Arguments of ``observe`` as arrays of one length.
 
-    >>> polls([1, 2], 3.0, [True, False])[1].tolist()
+    >>> as_poll_arrays([1, 2], 3.0, [True, False])[1].tolist()
     [3.0, 3.0]
     """
     which, found = np.asarray(items, dtype=np.int64), np.asarray(changed, dtype=bool)
@@ -119,10 +119,10 @@ def polls(items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> tuple[Ints, F
     return which, when, found
 
 
-def best(value: Float64s, k: int) -> Ints:
+def largest(value: Float64s, k: int) -> Ints:
     """Places of the k largest values, largest first; ties in order of place.
 
-    >>> best(np.array([1.0, 3.0, 2.0, 3.0]), 3).tolist()
+    >>> largest(np.array([1.0, 3.0, 2.0, 3.0]), 3).tolist()
     [1, 3, 2]
     """
     if k <= 0:

@@ -25,11 +25,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from afresh.probes.candidates import Candidates, find_candidates, requests_of
+from afresh.probes.candidates import Candidates, find_candidates, request_counts
 from afresh.probes.cover import Cover, best_cover
 from afresh.probes.page_plan import PagePlan, plan_pages
-from afresh.probes.requests import LookUp, ReadPage, Request
-from afresh.probes.server_totals import LearningTotals
+from afresh.probes.requests import LookUp, ProbeRequest, ReadPage
+from afresh.probes.result_totals import LearningTotals
 from afresh.values.arrays import Bools, Float64s, Floats, Ints
 from afresh.values.errors import UsageError
 
@@ -84,7 +84,7 @@ class Campaign:
         self._threshold = -1
         self.planned_requests, self.bound = self._plan()
 
-    def next_request(self) -> Request | None:
+    def next_request(self) -> ProbeRequest | None:
         """The request of the largest expected gain of the plan; None when covered, or the quota is spent."""
         if int(self.wanted.sum()) <= self._threshold or self._moved():
             self._plan()
@@ -102,7 +102,7 @@ class Campaign:
             self._plan()
         return None
 
-    def expected(self, request: Request) -> float:
+    def expected(self, request: ProbeRequest) -> float:
         """The value of the tuples that the request is expected to bring, of those still wanted."""
         if isinstance(request, LookUp):
             return float(self._values[request.tuple]) if self.wanted[request.tuple] else 0.0
@@ -114,7 +114,7 @@ class Campaign:
 
     def learn(
         self,
-        request: Request,
+        request: ProbeRequest,
         found: Sequence[int] | Ints,
         total: float | None = None,
         *,
@@ -156,7 +156,7 @@ class Campaign:
 
     def _pages_left(self, query: int) -> float:
         total = np.array([min(self._totals[query], self._most)])
-        return float(requests_of(total, self._page_size)[0]) - float(self._read[query])
+        return float(request_counts(total, self._page_size)[0]) - float(self._read[query])
 
     def _worth_reading(self, query: int) -> bool:
         """Whether look-ups would cost more; a last page is read even for one tuple."""
@@ -166,7 +166,7 @@ class Campaign:
         """Fill the agenda; the requests planned and the bound."""
         if self._moved():
             self._find_anew()
-        pages = requests_of(np.minimum(self._totals, self._most), self._page_size) - self._read
+        pages = request_counts(np.minimum(self._totals, self._most), self._page_size) - self._read
         closed = self._closed | (self._to_lose < 1)
         costs = np.where(closed, np.inf, np.maximum(pages, 1.0))
         cover = best_cover(self.candidates.tuples, costs, self.wanted, branch=self._learned is None)
@@ -232,12 +232,12 @@ def _words(row: Iterable[int]) -> tuple[int, ...]:
     return tuple(word for word in row if word >= 0)
 
 
-def _whole(cover: Cover, read: Ints) -> tuple[Request, ...]:
+def _whole(cover: Cover, read: Ints) -> tuple[ProbeRequest, ...]:
     pages = (ReadPage(query, int(read[query]) + 1) for query in cover.queries.tolist())
     return (*pages, *(LookUp(place) for place in cover.look_ups.tolist()))
 
 
-def _entry(request: Request, gain: float) -> tuple[float, int, int]:
+def _entry(request: ProbeRequest, gain: float) -> tuple[float, int, int]:
     return (-gain, 1, request.tuple) if isinstance(request, LookUp) else (-gain, 0, request.query)
 
 

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from afresh.probes.keyword_index import KeywordIndex
-from afresh.probes.members import Members
+from afresh.probes.members import SortedSet
 from afresh.probes.postings import Postings
 from afresh.values.arrays import Bools, Float64s, Ints
 
@@ -23,7 +23,7 @@ MOST_JOINED = 16  # keywords of one tuple that are joined: the rarest on the ser
 _SEED = 0x5EED  # of the fingerprints by which equal results are found
 
 
-class Totals(Protocol):
+class ResultTotals(Protocol):
     """Estimates of |R_S(q)|: one per row of ``sets`` (keywords of the local relation, −1 none)."""
 
     def __call__(self, sets: Ints) -> Float64s: ...
@@ -46,17 +46,17 @@ class Candidates:
         return Candidates(self.sets[wanted], self.tuples.take(wanted), self.totals[wanted])
 
 
-def requests_of(totals: Float64s, page_size: int) -> Float64s:
+def request_counts(totals: Float64s, page_size: int) -> Float64s:
     """N(q) = ⌈|R_S(q)|/p⌉, at least one: an empty answer is a request too.
 
-    >>> requests_of(np.array([0.0, 10.0, 10.5]), 10)
+    >>> request_counts(np.array([0.0, 10.0, 10.5]), 10)
     array([1., 1., 2.])
     """
     return np.maximum(np.ceil(totals / page_size - 1e-9), 1.0)
 
 
 def find_candidates(
-    relation: KeywordIndex, totals: Totals, page_size: int, *, most_keywords: int = 3
+    relation: KeywordIndex, totals: ResultTotals, page_size: int, *, most_keywords: int = 3
 ) -> Candidates:
     """All queries of up to ``most_keywords`` keywords that can be better than looking tuples up."""
     singles = np.arange(len(relation.keywords))[:, None]
@@ -89,7 +89,7 @@ def _rarest(rows: Postings, totals: Float64s) -> Postings:
 def _joined(rows: Postings, size: int, relation: KeywordIndex, broader: Ints) -> Ints:
     """Sets of ``size`` keywords that two tuples share and of which every broader set is among ``broader``."""
     width = len(relation.keywords)
-    known = Members(broader)
+    known = SortedSet(broader)
     found: list[Ints] = [np.empty(0, np.int64)]
     sizes = rows.sizes
     for degree in np.unique(sizes[sizes >= size]).tolist():
@@ -126,7 +126,7 @@ def _padded(sets: Ints, width: int) -> Ints:
 def _undominated(relation: KeywordIndex, sets: Ints, totals: Float64s, page_size: int) -> Candidates:
     owner, tuples = relation.matches(sets)
     local = Postings.of_pairs(owner, tuples, len(sets), relation.tuples)
-    cost = requests_of(totals, page_size)
+    cost = request_counts(totals, page_size)
     good = np.flatnonzero(cost < local.sizes)
     local, cost = local.take(good), cost[good]
     marks = np.random.default_rng(_SEED).integers(1 << 63, size=relation.tuples, dtype=np.int64)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.probes.candidates import Totals, requests_of
+from afresh.probes.candidates import ResultTotals, request_counts
 from afresh.probes.keyword_index import KeywordIndex
 from afresh.values.arrays import Bools, Float64s, Floats, Ints
 from afresh.values.errors import UsageError
@@ -37,7 +37,7 @@ class Probe:
 
 def greedy_probes(
     relation: KeywordIndex,
-    totals: Totals,
+    totals: ResultTotals,
     page_size: int,
     *,
     method: int = 1,
@@ -66,7 +66,7 @@ def greedy_probes(
         keywords, total = _most_efficient(relation, words, worth, uncovered, known)
         members = _holding(relation, keywords)
         new = members[uncovered[members]]
-        requests = 1.0 if method == 2 else float(requests_of(np.array([total]), page_size)[0])
+        requests = 1.0 if method == 2 else float(request_counts(np.array([total]), page_size)[0])
         share = 1.0 if method == 1 or total <= page_size else page_size / total
         probes.append(Probe(keywords, members, new, total, requests, share * len(members)))
         uncovered[members] = False
@@ -104,7 +104,7 @@ def _most_efficient(
 class _Known:
     """Totals of singles and pairs, each asked for once."""
 
-    def __init__(self, totals: Totals, width: int) -> None:
+    def __init__(self, totals: ResultTotals, width: int) -> None:
         self._ask, self._width = totals, width
         self._codes, self._totals = np.empty(0, np.int64), np.empty(0)
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from afresh.probes.members import Members
+from afresh.probes.members import SortedSet
 from afresh.probes.postings import Postings
 from afresh.probes.splitters import KeywordAttribute
 from afresh.values.arrays import Ints
@@ -50,8 +50,8 @@ class KeywordIndex:
         return self.by_tuple.height
 
     @cached_property
-    def _holds(self) -> Members:
-        return Members(_codes(self.by_tuple.row_ids(), self.by_tuple.members, self.by_tuple.width))
+    def _holds(self) -> SortedSet:
+        return SortedSet(_codes(self.by_tuple.row_ids(), self.by_tuple.members, self.by_tuple.width))
 
     def counts(self, sets: Ints) -> Ints:
         """How many tuples hold all keywords of each set: |R(q)| of each row of ``sets``, −1 is no keyword.

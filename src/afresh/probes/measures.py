@@ -17,7 +17,7 @@ from afresh.probes.greedy_probes import Probe
 
 
 @dataclass(frozen=True, slots=True)
-class Quality:
+class ProbeQuality:
     """The paper's measures of a set of probes."""
 
     coverage_ratio: float
@@ -26,14 +26,14 @@ class Quality:
     requests: float
 
 
-def quality_of(probes: Sequence[Probe], tuples: int) -> Quality:
+def quality_of(probes: Sequence[Probe], tuples: int) -> ProbeQuality:
     """The measures of ``probes`` on a relation of ``tuples`` tuples.
 
     A tuple that q covers with probability E[coverage(q)]/|R_L(q)| is covered by some q with 1 − Π(1 − …).
 
     >>> twice = Probe((0,), np.array([0, 1]), np.array([0, 1]), 20.0, 1.0, 1.0)  # first of two pages
     >>> quality_of([twice], 4)
-    Quality(coverage_ratio=0.25, distinct_ratio=0.25, speedup_ratio=1.0, requests=1.0)
+    ProbeQuality(coverage_ratio=0.25, distinct_ratio=0.25, speedup_ratio=1.0, requests=1.0)
     """
     missed = np.ones(tuples)
     for probe in probes:
@@ -41,7 +41,7 @@ def quality_of(probes: Sequence[Probe], tuples: int) -> Quality:
     reached = float((1.0 - missed).sum())
     requests = float(sum(probe.requests for probe in probes))
     covered = float(sum(probe.expected for probe in probes))
-    return Quality(
+    return ProbeQuality(
         covered / tuples if tuples else 0.0,
         reached / tuples if tuples else 0.0,
         reached / requests if requests else 0.0,

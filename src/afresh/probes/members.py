@@ -11,10 +11,10 @@ _FEWEST_BITS, _MOST_BITS = 10, 24
 _ROOM_BITS = 4  # sixteen places for each member: one false alarm in sixteen
 
 
-class Members:
+class SortedSet:
     """The members of an ascending array, to be asked for many numbers at once.
 
-    >>> Members(np.array([2, 3, 5]))(np.array([1, 2, 5]))
+    >>> SortedSet(np.array([2, 3, 5]))(np.array([1, 2, 5]))
     array([False,  True,  True])
     """
 

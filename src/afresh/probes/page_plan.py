@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.probes.candidates import Candidates, requests_of
-from afresh.probes.requests import LookUp, ReadPage, Request
+from afresh.probes.candidates import Candidates, request_counts
+from afresh.probes.requests import LookUp, ProbeRequest, ReadPage
 from afresh.values.arrays import Float64s, Floats
 
 
@@ -27,7 +27,7 @@ from afresh.values.arrays import Float64s, Floats
 class PagePlan:
     """Requests in the order chosen, the value expected of each, and the most that any plan could add."""
 
-    steps: tuple[Request, ...]
+    steps: tuple[ProbeRequest, ...]
     gains: Float64s
     bound: float
 
@@ -48,7 +48,7 @@ def plan_pages(
     heap = [(-gain, 0, query) for query, gain in enumerate(state.page_gains().tolist())]
     heap += [(-value, 1, place) for place, value in enumerate(state.values.tolist())]
     heapq.heapify(heap)
-    steps: list[Request] = []
+    steps: list[ProbeRequest] = []
     gains: list[float] = []
     while heap and len(steps) < quota:
         _, kind, number = heapq.heappop(heap)
@@ -77,7 +77,7 @@ class _State:
         self.values, self._tuples, self._page_size = values, candidates.tuples, page_size
         most = math.inf if limit is None else limit
         self._totals = np.maximum(candidates.totals, 1.0)
-        self._pages = requests_of(np.minimum(candidates.totals, most), page_size)
+        self._pages = request_counts(np.minimum(candidates.totals, most), page_size)
         self._read = np.zeros(len(candidates))
         self._left = values.copy()  # value times the probability that the tuple has not come yet
 
@@ -92,7 +92,7 @@ class _State:
             return 0.0
         return float(self._left[self._tuples.row(number)].sum()) * self._share(number)
 
-    def take(self, kind: int, number: int) -> Request:
+    def take(self, kind: int, number: int) -> ProbeRequest:
         if kind == 1:
             self._left[number] = 0.0
             return LookUp(number)

@@ -21,4 +21,4 @@ class LookUp:
     tuple: int
 
 
-Request: TypeAlias = ReadPage | LookUp
+ProbeRequest: TypeAlias = ReadPage | LookUp

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from afresh.probes.campaign import Campaign, covered_places
 from afresh.probes.greedy_probes import Probe
+from afresh.probes.probe_server import ProbeAnswer, ProbeServer, ServerStoppedError
 from afresh.probes.requests import LookUp
-from afresh.probes.server import Answer, Server, StoppedError
 
 _MOST_PAGES = 1000  # of one query
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProbeStep:
     """One request: ``keywords`` of a query (none: the look-up of ``key``), its ``page``, what it brought.
 
     ``total`` is None where the server said none. ``cut``: the query ended before its total said; ``doubled``
@@ -38,45 +38,47 @@ class Step:
 
 def run_campaign(
     campaign: Campaign,
-    server: Server,
+    server: ProbeServer,
     keys: Sequence[str],
     on_step: Callable[[int], None] = lambda _: None,
-) -> tuple[Step, ...]:
+) -> tuple[ProbeStep, ...]:
     """Ask until the campaign has nothing left to ask; ``keys`` are those of the local tuples.
 
     ``on_step`` hears how many tuples are still wanted.
     """
     places = {key: place for place, key in enumerate(keys)}
-    steps: list[Step] = []
+    steps: list[ProbeStep] = []
     pages = _Pages(server.page_size)
-    with suppress(StoppedError):
+    with suppress(ServerStoppedError):
         while (request := campaign.next_request()) is not None:
             expected = campaign.expected(request)
             if isinstance(request, LookUp):
                 key = keys[request.tuple]
                 answer = server.look_up(key)
                 new = campaign.learn(request, covered_places(answer.keys, places))
-                steps.append(Step((), key, 1, len(answer.keys), expected, new, doubled=_doubled(answer)))
+                steps.append(ProbeStep((), key, 1, len(answer.keys), expected, new, doubled=_doubled(answer)))
             else:
                 keywords, number = campaign.words(request), request.number
                 answer = server.page(keywords, number)
                 over = pages.end(keywords, number, answer)
                 new = campaign.learn(request, covered_places(answer.keys, places), answer.total, over=over)
                 cut = over and pages.promised(answer) > number
-                steps.append(Step(keywords, "", number, answer.total, expected, new, cut, _doubled(answer)))
+                steps.append(
+                    ProbeStep(keywords, "", number, answer.total, expected, new, cut, _doubled(answer))
+                )
             on_step(int(campaign.wanted.sum()))
     return tuple(steps)
 
 
 def run_probes(
-    probes: Sequence[Probe], server: Server, keys: Sequence[str], *, pages: int | None = None
-) -> tuple[Step, ...]:
+    probes: Sequence[Probe], server: ProbeServer, keys: Sequence[str], *, pages: int | None = None
+) -> tuple[ProbeStep, ...]:
     """Send the paper's queries: all result pages of each (Method 1), or the first ``pages`` (Method 2: 1)."""
     places = {key: place for place, key in enumerate(keys)}
     wanted = set(range(len(keys)))
-    steps: list[Step] = []
+    steps: list[ProbeStep] = []
     read = _Pages(server.page_size)
-    with suppress(StoppedError):
+    with suppress(ServerStoppedError):
         for probe in probes:
             number, last = 0, 1
             while number < last:
@@ -89,7 +91,9 @@ def run_probes(
                 share = probe.expected / max(probe.requests, 1.0)
                 cut = over and promised > number
                 steps.append(
-                    Step(probe.keywords, "", number, answer.total, share, len(found), cut, _doubled(answer))
+                    ProbeStep(
+                        probe.keywords, "", number, answer.total, share, len(found), cut, _doubled(answer)
+                    )
                 )
     return tuple(steps)
 
@@ -101,11 +105,11 @@ class _Pages:
         self._page_size = page_size
         self._keys: dict[tuple[int, ...], set[str]] = {}
 
-    def promised(self, answer: Answer) -> int:
+    def promised(self, answer: ProbeAnswer) -> int:
         """How many pages there are by the total reported."""
         return max(1, -(-(answer.total or 0) // self._page_size))
 
-    def end(self, keywords: tuple[int, ...], number: int, answer: Answer) -> bool:
+    def end(self, keywords: tuple[int, ...], number: int, answer: ProbeAnswer) -> bool:
         """Whether this page ends its query."""
         seen = self._keys.setdefault(keywords, set())
         nothing_new = seen.issuperset(answer.keys)
@@ -113,7 +117,7 @@ class _Pages:
         return nothing_new or number >= _MOST_PAGES
 
 
-def _doubled(answer: Answer) -> tuple[str, ...]:
+def _doubled(answer: ProbeAnswer) -> tuple[str, ...]:
     if len(set(answer.keys)) == len(answer.keys):
         return ()
     return tuple(sorted({key for key in answer.keys if answer.keys.count(key) > 1}))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.policy.opening import OpenTime
+from afresh.policy.open_time import OpenTime
 from afresh.policy.policy import Policy
-from afresh.replay.history import History, Watch
-from afresh.replay.pace import Pace
+from afresh.replay.budget_clock import BudgetClock
+from afresh.replay.change_history import ChangeHistory, HistoryPoller
 from afresh.values.arrays import Bools, Float64s, Ints
 
 # Decisions while every item is polled once. The yardstick is to be the index rule one poll at a time.
@@ -28,7 +28,7 @@ class Visits:
 
 
 @dataclass(frozen=True, slots=True)
-class Hints:
+class NoticeLog:
     """Notices of change: item and time, in order of time."""
 
     item: Ints
@@ -36,12 +36,12 @@ class Hints:
 
 
 def run_policy(
-    history: History,
+    history: ChangeHistory,
     policy: Policy,
     budget: float,
     *,
     opening: OpenTime | None = None,
-    hints: Hints | None = None,
+    hints: NoticeLog | None = None,
     batch: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Visits:
@@ -50,15 +50,15 @@ def run_policy(
     A poll is made when the cost of all polls up to it has been earned; nothing is spent in advance and
     nothing hoarded. ``progress`` is told the share that is done.
 
-    >>> from afresh.policy.policy import Start
-    >>> from afresh.policy.uniform import Uniform
-    >>> history = History.of(2, [0], [1.5], 0.0, 4.0)
-    >>> visits = run_policy(history, Uniform(Start.of(2, 1.0)), 1.0)
+    >>> from afresh.policy.policy import PolicyInput
+    >>> from afresh.policy.rivals.uniform_policy import UniformPolicy
+    >>> history = ChangeHistory.of(2, [0], [1.5], 0.0, 4.0)
+    >>> visits = run_policy(history, UniformPolicy(PolicyInput.of(2, 1.0)), 1.0)
     >>> visits.item.tolist(), visits.time.tolist(), visits.changed.tolist()
     ([0, 1, 0, 1], [1.0, 2.0, 3.0, 4.0], [False, False, True, False])
     """
     window = OpenTime.always(history.start, history.end) if opening is None else opening
-    pace, watch = Pace(window, budget, history.length), Watch(history)
+    pace, watch = BudgetClock(window, budget, history.length), HistoryPoller(history)
     size = batch or batch_for(history.items)
     spent, heard, out = 0.0, 0, []
     while (now := pace.now(spent)) is not None:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.replay.course import stale_spans
-from afresh.replay.history import History
+from afresh.replay.change_history import ChangeHistory
+from afresh.replay.staleness import stale_spans
 from afresh.replay.value_error import value_error
 from afresh.values.arrays import Float64s, Ints
 
@@ -39,10 +39,10 @@ class Scores:
     visits: int
 
 
-def item_scores(history: History, item: Ints, time: Float64s, begin: float) -> dict[str, Float64s]:
+def item_scores(history: ChangeHistory, item: Ints, time: Float64s, begin: float) -> dict[str, Float64s]:
     """Each metric of each item over (``begin``, end], from visits of ``item`` at ``time``.
 
-    >>> history = History.of(1, [0, 0], [2.0, 3.0], 0.0, 10.0)
+    >>> history = ChangeHistory.of(1, [0, 0], [2.0, 3.0], 0.0, 10.0)
     >>> scores = item_scores(history, np.array([0]), np.array([4.0]), 0.0)
     >>> {name: float(value[0]) for name, value in scores.items()}
     {'freshness': 0.8, 'age': 0.2, 'missed': 0.3, 'lag': 0.25, 'harmonic': 0.25, 'error': nan}
@@ -78,10 +78,10 @@ def _rank(owner: Ints, seen: Float64s) -> Ints:
     return np.asarray(place - np.maximum.accumulate(np.where(first, place, 0)) + 1)
 
 
-def seen_at(history: History, item: Ints, time: Float64s) -> Float64s:
+def seen_at(history: ChangeHistory, item: Ints, time: Float64s) -> Float64s:
     """When each change is seen: at the first visit at or after it; the end where none comes.
 
-    >>> history = History.of(1, [0, 0], [2.0, 5.0], 0.0, 10.0)
+    >>> history = ChangeHistory.of(1, [0, 0], [2.0, 5.0], 0.0, 10.0)
     >>> seen_at(history, np.array([0]), np.array([4.0])).tolist()
     [4.0, 10.0]
     """
@@ -101,7 +101,9 @@ def seen_at(history: History, item: Ints, time: Float64s) -> Float64s:
     return result[:changes]
 
 
-def scores(history: History, item: Ints, time: Float64s, begin: float, rng: np.random.Generator) -> Scores:
+def score_visits(
+    history: ChangeHistory, item: Ints, time: Float64s, begin: float, rng: np.random.Generator
+) -> Scores:
     """The weighted means over items, with an interval of 90 % for the freshness."""
     each = item_scores(history, item, time, begin)
     weight = history.weight if history.weight.sum() > 0 else np.ones(history.items)

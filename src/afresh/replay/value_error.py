@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.replay.history import History
+from afresh.replay.change_history import ChangeHistory
 from afresh.values.arrays import Bools, Float64s, Ints
 
 
-def value_error(history: History, item: Ints, time: Float64s, begin: float) -> Float64s:
+def value_error(history: ChangeHistory, item: Ints, time: Float64s, begin: float) -> Float64s:
     """Of each item over (``begin``, end], visited at ``time``; NaN for a history without values.
 
     An item whose value at the start is not known counts as right until it first changes.
 
-    >>> history = History.of(1, [0, 0], [2.0, 6.0], 0.0, 10.0, values=[5.0, 4.0], initial=[1.0])
+    >>> history = ChangeHistory.of(1, [0, 0], [2.0, 6.0], 0.0, 10.0, values=[5.0, 4.0], initial=[1.0])
     >>> value_error(history, np.array([0]), np.array([4.0]), 0.0).tolist()      # 4 for 2, then 1 for 4
     [1.2]
     """
@@ -32,7 +32,7 @@ def value_error(history: History, item: Ints, time: Float64s, begin: float) -> F
     return np.asarray(total / (history.end - begin))
 
 
-def _events(history: History, item: Ints, time: Float64s) -> tuple[Ints, Float64s, Float64s, Bools]:
+def _events(history: ChangeHistory, item: Ints, time: Float64s) -> tuple[Ints, Float64s, Float64s, Bools]:
     """Starts, changes and visits by item and time: whose, when, the value from then on, whether a visit."""
     assert history.value is not None
     initial = np.full(history.items, np.nan) if history.initial is None else history.initial

@@ -19,7 +19,7 @@ from afresh.allocation.allocate import allocate
 from afresh.engine.mind.row_policy import RowPolicy
 from afresh.model.age import age
 from afresh.model.freshness import freshness
-from afresh.policy.worth import Worth
+from afresh.policy.adaptive.poll_value import PollValue
 from afresh.values.arrays import Float64s
 
 _LOWEST, _HIGHEST = -120, 120  # levels as powers of two
@@ -132,7 +132,7 @@ class Frontier:
 
     def _frequency(self, level: float) -> Float64s:
         items = self.items
-        worth = Worth(self.objective, items.ladder)
+        worth = PollValue(self.objective, items.ladder)
         goal = np.full(items.cost.size, level) / np.maximum(items.worth_of_one, 1e-270)
         parts = [slice(begin, begin + _BLOCK) for begin in range(0, items.cost.size, _BLOCK)]
         after_s = np.concatenate(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.engine.mind.row_policy import RowPolicy
-from afresh.policy.doubt import Doubt
+from afresh.policy.rate_populations import RatePopulations
 
 LEVEL = 0.95
 _Z95 = 1.959963984540054
@@ -29,7 +29,7 @@ def freshness_between(policy: RowPolicy, value: float, error: float, now_s: floa
         rows = guessed[:: -(-guessed.size // _LOOKED_AT)]
         share = weight[rows] * (weight[guessed].sum() / weight[rows].sum() / weight.sum())
         fresh, told = policy.ranking.fresh_at(now_s, rows)
-        doubt = Doubt.of(told, np.random.default_rng(_SEED), guessed.size / rows.size)
+        doubt = RatePopulations.of(told, np.random.default_rng(_SEED), guessed.size / rows.size)
         # What is seen, and what the sample leaves out, comes on top.
         rest = value - float(share @ policy.ranking.fresh(now_s, rows))
         drawn = doubt.means(fresh, share) + rest + error * doubt.chance

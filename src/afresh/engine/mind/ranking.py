@@ -15,11 +15,11 @@ import numpy as np
 from afresh.engine.mind import beliefs
 from afresh.engine.mind.beliefs import Kept
 from afresh.engine.mind.memory import Memory
-from afresh.policy.adaptive import Adaptive
-from afresh.policy.belief import DECADES_ABOVE
+from afresh.policy.adaptive.adaptive import Adaptive
+from afresh.policy.adaptive.rate_belief import DECADES_ABOVE
+from afresh.policy.adaptive.saved_state import Arrays
 from afresh.policy.families import families_of
-from afresh.policy.learned import Arrays
-from afresh.policy.policy import Start
+from afresh.policy.policy import PolicyInput
 from afresh.values.arrays import Bools, Float64s, Ints
 from afresh.values.stored import Ids
 
@@ -279,7 +279,7 @@ class Ranking:
         families = self.families if self.families.shape[1] else None
         budget = budget_per_s * self._share
         return Adaptive(
-            Start(budget, weight, cost, self._now_s, self.objective, families, slowest=SLOWEST_PER_S)
+            PolicyInput(budget, weight, cost, self._now_s, self.objective, families, slowest=SLOWEST_PER_S)
         )
 
     def _families(self, names: Sequence[str] | None) -> Ints:

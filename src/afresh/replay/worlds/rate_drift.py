@@ -1,0 +1,74 @@
+"""Drift of a synthetic world: each item's rate wanders around its mean.
+
+The logarithm of the rate is an Ornstein–Uhlenbeck process: standard deviation σ, and what it was a horizon H
+ago counts for 1/e. The rate is constant over steps of H/4 (longer where that would be more than 4096 steps)
+and its mean over time is the item's own rate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from afresh.values.arrays import Float64s, Ints
+from afresh.values.errors import UsageError
+
+_STEPS_PER_HORIZON = 4
+_MOST_STEPS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class RateDrift:
+    """How rates drift: standard deviation of their logarithm, and horizon in seconds."""
+
+    sd: float
+    horizon_s: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no drift."""
+        if not (self.sd >= 0 and np.isfinite(self.sd)):
+            raise UsageError(f"drift: sd is {self.sd:g}: must be 0 or more")
+        if not (self.horizon_s > 0 and np.isfinite(self.horizon_s)):
+            raise UsageError(f"drift: horizon is {self.horizon_s:g} s: must be above 0")
+
+    def steps(self, span_s: float) -> int:
+        """In how many steps of constant rate a span is cut."""
+        return int(min(max(np.ceil(_STEPS_PER_HORIZON * span_s / self.horizon_s), 1), _MOST_STEPS))
+
+    def factors(self, items: int, span_s: float, rng: np.random.Generator) -> Float64s:
+        """What each item's rate is multiplied by in each step: items × steps, of mean 1.
+
+        >>> factors = RateDrift(0.5, 10.0).factors(100_000, 25.0, np.random.default_rng(1))
+        >>> factors.shape, round(float(factors.mean()), 2), round(float(np.log(factors).std()), 2)
+        ((100000, 10), 1.0, 0.5)
+        """
+        steps = self.steps(span_s)
+        memory = np.exp(-span_s / steps / self.horizon_s)
+        logs = rng.normal(0.0, self.sd, (items, steps))
+        fresh = np.sqrt(-np.expm1(2 * np.log(memory))) if memory > 0 else 1.0
+        for step in range(1, steps):
+            logs[:, step] = memory * logs[:, step - 1] + fresh * logs[:, step]
+        return np.asarray(np.exp(logs - self.sd**2 / 2))
+
+
+def time_of_progress(amount: Float64s, owner: Ints, reached: Float64s) -> Float64s:
+    """At which share of the span the process ``owner`` has covered ``amount``.
+
+    ``reached[owner, j]`` is what it has covered at the start of step j (one column more than steps): a
+    halving search in each row, then a straight line within the step.
+
+    >>> time_of_progress(np.array([1.0, 3.0]), np.array([0, 0]), np.array([[0.0, 2.0, 4.0]])).tolist()
+    [0.25, 0.75]
+    """
+    steps = reached.shape[1] - 1
+    low = np.zeros(owner.size, dtype=np.int64)
+    high = np.full(owner.size, steps, dtype=np.int64)
+    for _ in range(int(steps).bit_length()):
+        middle = (low + high) // 2
+        beyond = reached[owner, middle] <= amount
+        low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
+    low = np.minimum(low, steps - 1)
+    begin, end = reached[owner, low], reached[owner, low + 1]
+    part = (amount - begin) / np.where(end > begin, end - begin, 1.0)
+    return np.asarray((low + np.clip(part, 0.0, 1.0)) / steps)
