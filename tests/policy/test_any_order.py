@@ -34,7 +34,7 @@ class Walk:
             objective=objective,
             rates=self.rng.gamma(0.5, 0.2, ITEMS),
             families=np.stack([np.arange(ITEMS) // 4, np.full(ITEMS, -1)], axis=1),
-            opening=OpenTime.of(opens, opens + 6.0),
+            open_time=OpenTime.of(opens, opens + 6.0),
             cap_group=self.group,
             caps=CAPS,
         )

@@ -78,8 +78,8 @@ def test_never_outside_the_windows(name: str) -> None:
     history = a_history(4)
     opens = np.arange(0.0, LENGTH, 10.0)
     nights = OpenTime.of(opens, opens + 2.5)
-    policy = make_policy(name, replace(a_start(history), opening=nights))
-    visits = run_policy(history, policy, 3.0, opening=nights)
+    policy = make_policy(name, replace(a_start(history), open_time=nights))
+    visits = run_policy(history, policy, 3.0, open_time=nights)
     assert np.all(visits.time % 10.0 <= 2.5 + 1e-9)
     assert abs(visits.time.size - 3 * LENGTH) <= 1
     assert policy.next(LENGTH - 5.0, 4).size == 0

@@ -69,7 +69,7 @@ def history_of(recorded: Recorded) -> ChangeHistory:
 def run_all(recorded: Recorded, history: ChangeHistory, asked: Asked) -> list[ReplayResult]:
     """Every policy at every budget, least budget first."""
     start = _start(recorded, history, asked)
-    hints = _hints(recorded, asked)
+    notices = _notices(recorded, asked)
     budgets = sorted({budget.total_per_second(history.items) for budget in asked.budgets})
     results: list[ReplayResult] = []
     with Progress("replaying", float(len(budgets))) as progress:
@@ -79,7 +79,7 @@ def run_all(recorded: Recorded, history: ChangeHistory, asked: Asked) -> list[Re
                 asked.policies,
                 replace(start, budget=budget),
                 warm_up=asked.warm_up,
-                hints=hints,
+                notices=notices,
                 seed=asked.seed,
                 progress=lambda share, done=done: progress.reach(done + share),  # type: ignore[misc]
             )
@@ -107,7 +107,7 @@ def _start(recorded: Recorded, history: ChangeHistory, asked: Asked) -> PolicyIn
         now=history.start,
         objective=asked.objective,
         families=families,
-        opening=_opening(asked.windows, history.start, history.end),
+        open_time=_open_time(asked.windows, history.start, history.end),
     )
     return start if asked.caps is None else _capped(start, recorded, asked.caps, asked.unit)
 
@@ -122,7 +122,7 @@ def _capped(start: PolicyInput, recorded: Recorded, path: str, unit: str) -> Pol
     return replace(start, cap_group=group, caps=np.array(list(caps.values())) / unit_seconds(unit))
 
 
-def _opening(texts: Sequence[str], start: float, end: float) -> OpenTime | None:
+def _open_time(texts: Sequence[str], start: float, end: float) -> OpenTime | None:
     """The windows that open between start and end."""
     if not texts:
         return None
@@ -138,7 +138,7 @@ def _opening(texts: Sequence[str], start: float, end: float) -> OpenTime | None:
     return OpenTime.of(opens, closes)
 
 
-def _hints(recorded: Recorded, asked: Asked) -> NoticeLog | None:
+def _notices(recorded: Recorded, asked: Asked) -> NoticeLog | None:
     """Notices from a file, or made up for this history where settings are given instead."""
     if asked.notices is None:
         return None

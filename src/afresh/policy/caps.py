@@ -1,7 +1,7 @@
 """Caps on the cost per time of groups of items, such as a host's politeness.
 
-Each group has an allowance that fills at its cap and is spent by its polls. It never holds more than one
-batch's worth or one poll, whichever is more: idle time is not hoarded into a burst.
+Each group has an allowance that fills at the rate of its cap and is spent by its polls. It never holds more
+than one batch or one poll, whichever is more, so that idle time is not saved up for a burst.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from afresh.values.arrays import Bools, Float64s, Ints
 
 @dataclass(slots=True)
 class CapAllowances:
-    """What each capped group may spend; item i is in ``group[i]``, past the end of ``cap`` it is free.
+    """What each capped group may spend; item i is in ``group[i]``. Groups past ``cap`` have no limit.
 
     >>> caps = CapAllowances.of(np.array([0, 0, 1]), np.array([0.5]), np.ones(3), 0.0)
     >>> caps.allowed(np.array([0, 1, 2]), 4.0).tolist()       # cap · 4 = 2 polls
@@ -40,8 +40,8 @@ class CapAllowances:
         return cls(group, cap, cost, largest[:-1], largest[:-1].copy(), now)
 
     def allowed(self, items: Ints, now: float) -> Bools:
-        """Which of these items, the first ones first, their groups can pay for."""
-        if now > self.at:  # asked again at the same moment, what was earned is still there
+        """Which of these items their groups can pay for; earlier items are paid for first."""
+        if now > self.at:  # asked again at the same moment, the allowance is still there
             filled = self.cap * (now - self.at)
             self.allowance = np.minimum(self.allowance + filled, np.maximum(filled, self.largest))
             self.at = now
@@ -57,11 +57,11 @@ class CapAllowances:
         return result
 
     def spend(self, items: Ints) -> None:
-        """These items are polled."""
+        """Pay for polls of these items."""
         group = np.minimum(self.group[items], self.cap.size)
         self.allowance -= np.bincount(group, self.cost[items], minlength=self.cap.size + 1)[:-1]
 
     def grow(self, cost: Float64s) -> None:
-        """New items, all free."""
+        """Add new items without a limit."""
         self.group = np.concatenate([self.group, np.full(cost.size, self.cap.size)])
         self.cost = np.concatenate([self.cost, cost])

@@ -1,7 +1,7 @@
-"""The interface of every policy, and what a policy starts from.
+"""The interface of every policy, and the input that a policy is made from.
 
-A policy decides what to poll, never when: whoever calls it keeps the budget and the clock. Its state is a few
-arrays; it has no clock, no I/O and no chance of its own, and pickles.
+A policy decides what to poll, never when: its caller keeps the budget and the clock. Its state is a few
+arrays. It reads no clock, does no I/O, draws no random numbers, and can be pickled.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from afresh.values.errors import InputError
 
 
 class Policy(Protocol):
-    """Chooses items and learns. Items are numbered from 0; times are in any one unit and never go back."""
+    """Chooses items and learns from polls. Items are numbered from 0; times never go back."""
 
     def next(self, now: float, k: int) -> Ints:
         """The k distinct items to poll now, the most urgent first.
@@ -27,36 +27,39 @@ class Policy(Protocol):
         """
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
-        """Polls of distinct items, at one time or a time each, and whether each found a change."""
+        """Learn from polls of distinct items, at one time or a time each, and whether each found a change."""
 
     def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
-        """Hints from outside that items changed; one entry per hint, all from one source of hints."""
+        """Take notices that items changed, one entry per notice, all from one source of notices."""
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """New items, copied now; returns their numbers."""
+        """Add new items, copied now; returns their numbers."""
 
     def remove(self, items: ArrayLike) -> None:
-        """These items are never polled again; their numbers stay taken."""
+        """Never poll these items again; their numbers are not used for others."""
 
     def reweigh(self, items: ArrayLike, weights: ArrayLike, costs: ArrayLike) -> None:
-        """Another importance and cost of these items."""
+        """Set another weight and cost of these items."""
 
     def set_budget(self, budget: float, now: float) -> None:
-        """Another budget (cost per time for all items together) from now on."""
+        """Set another budget (cost per time for all items together) from now on."""
 
     def refit(self, now: float) -> None:
-        """Learn anew what all items have in common, and re-key them all."""
+        """Learn again what all items have in common, and rank them all by it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyInput:
-    """What a policy starts from: every copy is fresh at ``now``.
+    """What a policy is made from; every copy is fresh at ``now``.
 
-    ``budget`` cost per time, all items together. ``families`` has a row per item and a column per kind of
-    family (−1: none): what is likely to change together. ``caps[h]`` limits the cost per time of the items
-    with ``cap_group`` h (past the end: free). ``rates`` are the true ones, for policies that know them.
-    ``hour`` is the length of an hour in the unit of the times, for seasons; None: they are not looked for.
-    ``slowest`` is a rate that must still be told from none; None: a thousandth of the mean frequency will do.
+    ``budget``     cost per time, for all items together.
+    ``families``   a row per item and a column per kind of family (−1: none): items likely to change together.
+    ``open_time``  when polling is allowed; None: always.
+    ``caps``       ``caps[h]`` limits the cost per time of the items whose ``cap_group`` is h; groups
+                   beyond the end of ``caps`` have no limit.
+    ``rates``      the true rates, for policies that know them.
+    ``hour``       the length of an hour in the unit of the times, for seasons; None: seasons are not learned.
+    ``slowest``    a rate that must still be told from none; None: a thousandth of the mean frequency.
     """
 
     budget: float
@@ -65,7 +68,7 @@ class PolicyInput:
     now: float = 0.0
     objective: str = "freshness"
     families: Ints | None = None
-    opening: OpenTime | None = None
+    open_time: OpenTime | None = None
     cap_group: Ints | None = None
     caps: Float64s = field(default_factory=lambda: np.zeros(0))
     rates: Float64s | None = None
@@ -76,7 +79,7 @@ class PolicyInput:
     def of(
         cls, items: int, budget: float, *, weights: ArrayLike = 1.0, costs: ArrayLike = 1.0, now: float = 0.0
     ) -> PolicyInput:
-        """Items with the same or their own weights and costs.
+        """The input for items with the same or their own weights and costs.
 
         >>> PolicyInput.of(3, 1.5).mean_frequency
         0.5
@@ -86,11 +89,9 @@ class PolicyInput:
         return cls(budget, weight, cost, now)
 
     def __post_init__(self) -> None:
-        """Refuse what no policy can start from."""
-        if not (np.isfinite(self.budget) and self.budget > 0):
-            raise InputError(f"budget is {self.budget:g}: must be above 0 and finite")
-        if self.cost.size and not self.cost.min() > 0:
-            raise InputError("a cost is 0 or less: a poll must cost something")
+        """Refuse budgets and costs that no policy can work with."""
+        check_budget(self.budget)
+        check_costs(self.cost)
 
     @property
     def items(self) -> int:
@@ -99,15 +100,27 @@ class PolicyInput:
 
     @property
     def mean_frequency(self) -> float:
-        """Polls of an item per time, were all polled alike."""
+        """Polls of an item per time if all items were polled equally often."""
         return self.budget / (float(self.cost.sum()) or 1.0)
 
 
 PolicyFactory = Callable[[PolicyInput], Policy]
 
 
+def check_budget(budget: float) -> None:
+    """Refuse a budget that is not positive and finite."""
+    if not (np.isfinite(budget) and budget > 0):
+        raise InputError(f"budget is {budget:g}: must be above 0 and finite")
+
+
+def check_costs(cost: Float64s) -> None:
+    """Refuse costs of 0 or less."""
+    if cost.size and not cost.min() > 0:
+        raise InputError("a cost is 0 or less: a poll must cost something")
+
+
 def as_poll_arrays(items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> tuple[Ints, Float64s, Bools]:
-    """Arguments of ``observe`` as arrays of one length.
+    """The arguments of ``observe`` as arrays of one length.
 
     >>> as_poll_arrays([1, 2], 3.0, [True, False])[1].tolist()
     [3.0, 3.0]
@@ -120,7 +133,7 @@ def as_poll_arrays(items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> tupl
 
 
 def largest(value: Float64s, k: int) -> Ints:
-    """Places of the k largest values, largest first; ties in order of place.
+    """The positions of the k largest values, largest first; equal values in order of position.
 
     >>> largest(np.array([1.0, 3.0, 2.0, 3.0]), 3).tolist()
     [1, 3, 2]

@@ -1,4 +1,4 @@
-"""The items of a policy: weights, costs, who is still there, when each was last polled; windows and caps."""
+"""The items of a policy: weights, costs, which still exist, when each was last polled, and its limits."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Callable
 import numpy as np
 
 from afresh.policy.caps import CapAllowances
-from afresh.policy.policy import PolicyInput
+from afresh.policy.policy import PolicyInput, check_budget, check_costs
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
 from afresh.values.errors import InputError
 
-AGAIN = 4
-"""How many times k candidates are looked at where caps refuse some."""
+ATTEMPTS = 4
+"""How often more candidates are asked for where caps refuse some."""
 
 
 class PolicyItems:
-    """What every policy knows of its items.
+    """What every policy knows about its items.
 
-    >>> roster = PolicyItems(PolicyInput.of(3, 1.0))
-    >>> roster.remove([1]); roster.alive.tolist()
+    >>> items = PolicyItems(PolicyInput.of(3, 1.0))
+    >>> items.remove([1]); items.alive.tolist()
     [True, False, True]
     """
 
@@ -27,80 +27,81 @@ class PolicyItems:
         self.budget = start.budget
         self.weight, self.cost = start.weight.copy(), start.cost.copy()
         self.alive: Bools = np.ones(start.items, dtype=bool)
-        self.last: Float64s = np.full(start.items, start.now)
+        self.last_poll: Float64s = np.full(start.items, start.now)
         self._count()
-        self.opening = start.opening
+        self.open_time = start.open_time
         self.caps = None
         if start.cap_group is not None:
             self.caps = CapAllowances.of(start.cap_group, start.caps, start.cost, start.now)
 
     @property
     def size(self) -> int:
-        """How many numbers are taken, by removed items too."""
+        """How many numbers are taken, including those of removed items."""
         return self.weight.size
 
     @property
     def mean_frequency(self) -> float:
-        """Polls of an item per time, were all polled alike."""
-        return self.budget / (self.cost_of_all or 1.0)
+        """Polls of an item per time if all items were polled equally often."""
+        return self.budget / (self.total_cost or 1.0)
 
     def _count(self) -> None:
-        self.number = int(self.alive.sum())
-        self.cost_of_all = float(self.cost[self.alive].sum())
+        self.alive_count = int(self.alive.sum())
+        self.total_cost = float(self.cost[self.alive].sum())
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float) -> Ints:
-        """New items, copied now; their numbers."""
+        """Add new items, copied now; returns their numbers."""
         weight = np.atleast_1d(nonnegative("weight", weights)).astype(np.float64)
         cost = np.broadcast_to(nonnegative("cost", costs).astype(np.float64), weight.shape)
-        _positive(cost)
+        check_costs(cost)
         numbers = np.arange(self.size, self.size + weight.size)
         self.weight = np.concatenate([self.weight, weight])
         self.cost = np.concatenate([self.cost, cost])
         self.alive = np.concatenate([self.alive, np.ones(weight.size, dtype=bool)])
-        self.last = np.concatenate([self.last, np.full(weight.size, now)])
+        self.last_poll = np.concatenate([self.last_poll, np.full(weight.size, now)])
         self._count()
         if self.caps is not None:
             self.caps.grow(np.asarray(cost))
         return numbers
 
     def remove(self, items: ArrayLike) -> None:
-        """These are gone."""
-        self.alive[self.known(items)] = False
+        """Mark these items as gone."""
+        self.alive[self.as_numbers(items)] = False
         self._count()
 
     def reweigh(self, items: ArrayLike, weights: ArrayLike, costs: ArrayLike) -> None:
-        """Another importance and cost."""
-        which = self.known(items)
+        """Set another weight and cost of these items."""
+        which = self.as_numbers(items)
         cost = np.broadcast_to(nonnegative("cost", costs).astype(np.float64), which.shape)
-        _positive(cost)
+        check_costs(cost)
         before, self.cost[which] = self.cost[which], cost
         self.weight[which] = nonnegative("weight", weights)
-        if not np.array_equal(before, cost):  # with every group of polls: all are counted only if need be
+        # The engine calls this with every group of polls, so the sums over all items are taken only if need
+        # be.
+        if not np.array_equal(before, cost):
             self._count()
         if self.caps is not None:
             self.caps.cost[which] = cost
 
     def set_budget(self, budget: float) -> None:
-        """Another cost per time."""
-        if not (np.isfinite(budget) and budget > 0):
-            raise InputError(f"budget is {budget:g}: must be above 0 and finite")
+        """Set another cost per time."""
+        check_budget(budget)
         self.budget = float(budget)
 
-    def known(self, items: ArrayLike) -> Ints:
-        """As an array of numbers that exist."""
+    def as_numbers(self, items: ArrayLike) -> Ints:
+        """The items as an array of numbers, which must exist."""
         which = np.atleast_1d(np.asarray(items, dtype=np.int64))
         if which.size and (which.min() < 0 or which.max() >= self.size):
             raise InputError(f"there is no item {which.max()}: items are numbered from 0 to {self.size - 1}")
         return which
 
     def pick(self, now: float, k: int, most_urgent: Callable[[int], Ints]) -> Ints:
-        """Up to k items within windows and caps, from ``most_urgent(n)``: n items, the most urgent first."""
-        if k <= 0 or (self.opening is not None and not self.opening.is_open(now)):
+        """Up to k items within open time and caps; ``most_urgent(n)`` gives n items, most urgent first."""
+        if k <= 0 or (self.open_time is not None and not self.open_time.is_open(now)):
             return np.zeros(0, dtype=np.int64)
         if self.caps is None:
             return most_urgent(k)
         wanted = k
-        for _ in range(AGAIN):
+        for _ in range(ATTEMPTS):
             items = most_urgent(wanted)
             chosen = items[self.caps.allowed(items, now)][:k]
             if chosen.size == k or items.size < wanted:
@@ -108,8 +109,3 @@ class PolicyItems:
             wanted *= 4
         self.caps.spend(chosen)
         return chosen
-
-
-def _positive(cost: Float64s) -> None:
-    if cost.size and not cost.min() > 0:
-        raise InputError("a cost is 0 or less: a poll must cost something")

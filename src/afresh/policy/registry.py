@@ -1,14 +1,13 @@
-"""The policies by name. Checks and commands find them here."""
+"""The table of all policies by name; checks and commands find them here."""
 
 from __future__ import annotations
 
 from afresh.policy.adaptive.adaptive import Adaptive
 from afresh.policy.policy import Policy, PolicyFactory, PolicyInput
+from afresh.policy.rivals.crawler_rules import Nutch, NutchSync, StormCrawler
 from afresh.policy.rivals.lambdacrawl import LambdaCrawl
-from afresh.policy.rivals.nutch import Nutch, NutchSync
 from afresh.policy.rivals.oracle import Oracle
 from afresh.policy.rivals.proportional import Proportional
-from afresh.policy.rivals.stormcrawler import StormCrawler
 from afresh.policy.rivals.uniform_policy import UniformPolicy
 from afresh.values.errors import one_of
 
@@ -25,7 +24,7 @@ POLICIES: dict[str, PolicyFactory] = {
 
 
 def make_policy(name: str, start: PolicyInput) -> Policy:
-    """The policy of that name.
+    """Make the policy of that name.
 
     >>> make_policy("uniform", PolicyInput.of(2, 1.0)).next(0.0, 1).tolist()
     [0]

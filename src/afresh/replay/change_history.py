@@ -11,7 +11,7 @@ from afresh.values.errors import InputError
 from afresh.values.units import unit_seconds
 
 UNSEEN_CHANGES = 0.2
-"""Changes per window ascribed to an item that has none: what is not seen to change may still do so."""
+"""Changes per window assumed for an item that has none: it may change although it was not seen to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +60,24 @@ class ChangeHistory:
         _check(items, which, when, start, end)
         order = np.lexsort((when, which))
         first = np.searchsorted(which[order], np.arange(items + 1))
-        weight = _of_items("weight", weights, items)
-        cost = _of_items("cost", costs, items)
+        weight = _per_item("weight", weights, items)
+        cost = _per_item("cost", costs, items)
         if cost.min() <= 0:
             raise InputError("a cost is 0: a poll must cost something")
         value = None if values is None else np.asarray(values, dtype=np.float64)[order]
-        begins = None if initial is None else np.asarray(initial, dtype=np.float64)
+        start_value = None if initial is None else np.asarray(initial, dtype=np.float64)
         return cls(
-            first, when[order], float(start), float(end), weight, cost, value, begins, unit_seconds(unit)
+            first, when[order], float(start), float(end), weight, cost, value, start_value, unit_seconds(unit)
         )
 
     @property
     def items(self) -> int:
-        """How many items there are, those that never change too."""
+        """How many items there are, including those that never change."""
         return self.first.size - 1
 
     @property
     def length(self) -> float:
-        """Of the window."""
+        """The length of the window."""
         return self.end - self.start
 
     @property
@@ -94,17 +94,18 @@ class ChangeHistory:
         """The item of each entry of ``time``."""
         return np.repeat(np.arange(self.items), np.diff(self.first))
 
-    def rates(self, never: float = 0.0) -> Float64s:
-        """Mean rate of each item over the window; ``never`` changes stand for none."""
+    def rates(self, if_none: float = 0.0) -> Float64s:
+        """Mean rate of each item over the window; items without a change count as ``if_none`` changes."""
         changes = np.diff(self.first).astype(np.float64)
-        return np.asarray(np.where(changes > 0, changes, never) / self.length)
+        return np.asarray(np.where(changes > 0, changes, if_none) / self.length)
 
 
 class HistoryPoller:
-    """What polls find: whether an item has changed since its poll before.
+    """Answers polls: has an item changed since the poll before?
 
-    The rank of a change among all changes by time, and that of a moment, are whole numbers: one sorted
-    column of item × ranks + rank answers every poll exactly, with two binary searches and no loop.
+    The rank of a change among all changes by time is a whole number, and so is the rank of a moment. One
+    sorted column of item × ranks + rank then answers every poll exactly, with two binary searches and no
+    loop.
 
     >>> watch = HistoryPoller(ChangeHistory.of(2, [0, 0, 1], [2.0, 5.0, 4.0], 0.0, 10.0))
     >>> [watch.poll(np.array([0, 1]), np.array([now, now])).tolist() for now in (2.0, 4.5, 9.0)]
@@ -129,7 +130,7 @@ class HistoryPoller:
         return np.asarray(changed)
 
 
-def _of_items(name: str, given: ArrayLike | None, items: int) -> Float64s:
+def _per_item(name: str, given: ArrayLike | None, items: int) -> Float64s:
     """One entry per item, 1 where none is given."""
     found = nonnegative(name, np.ones(items) if given is None else given).astype(np.float64)
     if found.shape != (items,):

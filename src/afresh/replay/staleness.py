@@ -1,4 +1,4 @@
-"""The course of freshness over time, exact, from the changes of a history and the visits of a policy.
+"""When copies are stale, exactly, from the changes of a history and the visits of a policy.
 
 A copy is stale from the first change after a visit until the next visit. With b and f the starts and ends of
 these spans, the stale time up to t is Σ(t−b)⁺ − Σ(t−f)⁺: prefix sums give it at any t.
@@ -22,6 +22,28 @@ class StaleSpans:
     end: Float64s
 
 
+def seen_at(
+    change_item: Ints, change_time: Float64s, visit_item: Ints, visit_time: Float64s, end: float
+) -> Float64s:
+    """When each change is seen: at the first visit at or after it; ``end`` where none comes.
+
+    >>> seen_at(np.array([0, 0]), np.array([2.0, 5.0]), np.array([0]), np.array([4.0]), 10.0).tolist()
+    [4.0, 10.0]
+    """
+    owner = np.concatenate([change_item, visit_item])
+    moment = np.concatenate([change_time, visit_time])
+    is_visit = np.repeat([False, True], [change_item.size, visit_item.size])
+    order = np.lexsort((is_visit, moment, owner))
+    # Going backwards, the last visit met is the next one after: it counts while the item stays the same.
+    place = np.where(is_visit[order], np.arange(order.size), order.size)
+    following = np.minimum.accumulate(place[::-1])[::-1]
+    owners = np.append(owner[order], -1)
+    same = owners[following] == owners[:-1]
+    result = np.empty(order.size)
+    result[order] = np.where(same, np.append(moment[order], end)[following], end)
+    return result[: change_item.size]
+
+
 def stale_spans(
     change_item: Ints, change_time: Float64s, visit_item: Ints, visit_time: Float64s, end: float
 ) -> StaleSpans:
@@ -33,42 +55,47 @@ def stale_spans(
     >>> spans.begin.tolist(), spans.end.tolist()
     ([2.0], [5.0])
     """
-    item = np.concatenate([change_item, visit_item])
-    time = np.concatenate([change_time, visit_time])
-    is_visit = np.repeat([False, True], [change_item.size, visit_item.size])
-    order = np.lexsort((is_visit, time, item))
-    item, time, is_visit = item[order], time[order], is_visit[order]
-    first = np.ones(item.size, dtype=bool)
-    first[1:] = item[1:] != item[:-1]
-    # A span begins at a change that follows a visit or nothing, and ends at the next event that is a visit.
-    begins = np.flatnonzero(~is_visit & (first | np.concatenate([[True], is_visit[:-1]])))
-    visits = np.flatnonzero(is_visit)
-    rank = np.searchsorted(visits, begins)
-    following = np.append(visits, item.size)[rank]
-    seen = (rank < visits.size) & (np.append(item, -1)[following] == item[begins])
-    return StaleSpans(item[begins], time[begins], np.where(seen, np.append(time, end)[following], end))
+    order = np.lexsort((change_time, change_item))
+    item, begin = change_item[order], change_time[order]
+    seen = seen_at(item, begin, visit_item, visit_time, end)
+    first = change_rank(item, seen) == 1  # of the changes that one visit sees
+    return StaleSpans(item[first], begin[first], seen[first])
+
+
+def change_rank(change_item: Ints, seen: Float64s) -> Ints:
+    """The position of each change, from 1, among those of its item that the same visit sees.
+
+    Changes must be sorted by item and time.
+
+    >>> change_rank(np.array([0, 0, 0, 1]), np.array([4.0, 4.0, 9.0, 9.0])).tolist()
+    [1, 2, 1, 1]
+    """
+    place = np.arange(change_item.size)
+    first = np.ones(change_item.size, dtype=bool)
+    first[1:] = (change_item[1:] != change_item[:-1]) | (seen[1:] != seen[:-1])
+    return np.asarray(place - np.maximum.accumulate(np.where(first, place, 0)) + 1)
 
 
 def freshness_course(spans: StaleSpans, edges: Float64s, weights: Float64s) -> Float64s:
-    """Weighted mean freshness of the copies in each stretch between two ``edges``.
+    """Weighted mean freshness of the copies in each stretch of time between two ``edges``.
 
     >>> spans = StaleSpans(np.array([0]), np.array([2.0]), np.array([5.0]))
     >>> freshness_course(spans, np.array([0.0, 4.0, 8.0]), np.ones(2)).tolist()    # 2 of 8, 1 of 8 stale
     [0.75, 0.875]
     """
     weight = weights[spans.item]
-    stale = _passed(spans.begin, weight, edges) - _passed(spans.end, weight, edges)
-    whole = float(weights.sum())
-    if whole == 0:
+    stale = _time_passed(spans.begin, weight, edges) - _time_passed(spans.end, weight, edges)
+    total = float(weights.sum())
+    if total == 0:
         return np.ones(edges.size - 1)
-    return np.asarray(np.clip(1 - np.diff(stale) / (np.diff(edges) * whole), 0.0, 1.0))
+    return np.asarray(np.clip(1 - np.diff(stale) / (np.diff(edges) * total), 0.0, 1.0))
 
 
-def _passed(moments: Float64s, weight: Float64s, at: Float64s) -> Float64s:
-    """Σ weight·(t − moment)⁺ at each t, counted from the first t so that large Unix times cost no digits."""
+def _time_passed(moments: Float64s, weight: Float64s, at: Float64s) -> Float64s:
+    """Σ weight·(t − moment)⁺ at each t; times count from the first t, so that Unix times lose no digits."""
     order = np.argsort(moments, kind="stable")
     since = moments[order] - at[0]
-    heavy = np.concatenate([[0.0], np.cumsum(weight[order])])
-    lever = np.concatenate([[0.0], np.cumsum(weight[order] * since)])
+    weight_before = np.concatenate([[0.0], np.cumsum(weight[order])])
+    moment_before = np.concatenate([[0.0], np.cumsum(weight[order] * since)])
     before = np.searchsorted(since, at - at[0], side="right")
-    return np.asarray((at - at[0]) * heavy[before] - lever[before])
+    return np.asarray((at - at[0]) * weight_before[before] - moment_before[before])

@@ -146,7 +146,7 @@ def plan_items(engine: Engine, now_s: float, seed: int = 0) -> PlanItems:
     return PlanItems(
         ids=memory.ids[rows],
         believed=known,
-        doubt=RatePopulations.of(known.evidence(), rng),
+        doubt=RatePopulations.draw(known.evidence(), rng),
         rate=known.median(),
         weight=memory.weight[rows],
         ratio=known.worth_of_one,
@@ -229,7 +229,7 @@ def _between(
     """The freshness between which a plan will come to lie: at the upper end, rates are known by then."""
     known = items.believed
     value = float(share @ known.fresh(frequency))
-    low, high = items.doubt.between(known.fresh_at(frequency), share)
+    low, high = items.doubt.interval(known.fresh_at(frequency), share)
     learned = known.fresh_once_known(objective, requests / items.scale, share) - value
     return min(low, value), min(max(high, value) + max(learned, 0.0), 1.0)
 

@@ -107,5 +107,5 @@ def _run(pages: int, opens: float, closes: float) -> Visits:
     history = ChangeHistory.of(pages, [], [], 0.0, DAYS * HOURS)
     days = HOURS * np.arange(DAYS)
     budget = pages / HOURS
-    opening = OpenTime.of(days + opens, days + closes)
-    return run_policy(history, UniformPolicy(PolicyInput.of(pages, budget)), budget, opening=opening)
+    open_time = OpenTime.of(days + opens, days + closes)
+    return run_policy(history, UniformPolicy(PolicyInput.of(pages, budget)), budget, open_time=open_time)

@@ -1,16 +1,17 @@
-"""What is learned from a poll: the value of its bit for later polls, where no other poll would tell it.
+"""The value of information: what the answer of a poll is worth for later polls of the same item.
 
 Knowing an item's rate lets the budget be spent better. With belief q about the rate, the best even interval
-earns W(q) = max over f of Σ q·λ^{1−p}·value(λ/f) − price·f per time, price being level·c/w: convex in q.
-A poll after τ splits q into q·e^{−λτ} (no change) and q·(1−e^{−λτ}) (a change), so its bit is worth
+earns W(q) = max over f of Σ q·λ^{1−p}·value(λ/f) − price·f per time, where price = shadow price·c/w; W is
+convex in q. A poll after τ splits q into q·e^{−λτ} (no change) and q·(1−e^{−λτ}) (a change), so its answer is
+worth
 
     B(τ) = W(q·e^{−λτ}) + W(q·(1−e^{−λτ})) − W(q) ≥ 0
 
-per time, for as long as the knowledge is used: the knowledge gradient (Frazier, Powell & Dayanik 2008). But
-a poll that is due anyway, at τ*, brings B(τ*) for nothing, so only B(τ) − B(τ*) counts for an earlier one.
-For items slower than their polls that is negative: waiting tells more. It matters for those found changed at
-every look: some change a little faster than they are polled and deserve more polls, others far too fast and
-deserve none, and only polls closer together can tell which.
+per time, for as long as the knowledge is used: the knowledge gradient (Frazier, Powell & Dayanik 2008). The
+poll that is due anyway, at τ*, brings B(τ*) at no extra cost, so only B(τ) − B(τ*) counts for an earlier
+poll. For items slower than their polls that is negative: waiting tells more. It matters for items that are
+found changed at every poll. Some change a little faster than they are polled and deserve more polls, others
+far too fast and deserve none, and only polls closer together can tell which.
 """
 
 from __future__ import annotations
@@ -18,21 +19,23 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.allocation.objectives import Objective
-from afresh.policy.adaptive.rate_belief import Rows
+from afresh.policy.adaptive.rate_belief import Posteriors
 from afresh.values.arrays import Bools, Float64s
 
-OCTAVES_BELOW, STEPS, PER_OCTAVE = 6, 16, 4 / 3  # frequencies that an item may settle at, around the mean one
+# The frequencies at which an item may settle: from six octaves below the mean frequency, in steps of 3/4
+# octave.
+OCTAVES_BELOW, STEPS, PER_OCTAVE = 6, 16, 4 / 3
 SATURATED = 0.25  # P(no change) at τ* above which waiting tells enough
-SOONEST, TIMES = 5, 8  # octaves below the mean interval at which a bit may be asked for; how many octaves
+SOONEST, TIMES = 5, 8  # octaves below the mean interval at which a poll may be made earlier; how many octaves
 
 
 class Exploration:
     """B(τ) on the ladder of rates.
 
     >>> from afresh.allocation.objectives import objective_for
-    >>> curiosity = Exploration(objective_for("freshness", "fixed"), np.array([1 / 7, 1.0]), 1 / 30)
+    >>> exploration = Exploration(objective_for("freshness", "fixed"), np.array([1 / 7, 1.0]), 1 / 30)
     >>> either = np.array([[0.5, 0.5]], dtype=np.float32)       # changes weekly or daily
-    >>> soon, late = (curiosity.bit(either, np.array([t]), np.array([3.4]))[0] for t in (5.0, 30.0))
+    >>> soon, late = (exploration.information(either, np.array([t]), np.array([3.4]))[0] for t in (5.0, 30.0))
     >>> soon.round(3), late.round(3)                            # freshness, by a poll after 5 and 30 days
     (np.float64(0.028), np.float64(0.001))
     """
@@ -44,24 +47,26 @@ class Exploration:
         self.earned = (scale * objective.value(rates[:, None] / self.settled)).astype(np.float32)
         self.times = np.exp2(np.arange(TIMES) - SOONEST) / frequency
 
-    def bit(self, rows: Rows, elapsed: Float64s, price: Float64s) -> Float64s:
-        """B(τ) of each row, or B for one τ of all."""
-        quiet = rows * np.exp(-elapsed[:, None] * self.rates).astype(np.float32)
+    def information(self, posterior: Posteriors, elapsed: Float64s, price: Float64s) -> Float64s:
+        """B(τ) of each row; one τ may serve all rows."""
+        unchanged = posterior * np.exp(-elapsed[:, None] * self.rates).astype(np.float32)
         cost = price.astype(np.float32)
-        gain = self._best(quiet, cost) + self._best(rows - quiet, cost) - self._best(rows, cost)
+        best = self._best_income
+        gain = best(unchanged, cost) + best(posterior - unchanged, cost) - best(posterior, cost)
         return np.asarray(np.maximum(gain, 0.0), dtype=np.float64)
 
-    def _best(self, rows: Rows, price: Rows) -> Rows:
-        earned = rows @ self.earned
-        earned -= (rows.sum(axis=1) * price)[:, None] * self.settled
+    def _best_income(self, posterior: Posteriors, price: Posteriors) -> Posteriors:
+        """W(q) of each row; rows need not sum to 1."""
+        earned = posterior @ self.earned
+        earned -= (posterior.sum(axis=1) * price)[:, None] * self.settled
         return np.asarray(earned.max(axis=1))
 
-    def unsure(self, rows: Rows, due: Float64s) -> Bools:
-        """Whether the poll that is due anyway will find a change almost surely, and tell little."""
+    def is_uninformative(self, posterior: Posteriors, due: Float64s) -> Bools:
+        """Whether the poll that is due anyway will almost surely find a change, and so tell little."""
         late = np.minimum(due, 1e6 * self.times[-1])
-        # No change is at least as probable as at the mean rate (Jensen): most items are sure enough by that.
-        found = (rows @ self.rates.astype(np.float32)) * late >= -np.log(SATURATED)
+        # No change is at least as probable as at the mean rate (Jensen): this cheap test settles most items.
+        found = (posterior @ self.rates.astype(np.float32)) * late >= -np.log(SATURATED)
         some = np.flatnonzero(found)
-        quiet = np.exp(-late[some, None] * self.rates).astype(np.float32)
-        found[some] = np.einsum("ij,ij->i", rows[some], quiet) < SATURATED
+        unchanged = np.exp(-late[some, None] * self.rates).astype(np.float32)
+        found[some] = np.einsum("ij,ij->i", posterior[some], unchanged) < SATURATED
         return np.asarray(found)

@@ -1,21 +1,24 @@
-"""What an adaptive policy has learned, as arrays to keep and to start from.
+"""The state of an adaptive policy as arrays that a store keeps and another process starts from.
 
-Two parts, each of use alone: ``shared`` is what all items have in common (prior, season, calibration, shocks,
-what notices are worth), ``rows`` is what is known of single items, a row of each array per item. Rows of some
-items may be missing, or saved long before: they hold evidence, not beliefs, and meet the prior of today.
-A policy that is given both at once, for all its items, goes on exactly as the one they came from.
+There are two parts, and each is useful alone. The *shared* arrays hold what was learned about all items
+together: prior, season, calibration, shocks, the quality of notices. The *row* arrays hold what is known
+about single items, one row per item. Rows may be missing or may have been saved long ago: they hold the
+evidence of polls, not beliefs, so they are combined with the prior of today. A policy that is given both
+parts for all its items continues exactly as the policy they came from.
+
+The tables of keys below are the stored format. Stores of older versions contain these keys, so a key never
+changes; the attribute that it maps to may.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from afresh.policy.adaptive.change_model import ChangeModel
-from afresh.policy.adaptive.notice_model import NoticeModel
 from afresh.policy.adaptive.rate_belief import RateBelief
 from afresh.policy.adaptive.season_clock import SeasonClock
 from afresh.policy.adaptive.shocks import Shocks
@@ -23,103 +26,136 @@ from afresh.rates.season import HOURS, Season
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError
 
+if TYPE_CHECKING:
+    from afresh.policy.adaptive.adaptive import Adaptive
+
 VERSION = 1
-LEAST = 1e-30
-CALIBRATION = ("frequency", "found", "expected", "ratio")
+_SMALLEST = 1e-30
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 Stored: TypeAlias = Mapping[str, npt.NDArray[Any]]
 
-
-def shared_of(known: ChangeModel) -> Arrays:
-    """What was learned of all items together."""
-    parts = {
-        "belief.": copied_fields(known.belief, ("rates", "horizon", "prior")),
-        "calibration.": copied_fields(known.calibration, CALIBRATION),
-        "notices.": notice_arrays(known.notices) | copied_fields(known.notices, ("frequency",)),
-        "season.": season_arrays(known.clock),
-        "shocks.": {} if known.shocks is None else shock_arrays(known.shocks),
-    }
-    saved: Arrays = {"version": np.array(VERSION), "items": np.array(known.items.size)}
-    return saved | {prefix + name: one for prefix, part in parts.items() for name, one in part.items()}
-
-
-def put_shared(known: ChangeModel, saved: Stored, *, every: bool) -> None:
-    """Take over what was learned together; ``every`` item's row is to follow, so that numbers may be kept."""
-    check_version(saved)
-    same = every and known.items.size == int(field(saved, "items", ()))
-    rates = field(saved, "belief.rates", (None,))
-    known.belief.relay(rates, field(saved, "belief.prior", rates.shape))
-    put_fields(known.belief, ("horizon",), saved, "belief.")
-    put_fields(known.calibration, CALIBRATION, saved, "calibration.")
-    put_fields(known.notices, ("frequency",), saved, "notices.")
-    put_notices(known.notices, saved, "notices.")
-    put_season(known.clock, saved, "season.", same_items=same)
-    if known.shocks is not None:
-        put_shocks(known.shocks, saved, "shocks.")
-
-
-def rows_of(known: ChangeModel, items: Ints) -> Arrays:
-    """What is known of each of these items."""
-    return {
-        "last": known.items.last[items],
-        "evidence": evidence_of(known.belief, items),
-        "lowest": np.full(items.size, known.belief.rates[0]),
-        "polled": known.belief.polled[items],
-        "rate_class": known.calibration.rate_class[items],
-        "quiet": known.calibration.quiet[items],
-        "notices": known.notices.number[items],
-    }
-
-
-def put_rows(known: ChangeModel, items: Ints, rows: Stored) -> None:
-    """Take over what was known of each of these items."""
-    n = items.size
-    put_evidence(known.belief, items, field(rows, "evidence", (n, None)), field(rows, "lowest", (n,)))
-    known.belief.polled[items] = field(rows, "polled", (n,))
-    known.calibration.rate_class[items] = field(rows, "rate_class", (n,))
-    known.calibration.quiet[items] = field(rows, "quiet", (n,))
-    told = field(rows, "notices", (n, None))[:, : len(known.notices.sources)]
-    known.notices.number[items, : told.shape[1]] = told
-    known.items.last[items] = field(rows, "last", (n,))
+# Stored key → attribute of the policy. Arrays that are converted when they are saved (the season's polls, the
+# tables of families, the evidence of items) have functions of their own below.
+SHARED_KEYS = {
+    "belief.rates": "belief.rates",
+    "belief.horizon": "belief.horizon",
+    "belief.prior": "belief.prior",
+    "calibration.frequency": "calibration.frequency",
+    "calibration.found": "calibration.found",
+    "calibration.expected": "calibration.expected",
+    "calibration.ratio": "calibration.ratio",
+    "notices.heard": "notices.received",
+    "notices.quiet_heard": "notices.unconfirmed",
+    "notices.time": "notices.time",
+    "notices.quiet_time": "notices.unchanged_time",
+    "notices.changes": "notices.changes",
+    "notices.frequency": "notices.frequency",
+    "learned_for": "learning_time",
+    "bound": "review_value",
+    "since_rekey": "polls_since_rekey",
+    "since_refit": "polls_since_refit",
+    "refit_gap": "refit_gap",
+}
+SHOCK_KEYS = {
+    "shocks.width": "bin_width",
+    "shocks.origin": "first_bin",
+    "shocks.share": "share",
+    "shocks.pool": "pooled_mean",
+}
+FAMILY_KEYS = {
+    "shocks.all_found": "total_found",
+    "shocks.all_seen": "total_seen",
+    "shocks.evidence": "evidence",
+    "shocks.found": "found",
+    "shocks.seen": "seen",
+}
+ROW_KEYS = {
+    "last": "items.last_poll",
+    "polled": "belief.polled",
+    "rate_class": "calibration.rate_class",
+    "quiet": "calibration.unchanged_run",
+    "spared": "baseline_information",
+    "look": "next_review",
+}
+_SEASON_POLLS = {"item": np.int64, "now": np.float64, "elapsed": np.float64, "changed": np.bool_}
+# Restored by functions of their own: the ladder must be set before the rows, the sources before their counts.
+_LADDER = ("belief.rates", "belief.prior")
 
 
-def copied_fields(part: object, names: Sequence[str]) -> Arrays:
-    """The named attributes as arrays of their own.
+def save_shared(policy: Adaptive) -> Arrays:
+    """What the policy has learned about all items together."""
+    saved: Arrays = {"version": np.array(VERSION), "items": np.array(policy.items.size)}
+    saved |= {key: np.array(attrgetter(path)(policy)) for key, path in SHARED_KEYS.items()}
+    saved |= {"notices.sources": np.array(policy.notices.sources, dtype=np.str_)}
+    saved |= _season_arrays(policy.clock)
+    if policy.shocks is not None:
+        saved |= {key: np.array(getattr(policy.shocks, name)) for key, name in SHOCK_KEYS.items()}
+        saved |= {"shocks.labels": policy.shocks.labels.copy()}
+        # The last row of each table belongs to items without a family and is always empty.
+        saved |= {key: getattr(policy.shocks, name)[:-1].copy() for key, name in FAMILY_KEYS.items()}
+    return saved | {"budget": np.array(policy.items.budget)}
 
-    >>> copied_fields(NoticeModel(2, 0.5), ["frequency"])
-    {'frequency': array(0.5)}
+
+def restore_shared(policy: Adaptive, saved: Stored, *, all_rows_follow: bool) -> None:
+    """Take over what was learned about all items together.
+
+    ``all_rows_follow`` says that the row of every item will be restored too. Only then do saved item numbers
+    still mean the same items.
     """
-    return {name: np.array(getattr(part, name)) for name in names}
+    check_version(saved)
+    same_items = all_rows_follow and policy.items.size == int(field(saved, "items", ()))
+    rates = field(saved, "belief.rates", (None,))
+    policy.belief.reset(rates, field(saved, "belief.prior", rates.shape))
+    policy.notices.reset([str(one) for one in field(saved, "notices.sources", (None,))])
+    for key, path in SHARED_KEYS.items():
+        if key not in _LADDER:
+            owner, _, name = path.rpartition(".")
+            _put(attrgetter(owner)(policy) if owner else policy, name, saved, key)
+    _restore_season(policy.clock, saved, same_items=same_items)
+    if policy.shocks is not None:
+        _restore_shocks(policy.shocks, saved)
 
 
-def put_fields(part: object, names: Sequence[str], saved: Stored, prefix: str) -> None:
-    """Set the named attributes from ``saved``; each must have the shape that it has now."""
-    for name in names:
-        old = getattr(part, name)
-        new = field(saved, prefix + name, np.shape(old))
-        setattr(part, name, type(old)(new) if np.ndim(old) == 0 else new.astype(old.dtype))
+def save_rows(policy: Adaptive, items: Ints) -> Arrays:
+    """What is known about each of these items, a row per item in every array."""
+    saved: Arrays = {key: attrgetter(path)(policy)[items] for key, path in ROW_KEYS.items()}
+    return saved | {
+        "evidence": np.asarray(policy.belief.posteriors(items) / policy.belief.prior),
+        "lowest": np.full(items.size, policy.belief.rates[0]),
+        "notices": policy.notices.pending[items],
+    }
 
 
-def field(saved: Stored, name: str, shape: tuple[int | None, ...]) -> npt.NDArray[Any]:
-    """An array that was saved, of this shape (None: any length).
+def restore_rows(policy: Adaptive, items: Ints, rows: Stored) -> None:
+    """Take over what was known about each of these items."""
+    n = items.size
+    restore_evidence(policy.belief, items, field(rows, "evidence", (n, None)), field(rows, "lowest", (n,)))
+    pending = field(rows, "notices", (n, None))[:, : len(policy.notices.sources)]
+    policy.notices.pending[items, : pending.shape[1]] = pending
+    for key, path in ROW_KEYS.items():
+        attrgetter(path)(policy)[items] = field(rows, key, (n,))
+
+
+def field(saved: Stored, key: str, shape: tuple[int | None, ...]) -> npt.NDArray[Any]:
+    """A saved array, which must have this shape (None: any length).
 
     >>> field({"last": np.zeros(3)}, "last", (2,))
     Traceback (most recent call last):
     afresh.values.errors.InputError: what was learned does not fit: last has the shape (3,), not (2,)
     """
-    if name not in saved:
-        raise InputError(f"what was learned does not fit: {name} is missing")
-    value = np.asarray(saved[name])
+    if key not in saved:
+        raise InputError(f"what was learned does not fit: {key} is missing")
+    value = np.asarray(saved[key])
     fits = len(value.shape) == len(shape)
     if not fits or any(want not in (None, is_) for is_, want in zip(value.shape, shape, strict=True)):
         wanted = str(tuple("any" if one is None else one for one in shape)).replace("'", "")
-        raise InputError(f"what was learned does not fit: {name} has the shape {value.shape}, not {wanted}")
+        raise InputError(f"what was learned does not fit: {key} has the shape {value.shape}, not {wanted}")
     return value
 
 
 def check_version(shared: Stored) -> None:
-    """Refuse what another version wrote.
+    """Refuse the state that another version of the format wrote.
 
     >>> check_version({"version": np.array(99)})
     Traceback (most recent call last):
@@ -130,13 +166,12 @@ def check_version(shared: Stored) -> None:
         raise InputError(f"what was learned is of version {version}, this afresh reads version {VERSION}")
 
 
-def evidence_of(belief: RateBelief, items: Ints) -> Float64s:
-    """Posterior over prior: what the polls of these items said, under whatever prior comes next."""
-    return np.asarray(belief.of(items) / belief.prior)
+def restore_evidence(belief: RateBelief, items: Ints, evidence: Float64s, lowest: Float64s) -> None:
+    """Compute posteriors from evidence, which may be on another ladder of rates than that of today.
 
-
-def put_evidence(belief: RateBelief, items: Ints, evidence: Float64s, lowest: Float64s) -> None:
-    """Beliefs from evidence on a ladder that began at ``lowest``, which may not be the one of today."""
+    ``evidence`` is posterior over prior, a row per item; ``lowest`` is the first rate of the ladder that each
+    row was saved on. Between two rates of the old ladder the evidence is interpolated.
+    """
     octave = np.log2(belief.rates[1] / belief.rates[0])
     steps = np.log2(belief.rates[0] / lowest) / octave
     before = evidence.shape[1]
@@ -151,71 +186,59 @@ def put_evidence(belief: RateBelief, items: Ints, evidence: Float64s, lowest: Fl
         evidence = shifted
     posterior = evidence * belief.prior
     total = posterior.sum(axis=1, keepdims=True)
-    # Under the prior that they were saved with they sum to 1 but for rounding, and stay as they were.
+    # Under the prior that they were saved with they sum to 1 but for rounding, and must stay as they were.
     rounded = np.abs(total - 1.0) < 1e-5
-    belief.rows[items] = np.where(rounded, posterior, posterior / np.maximum(total, LEAST))
+    belief.posterior[items] = np.where(rounded, posterior, posterior / np.maximum(total, _SMALLEST))
 
 
-def season_arrays(clock: SeasonClock) -> Arrays:
-    """The profile and the polls it will next be fitted to."""
-    saved: Arrays = {"profile": np.ones(HOURS) if clock.season is None else clock.season.profile.copy()}
-    saved["gain"] = np.array(0.0 if clock.season is None else clock.season.gain)
-    for place, name in enumerate(("item", "now", "elapsed", "changed")):
-        saved[name] = np.concatenate([np.zeros(0), *(one[place] for one in clock.log)])
-    saved["lengths"] = np.array([one[0].size for one in clock.log], dtype=np.int64)
+def _put(part: object, name: str, saved: Stored, key: str) -> None:
+    """Set an attribute from a saved array, which must have the shape that the attribute has now."""
+    old = getattr(part, name)
+    new = field(saved, key, np.shape(old))
+    setattr(part, name, type(old)(new) if np.ndim(old) == 0 else new.astype(old.dtype))
+
+
+def _season_arrays(clock: SeasonClock) -> Arrays:
+    """The profile of the week, and the polls that it will next be fitted to."""
+    season = clock.season
+    saved: Arrays = {"season.profile": np.ones(HOURS) if season is None else season.profile.copy()}
+    saved["season.gain"] = np.array(0.0 if season is None else season.gain)
+    for column, name in enumerate(_SEASON_POLLS):
+        saved[f"season.{name}"] = np.concatenate([np.zeros(0), *(one[column] for one in clock.recent)])
+    saved["season.lengths"] = np.array([one[0].size for one in clock.recent], dtype=np.int64)
     return saved
 
 
-def put_season(clock: SeasonClock, saved: Stored, prefix: str, *, same_items: bool) -> None:
+def _restore_season(clock: SeasonClock, saved: Stored, *, same_items: bool) -> None:
     """Set the clock as it was; its polls too where the items have the numbers they had."""
     if clock.season is None:
         return
-    profile = field(saved, prefix + "profile", (HOURS,)).astype(np.float64)
-    clock.season = Season(profile, clock.season.hour, float(field(saved, prefix + "gain", ())))
-    clock.log.clear()
-    clock.logged = 0
+    profile = field(saved, "season.profile", (HOURS,)).astype(np.float64)
+    clock.season = Season(profile, clock.season.hour, float(field(saved, "season.gain", ())))
+    clock.recent.clear()
+    clock.recent_count = 0
     if not same_items:
         return
-    lengths = field(saved, prefix + "lengths", (None,)).astype(np.int64)
-    total = int(lengths.sum())
-    kinds = (("item", np.int64), ("now", np.float64), ("elapsed", np.float64), ("changed", np.bool_))
-    cut = np.cumsum(lengths)[:-1]
-    columns = [np.split(field(saved, prefix + name, (total,)).astype(kind), cut) for name, kind in kinds]
+    lengths = field(saved, "season.lengths", (None,)).astype(np.int64)
+    total, cut = int(lengths.sum()), np.cumsum(lengths)[:-1]
+    columns: Iterable[Any] = (
+        np.split(field(saved, f"season.{name}", (total,)).astype(kind), cut)
+        for name, kind in _SEASON_POLLS.items()
+    )
     if lengths.size:
-        clock.log.extend(zip(*columns, strict=True))
-    clock.logged = total
+        clock.recent.extend(zip(*columns, strict=True))
+    clock.recent_count = total
 
 
-def shock_arrays(shocks: Shocks) -> Arrays:
-    """What was learned of every family, by its label."""
-    saved = copied_fields(shocks, (*Shocks.COMMON, "labels"))
-    for name in Shocks.TABLES:
-        saved[name] = getattr(shocks, name)[:-1].copy()
-    return saved
-
-
-def put_shocks(shocks: Shocks, saved: Stored, prefix: str) -> None:
-    """Take over the families that still exist; nothing where the kinds of families are others."""
-    if prefix + "share" not in saved or np.shape(saved[prefix + "share"]) != shocks.share.shape:
+def _restore_shocks(shocks: Shocks, saved: Stored) -> None:
+    """Take over the families that still exist; nothing where the kinds of families are different."""
+    if np.shape(saved.get("shocks.share", 0)) != shocks.share.shape:
         return
-    put_fields(shocks, Shocks.COMMON, saved, prefix)
-    labels = field(saved, prefix + "labels", (None,))
+    for key, name in SHOCK_KEYS.items():
+        _put(shocks, name, saved, key)
+    labels = field(saved, "shocks.labels", (None,))
     _, mine, theirs = np.intersect1d(shocks.labels, labels, return_indices=True)
-    for name in Shocks.TABLES:
+    for key, name in FAMILY_KEYS.items():
         table = getattr(shocks, name)
-        table[mine] = field(saved, prefix + name, (labels.size, *table.shape[1:]))[theirs]
-    shocks.renew()
-
-
-def notice_arrays(notices: NoticeModel) -> Arrays:
-    """What the notices of every source have been worth."""
-    return {"sources": np.array(notices.sources, dtype=np.str_)} | copied_fields(notices, NoticeModel.COUNTS)
-
-
-def put_notices(notices: NoticeModel, saved: Stored, prefix: str) -> None:
-    """The sources as they were; what waits for single items comes with their rows."""
-    notices.sources = [str(one) for one in field(saved, prefix + "sources", (None,))]
-    known = len(notices.sources)
-    for name in NoticeModel.COUNTS:
-        setattr(notices, name, field(saved, prefix + name, (known,)).astype(np.float64))
-    notices.number = np.zeros((len(notices.number), known), dtype=np.float32)
+        table[mine] = field(saved, key, (labels.size, *table.shape[1:]))[theirs]
+    shocks.update_all()

@@ -1,7 +1,7 @@
-"""Operational time learned while running: busy hours are long, quiet ones short (``rates.season``).
+"""Operational time, learned while the policy runs: busy hours are long, quiet hours short (``rates.season``).
 
-Keeps the latest polls; at every refit the hour-of-week profile is fitted to them, and used only where it
-predicts polls of other items better. Elapsed times are then operational in likelihood and index alike.
+The clock keeps the latest polls. At every refit the hour-of-week profile is fitted to them, and it is used
+only where it predicts polls of other items better. Likelihoods and poll values then use operational time.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from afresh.rates.observations import Polls
 from afresh.rates.season import HOURS, Season, fit_season
 from afresh.values.arrays import Bools, Float64s, Ints
 
-KEPT = 30_000  # polls to learn from
-FEWEST = 3_000  # polls that may turn a season off again
+KEPT = 30_000  # polls to fit the profile to
+FEWEST = 3_000  # polls needed before a season may be dropped again
 
 
 class SeasonClock:
-    """Turns clock time into operational time; without an ``hour`` the two are the same.
+    """Converts clock time to operational time; if ``hour`` is None the two are the same.
 
     >>> SeasonClock(None).read(np.array([5.0])).tolist()
     [5.0]
@@ -27,29 +27,29 @@ class SeasonClock:
 
     def __init__(self, hour: float | None) -> None:
         self.season = None if hour is None else Season(np.ones(HOURS), hour)
-        self.log: deque[tuple[Ints, Float64s, Float64s, Bools]] = deque()
-        self.logged = 0
+        self.recent: deque[tuple[Ints, Float64s, Float64s, Bools]] = deque()
+        self.recent_count = 0
 
     def read(self, time: Float64s) -> Float64s:
-        """Operational time."""
+        """The operational time of each clock time."""
         if self.season is None or not self.season.supported:
             return time
         return self.season.operational(time)
 
     def record(self, items: Ints, now: Float64s, elapsed: Float64s, changed: Bools) -> None:
-        """Polls, for the next fit."""
+        """Keep polls for the next fit."""
         if self.season is None:
             return
-        self.log.append((items, now, elapsed, changed))
-        self.logged += items.size
-        while self.logged - self.log[0][0].size >= KEPT:
-            self.logged -= self.log.popleft()[0].size
+        self.recent.append((items, now, elapsed, changed))
+        self.recent_count += items.size
+        while self.recent_count - self.recent[0][0].size >= KEPT:
+            self.recent_count -= self.recent.popleft()[0].size
 
     def refit(self, rate: Float64s) -> None:
-        """The profile from the latest polls; ``rate`` of every item."""
-        if self.season is None or not self.log or (self.season.supported and self.logged < FEWEST):
+        """Fit the profile to the latest polls; ``rate`` is that of every item."""
+        if self.season is None or not self.recent or (self.season.supported and self.recent_count < FEWEST):
             return
-        item, now, elapsed, changed = (np.concatenate(column) for column in zip(*self.log, strict=True))
+        item, now, elapsed, changed = (np.concatenate(column) for column in zip(*self.recent, strict=True))
         order = np.argsort(item, kind="stable")
         order = order[elapsed[order] > 0]
         present, place = np.unique(item[order], return_inverse=True)

@@ -2,14 +2,14 @@
 
 Besides its own rate an item feels the intensity h(t) of each of its families, constant on bins of time:
 E = λτ + ∫h. In each bin h has a Gamma prior of scale 1 and mean h₀, so that most bins are empty and a few
-matter; with D polls of the family over the bin and A of the changes found ascribed to it, the posterior is
-Gamma(h₀+A, 1+D), and an unpolled member's survival over the bin is (1+1/(1+D))^{−(h₀+A)}. Changes found are
-shared out between the item's own rate and the bins in proportion to what each was expected to bring (one step
-of EM per poll); h₀ is learned for each family, shrunk to that of all families of its kind.
+matter. With D polls of the family over the bin, and A of the changes found attributed to it, the posterior is
+Gamma(h₀+A, 1+D), and an unpolled member survives the bin unchanged with (1+1/(1+D))^{−(h₀+A)}. Changes found
+are shared out between the item's own rate and the bins in proportion to what each was expected to bring (one
+step of EM per poll). h₀ is learned for each family, and shrunk to the mean of all families of its kind.
 
-Whether a family has shocks at all is learned as well: each weighs the two models by how well they predicted
-its polls, starting from the share of its kind that has them. Without structure the weight goes to "none", and
-nothing is lost.
+Whether a family has shocks at all is learned as well: each family weighs the two models by how well they
+predicted its polls, starting from the share of its kind that has shocks. Where there is no structure, the
+weight goes to "none", and nothing is lost.
 """
 
 from __future__ import annotations
@@ -22,20 +22,23 @@ from afresh.values.arrays import Bools, Float64s, Ints
 
 BINS = 128
 WIDTH = 0.06  # of a bin, in mean intervals between polls of an item
-FIRST_MEAN = 1e-2  # h₀ before anything is known
-SHRINK = 50.0  # bins' worth of all families in the h₀ of each
-DOUBT = (0.02, 0.3)  # families' worth of doubt in the share that has shocks: of their number, and flat
+FIRST_MEAN = 1e-2  # h₀ before any poll
+SHRINK = 50.0  # pseudo-bins of the mean of all families in the h₀ of each
+DOUBT = (0.02, 0.3)  # pseudo-families in the share that has shocks: per family, and in all
 STEPS = 30  # of EM for that share
-RAISED = 0.02  # a rise of the intensity that makes a family's members worth a look
-DEEPEST = 20.0  # evidence (ln) beyond which no more is counted, so that a family can change its ways
+# The tables of the families, and how many columns each has; 0: it is a vector.
+TABLES = dict.fromkeys(("total_found", "total_seen", "evidence", "mean", "probability"), 0)
+TABLES |= {"found": BINS, "seen": BINS, "cumulative": BINS + 1}
+RAISED = 0.02  # a rise of the intensity after which a family's members are reviewed at once
+DEEPEST = 20.0  # limit of the log-evidence, so that a family can change its ways
 
 
 @dataclass(frozen=True, slots=True)
 class ShockExposure:
-    """What each item (row) has felt of each of its families (column) since its last poll.
+    """The shocks of each of its families (column) that each item (row) was exposed to since its last poll.
 
-    ``family`` is the families' place, ``raw`` the changes expected if they have shocks, ``mixed`` the same
-    weighed by whether they have: −ln(w·e^{−raw} + 1 − w).
+    ``family`` is the row of the family, ``raw`` the changes expected if it has shocks, ``mixed`` the same
+    weighed by the probability w that it has: −ln(w·e^{−raw} + 1 − w).
     """
 
     family: Ints
@@ -43,7 +46,7 @@ class ShockExposure:
     mixed: Float64s
 
     def total(self) -> Float64s:
-        """Over all families of an item."""
+        """Changes expected from all families of an item together."""
         return np.asarray(self.mixed.sum(axis=1))
 
 
@@ -54,59 +57,56 @@ class Shocks:
     >>> seven, changed = np.arange(7), np.ones(7, dtype=bool)
     >>> for day in range(10, 90, 10):                          # seven change together, again and again
     ...     since, now = np.full(7, day - 5.0), np.full(7, day + 0.0)
-    ...     risen = shocks.learn(shocks.felt(seven, since, now), since, now, changed, np.full(7, 0.1))
-    >>> eighth = shocks.felt(np.array([7]), np.array([75.0]), np.array([80.0]))
+    ...     risen = shocks.learn(shocks.exposure(seven, since, now), since, now, changed, np.full(7, 0.1))
+    >>> eighth = shocks.exposure(np.array([7]), np.array([75.0]), np.array([80.0]))
     >>> bool(eighth.total()[0] > 0.3), risen.tolist()
     (True, [0, 1, 2, 3, 4, 5, 6, 7])
     """
 
-    COMMON = ("width", "origin", "share", "pool")
-    TABLES = ("all_found", "all_seen", "evidence", "found", "seen")
-    all_found: Float64s
-    all_seen: Float64s
+    # A row per family, and a last one for items without a family, which stays empty.
+    total_found: Float64s
+    total_seen: Float64s
     evidence: Float64s
+    mean: Float64s
+    probability: Float64s
     found: Float64s
     seen: Float64s
+    cumulative: Float64s
 
     def __init__(self, families: Ints, interval: float, now: float) -> None:
-        self.width = WIDTH * interval
-        self.origin = float(np.floor(now / self.width))
-        self.numbers = families.copy()
+        self.bin_width = WIDTH * interval
+        self.first_bin = float(np.floor(now / self.bin_width))
+        self.family_ids = families.copy()
         self.share: Float64s = np.full(families.shape[1], 0.5)
-        self.pool: Float64s = np.full(families.shape[1], FIRST_MEAN)
+        self.pooled_mean: Float64s = np.full(families.shape[1], FIRST_MEAN)
         self.kind: Ints = np.zeros(0, dtype=np.int64)
-        for name in ("all_found", "all_seen", "evidence", "mean", "weight"):
-            setattr(self, name, np.zeros(0))
-        for name, columns in (("found", BINS), ("seen", BINS), ("sums", BINS + 1)):
-            setattr(self, name, np.zeros((0, columns)))
-        self._place()
+        self.labels: Ints = np.zeros(0, dtype=np.int64)
+        for name, columns in TABLES.items():
+            setattr(self, name, np.zeros((0, columns) if columns else 0))
+        self._index_families()
 
-    mean: Float64s
-    weight: Float64s
-    sums: Float64s
-
-    def felt(self, items: Ints, since: Float64s, now: Float64s) -> ShockExposure:
-        """What these items have felt from ``since`` to ``now``."""
-        family = self.family[items]
-        raw = np.maximum(self._until(family, now) - self._until(family, since), 0.0)
-        return ShockExposure(family, raw, -np.log1p(self.weight[family] * np.expm1(-raw)))
+    def exposure(self, items: Ints, since: Float64s, now: Float64s) -> ShockExposure:
+        """The shocks that these items were exposed to from ``since`` to ``now``."""
+        family = self.family_row[items]
+        raw = np.maximum(self._integral(family, now) - self._integral(family, since), 0.0)
+        return ShockExposure(family, raw, -np.log1p(self.probability[family] * np.expm1(-raw)))
 
     def rate(self, items: Ints) -> Float64s:
-        """Mean rate of changes by shocks."""
-        family = self.family[items]
-        rate: Float64s = (self.weight[family] * self.mean[family]).sum(axis=1) / self.width
+        """Mean rate of changes by shocks, of each item."""
+        family = self.family_row[items]
+        rate: Float64s = (self.probability[family] * self.mean[family]).sum(axis=1) / self.bin_width
         return rate
 
     def learn(
-        self, felt: ShockExposure, since: Float64s, now: Float64s, changed: Bools, own: Float64s
+        self, exposure: ShockExposure, since: Float64s, now: Float64s, changed: Bools, own: Float64s
     ) -> Ints:
-        """Polls of items that expected ``own`` changes by themselves. Returns items now worth a look."""
+        """Learn from polls of items that expected ``own`` changes by themselves; returns whom to review."""
         families = self.kind.size
-        rest = np.maximum((own + felt.total())[:, None] - felt.mixed, 1e-12)
-        row, column = np.nonzero(felt.family < families)
+        rest = np.maximum((own + exposure.total())[:, None] - exposure.mixed, 1e-12)
+        row, column = np.nonzero(exposure.family < families)
         if row.size == 0:
             return np.zeros(0, dtype=np.int64)
-        family, raw, other = felt.family[row, column], felt.raw[row, column], rest[row, column]
+        family, raw, other = exposure.family[row, column], exposure.raw[row, column], rest[row, column]
         found = changed[row]
         surer = np.expm1(-(other + raw)) / np.expm1(-other)
         self.evidence += np.bincount(family, np.where(found, np.log(surer), -raw), families + 1)
@@ -114,15 +114,15 @@ class Shocks:
         events = np.where(found, -1.0 / np.expm1(-(other + raw)), 0.0)
         touched, place = np.unique(family, return_inverse=True)
         latest = np.full(touched.size, now.max())
-        before = self.weight[touched] * self._until(touched, latest)
-        self._add(touched, place, since[row], now[row], events)
+        before = self.probability[touched] * self._integral(touched, latest)
+        self._count(touched, place, since[row], now[row], events)
         self._update(touched)
-        rise = self.weight[touched] * self._until(touched, latest) - before
+        rise = self.probability[touched] * self._integral(touched, latest) - before
         return self._members(touched[rise > RAISED])
 
     def advance(self, now: float) -> None:
-        """Make room for bins up to ``now``; the oldest are forgotten."""
-        beyond = int(np.floor(now / self.width) - self.origin) - (BINS - 2)
+        """Make room for bins up to ``now``; the oldest bins are dropped."""
+        beyond = int(np.floor(now / self.bin_width) - self.first_bin) - (BINS - 2)
         if beyond <= 0:
             return
         shift = beyond + BINS // 4
@@ -130,105 +130,108 @@ class Shocks:
         for table in (self.found, self.seen):
             table[:, :kept] = table[:, BINS - kept :].copy()
             table[:, kept:] = 0.0
-        self.origin += shift
-        self._sum(np.arange(self.kind.size))
+        self.first_bin += shift
+        self._accumulate(np.arange(self.kind.size))
 
     def refit(self) -> None:
-        """The share of families that have shocks, and their mean intensity, for each kind of family."""
+        """Learn for each kind of family the share that has shocks, and their mean intensity."""
         kinds = self.share.size
         number = np.bincount(self.kind, minlength=kinds)
         doubt = DOUBT[0] * number + DOUBT[1]
-        weight = self.weight[:-1]
-        # To the end, not a step at each refit: families of which little is known only repeat the share.
+        weight = self.probability[:-1]
+        # EM runs to its end here: one step per refit would let families of few polls only repeat the old
+        # share.
         for _ in range(STEPS):
             self.share = (np.bincount(self.kind, weight, kinds) + doubt) / (number + 2.0 * doubt)
-            weight = self._believed(np.arange(self.kind.size))
-        found = np.bincount(self.kind, weight * self.all_found[:-1], kinds)
-        seen = np.bincount(self.kind, weight * self.all_seen[:-1], kinds)
-        self.pool = (found + SHRINK * FIRST_MEAN) / (seen + SHRINK)
-        self.renew()
+            weight = self._shock_probability(np.arange(self.kind.size))
+        found = np.bincount(self.kind, weight * self.total_found[:-1], kinds)
+        seen = np.bincount(self.kind, weight * self.total_seen[:-1], kinds)
+        self.pooled_mean = (found + SHRINK * FIRST_MEAN) / (seen + SHRINK)
+        self.update_all()
 
-    def renew(self) -> None:
-        """Draw the conclusions from what was counted, for all families."""
+    def update_all(self) -> None:
+        """Compute mean, probability and cumulated intensity of all families from what was counted."""
         self._update(np.arange(self.kind.size))
 
     def grow(self, families: Ints) -> None:
-        """New items, in families known or new."""
-        self.numbers = np.concatenate([self.numbers, families])
-        self._place()
+        """Add new items, in known or new families."""
+        self.family_ids = np.concatenate([self.family_ids, families])
+        self._index_families()
 
-    def _place(self) -> None:
-        """Give every family of every kind its row; the last row is that of no family and feels nothing."""
+    def _index_families(self) -> None:
+        """Give every family of every kind a row in the tables; the last row stands for having no family."""
         known = self.kind.size
-        label = self.numbers * self.share.size + np.arange(self.share.size)
-        belongs = self.numbers >= 0
-        if known == 0:
-            self.labels: Ints = np.zeros(0, dtype=np.int64)
+        label = self.family_ids * self.share.size + np.arange(self.share.size)
+        belongs = self.family_ids >= 0
         fresh = np.setdiff1d(label[belongs], self.labels)
         self.labels = np.concatenate([self.labels, fresh])
         self.kind = np.concatenate([self.kind, fresh % max(self.share.size, 1)])
-        for name in ("all_found", "all_seen", "evidence", "mean", "weight", "found", "seen", "sums"):
+        for name in TABLES:
             table = getattr(self, name)[:known]
             room = np.zeros((fresh.size + 1, *table.shape[1:]))
             setattr(self, name, np.concatenate([table, room]))
         order = np.argsort(self.labels)
         at = np.searchsorted(self.labels[order], np.where(belongs, label, -1))
-        self.family: Ints = np.where(belongs, np.append(order, 0)[at], self.kind.size)
-        flat = self.family.T.ravel()
+        self.family_row: Ints = np.where(belongs, np.append(order, 0)[at], self.kind.size)
+        flat = self.family_row.T.ravel()
         self.member_order = np.argsort(flat, kind="stable")
         self.first_member = np.searchsorted(flat[self.member_order], np.arange(self.kind.size + 1))
-        self.renew()
+        self.update_all()
 
-    def _until(self, family: Ints, time: Float64s) -> Float64s:
-        """∫h from the first bin to ``time``, a row of families each; before the first bin the mean counts."""
-        place = time / self.width - self.origin
+    def _integral(self, family: Ints, time: Float64s) -> Float64s:
+        """∫h from the first bin to ``time``; before the first bin h is taken as the family's mean."""
+        place = time / self.bin_width - self.first_bin
         column = np.minimum(np.maximum(place, 0.0).astype(np.int64), BINS - 1)
         part = place - column
         if family.ndim == 2:
             column, part, place = column[:, None], part[:, None], place[:, None]
-        left = self.sums[family, column]
-        inside = left + (self.sums[family, column + 1] - left) * part
+        left = self.cumulative[family, column]
+        inside = left + (self.cumulative[family, column + 1] - left) * part
         return np.where(place < 0, place * self.mean[family], inside)
 
-    def _add(self, touched: Ints, place: Ints, since: Float64s, now: Float64s, events: Float64s) -> None:
-        """Each poll adds its time to the bins it covers, and its events in proportion to their intensity."""
-        rows, ends = np.tile(place, 2), np.concatenate([now, since]) / self.width - self.origin
+    def _count(self, touched: Ints, place: Ints, since: Float64s, now: Float64s, events: Float64s) -> None:
+        """Add each poll's time to the bins it covers, and its events in proportion to their intensity."""
+        rows, ends = np.tile(place, 2), np.concatenate([now, since]) / self.bin_width - self.first_bin
         sign = np.repeat([1.0, -1.0], now.size)  # up to now, less what was before
         shape = touched.size, BINS
-        seen = np.maximum(_covered(shape, rows, ends, sign), 0.0)
-        drawn = np.maximum(_covered(shape, rows, ends, sign * np.tile(events, 2)), 0.0)
-        found = drawn * np.diff(self.sums[touched], axis=1)
+        seen = np.maximum(covered_bins(shape, rows, ends, sign), 0.0)
+        drawn = np.maximum(covered_bins(shape, rows, ends, sign * np.tile(events, 2)), 0.0)
+        found = drawn * np.diff(self.cumulative[touched], axis=1)
         self.seen[touched] += seen
         self.found[touched] += found
-        self.all_seen[touched] += seen.sum(axis=1)
-        self.all_found[touched] += found.sum(axis=1)
+        self.total_seen[touched] += seen.sum(axis=1)
+        self.total_found[touched] += found.sum(axis=1)
 
     def _update(self, rows: Ints) -> None:
         kind = self.kind[rows]
-        self.mean[rows] = (SHRINK * self.pool[kind] + self.all_found[rows]) / (SHRINK + self.all_seen[rows])
-        self.weight[rows] = self._believed(rows)
-        self._sum(rows)
+        self.mean[rows] = (SHRINK * self.pooled_mean[kind] + self.total_found[rows]) / (
+            SHRINK + self.total_seen[rows]
+        )
+        self.probability[rows] = self._shock_probability(rows)
+        self._accumulate(rows)
 
-    def _believed(self, rows: Ints) -> Float64s:
+    def _shock_probability(self, rows: Ints) -> Float64s:
         """The probability that these families have shocks."""
         share = self.share[self.kind[rows]]
         odds = np.log(share / (1.0 - share)) + self.evidence[rows]
         return np.asarray(1.0 / (1.0 + np.exp(-odds)))
 
-    def _sum(self, rows: Ints) -> None:
-        felt = (self.mean[rows, None] + self.found[rows]) * np.log1p(1.0 / (1.0 + self.seen[rows]))
-        self.sums[rows, 1:] = np.cumsum(felt, axis=1)
+    def _accumulate(self, rows: Ints) -> None:
+        expected = (self.mean[rows, None] + self.found[rows]) * np.log1p(1.0 / (1.0 + self.seen[rows]))
+        self.cumulative[rows, 1:] = np.cumsum(expected, axis=1)
 
     def _members(self, families: Ints) -> Ints:
         """All items of these families."""
         parts = [self.member_order[self.first_member[one] : self.first_member[one + 1]] for one in families]
-        return np.unique(np.concatenate(parts) % len(self.numbers)) if parts else np.zeros(0, dtype=np.int64)
+        return (
+            np.unique(np.concatenate(parts) % len(self.family_ids)) if parts else np.zeros(0, dtype=np.int64)
+        )
 
 
-def _covered(shape: tuple[int, int], row: Ints, place: Float64s, weight: Float64s) -> Float64s:
-    """Σ weight × the part of each bin that lies before ``place``.
+def covered_bins(shape: tuple[int, int], row: Ints, place: Float64s, weight: Float64s) -> Float64s:
+    """Σ weight × the part of each bin that lies before ``place``, by row.
 
-    >>> _covered((1, 4), np.array([0]), np.array([2.5]), np.array([1.0])).tolist()
+    >>> covered_bins((1, 4), np.array([0]), np.array([2.5]), np.array([1.0])).tolist()
     [[1.0, 1.0, 0.5, 0.0]]
     """
     rows, bins = shape

@@ -1,8 +1,8 @@
 """LambdaCrawl (Kolobov et al. 2019), without notices: maximum likelihood, then the memoryless optimum.
 
 The rate is the maximum of the likelihood of an item's polls with one pseudo-interval of each kind, a change
-and none within one mean interval; frequencies are the memoryless optimum for these rates (the harmonic one
-where that is the objective), planned anew twenty times in a round of all items.
+and none within one mean interval. Frequencies are the memoryless optimum for these rates (the harmonic one
+where that is the objective), planned again twenty times in a round of all items.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from afresh.allocation.allocate import allocate
 from afresh.policy.policy import PolicyInput
-from afresh.policy.rivals.overdue import IntervalPolicy
+from afresh.policy.rivals.ranking_policy import IntervalPolicy
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints
 
 PLANS_PER_ROUND = 20
@@ -28,18 +28,17 @@ class LambdaCrawl(IntervalPolicy):
 
     def __init__(self, start: PolicyInput) -> None:
         super().__init__(start)
-        self.harmonic = start.objective == "harmonic"
+        self.is_harmonic = start.objective == "harmonic"
         self.log_rates: Float64s = np.linspace(-1.0, 1.0, POINTS) * np.log(SPREAD) - np.log(self.round)
-        self.likelihood = self._pseudo(start.items)
-        self.interval: Float64s = np.full(start.items, self.round)
-        self.planned = start.now
+        self.likelihood = self._initial_likelihood(start.items)
+        self.last_plan = start.now
 
-    def after(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
-        """One interval later, by the plan of the day."""
-        elapsed = np.maximum(now - self.items.last[items], 0.0)
+    def next_due(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
+        """One interval later, by the current plan."""
+        elapsed = np.maximum(now - self.items.last_poll[items], 0.0)
         self.likelihood[items] += _log_likelihood(elapsed, changed, self.log_rates)
-        self.items.last[items] = now
-        if now.size and now.max() - self.planned > self.round / PLANS_PER_ROUND:
+        self.items.last_poll[items] = now
+        if now.size and now.max() - self.last_plan > self.round / PLANS_PER_ROUND:
             self.refit(float(now.max()))
         return np.asarray(now + self.interval[items])
 
@@ -54,8 +53,8 @@ class LambdaCrawl(IntervalPolicy):
         return np.asarray(np.exp(self.log_rates[peak] + np.clip(shift, -1.0, 1.0) * step))
 
     def refit(self, now: float) -> None:
-        """The memoryless optimum for the rates as they seem now."""
-        objective = "harmonic" if self.harmonic else "freshness"
+        """Plan the memoryless optimum for the rates as they are estimated now."""
+        objective = "harmonic" if self.is_harmonic else "freshness"
         weight = np.where(self.items.alive, self.items.weight, 0.0)
         plan = allocate(
             self.rates(),
@@ -66,22 +65,21 @@ class LambdaCrawl(IntervalPolicy):
             order="random",
         )
         self.interval = 1.0 / np.maximum(np.asarray(plan.frequency, dtype=np.float64), 1e-6 / self.round)
-        self.due = self.items.last + self.interval
-        self.planned = now
+        self.due = self.items.last_poll + self.interval
+        self.last_plan = now
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """New items start with an interval of one round."""
+        """Add new items; returns their numbers."""
         numbers = super().add(weights, costs, now, families)
-        self.interval = np.concatenate([self.interval, np.full(numbers.size, self.round)])
-        self.likelihood = np.concatenate([self.likelihood, self._pseudo(numbers.size)])
+        self.likelihood = np.concatenate([self.likelihood, self._initial_likelihood(numbers.size)])
         return numbers
 
     def set_budget(self, budget: float, now: float) -> None:
-        """Plan anew at once."""
+        """Set another budget and plan for it."""
         super().set_budget(budget, now)
         self.refit(now)
 
-    def _pseudo(self, items: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    def _initial_likelihood(self, items: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
         both = _log_likelihood(np.full(2, self.round), np.array([True, False]), self.log_rates).sum(axis=0)
         return np.tile(both.astype(np.float32), (items, 1))
 

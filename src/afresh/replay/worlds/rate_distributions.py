@@ -1,4 +1,4 @@
-"""How often the items of a synthetic world change: rates drawn from a Gamma, a power law or Cho's mix."""
+"""How often the items of a simulated world change: rates drawn from a Gamma, a power law or Cho's mix."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def gamma_rates(items: int, rng: np.random.Generator, *, mean: float, cv: float)
     >>> round(float(rates.mean()), 2), round(float(rates.std() / rates.mean()), 1)
     (0.2, 1.5)
     """
-    _refuse_unless("mean", mean, mean > 0)
-    _refuse_unless("cv", cv, cv >= 0)
+    _check("mean", mean, mean > 0)
+    _check("cv", cv, cv >= 0)
     if cv == 0:
         return np.full(items, mean)
     return rng.gamma(1 / cv**2, mean * cv**2, items)
@@ -35,8 +35,8 @@ def power_law_rates(
     >>> round(float(np.exp(np.log(rates).mean())), 2), bool(rates.min() >= 0.01), bool(rates.max() <= 1)
     (0.1, True, True)
     """
-    _refuse_unless("low", low, low > 0)
-    _refuse_unless("high", high, high >= low)
+    _check("low", low, low > 0)
+    _check("high", high, high >= low)
     share = rng.random(items)
     width, power = np.log(high / low), 1 - exponent
     # The distribution inverted: ln(λ/low) = ln(1+share·(e^{power·width}−1))/power, share·width at power 0.
@@ -55,7 +55,7 @@ def cho_rates(items: int, rng: np.random.Generator) -> Float64s:
     return 1 / rng.choice(CHO_INTERVALS_D, size=items, p=CHO_SHARES)
 
 
-def _refuse_unless(name: str, given: float, right: bool) -> None:
+def _check(name: str, given: float, right: bool) -> None:
     if not right or not np.isfinite(given):
         limits = {"mean": "above 0", "cv": "0 or more", "low": "above 0", "high": "at least as large as low"}
         raise UsageError(f"{name} is {given:g}: must be {limits[name]}, and finite")

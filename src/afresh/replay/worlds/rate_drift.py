@@ -1,8 +1,8 @@
-"""Drift of a synthetic world: each item's rate wanders around its mean.
+"""Drift of a simulated world: each item's rate wanders around its mean.
 
-The logarithm of the rate is an Ornstein–Uhlenbeck process: standard deviation σ, and what it was a horizon H
-ago counts for 1/e. The rate is constant over steps of H/4 (longer where that would be more than 4096 steps)
-and its mean over time is the item's own rate.
+The logarithm of the rate is an Ornstein–Uhlenbeck process of standard deviation σ, whose autocorrelation
+falls by 1/e in a horizon H. The rate is constant over steps of H/4 (longer where that would be more than 4096
+steps), and its mean over time is the item's own rate.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class RateDrift:
     horizon_s: float
 
     def __post_init__(self) -> None:
-        """Refuse what is no drift."""
+        """Refuse a negative deviation and a horizon that is not positive."""
         if not (self.sd >= 0 and np.isfinite(self.sd)):
             raise UsageError(f"drift: sd is {self.sd:g}: must be 0 or more")
         if not (self.horizon_s > 0 and np.isfinite(self.horizon_s)):
             raise UsageError(f"drift: horizon is {self.horizon_s:g} s: must be above 0")
 
     def steps(self, span_s: float) -> int:
-        """In how many steps of constant rate a span is cut."""
+        """How many steps of constant rate a span is cut into."""
         return int(min(max(np.ceil(_STEPS_PER_HORIZON * span_s / self.horizon_s), 1), _MOST_STEPS))
 
     def factors(self, items: int, span_s: float, rng: np.random.Generator) -> Float64s:
@@ -44,19 +44,19 @@ class RateDrift:
         ((100000, 10), 1.0, 0.5)
         """
         steps = self.steps(span_s)
-        memory = np.exp(-span_s / steps / self.horizon_s)
+        correlation = np.exp(-span_s / steps / self.horizon_s)
         logs = rng.normal(0.0, self.sd, (items, steps))
-        fresh = np.sqrt(-np.expm1(2 * np.log(memory))) if memory > 0 else 1.0
+        innovation = np.sqrt(-np.expm1(2 * np.log(correlation))) if correlation > 0 else 1.0
         for step in range(1, steps):
-            logs[:, step] = memory * logs[:, step - 1] + fresh * logs[:, step]
+            logs[:, step] = correlation * logs[:, step - 1] + innovation * logs[:, step]
         return np.asarray(np.exp(logs - self.sd**2 / 2))
 
 
 def time_of_progress(amount: Float64s, owner: Ints, reached: Float64s) -> Float64s:
-    """At which share of the span the process ``owner`` has covered ``amount``.
+    """The share of the span after which the process ``owner`` has covered ``amount``.
 
-    ``reached[owner, j]`` is what it has covered at the start of step j (one column more than steps): a
-    halving search in each row, then a straight line within the step.
+    ``reached[owner, j]`` is the amount covered at the start of step j (one column more than steps). Each row
+    is searched by bisection; within a step the amount grows linearly.
 
     >>> time_of_progress(np.array([1.0, 3.0]), np.array([0, 0]), np.array([[0.0, 2.0, 4.0]])).tolist()
     [0.25, 0.75]

@@ -1,8 +1,8 @@
-"""Changes one after the other: a renewal process with Gamma gaps, regular, Poisson or bursty.
+"""Renewal processes with Gamma gaps: regular, Poisson or bursty.
 
-Gaps of mean 1 are Gamma(k)/k: k = 1 is Poisson, k > 1 more regular (k → ∞ a clock), k < 1 bursty. The
-process is seen from a random moment of its life (stationary): the gap that holds this moment is the longer
-the likelier, Gamma(k+1)/k, and the moment lies anywhere in it.
+Gaps of mean 1 are Gamma(k)/k: k = 1 is Poisson, k > 1 more regular (k → ∞ a clock), k < 1 bursty. The process
+is stationary: it starts at a random moment of its life. Longer gaps are more likely to hold this moment, so
+the first gap is Gamma(k+1)/k, and the moment is uniform within it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from afresh.values.errors import UsageError
 
 
 def renewal_events(lengths: Float64s, shape: float, rng: np.random.Generator) -> tuple[Ints, Float64s]:
-    """Owner and place of every event in [0, lengths[owner]) of processes of rate 1, one for each length.
+    """Owner and position of every event in [0, lengths[owner]) of processes of rate 1, one for each length.
 
     >>> owner, place = renewal_events(np.array([0.0, 1e5]), 4.0, np.random.default_rng(1))
     >>> gaps = np.diff(place)
@@ -27,7 +27,7 @@ def renewal_events(lengths: Float64s, shape: float, rng: np.random.Generator) ->
     active = np.flatnonzero(reached < lengths)
     owners, places = [active], [reached[active]]
     while active.size:
-        segment, place = _further(reached[active], lengths[active], shape, rng)
+        segment, place = _next_events(reached[active], lengths[active], shape, rng)
         owner = active[segment]
         inside = place < lengths[owner]
         owners.append(owner[inside])
@@ -36,11 +36,13 @@ def renewal_events(lengths: Float64s, shape: float, rng: np.random.Generator) ->
         reached[owner[last]] = place[last]
         active = active[reached[active] < lengths[active]]
     owner, place = np.concatenate(owners), np.concatenate(places)
-    order = np.argsort(owner, kind="stable")  # each round went on where the one before had ended
+    order = np.argsort(owner, kind="stable")  # each round continued where the one before had ended
     return owner[order], place[order]
 
 
-def _further(begin: Float64s, end: Float64s, shape: float, rng: np.random.Generator) -> tuple[Ints, Float64s]:
+def _next_events(
+    begin: Float64s, end: Float64s, shape: float, rng: np.random.Generator
+) -> tuple[Ints, Float64s]:
     """The next events of each process, probably as many as it needs to pass its end."""
     expected = end - begin
     counts = np.ceil(expected + 2 * np.sqrt(expected / shape) + 1).astype(np.int64)

@@ -1,8 +1,8 @@
-"""Synthetic worlds: every change of every item over a window, drawn from what the settings say.
+"""A simulated world: every change of every item over a window, drawn as its settings say.
 
 An item's own changes are a renewal process of rate 1 in the item's own time Λᵢ(t) = λᵢ∫dᵢ(u)s(u)du, with dᵢ
-its drift and s the season common to all: so each of these stays what it is, however they are combined.
-Mass edits come on top, and births and deaths cut off what lies outside a life.
+its drift and s the season common to all items. So each of these keeps its meaning however they are combined.
+Mass edits are added, and changes outside an item's life are removed.
 """
 
 from __future__ import annotations
@@ -12,25 +12,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.rates.season import Season
-from afresh.replay.worlds.lifetimes import draw_lifetimes
-from afresh.replay.worlds.mass_edits import MassEdits
 from afresh.replay.worlds.rate_drift import RateDrift, time_of_progress
 from afresh.replay.worlds.renewal import renewal_events
 from afresh.replay.worlds.working_hours import clock_times, working_hours
+from afresh.replay.worlds.world_events import MassEdits, draw_lifetimes
 from afresh.values.arrays import Float64s, Ints, nonnegative
 from afresh.values.errors import UsageError
 
 MOST_CHANGES = 2e8  # 3 GB of them
 _CELLS_AT_ONCE = 1 << 22  # items × steps of drift held in memory
-_STILL = RateDrift(0.0, np.finfo(float).max)
+_NO_DRIFT = RateDrift(0.0, np.finfo(float).max)
 
 
 @dataclass(frozen=True, slots=True)
 class WorldBehaviour:
-    """How a world behaves, rates aside. The defaults are Cho's world: Poisson for ever.
+    """How a world behaves, apart from its rates. The defaults are Cho's world: Poisson, without an end.
 
     ``shape``   of the gaps between changes: 1 Poisson, above regular, below bursty.
-    ``season``  when in the week changes come.      ``drift``   how rates wander; None: not at all.
+    ``season``  when in the week changes come.      ``drift``   how rates wander; None: they do not.
     ``mass_edits``  changes of whole groups; None: none.
     ``births``, ``deaths``  shares of the items that appear and vanish in the window.
     """
@@ -72,7 +71,7 @@ def simulate_world(
     rates = np.asarray(nonnegative("rate", rates_per_s), dtype=np.float64)
     if not start < end:
         raise UsageError(f"the window is empty: it starts at {start:g} and ends at {end:g}")
-    _refuse_too_many(float(rates.sum()) * (end - start))
+    _check_count(float(rates.sum()) * (end - start))
     parts = [_own_changes(rates, start, end, nature, rng)]
     if nature.mass_edits is not None:
         groups = np.zeros(rates.size, dtype=np.int64) if group is None else group
@@ -93,8 +92,8 @@ def simulate_world(
 def _own_changes(
     rates: Float64s, start: float, end: float, nature: WorldBehaviour, rng: np.random.Generator
 ) -> tuple[Ints, Float64s]:
-    """Every item's own changes, so many items at a time that their drift fits in memory."""
-    season, drift = nature.season or working_hours(), nature.drift or _STILL
+    """Every item's own changes; only so many items at a time that their drift fits in memory."""
+    season, drift = nature.season or working_hours(), nature.drift or _NO_DRIFT
     begin, finish = season.operational([start, end]).tolist()
     span = finish - begin
     together = max(1, _CELLS_AT_ONCE // drift.steps(span))
@@ -109,15 +108,13 @@ def _own_changes(
     return _joined(parts)
 
 
-def _refuse_too_many(expected: float) -> None:
+def _check_count(expected: float) -> None:
     if expected > MOST_CHANGES:
         problem = f"these rates make about {expected:.2g} changes, more than {MOST_CHANGES:.0e}"
         raise UsageError(f"{problem}: take fewer items, a shorter window or lower rates")
 
 
-def _joined(
-    parts: list[tuple[Ints, Float64s]],
-) -> tuple[Ints, Float64s]:
+def _joined(parts: list[tuple[Ints, Float64s]]) -> tuple[Ints, Float64s]:
     return (
         np.concatenate([np.zeros(0, dtype=np.int64), *(item for item, _ in parts)]),
         np.concatenate([np.zeros(0), *(time for _, time in parts)]),

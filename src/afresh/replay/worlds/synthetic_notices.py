@@ -1,7 +1,7 @@
 """Notices of change for a history that has none: some changes are announced, some notices are false.
 
-Each change is announced at once with probability ``recall`` (ρ of the notice model); false ones come at even
-chances over items and time, so many that they are the share ``false`` of all notices.
+Each change is announced at once with probability ``recall`` (ρ of the notice model). False notices are
+uniform over items and time, and so many that they are the share ``false`` of all notices.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def make_notices(
         raise UsageError(f"notices: recall is {recall:g}: must be from 0 to 1")
     if not 0 <= false < 1:
         raise UsageError(f"notices: false is {false:g}: must be a share of the notices, from 0 to below 1")
-    told = rng.random(change_item.size) < recall
-    lies = rng.poisson(np.count_nonzero(told) * false / (1 - false))
-    item = np.concatenate([change_item[told], rng.integers(0, max(items, 1), lies)])
-    time = np.concatenate([change_time[told], rng.uniform(start, end, lies)])
+    announced = rng.random(change_item.size) < recall
+    false_count = rng.poisson(np.count_nonzero(announced) * false / (1 - false))
+    item = np.concatenate([change_item[announced], rng.integers(0, max(items, 1), false_count)])
+    time = np.concatenate([change_time[announced], rng.uniform(start, end, false_count)])
     order = np.lexsort((item, time))
     return item[order], time[order]

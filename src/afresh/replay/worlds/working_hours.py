@@ -1,4 +1,4 @@
-"""Seasons of a synthetic world: more changes by day than by night, on working days than at weekends."""
+"""The season of a simulated world: more changes by day than by night, on working days than at weekends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIRST_DAY = 3  # Unix time 0 was a Thursday; Monday is 0
 def working_hours(day: float = 0.0, week: float = 0.0) -> Season:
     """The profile (1+day·cos(2π(h−14)/24)) × (1−week at weekends, else 1), scaled to mean 1, in UTC.
 
-    ``day`` and ``week`` go from 0, no season, to 1: none at two at night, none at weekends.
+    ``day`` and ``week`` go from 0 (no season) to 1 (no changes at two at night, none at weekends).
 
     >>> season = working_hours(day=1.0, week=1.0)
     >>> thursday_noon, saturday_noon = season.profile[12], season.profile[2 * 24 + 12]

@@ -1,4 +1,4 @@
-"""The chance that a copy is still right never grows while nobody looks, and its age never falls."""
+"""The change model as a whole: silence, and how the chance that a copy is right falls with time."""
 
 from __future__ import annotations
 
@@ -7,9 +7,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.policy.adaptive.adaptive import Adaptive
+from afresh.policy.adaptive.change_model import ChangeModel
+from afresh.policy.adaptive.rate_belief import SILENT
 from afresh.policy.policy import PolicyInput
 
 ITEMS = 12
+
+
+def test_one_silence_does_not_make_a_busy_item_slow() -> None:
+    """However long: found changed thirty times running, then once not, it is not starved."""
+    known = ChangeModel(PolicyInput.of(1, 1.0))
+    one = np.zeros(1, dtype=np.int64)
+    for day in range(3, 93, 3):
+        known.learn(one, np.array([float(day)]), np.array([True]))
+    before = known.rates()[0]
+    known.learn(one, np.array([400.0]), np.array([False]))
+    assert known.rates()[0] > 0.2 * before
+    telling = known.belief.observable(np.array([1e-9, 1.0, 1e9]))
+    assert np.all(telling <= np.log(1.0 / SILENT) * (1 + 1e-12))
+    np.testing.assert_allclose(telling[0], (1.0 - SILENT) * 1e-9 * known.belief.rates, rtol=1e-6)
 
 
 @settings(max_examples=25, deadline=None)

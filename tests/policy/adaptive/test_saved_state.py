@@ -47,12 +47,31 @@ def restored(policy: Adaptive, start: PolicyInput | None = None) -> Adaptive:
     return other
 
 
+def test_the_stored_keys_are_those_of_every_version_so_far() -> None:
+    """A store written by an older version has these keys: renaming an attribute must not rename a key."""
+    policy = learned(20)
+    assert set(policy.shared()) == {
+        "version", "items", "budget", "learned_for", "bound", "since_rekey", "since_refit", "refit_gap",
+        "belief.rates", "belief.horizon", "belief.prior",
+        "calibration.frequency", "calibration.found", "calibration.expected", "calibration.ratio",
+        "notices.sources", "notices.heard", "notices.quiet_heard", "notices.time", "notices.quiet_time",
+        "notices.changes", "notices.frequency",
+        "season.profile", "season.gain", "season.item", "season.now", "season.elapsed", "season.changed",
+        "season.lengths",
+        "shocks.width", "shocks.origin", "shocks.share", "shocks.pool", "shocks.labels", "shocks.all_found",
+        "shocks.all_seen", "shocks.evidence", "shocks.found", "shocks.seen",
+    }  # fmt: skip
+    assert set(policy.rows([0])) == {
+        "last", "evidence", "lowest", "polled", "rate_class", "quiet", "notices", "look", "spared",
+    }  # fmt: skip
+
+
 def test_a_restored_policy_goes_on_exactly() -> None:
     policy = learned()
     other = restored(policy)
     for name, value in policy.shared().items():
         np.testing.assert_array_equal(other.shared()[name], value, err_msg=name)
-    np.testing.assert_array_equal(other.belief.rows, policy.belief.rows)
+    np.testing.assert_array_equal(other.belief.posterior, policy.belief.posterior)
     assert policy.notices.sources == ["feed", "map"]
     assert run(other, 300, 700) == run(policy, 300, 700)
 
@@ -63,7 +82,7 @@ def test_rows_alone_keep_the_rates_even_on_another_ladder() -> None:
     for one in (same, other):
         one.restore(None, every, policy.rows(every))
     assert other.belief.rates[0] == pytest.approx(2.3 * same.belief.rates[0])
-    mine, its = (one.belief.of(every) @ np.log(one.belief.rates) for one in (same, other))
+    mine, its = (one.belief.posteriors(every) @ np.log(one.belief.rates) for one in (same, other))
     assert np.corrcoef(mine, its)[0, 1] > 0.98
     busy = every % 8 == 0  # of quiet ones no poll tells how slow they are: that is the prior's
     np.testing.assert_allclose(its[busy], mine[busy], atol=0.25)  # a step of the ladder is ln 2
@@ -73,7 +92,7 @@ def test_shared_alone_keeps_the_prior_for_items_not_seen_before() -> None:
     policy = learned()
     other = Adaptive(a_start())
     other.restore(policy.shared())
-    np.testing.assert_allclose(other.belief.rows, np.tile(policy.belief.prior, (ITEMS, 1)), rtol=1e-6)
+    np.testing.assert_allclose(other.belief.posterior, np.tile(policy.belief.prior, (ITEMS, 1)), rtol=1e-6)
     np.testing.assert_array_equal(other.notices.recall, policy.notices.recall)
     assert run(other, 300, 340)
 
@@ -88,13 +107,13 @@ def test_rows_of_some_items_in_another_order_and_families_by_name() -> None:
     other = Adaptive(replace(PolicyInput.of(len(names), 10 / DAY), families=families_of(names)))
     assert other.shocks is not None
     other.restore(policy.shared(), np.arange(kept.size), policy.rows(kept))
-    np.testing.assert_array_equal(other.belief.rows[:-1], policy.belief.rows[kept])
-    np.testing.assert_array_equal(other.items.last[:-1], policy.items.last[kept])
+    np.testing.assert_array_equal(other.belief.posterior[:-1], policy.belief.posterior[kept])
+    np.testing.assert_array_equal(other.items.last_poll[:-1], policy.items.last_poll[kept])
     for label, evidence in zip(other.shocks.labels, other.shocks.evidence[:-1], strict=True):
         np.testing.assert_array_equal(
             evidence, policy.shocks.evidence[:-1][policy.shocks.labels == label][:1]
         )
-    assert other.clock.logged == 0  # its polls had other numbers
+    assert other.clock.recent_count == 0  # its polls had other numbers
 
 
 def test_rows_saved_before_a_refit_meet_the_prior_of_today() -> None:
@@ -103,13 +122,13 @@ def test_rows_saved_before_a_refit_meet_the_prior_of_today() -> None:
     policy.refit(1e9)
     other = Adaptive(a_start())
     other.restore(policy.shared(), every, early)
-    np.testing.assert_allclose(other.belief.rows, policy.belief.rows, rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(other.belief.posterior, policy.belief.posterior, rtol=1e-4, atol=1e-7)
 
 
 def test_another_budget_moves_the_level() -> None:
     policy = learned()
     other = restored(policy, a_start(20 / DAY))
-    assert other.bound == pytest.approx(policy.bound / 4.0)
+    assert other.shadow_price == pytest.approx(policy.shadow_price / 4.0)
 
 
 def test_what_does_not_fit_is_refused_in_words() -> None:
@@ -130,25 +149,25 @@ def test_what_does_not_fit_is_refused_in_words() -> None:
 def test_gamma_summaries_are_recalled() -> None:
     policy = Adaptive(a_start())
     frequency = 10 / DAY / ITEMS
-    policy.recall([3, 4], [20.0, 2.0], [20.0 / frequency, 20.0 / frequency], [5.0, 6.0])
+    policy.set_gamma_belief([3, 4], [20.0, 2.0], [20.0 / frequency, 20.0 / frequency], [5.0, 6.0])
     mean = policy.belief.mean(np.array([3, 4]))
     np.testing.assert_allclose(mean, np.array([1.0, 0.1]) * frequency, rtol=0.1)
-    assert policy.items.last[[3, 4]].tolist() == [5.0, 6.0]
+    assert policy.items.last_poll[[3, 4]].tolist() == [5.0, 6.0]
     assert policy.belief.polled[[3, 4]].all()
     with pytest.raises(InputError, match="shape and a rate above 0"):
-        policy.recall([3], [0.0], [1.0], [0.0])
+        policy.set_gamma_belief([3], [0.0], [1.0], [0.0])
 
 
 def test_a_copy_made_elsewhere_restarts_the_clock_and_teaches_nothing() -> None:
     policy = learned()
-    before = policy.belief.rows.copy()
+    before = policy.belief.posterior.copy()
     item = policy.next(200 * DAY, 1)
     policy.notice(item, 200 * DAY, "feed")
-    policy.copied(item, 200 * DAY)
+    policy.mark_copied(item, 200 * DAY)
     assert policy.next(200 * DAY, 1) != item
-    assert policy.items.last[item] == 200 * DAY
+    assert policy.items.last_poll[item] == 200 * DAY
     assert policy.values(item, 200 * DAY) == 0.0
-    np.testing.assert_array_equal(policy.belief.rows, before)
+    np.testing.assert_array_equal(policy.belief.posterior, before)
 
 
 def test_what_was_quiet_for_long_is_taken_to_last() -> None:

@@ -27,16 +27,16 @@ def test_a_bit_is_never_worth_less_than_nothing(
 ) -> None:
     belief = np.array([weights], dtype=np.float32) + 1e-3
     belief /= belief.sum()
-    curiosity = Exploration(objective_for(objective, "fixed"), RATES, 1.0)
-    bit = curiosity.bit(belief, np.array([elapsed]), np.array([price]))
-    assert np.all(np.isfinite(bit))
-    assert np.all(bit >= 0)
+    exploration = Exploration(objective_for(objective, "fixed"), RATES, 1.0)
+    information = exploration.information(belief, np.array([elapsed]), np.array([price]))
+    assert np.all(np.isfinite(information))
+    assert np.all(information >= 0)
 
 
 def test_what_is_known_teaches_nothing() -> None:
-    curiosity = Exploration(objective_for("freshness", "fixed"), RATES, 1.0)
+    exploration = Exploration(objective_for("freshness", "fixed"), RATES, 1.0)
     sure = np.eye(RATES.size, dtype=np.float32)
-    assert curiosity.bit(sure, np.array([0.7]), np.full(RATES.size, 0.3)).max() < 1e-5
+    assert exploration.information(sure, np.array([0.7]), np.full(RATES.size, 0.3)).max() < 1e-5
 
 
 def test_daily_and_weekly_pages_are_told_apart() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from afresh.policy.adaptive.poll_value import PollValue
 from afresh.policy.adaptive.rate_belief import RateBelief
 from afresh.policy.adaptive.rate_interval import rate_interval
 
@@ -59,15 +58,3 @@ def test_old_logs_count_at_their_own_pace() -> None:
     gaps, age = np.full(40, day), np.arange(40.0) * day
     _, low, high = rate_interval(RateBelief(1, 1.0, slowest=1e-8), gaps, np.arange(40) % 2 == 0, age)
     assert 0.2 < low * day < high * day < 2.0
-
-
-def test_what_hardly_changes_is_due_late_and_what_changes_too_fast_never() -> None:
-    rates = np.exp2(np.arange(-24.0, 6.0))
-    worth = PollValue("freshness", rates)
-    rows = np.eye(rates.size)[[0, 12, 29]]
-    after = worth.due_exactly(rows, np.tile(rates, (3, 1)), np.full(3, 0.5), 1e12)
-    assert np.isinf(after[2])  # at most 1/λ = 1/32
-    for place, row in ((0, 0), (1, 12)):
-        expected = rates[row] * after[place]
-        gain = worth.gain(np.array([[expected]]))[0, 0] / rates[row]
-        assert gain == pytest.approx(0.5, rel=0.05)

@@ -1,4 +1,4 @@
-"""Synthetic worlds have the rates, rhythm, drift, edits and lives that were asked for."""
+"""Simulated worlds: every behaviour keeps the mean rate, and each shows what it should."""
 
 from __future__ import annotations
 
@@ -6,24 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from afresh.rates.season import Season
-from afresh.replay.worlds.lifetimes import draw_lifetimes
-from afresh.replay.worlds.mass_edits import MassEdits
 from afresh.replay.worlds.rate_distributions import (
-    CHO_INTERVALS_D,
-    CHO_SHARES,
-    cho_rates,
     gamma_rates,
     power_law_rates,
 )
-from afresh.replay.worlds.rate_drift import RateDrift, time_of_progress
-from afresh.replay.worlds.renewal import renewal_events
+from afresh.replay.worlds.rate_drift import RateDrift
 from afresh.replay.worlds.simulated_world import SimulatedWorld, WorldBehaviour, simulate_world
-from afresh.replay.worlds.working_hours import clock_times, working_hours
+from afresh.replay.worlds.working_hours import working_hours
+from afresh.replay.worlds.world_events import MassEdits, draw_lifetimes
 from afresh.values.errors import InputError, UsageError
 
 DAY = 86400.0
@@ -78,34 +71,9 @@ def test_poisson_gaps_are_exponential_and_counts_poisson() -> None:
     assert stats.kstest(gaps, "expon").pvalue > 0.01
 
 
-@pytest.mark.parametrize("shape", [0.2, 1.0, 9.0])
-def test_a_renewal_process_is_stationary_and_has_gamma_gaps(shape: float) -> None:
-    owner, place = renewal_events(np.full(3000, 6.0), shape, rng())
-    # The expected number in any stretch is its length, from the very start on (not so for a process that
-    # begins with a whole gap: regular ones would then have none at first).
-    inside = np.array([np.bincount(owner[place < stretch], minlength=3000) for stretch in (0.2, 1.0, 6.0)])
-    error = inside.std(axis=1) / np.sqrt(3000)
-    assert np.all(np.abs(inside.mean(axis=1) - [0.2, 1.0, 6.0]) < 4 * error)
-    _, one = renewal_events(np.array([4000.0]), shape, rng())
-    assert stats.kstest(np.diff(one), stats.gamma(shape, scale=1 / shape).cdf).pvalue > 0.01
-
-
 def test_regularity_orders_the_spread_of_counts() -> None:
     spread = [counts(world(WorldBehaviour(shape=shape))).var() / 70 for shape in (5.0, 1.0, 0.2)]
     assert spread == pytest.approx([1 / 5, 1, 1 / 0.2], rel=0.35)  # a renewal count's variance tends to M/k
-
-
-@given(lengths=st.lists(st.floats(0, 50), max_size=12), shape=st.floats(0.05, 40), seed=st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
-def test_renewal_events_lie_in_order_inside_their_lengths(
-    lengths: list[float], shape: float, seed: int
-) -> None:
-    ends = np.array(lengths, dtype=float)
-    owner, place = renewal_events(ends, shape, rng(seed))
-    assert np.all(place >= 0)
-    assert np.all(place < ends[owner])
-    assert np.all(np.diff(owner) >= 0)
-    assert np.all(np.diff(place)[np.diff(owner) == 0] >= 0)
 
 
 def test_a_season_has_its_days_and_weekends() -> None:
@@ -118,14 +86,6 @@ def test_a_season_has_its_days_and_weekends() -> None:
     assert by_hour[13] / by_hour[1] == pytest.approx((1 + 0.9 * 0.9914) / (1 - 0.9 * 0.9914), rel=0.35)
 
 
-@given(day=st.floats(0, 1), week=st.floats(0, 0.99), seconds=st.floats(-1e10, 1e10))
-@settings(max_examples=100, deadline=None)
-def test_clock_and_operational_time_are_inverse(day: float, week: float, seconds: float) -> None:
-    season = working_hours(day, week)
-    there = season.operational([seconds])
-    assert season.operational(clock_times(season, there)) == pytest.approx(there, abs=1e-3)
-
-
 def test_drift_makes_halves_differ_more_than_chance() -> None:
     def spread(nature: WorldBehaviour) -> float:
         made = world(nature, days=400)
@@ -135,22 +95,6 @@ def test_drift_makes_halves_differ_more_than_chance() -> None:
 
     assert spread(WorldBehaviour()) == pytest.approx(1, rel=0.3)
     assert spread(WorldBehaviour(drift=RateDrift(0.8, 200 * DAY))) > 5
-
-
-def test_drift_forgets_over_its_horizon() -> None:
-    logs = np.log(RateDrift(0.6, 8.0).factors(20_000, 16.0, rng()))
-    assert logs.shape[1] == 8
-    assert np.corrcoef(logs[:, 1], logs[:, 5])[0, 1] == pytest.approx(np.exp(-1), abs=0.03)
-
-
-@given(st.lists(st.floats(0, 5), min_size=1, max_size=20), st.floats(0, 1))
-@settings(max_examples=100, deadline=None)
-def test_when_reached_inverts_the_amount_covered(steps: list[float], share: float) -> None:
-    reached = np.concatenate([[0.0], np.cumsum(steps)])[None, :]
-    amount = np.array([share * reached[0, -1]])
-    found = time_of_progress(amount, np.array([0]), reached)
-    places = np.linspace(0, 1, reached.shape[1])
-    assert np.interp(found, places, reached[0]) == pytest.approx(amount, abs=1e-9)
 
 
 def test_mass_edits_hit_their_group_at_once() -> None:
@@ -190,26 +134,6 @@ def test_nothing_changes_before_a_birth_or_after_a_death() -> None:
 def test_a_birth_and_a_death_are_the_first_and_the_last_change() -> None:
     made = world(WorldBehaviour(births=1.0, deaths=1.0), per_day=0.0)
     assert np.array_equal(counts(made), np.full(400, 2))
-
-
-def test_rates_are_distributed_as_asked() -> None:
-    mixed = cho_rates(50_000, rng())
-    shares = [np.mean(mixed == 1 / days) for days in CHO_INTERVALS_D]
-    assert shares == pytest.approx(CHO_SHARES, abs=0.01)
-    drawn = gamma_rates(50_000, rng(), mean=3.0, cv=0.5)
-    assert stats.kstest(drawn, stats.gamma(4.0, scale=0.75).cdf).pvalue > 0.01
-    assert gamma_rates(3, rng(), mean=3.0, cv=0.0).tolist() == [3.0] * 3
-
-
-@pytest.mark.parametrize("exponent", [-1.0, 0.0, 1.0, 1.0 + 1e-12, 1.7, 3.0])
-def test_a_power_law_has_its_exponent(exponent: float) -> None:
-    drawn = power_law_rates(30_000, rng(), low=0.1, high=10.0, exponent=exponent)
-    power = 1 - exponent
-    if abs(power) < 1e-9:
-        places = np.log(drawn / 0.1) / np.log(100)
-    else:
-        places = (drawn**power - 0.1**power) / (10**power - 0.1**power)
-    assert stats.kstest(places, "uniform").pvalue > 0.01
 
 
 def test_a_still_world_and_an_empty_one() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from afresh.policy.adaptive.shocks import BINS, Shocks, _covered
-from afresh.policy.families import families_of, number_labels
+from afresh.policy.adaptive.shocks import BINS, Shocks
 from afresh.values.arrays import Bools, Float64s
 
 
@@ -21,7 +20,7 @@ def polled(shocks: Shocks, changed_at: Float64s, rounds: int, rng: np.random.Gen
             one = np.array([item])
             since, until = last[one], np.array([now])
             found: Bools = np.array([np.any((changed_at[item] > last[item]) & (changed_at[item] <= now))])
-            shocks.learn(shocks.felt(one, since, until), since, until, found, 0.02 * (until - since))
+            shocks.learn(shocks.exposure(one, since, until), since, until, found, 0.02 * (until - since))
             last[item] = now
         shocks.refit()
 
@@ -34,7 +33,7 @@ def test_joint_changes_are_found_and_independent_ones_are_not() -> None:
     for times in (np.tile(apart[0], (6, 1)), apart):
         shocks = Shocks(one_family, 10.0, 0.0)
         polled(shocks, times, 120, rng)
-        weights.append(shocks.weight[0])
+        weights.append(shocks.probability[0])
     assert weights[0] > 0.9
     assert weights[1] < 0.3
 
@@ -46,36 +45,27 @@ def test_a_find_makes_the_rest_of_the_family_urgent_and_quiet_polls_clear_it() -
     rest = np.array([39])
 
     def felt() -> float:
-        return float(shocks.felt(rest, np.array([0.0]), np.array([9.0])).total()[0])
+        return float(shocks.exposure(rest, np.array([0.0]), np.array([9.0])).total()[0])
 
     quiet = felt()
     three = np.arange(3)
     since, now = np.full(3, 8.0), np.full(3, 9.0)
-    shocks.learn(shocks.felt(three, since, now), since, now, np.ones(3, dtype=bool), np.full(3, 1e-3))
+    shocks.learn(shocks.exposure(three, since, now), since, now, np.ones(3, dtype=bool), np.full(3, 1e-3))
     alarmed = felt()
     assert alarmed > quiet + 0.3
     others = np.arange(3, 33)
     since, now = np.full(30, 7.0), np.full(30, 9.0)
-    shocks.learn(shocks.felt(others, since, now), since, now, np.zeros(30, dtype=bool), np.full(30, 1e-3))
+    shocks.learn(shocks.exposure(others, since, now), since, now, np.zeros(30, dtype=bool), np.full(30, 1e-3))
     assert felt() < 0.4 * alarmed
 
 
 def test_time_passes_and_the_oldest_bins_go() -> None:
     shocks = Shocks(np.zeros((2, 1), dtype=np.int64), 10.0, 0.0)
-    far = shocks.width * BINS * 7.3
+    far = shocks.bin_width * BINS * 7.3
     shocks.advance(far)
     one = np.array([0])
-    total = shocks.felt(one, np.array([0.0]), np.array([far])).raw[0, 0]
-    assert total == pytest.approx(shocks.mean[0] * far / shocks.width, rel=0.35)
-
-
-def test_covered_parts_of_bins_add_up() -> None:
-    rng = np.random.default_rng(2)
-    row, place, weight = rng.integers(0, 3, 50), rng.uniform(-1.0, 9.0, 50), rng.random(50)
-    want = np.zeros((3, 8))
-    for r, p, w in zip(row, place, weight, strict=True):
-        want[r] += w * np.clip(p - np.arange(8), 0.0, 1.0)
-    np.testing.assert_allclose(_covered((3, 8), row, place, weight), want, atol=1e-12)
+    total = shocks.exposure(one, np.array([0.0]), np.array([far])).raw[0, 0]
+    assert total == pytest.approx(shocks.mean[0] * far / shocks.bin_width, rel=0.35)
 
 
 def test_families_grow_with_new_items() -> None:
@@ -84,16 +74,6 @@ def test_families_grow_with_new_items() -> None:
     shocks.evidence[0] = 5.0
     shocks.grow(np.array([[0, -1], [8, 3]]))
     assert shocks.kind.size == before + 1
-    assert shocks.family[2, 0] == shocks.family[0, 0] == 0
-    assert shocks.family[3, 1] == shocks.family[0, 1]
+    assert shocks.family_row[2, 0] == shocks.family_row[0, 0] == 0
+    assert shocks.family_row[3, 1] == shocks.family_row[0, 1]
     assert shocks.evidence[0] == 5.0
-
-
-def test_names_tell_families() -> None:
-    names = ["en/docs/a", "en/docs/b", "en/docs/c", "en/docs/d", "en/docs/sub/e", "de/docs/a", "zz"]
-    words, folder, elsewhere = families_of(names).T
-    assert set(words) == {-1}
-    assert np.unique(folder[:5]).size == 1  # a small directory counts as part of the one above
-    assert folder[6] == -1
-    assert elsewhere[0] == elsewhere[5] >= 0
-    assert number_labels([None, None]).tolist() == [-1, -1]
