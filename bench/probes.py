@@ -18,14 +18,13 @@ from pathlib import Path
 import numpy as np
 from pyarrow import csv
 
+from afresh.papers.yang.probe_experiments import quality_of
 from afresh.probes.campaign import Campaign
-from afresh.probes.candidates import Candidates, find_candidates, request_counts
-from afresh.probes.greedy_cover import greedy_cover
+from afresh.probes.candidates import Candidates, ExactTotals, find_candidates, request_counts
+from afresh.probes.cover import greedy_cover
 from afresh.probes.greedy_probes import greedy_probes
 from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation
-from afresh.probes.measures import quality_of
 from afresh.probes.probe_server import IndexServer
-from afresh.probes.result_totals import ExactTotals
 from afresh.probes.rounds import run_campaign
 from afresh.probes.splitters import parse_keywords
 from afresh.values.arrays import Ints

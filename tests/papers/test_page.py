@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from afresh.papers.check import Check
-from afresh.papers.drawing import inline_svg
-from afresh.papers.figure import PaperFigure
-from afresh.papers.page import html_page
-from afresh.papers.report import Report, Section
+from afresh.papers.page import html_page, inline_svg
+from afresh.papers.report import PaperFigure, Report, Section
 from afresh.plots.panels import Panel, Series
 
 _VOID = {"meta", "br", "hr", "img", "input", "link", "source"}

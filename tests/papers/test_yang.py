@@ -8,8 +8,7 @@ import pytest
 from afresh.papers.check import CheckVerdict
 from afresh.papers.yang import refresh_simulation
 from afresh.papers.yang.paper import report
-from afresh.papers.yang.probe_experiments import figures
-from afresh.papers.yang.records import SearchRecords
+from afresh.papers.yang.probe_experiments import SearchRecords, figures
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -15,8 +15,7 @@ from matplotlib.collections import PolyCollection
 from afresh.plots.line_plot import line_figure
 from afresh.plots.panels import Mark, Panel, Series
 from afresh.plots.plan_plot import MOST_DOTS, PlanPicture, plan_figure
-from afresh.plots.scales import plain
-from afresh.plots.style import PictureFormat, new_figure, picture_format, render
+from afresh.plots.style import PictureFormat, new_figure, picture_format, plain, render
 from afresh.values.errors import UsageError
 
 FORMATS: list[PictureFormat] = ["png", "svg"]

@@ -10,10 +10,9 @@ import pytest
 from tests.probes.worlds import ATTRIBUTES, World, make_world
 
 from afresh.probes.campaign import Campaign
-from afresh.probes.candidates import Candidates, find_candidates
+from afresh.probes.candidates import Candidates, ExactTotals, find_candidates
 from afresh.probes.keyword_index import index_corpus
 from afresh.probes.probe_server import IndexServer, ProbeAnswer
-from afresh.probes.result_totals import ExactTotals
 from afresh.probes.rounds import ProbeStep, run_campaign
 from afresh.sources.search_totals import LearnedTotals
 from afresh.values.errors import UsageError

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 from tests.probes.worlds import World, make_world
 
-from afresh.probes.candidates import find_candidates, request_counts
-from afresh.probes.cover import Cover, best_cover
-from afresh.probes.greedy_cover import greedy_cover
+from afresh.probes.candidates import ExactTotals, find_candidates, request_counts
+from afresh.probes.cover import Cover, best_cover, greedy_cover
 from afresh.probes.postings import Postings
-from afresh.probes.result_totals import ExactTotals
 
 
 def exact(rows: list[list[int]], costs: npt.NDArray[np.float64], tuples: int) -> float:

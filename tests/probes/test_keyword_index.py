@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.probes.keyword_index import index_corpus, index_relation
-from afresh.probes.members import SortedSet
-from afresh.probes.postings import Postings
+from afresh.probes.postings import Postings, SortedSet
 from afresh.probes.splitters import ValueSplitter, WordSplitter, parse_keywords
 from afresh.values.errors import InputError, UsageError
 

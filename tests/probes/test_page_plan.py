@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.probes.candidates import Candidates, request_counts
-from afresh.probes.page_plan import plan_pages
+from afresh.probes.page_plan import LookUp, ProbeRequest, ReadPage, plan_pages
 from afresh.probes.postings import Postings
-from afresh.probes.requests import LookUp, ProbeRequest, ReadPage
 
 PAGE = 2
 instances = st.lists(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.policy.policy import PolicyInput
-from afresh.policy.rivals.uniform_policy import UniformPolicy
+from afresh.policy.rivals.ranking_policy import UniformPolicy
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.run import ORACLE_BATCHES, batch_for, run_policy
 

@@ -12,10 +12,9 @@ import numpy as np
 from afresh.cli.probes_files import World
 from afresh.plots.panels import Panel, Series
 from afresh.probes.campaign import Campaign
-from afresh.probes.candidates import ResultTotals, find_candidates
+from afresh.probes.candidates import ExactTotals, ResultTotals, find_candidates
 from afresh.probes.greedy_probes import greedy_probes
 from afresh.probes.probe_server import IndexServer, ProbeServer
-from afresh.probes.result_totals import ExactTotals
 from afresh.probes.rounds import ProbeStep, run_campaign, run_probes
 from afresh.sources.search_totals import LearnedTotals
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from afresh.papers.yang.records import SearchRecords
+from afresh.papers.yang.probe_experiments import SearchRecords
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table
 from afresh.values.errors import InputError

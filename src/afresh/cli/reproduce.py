@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from afresh.papers.check import Check
     from afresh.papers.cho.change_gaps import ChangeLog
-    from afresh.papers.figure import PaperFigure
-    from afresh.papers.report import Report, Section
-    from afresh.papers.yang.records import SearchRecords
+    from afresh.papers.report import PaperFigure, Report, Section
+    from afresh.papers.yang.probe_experiments import SearchRecords
 
 _COLOURS = {"agrees": "green", "differs": "yellow", "unexplained": "bold red"}
 
@@ -82,8 +81,7 @@ def _records(folder: Path | None, papers: Iterable[str]) -> Sequence[SearchRecor
 
 
 def _write_page(path: Path, reports: Sequence[Report]) -> None:
-    from afresh.papers.drawing import inline_svg
-    from afresh.papers.page import html_page
+    from afresh.papers.page import html_page, inline_svg
     from afresh.tables.aside import write_bytes
 
     write_bytes(path, html_page(reports, inline_svg).encode())

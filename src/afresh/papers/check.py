@@ -23,7 +23,7 @@ _SLACK = 1e-9
 
 
 class CheckVerdict(Enum):
-    """What comes of comparing a recomputed number with the printed one."""
+    """The result of comparing a recomputed number with the printed one."""
 
     AGREES = "agrees"
     DIFFERS = "differs"
@@ -96,6 +96,11 @@ class Check:
             denominator = int(self.printed.partition("/")[2])
             return f"{self.recomputed * denominator:.6g}/{denominator}"
         return f"{self.recomputed:.{max(0, 2 - _exponent(self.printed))}f}"
+
+
+def corrected(name: str, printed: str, recomputed: float, right: str, reason: str, unit: str = "") -> Check:
+    """A check of a number that the paper prints wrong: ``right`` is the value to the digits written."""
+    return Check(name, printed, recomputed, unit, Correction(right, reason))
 
 
 def matches(written: str, value: float) -> bool:

@@ -11,7 +11,7 @@ from afresh.values.errors import one_of
 if TYPE_CHECKING:
     from afresh.papers.cho.change_gaps import ChangeLog
     from afresh.papers.report import Report
-    from afresh.papers.yang.records import SearchRecords
+    from afresh.papers.yang.probe_experiments import SearchRecords
 
 # name → the module whose ``report()`` reproduces the paper; imported when asked for: names alone are light
 PAPERS: Mapping[str, str] = {

@@ -6,7 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from afresh.papers.check import Check, CheckVerdict
-from afresh.papers.figure import PaperFigure
+from afresh.plots.panels import Panel
+
+
+@dataclass(frozen=True, slots=True)
+class PaperFigure:
+    """A figure recomputed: what the paper shows, what ours shows, and the panels."""
+
+    name: str
+    title: str
+    paper_shows: str
+    ours_shows: str
+    panels: tuple[Panel, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from afresh.plots.panels import Panel, Series
-from afresh.plots.scales import use_log
-from afresh.plots.style import CYCLE, DASHES, SOFT, new_figure, plot_style
+from afresh.plots.style import CYCLE, DASHES, SOFT, new_figure, plot_style, use_log
 
 _FULL_LEGEND = 6  # entries beyond which two columns read better
 _BAR_SHARE = 0.8  # of the place of a group of bars that the bars fill

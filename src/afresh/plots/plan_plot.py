@@ -15,8 +15,19 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from afresh.plots.scales import Side, plain, spans_decades, use_log
-from afresh.plots.style import BLUE, INK, ORANGE, SOFT, VERMILION, new_figure, plot_style
+from afresh.plots.style import (
+    BLUE,
+    INK,
+    ORANGE,
+    SOFT,
+    VERMILION,
+    Side,
+    new_figure,
+    plain,
+    plot_style,
+    spans_decades,
+    use_log,
+)
 from afresh.values.arrays import Bools, Floats
 from afresh.values.units import UNIT_NAMES
 

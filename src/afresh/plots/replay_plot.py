@@ -11,8 +11,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator, PercentFormatter
 
-from afresh.plots.scales import plain
-from afresh.plots.style import CYCLE, DASHES, GRID, SOFT, new_figure, plot_style
+from afresh.plots.style import CYCLE, DASHES, GRID, SOFT, new_figure, plain, plot_style
 from afresh.values.arrays import Floats
 from afresh.values.units import UNIT_NAMES
 

@@ -8,7 +8,7 @@ from afresh.policy.rivals.crawler_rules import Nutch, NutchSync, StormCrawler
 from afresh.policy.rivals.lambdacrawl import LambdaCrawl
 from afresh.policy.rivals.oracle import Oracle
 from afresh.policy.rivals.proportional import Proportional
-from afresh.policy.rivals.uniform_policy import UniformPolicy
+from afresh.policy.rivals.ranking_policy import UniformPolicy
 from afresh.values.errors import one_of
 
 POLICIES: dict[str, PolicyFactory] = {

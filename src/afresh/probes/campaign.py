@@ -25,11 +25,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from afresh.probes.candidates import Candidates, find_candidates, request_counts
+from afresh.probes.candidates import Candidates, LearningTotals, find_candidates, request_counts
 from afresh.probes.cover import Cover, best_cover
-from afresh.probes.page_plan import PagePlan, plan_pages
-from afresh.probes.requests import LookUp, ProbeRequest, ReadPage
-from afresh.probes.result_totals import LearningTotals
+from afresh.probes.page_plan import LookUp, PagePlan, ProbeRequest, ReadPage, plan_pages
 from afresh.values.arrays import Bools, Float64s, Floats, Ints
 from afresh.values.errors import UsageError
 

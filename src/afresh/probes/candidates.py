@@ -15,8 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from afresh.probes.keyword_index import KeywordIndex
-from afresh.probes.members import SortedSet
-from afresh.probes.postings import Postings
+from afresh.probes.postings import Postings, SortedSet
 from afresh.values.arrays import Bools, Float64s, Ints
 
 MOST_JOINED = 16  # keywords of one tuple that are joined: the rarest on the server
@@ -138,3 +137,29 @@ def _undominated(relation: KeywordIndex, sets: Ints, totals: Float64s, page_size
     first[1:] = np.diff(fingerprint[order]) != 0
     kept = np.sort(order[first])
     return Candidates(sets[good][kept], local.take(kept), totals[good][kept])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExactTotals:
+    """Totals counted in the server's own records."""
+
+    index: KeywordIndex
+
+    def __call__(self, sets: Ints) -> Float64s:
+        """|R_S(q)| of each set of keywords."""
+        return self.index.counts(sets).astype(np.float64)
+
+
+class LearningTotals(ResultTotals, Protocol):
+    """Estimates for the queries of ``relation``, which every total that the server reports improves."""
+
+    relation: KeywordIndex
+
+    def reported(self, words: tuple[int, ...], total: float) -> None:
+        """The server said how many results a query has."""
+
+    def scales(self) -> Float64s:
+        """What all estimates are multiplied by, as logarithms."""
+
+    def moved_from(self, scales: Float64s) -> bool:
+        """Whether estimates have become others since the scales were these."""

@@ -14,8 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from afresh.probes.members import SortedSet
-from afresh.probes.postings import Postings
+from afresh.probes.postings import Postings, SortedSet
 from afresh.probes.splitters import KeywordAttribute
 from afresh.values.arrays import Ints
 from afresh.values.errors import InputError

@@ -15,12 +15,30 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from afresh.probes.candidates import Candidates, request_counts
-from afresh.probes.requests import LookUp, ProbeRequest, ReadPage
 from afresh.values.arrays import Float64s, Floats
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPage:
+    """Ask for page ``number`` (from 1) of candidate query ``query``."""
+
+    query: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """Ask for local tuple ``tuple`` by its key."""
+
+    tuple: int
+
+
+ProbeRequest: TypeAlias = ReadPage | LookUp
 
 
 @dataclass(frozen=True, slots=True, eq=False)

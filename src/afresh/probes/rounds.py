@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from afresh.probes.campaign import Campaign, covered_places
 from afresh.probes.greedy_probes import Probe
+from afresh.probes.page_plan import LookUp
 from afresh.probes.probe_server import ProbeAnswer, ProbeServer, ServerStoppedError
-from afresh.probes.requests import LookUp
 
 _MOST_PAGES = 1000  # of one query
 

@@ -52,7 +52,7 @@ def run_policy(
     done.
 
     >>> from afresh.policy.policy import PolicyInput
-    >>> from afresh.policy.rivals.uniform_policy import UniformPolicy
+    >>> from afresh.policy.rivals.ranking_policy import UniformPolicy
     >>> history = ChangeHistory.of(2, [0], [1.5], 0.0, 4.0)
     >>> visits = run_policy(history, UniformPolicy(PolicyInput.of(2, 1.0)), 1.0)
     >>> visits.item.tolist(), visits.time.tolist(), visits.changed.tolist()

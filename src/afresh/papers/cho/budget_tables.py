@@ -9,9 +9,14 @@ from afresh.allocation.objectives import objective_for
 from afresh.model.benefit import best_split, expected_benefit
 from afresh.papers.check import Check, Correction, row
 from afresh.papers.report import Section
-from afresh.papers.web_pages import INTERVALS_DAYS, MONTH_DAYS, SHARES
 from afresh.values.arrays import Floats
 from afresh.values.results import Allocation
+
+CLASSES = ("up to 1 day", "to 1 week", "to 1 month", "to 4 months", "longer")
+SHARES: Floats = np.array([0.23, 0.15, 0.16, 0.16, 0.30])
+INTERVALS_DAYS: Floats = np.array([1.0, 7.0, 30.0, 120.0, 365.0])
+MONTH_DAYS = 30.0
+
 
 # §5.2: two elements that change 9 times a day and once a day
 PAIR_RATES = (9, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from afresh.papers.figure import PaperFigure
+from afresh.papers.report import PaperFigure
 from afresh.plots.poisson_plot import poisson_panel
 from afresh.rates.poisson_check import check_items, gap_histogram, gaps_near
 from afresh.values.arrays import Floats, Ints

@@ -11,16 +11,19 @@ from afresh.model.decay import Exponential
 from afresh.model.freshness import freshness
 from afresh.model.time_course import expected_age, expected_freshness, observed_course
 from afresh.papers.cho.budget_tables import (
+    CLASSES,
     FIVE_BUDGET,
     FIVE_RATES,
+    INTERVALS_DAYS,
+    MONTH_DAYS,
     PAIR_RATES,
     PAIR_TOTALS,
+    SHARES,
     frequencies_at,
     web_plan,
 )
 from afresh.papers.cho.sync_points import figure_5
-from afresh.papers.figure import PaperFigure
-from afresh.papers.web_pages import CLASSES, INTERVALS_DAYS, MONTH_DAYS, SHARES
+from afresh.papers.report import PaperFigure
 from afresh.plots.panels import Panel, Series
 from afresh.values.arrays import Floats
 

@@ -12,12 +12,11 @@ import math
 import numpy as np
 
 from afresh.papers.check import Check
-from afresh.papers.figure import PaperFigure
-from afresh.papers.report import Section
+from afresh.papers.report import PaperFigure, Section
 from afresh.plots.panels import Panel, Series
 from afresh.policy.open_time import OpenTime
 from afresh.policy.policy import PolicyInput
-from afresh.policy.rivals.uniform_policy import UniformPolicy
+from afresh.policy.rivals.ranking_policy import UniformPolicy
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.run import Visits, run_policy
 from afresh.values.arrays import Float64s

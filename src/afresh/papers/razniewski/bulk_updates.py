@@ -7,7 +7,7 @@ import numpy as np
 from afresh.model.decay import Linear
 from afresh.money.best_interval import best_interval
 from afresh.money.uniform import Uniform, against_uniform
-from afresh.papers.check import Check, Correction, row
+from afresh.papers.check import Check, Correction, corrected, row
 from afresh.papers.report import Section
 from afresh.rates.family_theory import ratio_estimate
 from afresh.values.arrays import Floats
@@ -41,7 +41,7 @@ def example_7() -> Section:
         (
             *row("interval, {} on the page", _PAGES, "0.26 0.52 1.63 3.66", best, "years", _LAST_DIGIT),
             Check("longest life at rate 0.15", "7", 1 / _FORTY_LINEAR, "years"),
-            Check("wrong after a quarter year", "0.0357", wrong, correction=Correction("0.0375", life)),
+            corrected("wrong after a quarter year", "0.0357", wrong, "0.0375", life),
             Check("wrong of 200 after a quarter year", "7", 200 * wrong),
         ),
         "Linear decay at the rate 0.15 of age 40; one page costs 1, one right record earns 1 a year.",

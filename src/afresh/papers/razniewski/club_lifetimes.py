@@ -10,8 +10,7 @@ import numpy as np
 
 from afresh.model.decay import Exponential
 from afresh.papers.check import Correction, row
-from afresh.papers.figure import PaperFigure
-from afresh.papers.report import Section
+from afresh.papers.report import PaperFigure, Section
 from afresh.plots.panels import Panel, Series
 from afresh.rates.cohorts import cohort_rates
 from afresh.rates.decay_fit import DecayFits, fit_decays

@@ -7,9 +7,9 @@ import numpy as np
 from afresh.allocation.allocate import allocate
 from afresh.money.inverse import implied_benefit
 from afresh.money.total_refreshes import refreshes_by_ratio
-from afresh.papers.check import Check, Correction, row
+from afresh.papers.check import Check, Correction, corrected, row
+from afresh.papers.cho.budget_tables import INTERVALS_DAYS, MONTH_DAYS, SHARES
 from afresh.papers.report import Section
-from afresh.papers.web_pages import INTERVALS_DAYS, MONTH_DAYS, SHARES
 
 _SITES = 270
 _RATIOS = (0.1, 0.3, 0.355, 0.5, 1.0, 10.0, 100.0)
@@ -67,7 +67,7 @@ def search_engine() -> Section:
     return Section(
         "§9: what a page crawled 75 times a day is worth",
         (
-            Check("B/C, changing daily", "16e3", daily, correction=Correction("11350", half_lives)),
+            corrected("B/C, changing daily", "16e3", daily, "11350", half_lives),
             Check("benefit per day, changing daily", "0.48", daily * _CRAWL_COST, "$", _HALF),
             Check("benefit per day, changing twice a day", "0.24", twice * _CRAWL_COST, "$", _HALF_TWICE),
         ),

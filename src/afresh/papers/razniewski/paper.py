@@ -7,7 +7,6 @@ from afresh.papers.razniewski import (
     club_lifetimes,
     crawl_income,
     doctor_addresses,
-    extended_costs,
     figures,
 )
 from afresh.papers.report import Report
@@ -31,8 +30,8 @@ def report() -> Report:
         doctor_addresses.example_4(),
         doctor_addresses.example_5(),
         bulk_updates.example_7(),
-        extended_costs.example_8(),
-        extended_costs.example_9(),
+        doctor_addresses.example_8(),
+        doctor_addresses.example_9(),
         club_lifetimes.section_8_1(),
         bulk_updates.table_3(),
         club_lifetimes.table_3_again(),

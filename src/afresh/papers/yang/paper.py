@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from afresh.papers.report import Report
 from afresh.papers.yang import content_lag, probe_experiments, refresh_simulation
-from afresh.papers.yang.records import SearchRecords
+from afresh.papers.yang.probe_experiments import SearchRecords
 
 CITATION = (
     "Yang, Wang, Lim & Wang, Optimizing Content Freshness of Relations Extracted From the Web Using Keyword "

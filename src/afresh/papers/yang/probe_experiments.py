@@ -8,22 +8,43 @@ random 0.58 of them), the proxy a random 1/4.6 of the server (for films all of t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from afresh.papers.figure import PaperFigure
-from afresh.papers.yang.records import SearchRecords
+from afresh.papers.report import PaperFigure
 from afresh.plots.panels import Panel, Series
-from afresh.probes.candidates import ResultTotals, find_candidates, request_counts
+from afresh.probes.candidates import ExactTotals, ResultTotals, find_candidates, request_counts
 from afresh.probes.cover import best_cover
 from afresh.probes.greedy_probes import METHODS, Probe, greedy_probes
 from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation
-from afresh.probes.measures import ProbeQuality, quality_of
-from afresh.probes.result_totals import ExactTotals
 from afresh.probes.splitters import KeywordAttribute, parse_keywords
 from afresh.values.arrays import Float64s, Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchRecords:
+    """All records of a server: papers (title, authors) or movies (title, director, cast)."""
+
+    name: str
+    kind: Literal["papers", "movies"]
+    texts: Mapping[str, Sequence[str]]
+
+    def rows(self, places: Sequence[int]) -> dict[str, list[str]]:
+        """Some of the records.
+
+        >>> SearchRecords("made", "papers", {"title": ["a", "b"], "authors": ["x", "y"]}).rows([1])
+        {'title': ['b'], 'authors': ['y']}
+        """
+        return {name: [column[place] for place in places] for name, column in self.texts.items()}
+
+    @property
+    def count(self) -> int:
+        """How many records."""
+        return len(self.texts["title"])
+
 
 POOLS = (1, 2, 5, 10, 20, 50, 100)
 PAGE_SIZE = 10
@@ -184,3 +205,36 @@ def _fewest_requests(experiment: _Experiment) -> float:
     found = find_candidates(relation, ExactTotals(server), PAGE_SIZE)
     every = np.ones(relation.tuples, dtype=np.bool_)
     return best_cover(found.tuples, request_counts(found.totals, PAGE_SIZE), every).requests
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeQuality:
+    """The paper's measures of a set of probes."""
+
+    coverage_ratio: float
+    distinct_ratio: float
+    speedup_ratio: float
+    requests: float
+
+
+def quality_of(probes: Sequence[Probe], tuples: int) -> ProbeQuality:
+    """The measures of ``probes`` on a relation of ``tuples`` tuples.
+
+    A tuple that q covers with probability E[coverage(q)]/|R_L(q)| is covered by some q with 1 − Π(1 − …).
+
+    >>> twice = Probe((0,), np.array([0, 1]), np.array([0, 1]), 20.0, 1.0, 1.0)  # first of two pages
+    >>> quality_of([twice], 4)
+    ProbeQuality(coverage_ratio=0.25, distinct_ratio=0.25, speedup_ratio=1.0, requests=1.0)
+    """
+    missed = np.ones(tuples)
+    for probe in probes:
+        missed[probe.tuples] *= 1.0 - probe.expected / max(len(probe.tuples), 1)
+    reached = float((1.0 - missed).sum())
+    requests = float(sum(probe.requests for probe in probes))
+    covered = float(sum(probe.expected for probe in probes))
+    return ProbeQuality(
+        covered / tuples if tuples else 0.0,
+        reached / tuples if tuples else 0.0,
+        reached / requests if requests else 0.0,
+        requests,
+    )

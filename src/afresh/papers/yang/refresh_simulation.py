@@ -15,9 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.papers.check import Check, Correction
-from afresh.papers.figure import PaperFigure
-from afresh.papers.report import Section
+from afresh.papers.check import Check, corrected
+from afresh.papers.report import PaperFigure, Section
 from afresh.plots.panels import Panel, Series
 from afresh.values.arrays import Float64s, Ints
 
@@ -60,8 +59,8 @@ def section(found: LagCourses) -> Section:
         Check("Greedy / Naive 2", "< 1", greedy / two),
         Check("Naive 2 / Naive 1, last 50 steps", "> 1", ratio),
         Check("ours / Greedy", "< 1", ours / greedy),
-        Check("Naive 1, mean lag", "> 2000", one, correction=Correction("8e2", _LEVELS)),
-        Check("Greedy, mean lag", "350", greedy, correction=Correction("28", _LEVELS)),
+        corrected("Naive 1, mean lag", "> 2000", one, "8e2", _LEVELS),
+        corrected("Greedy, mean lag", "350", greedy, "28", _LEVELS),
     )
     note = (
         f"Mean content lag after step {_SETTLED}: Naive 1 {one:.0f}, Naive 2 {two:.0f}, Greedy {greedy:.1f}, "

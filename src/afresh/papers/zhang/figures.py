@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from afresh.papers.figure import PaperFigure
+from afresh.papers.report import PaperFigure
 from afresh.papers.zhang.simulated_pages import MORE_POLLS, SEED, EstimatorTrial
 from afresh.plots.panels import Panel, Series
 from afresh.rates.family_theory import expectation, spread
