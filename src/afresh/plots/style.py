@@ -1,7 +1,7 @@
-"""One look for every picture, and pictures as bytes.
+"""The common style of all plots: colours, scales and ticks, figures, and figures as bytes.
 
-Built on matplotlib's objects, never on pyplot: no window, no current figure. The colours are Okabe and Ito's
-(2008), told apart by colour-blind eyes too. The same figure gives the same bytes.
+It uses matplotlib's objects, never pyplot, so there is no window and no current figure. The colours are those
+of Okabe and Ito (2008), which colour-blind readers can tell apart. The same figure gives the same bytes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _SETTINGS = {
 
 
 def plot_style() -> AbstractContextManager[None]:
-    """The context in which a figure is made; outside it matplotlib's settings are as they were."""
+    """A context with the settings for figures; outside it matplotlib's own settings are unchanged."""
     return mpl.rc_context(_SETTINGS)  # type: ignore[arg-type]
 
 
@@ -102,7 +102,7 @@ def render(figure: Figure, kind: PictureFormat) -> bytes:
 
 
 def picture_format(path: str) -> PictureFormat:
-    """Which picture a file's ending asks for.
+    """The picture format by a file's ending.
 
     >>> picture_format("plan.svg")
     'svg'
@@ -120,7 +120,7 @@ def picture_format(path: str) -> PictureFormat:
 
 Side: TypeAlias = Literal["x", "y"]
 
-_WIDE = 30.0  # a factor between the smallest and the largest, from which a log scale reads better
+_WIDE = 30.0  # ratio of the largest to the smallest value from which a log scale reads better
 _MANY_DECADES = 7
 
 

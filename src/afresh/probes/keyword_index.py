@@ -146,7 +146,7 @@ def _codes(tuples: Ints, keywords: Ints, width: int) -> Ints:
     return tuples * width + keywords
 
 
-_PART = 1 << 22  # list entries looked at together: a hundred megabytes
+_PART = 1 << 22  # list entries handled together: a hundred megabytes
 
 
 def _parts(sizes: Ints) -> list[slice]:

@@ -1,13 +1,12 @@
-"""What a given number of requests can be expected to bring: pages and look-ups chosen one by one, greedily.
+"""The plan of a given number of requests: pages and look-ups, chosen greedily one by one.
 
-After j of its pages a query q has shown each of its tuples with probability π_q = min(1, j·p/|R_S(q)|).
-The value expected of a set of pages and look-ups, Σ_r v_r (1 − Π_q (1 − π_q)), is submodular and every
-step costs one request, so the greedy choice has at least 1 − 1/e of the best. A stale gain is an upper
-bound of the gain now, so most queries are never looked at again (CELF, Leskovec et al. 2007): the choice
-is that of the plain greedy.
+After j of its pages a query q has shown each of its tuples with probability π_q = min(1, j·p/|R_S(q)|). The
+value expected of a set of pages and look-ups, Σ_r v_r (1 − Π_q (1 − π_q)), is submodular and every step costs
+one request, so the greedy choice has at least 1 − 1/e of the best value. An old gain is an upper bound of the
+gain now, so most queries need not be evaluated again (CELF, Leskovec et al. 2007).
 
-How good it really is, the bound says: for any set of steps, the best plan of N requests is worth at most
-the value of the set and the N largest further gains together (Nemhauser, Wolsey & Fisher 1978).
+The bound says how good the plan is: for any set of steps, the best plan of N requests is worth at most the
+value of the set plus the N largest further gains (Nemhauser, Wolsey & Fisher 1978).
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ ProbeRequest: TypeAlias = ReadPage | LookUp
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PagePlan:
-    """Requests in the order chosen, the value expected of each, and the most that any plan could add."""
+    """Requests in the order chosen, the expected gain of each, and the most that any plan could gain."""
 
     steps: tuple[ProbeRequest, ...]
     gains: Float64s
@@ -53,7 +52,7 @@ class PagePlan:
 def plan_pages(
     candidates: Candidates, page_size: int, values: Floats, quota: int, *, limit: int | None = None
 ) -> PagePlan:
-    """The greedy plan of at most ``quota`` requests; ``values`` are the tuples' worths.
+    """The greedy plan of at most ``quota`` requests; ``values`` are those of the tuples.
 
     >>> from afresh.probes.postings import Postings
     >>> two = Candidates(np.array([[0], [1]]), Postings.of_rows([[0, 1, 2], [2, 3]], 4), np.array([3.0, 4.0]))

@@ -1,4 +1,4 @@
-"""Lists of whole numbers, one after the other in one array: which tuples hold a keyword, and the reverse.
+"""Posting lists (which tuples hold a keyword, and the reverse) in one array, and fast membership tests.
 
 Row i is ``members[starts[i]:starts[i+1]]`` (compressed sparse rows), in ascending order.
 """
@@ -96,7 +96,9 @@ _ROOM_BITS = 4  # sixteen places for each member: one false alarm in sixteen
 
 
 class SortedSet:
-    """The members of an ascending array, to be asked for many numbers at once.
+    """The members of an ascending array, tested for many numbers at once.
+
+    A bit table answers most tests of other numbers, and bisection confirms the rest.
 
     >>> SortedSet(np.array([2, 3, 5]))(np.array([1, 2, 5]))
     array([False,  True,  True])

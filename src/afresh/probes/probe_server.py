@@ -1,5 +1,4 @@
-"""What a search server looks like from here, and one whose records are at hand, for planning and
-simulation.
+"""The interface of a search server, and a server over records at hand, for planning and simulation.
 
 A server answers a conjunctive keyword query with its total and one page of at most ``page_size`` tuples,
 never more than ``limit`` for a query in all (the paper's K), and a look-up by key with one tuple or none.
@@ -27,13 +26,13 @@ class ProbeAnswer:
 
 
 class ServerStoppedError(Exception):
-    """The server will not go on answering; what it answered so far stands."""
+    """The server stops answering; what it answered so far stays valid."""
 
 
 class ProbeServer(Protocol):
     """Answers one request at a time. Keywords are numbers in the local relation's vocabulary.
 
-    ``ServerStoppedError`` from a request ends the round.
+    A request that raises ``ServerStoppedError`` ends the round.
     """
 
     page_size: int

@@ -1,5 +1,4 @@
-"""From an attribute's text to its keywords: words without the stop words, or whole values between
-separators.
+"""Splits an attribute's text into keywords: words without stop words, or whole values between separators.
 
 A tuple is a bag of keywords (Yang et al. 2010, §3). Titles are split into words, stop words removed; a list
 of authors is split by its separator into whole names. Case and surrounding space do not matter to a search
@@ -42,7 +41,7 @@ class WordSplitter:
 
 @dataclass(frozen=True, slots=True)
 class ValueSplitter:
-    """Every value between ``separator`` once, in lower case, spaces evened out.
+    """Every value between separators once, in lower case, with single spaces.
 
     >>> ValueSplitter(";")("Junghoo Cho; Hector  Garcia-Molina;")
     ['junghoo cho', 'hector garcia-molina']

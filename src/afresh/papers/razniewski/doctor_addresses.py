@@ -1,4 +1,4 @@
-"""Razniewski 2016, §2 to §5: what addresses of doctors earn. Money is in dollars, time in years."""
+"""Razniewski 2016, §2 to §5 and §7: what doctors' addresses earn. Money is in dollars, time in years."""
 
 from __future__ import annotations
 

@@ -3,6 +3,10 @@
 Run on records at hand instead of Google Scholar and Amazon: papers of seven topics, by words of their titles;
 papers of one circle of authors; films of a few hundred directors. The server is all records (for films a
 random 0.58 of them), the proxy a random 1/4.6 of the server (for films all of them): the paper's scales.
+
+The coverage ratio Σ_q E[coverage(q)]/|L| (§5.1) counts a tuple as often as it is covered and may exceed 1, so
+the distinct share is given beside it. The paper defines the speedup ratio as requests per tuple and plots its
+inverse, tuples per request: the latter is meant here.
 """
 
 from __future__ import annotations

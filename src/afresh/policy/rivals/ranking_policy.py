@@ -1,4 +1,4 @@
-"""The base classes of the rivals: polling what is most urgent, and keeping an interval per item."""
+"""The base classes of the rivals, which poll what is most urgent or most overdue, and the uniform policy."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class IntervalPolicy(RankingPolicy):
 
 
 class UniformPolicy(IntervalPolicy):
-    """Polls every item in turn.
+    """One interval for all, round robin (Cho & Garcia-Molina 2000, §4.3): the baseline to beat.
 
     >>> from afresh.policy.policy import PolicyInput
     >>> policy = UniformPolicy(PolicyInput.of(3, 1.0))

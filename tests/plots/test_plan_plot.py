@@ -1,24 +1,16 @@
-"""Pictures: what they show, for every shape of input, and that their bytes are what they should be."""
+"""The plot of a plan: every shape is drawn, and it says what is dropped."""
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ElementTree
-from itertools import pairwise
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
-from afresh.plots.line_plot import line_figure
-from afresh.plots.panels import Mark, Panel, Series
 from afresh.plots.plan_plot import MOST_DOTS, PlanPicture, plan_figure
-from afresh.plots.style import PictureFormat, new_figure, picture_format, plain, render
-from afresh.values.errors import UsageError
-
-FORMATS: list[PictureFormat] = ["png", "svg"]
+from afresh.plots.style import render
 
 
 def picture(rate: Any, frequency: Any, **changes: Any) -> PlanPicture:
@@ -107,67 +99,3 @@ def test_a_crowd_is_shown_by_cells_that_hold_every_item() -> None:
     counts = cells[0].get_array()
     assert counts is not None
     assert float(np.sum(counts)) == MOST_DOTS + 1
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-def test_equal_input_gives_equal_bytes_and_leaves_matplotlib_as_it_was(kind: PictureFormat) -> None:
-    before = dict(mpl.rcParams)
-    assert render(plan_figure(CHO), kind) == render(plan_figure(CHO), kind)
-    assert dict(mpl.rcParams) == before
-
-
-def test_svg_is_xml_that_names_no_date() -> None:
-    data = render(plan_figure(CHO), "svg")
-    assert ElementTree.fromstring(data).tag == "{http://www.w3.org/2000/svg}svg"
-    assert b"dc:date" not in data
-
-
-@pytest.mark.parametrize("name", ["a.pdf", "a", "a.png.gz"])
-def test_other_pictures_are_refused(name: str) -> None:
-    with pytest.raises(UsageError, match=r"for a picture: use \.png or \.svg"):
-        picture_format(name)
-
-
-@pytest.mark.parametrize("mark", ["line", "dashed", "dots", "bars", "area", "rules"])
-@pytest.mark.parametrize("log", [False, True])
-def test_every_mark_is_drawn_on_every_scale(mark: Mark, log: bool) -> None:
-    x = np.array([1.0, 10.0, 1000.0])
-    some = Series("some", x, x**2, mark)
-    other = Series("other", x, np.array([1.0, np.nan, 3.0]), mark)
-    figure = line_figure([Panel("title", "x, days", "y", (some, other), log_x=log, log_y=log)])
-    axes = figure.axes[0]
-    assert texts(axes) == ["some", "other"]
-    assert (axes.get_xscale() == "log") is log
-    assert len(axes.lines) + len(axes.patches) + len(axes.collections) > 0
-    assert render(figure, "svg")
-
-
-def test_bars_stand_beside_each_other_over_their_names() -> None:
-    places = np.arange(2.0)
-    series = tuple(Series(name, places, places + 1, "bars") for name in ("a", "b"))
-    axes = line_figure([Panel("", "", "", series, x_names=("first", "second"))]).axes[0]
-    edges = sorted((bar.get_x(), bar.get_x() + bar.get_width()) for bar in axes.patches)  # type: ignore[attr-defined]
-    assert all(left[1] <= right[0] for left, right in pairwise(edges))
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["first", "second"]
-
-
-def test_a_series_without_a_name_stays_out_of_the_legend() -> None:
-    x = np.array([1.0, 2.0])
-    series = (Series("a", x, x), Series("b", x, x), Series("", x, x))
-    assert texts(line_figure([Panel("", "", "", series)]).axes[0]) == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("panels", "inches"), [(1, (5.2, 4)), (3, (15.6, 4)), (4, (10.4, 8)), (7, (15.6, 12))]
-)
-def test_panels_stand_at_most_three_in_a_row(panels: int, inches: tuple[float, float]) -> None:
-    figure, axes = new_figure(panels)
-    assert len(axes) == panels
-    assert tuple(figure.get_size_inches()) == pytest.approx(inches)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.0, "0"), (0.001, "10⁻³"), (12345.0, "12345"), (2e7, "2·10⁷"), (-0.5, "-0.5")]
-)
-def test_numbers_read_as_people_write_them(value: float, text: str) -> None:
-    assert plain(value) == text
