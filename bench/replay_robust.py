@@ -23,8 +23,8 @@ from afresh.policy.policy import PolicyInput
 from afresh.rates.season import HOURS, Season
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import captured, replay
+from afresh.replay.worlds.change_process import RateDrift
 from afresh.replay.worlds.rate_distributions import cho_rates, gamma_rates, power_law_rates
-from afresh.replay.worlds.rate_drift import RateDrift
 from afresh.replay.worlds.simulated_world import WorldBehaviour, simulate_world
 from afresh.replay.worlds.working_hours import working_hours
 from afresh.replay.worlds.world_events import MassEdits

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.policy.open_time import OpenTime
-from afresh.policy.policy import Policy, PolicyInput
+from afresh.policy.policy import OpenTime, Policy, PolicyInput
 from afresh.policy.registry import POLICIES, make_policy
 from afresh.values.arrays import Float64s
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.policy.open_time import OpenTime
-from afresh.policy.policy import Policy, PolicyInput
+from afresh.policy.policy import OpenTime, Policy, PolicyInput
 from afresh.policy.registry import POLICIES, make_policy
 from afresh.replay.change_history import UNSEEN_CHANGES, ChangeHistory
 from afresh.replay.run import Visits, run_policy

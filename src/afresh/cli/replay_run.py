@@ -17,8 +17,7 @@ from afresh.cli.replay_report import as_object, print_tables, write_visits
 from afresh.cli.settings_list import parse_settings, plain_number
 from afresh.cli.summary import print_json
 from afresh.policy.families import families_of, number_labels
-from afresh.policy.open_time import OpenTime
-from afresh.policy.policy import PolicyInput
+from afresh.policy.policy import OpenTime, PolicyInput
 from afresh.policy.registry import POLICIES
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import ReplayResult, replay

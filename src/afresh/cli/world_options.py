@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from afresh.cli.settings_list import Readers, parse_settings, plain_number
+from afresh.replay.worlds.change_process import RateDrift
 from afresh.replay.worlds.rate_distributions import cho_rates, gamma_rates, power_law_rates
-from afresh.replay.worlds.rate_drift import RateDrift
 from afresh.replay.worlds.simulated_world import SimulatedWorld, WorldBehaviour, simulate_world
 from afresh.replay.worlds.working_hours import working_hours
 from afresh.replay.worlds.world_events import MassEdits

@@ -1,4 +1,4 @@
-"""The picture of decay functions fitted to lifetimes, beside the observed (Razniewski 2016, Figure 7)."""
+"""The plot of decay functions fitted to lifetimes, beside the observed ones (Razniewski 2016, Figure 7)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POINTS = 400
 
 
 def decay_panels(found: DecayFits, unit: str = "d", *, most: int = 3) -> tuple[Panel, Panel]:
-    """Left the lifetimes, observed and as the ``most`` best classes say; right what a copy meets."""
+    """Left: lifetimes, observed and by the ``most`` best classes. Right: how long a copy stays right."""
     longest = float(np.asarray(found.empirical.times)[-1])
     time = np.linspace(0, longest, _POINTS)
     steps = np.unique(np.concatenate([np.asarray(found.empirical.times), [0.0, longest]]))
@@ -44,7 +44,7 @@ def decay_panels(found: DecayFits, unit: str = "d", *, most: int = 3) -> tuple[P
 
 
 def decay_figure(found: DecayFits, unit: str = "d") -> Figure:
-    """Both panels with the finding in words below them.
+    """Both panels with the finding as a sentence below them.
 
     >>> from afresh.rates.decay_fit import fit_decays
     >>> figure = decay_figure(fit_decays([1.0, 2.0, 2.5, 4.0], [1, 1, 0, 1]), "y")
@@ -58,7 +58,7 @@ def decay_figure(found: DecayFits, unit: str = "d") -> Figure:
 
 
 def _mid_life(found: DecayFits, time: Floats) -> list[Series]:
-    """The best class as a copy meets it; nothing where its mean lifetime is infinite."""
+    """The best class as a copy meets it in mid-life; nothing where its mean lifetime is infinite."""
     if not np.isfinite(found.best.decay.total()):
         return []
     return [_curve(f"the same, {found.best.name}", found.best.since_refresh(), time, dashed=True)]

@@ -1,4 +1,4 @@
-"""Panels of named series, drawn: lines, dashed lines, dots, bars, areas and upright rules."""
+"""Draws panels of named series: lines, dashed lines, dots, bars, areas and vertical rules."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The picture of a plan: which item gets how much, and what the budget buys.
+"""The plot of a plan: the frequency of each item, and the freshness that each budget buys.
 
-Left, Cho & Garcia-Molina 2000, Figure 10: the best frequency first rises with an item's rate, then falls to
-nothing, since what changes too often cannot be kept fresh. Right: freshness against budget.
+Left, Cho & Garcia-Molina 2000, Figure 10: the best frequency first rises with an item's rate and then falls
+to 0, since an item that changes too often cannot be kept fresh. Right: freshness against budget.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from afresh.plots.style import (
     SOFT,
     VERMILION,
     Side,
+    annotate,
     new_figure,
     plain,
     plot_style,
@@ -180,18 +181,10 @@ def _mark_cutoff(axes: Axes, cutoff: float, per: str) -> None:
     # The text goes to the roomier side, low down, where the curve of theory leaves space.
     place = axes.transLimits.transform(axes.transScale.transform((cutoff, axes.get_ylim()[1])))[0]
     rightward = place < 0.62
-    axes.annotate(
-        f"dropped above\n{cutoff:.3g} {per}",
-        (cutoff, 0.06),
-        xycoords=axes.get_xaxis_transform(),
-        xytext=(6 if rightward else -6, 0),
-        textcoords="offset points",
-        ha="left" if rightward else "right",
-        va="bottom",
-        color=VERMILION,
-        fontsize=8.5,
-        zorder=5,
-    )
+    offset, side = ((6, 0), "left") if rightward else ((-6, 0), "right")
+    style: dict[str, Any] = {"va": "bottom", "color": VERMILION, "fontsize": 8.5, "zorder": 5}
+    text = f"dropped above\n{cutoff:.3g} {per}"
+    annotate(axes, text, (cutoff, 0.06), offset, xycoords=axes.get_xaxis_transform(), ha=side, **style)
 
 
 def _draw_budget(axes: Axes, picture: PlanPicture) -> None:
@@ -209,13 +202,7 @@ def _draw_budget(axes: Axes, picture: PlanPicture) -> None:
             budgets[shown], picture.uniform[shown], color=SOFT, linestyle="--", label="all equally often"
         )
     axes.plot([picture.budget], [picture.reached], "o", color=INK, markersize=7, zorder=4)
-    axes.annotate(
-        f"{picture.reached:.1%} fresh\nat {plain(float(f'{picture.budget:.3g}'))} {per}",
-        (picture.budget, picture.reached),
-        xytext=(9, -9),
-        textcoords="offset points",
-        va="top",
-        fontweight="bold",
-    )
+    text = f"{picture.reached:.1%} fresh\nat {plain(float(f'{picture.budget:.3g}'))} {per}"
+    annotate(axes, text, (picture.budget, picture.reached), (9, -9), va="top", fontweight="bold")
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.legend(loc="upper left", handlelength=1.8)

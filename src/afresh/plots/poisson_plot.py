@@ -1,4 +1,4 @@
-"""The picture of the Poisson check: gaps between changes on a logarithmic axis, against the exponential line.
+"""The plot of the Poisson check: gaps between changes on a logarithmic axis, beside the exponential line.
 
 Cho & Garcia-Molina 2000, Figure 11: a Poisson process makes the shares of longer and longer gaps fall on a
 straight line.
@@ -34,7 +34,7 @@ def poisson_panel(gaps: GapHistogram, unit: str = "d", title: str = "Gaps betwee
 
 
 def poisson_figure(gaps: GapHistogram, sentence: str, unit: str = "d") -> Figure:
-    """The panel with the finding in words below it.
+    """The panel with the finding as a sentence below it.
 
     >>> from afresh.rates.poisson_check import gap_histogram
     >>> figure = poisson_figure(gap_histogram(range(1, 50)), "Changes come regularly.")

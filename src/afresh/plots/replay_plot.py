@@ -1,9 +1,10 @@
-"""Pictures of a replay: freshness over time, one line per policy, and freshness over budgets."""
+"""Plots of a replay: freshness over time, one line per policy, and freshness over budgets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,7 +12,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator, PercentFormatter
 
-from afresh.plots.style import CYCLE, DASHES, GRID, SOFT, new_figure, plain, plot_style
+from afresh.plots.style import CYCLE, DASHES, GRID, SOFT, annotate, new_figure, plain, plot_style
 from afresh.values.arrays import Floats
 from afresh.values.units import UNIT_NAMES
 
@@ -88,9 +89,7 @@ def _draw_courses(axes: Axes, courses: Sequence[FreshnessCourse], warm_up_end: f
     _percent(axes, [course.freshness for course in courses])
     _name_at_the_right(axes, ends)
     mean = "mean after the warm-up" if courses and warm_up_end > courses[0].edges[0] else "mean"
-    axes.annotate(
-        mean, (1.0, 1.0), xycoords="axes fraction", xytext=(7, 10), textcoords="offset points", color=SOFT
-    )
+    annotate(axes, mean, (1.0, 1.0), (7, 10), xycoords="axes fraction", color=SOFT)
 
 
 def _draw_budgets(axes: Axes, over: Sequence[FreshnessByBudget], unit: str) -> None:
@@ -123,15 +122,8 @@ def _shade_warm_up(axes: Axes, start: float, warm_up_end: float) -> None:
     if warm_up_end <= start:
         return
     axes.axvspan(start / _DAY_S, warm_up_end / _DAY_S, color=GRID, alpha=0.6, linewidth=0, zorder=0)
-    axes.annotate(
-        "warm-up",
-        (start / _DAY_S, 1.0),
-        xycoords=axes.get_xaxis_transform(),
-        xytext=(5, -5),
-        textcoords="offset points",
-        va="top",
-        color=SOFT,
-    )
+    top_left, above = (start / _DAY_S, 1.0), axes.get_xaxis_transform()
+    annotate(axes, "warm-up", top_left, (5, -5), xycoords=above, va="top", color=SOFT)
 
 
 def _percent(axes: Axes, values: Sequence[Floats]) -> None:
@@ -157,15 +149,5 @@ def _name_at_the_right(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> No
         heights[at] = min(heights[at], 1.0 - _LABEL_GAP * (len(heights) - 1 - at))
     for place, y in zip(order, heights, strict=True):
         _, text, colour = ends[place]
-        axes.annotate(
-            text,
-            (1.0, y),
-            xycoords="axes fraction",
-            xytext=(7, 0),
-            textcoords="offset points",
-            va="center",
-            color=colour,
-            fontweight="bold",
-            fontsize=9,
-            annotation_clip=False,
-        )
+        style: dict[str, Any] = {"va": "center", "color": colour, "fontweight": "bold", "fontsize": 9}
+        annotate(axes, text, (1.0, y), (7, 0), xycoords="axes fraction", annotation_clip=False, **style)

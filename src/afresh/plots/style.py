@@ -10,7 +10,7 @@ import io
 import math
 from contextlib import AbstractContextManager
 from pathlib import PurePath
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import matplotlib as mpl
 import numpy as np
@@ -82,6 +82,13 @@ def new_figure(panels: int, *, width: float = 5.2, height: float = 4.0) -> tuple
     columns = max(1, math.ceil(panels / rows))
     figure = Figure(figsize=(width * columns, height * rows), layout=engine, facecolor="white")
     return figure, [figure.add_subplot(rows, columns, place + 1) for place in range(panels)]
+
+
+def annotate(
+    axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], **style: Any
+) -> None:
+    """Write ``text`` beside the point ``at``, moved by ``offset`` points."""
+    axes.annotate(text, at, xytext=offset, textcoords="offset points", **style)
 
 
 def render(figure: Figure, kind: PictureFormat) -> bytes:

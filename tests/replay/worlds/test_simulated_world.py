@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from afresh.rates.season import Season
+from afresh.replay.worlds.change_process import RateDrift
 from afresh.replay.worlds.rate_distributions import (
     gamma_rates,
     power_law_rates,
 )
-from afresh.replay.worlds.rate_drift import RateDrift
 from afresh.replay.worlds.simulated_world import SimulatedWorld, WorldBehaviour, simulate_world
 from afresh.replay.worlds.working_hours import working_hours
 from afresh.replay.worlds.world_events import MassEdits, draw_lifetimes

@@ -35,16 +35,8 @@ _POLICIES = ("optimal", "uniform", "proportional")
 
 def figures() -> tuple[PaperFigure, ...]:
     """Every figure of the paper that needs no measured history."""
-    return (
-        _figure_2(),
-        _figure_3(),
-        figure_5(),
-        _figure_6(),
-        _figure_7(),
-        _figure_9(),
-        _figure_10(),
-        _figure_12(),
-    )
+    made = (_figure_2, _figure_3, figure_5, _figure_6, _figure_7, _figure_9, _figure_10, _figure_12)
+    return tuple(figure() for figure in made)
 
 
 def _figure_2() -> PaperFigure:
@@ -55,6 +47,12 @@ def _figure_2() -> PaperFigure:
     refreshes = np.arange(interval, horizon, interval)
     time = np.linspace(0, horizon, 2401)
     course = observed_course(changes, refreshes, time)
+    change = "change at the source"
+
+    def events(change_label: str, refresh_label: str) -> tuple[Series, Series]:
+        dots = Series(change_label, changes, np.zeros_like(changes), "dots")
+        return dots, Series(refresh_label, refreshes, refreshes, "rules")
+
     return PaperFigure(
         "Figure 2",
         "freshness and age of one element over time",
@@ -62,26 +60,8 @@ def _figure_2() -> PaperFigure:
         "first change missed and returns to 0.",
         f"the same for a Poisson process of rate {rate:g} (seed {_SEED}), refreshed every {interval:g}.",
         (
-            Panel(
-                "",
-                "time",
-                "freshness F(e; t)",
-                (
-                    Series("", time, course.freshness),
-                    Series("", changes, np.zeros_like(changes), "dots"),
-                    Series("", refreshes, refreshes, "rules"),
-                ),
-            ),
-            Panel(
-                "",
-                "time",
-                "age A(e; t)",
-                (
-                    Series("", time, course.age),
-                    Series("change at the source", changes, np.zeros_like(changes), "dots"),
-                    Series("refresh", refreshes, refreshes, "rules"),
-                ),
-            ),
+            Panel("", "time", "freshness F(e; t)", (Series("", time, course.freshness), *events("", ""))),
+            Panel("", "time", "age A(e; t)", (Series("", time, course.age), *events(change, "refresh"))),
         ),
     )
 

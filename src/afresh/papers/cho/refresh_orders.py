@@ -62,12 +62,9 @@ def table_2() -> Section:
     checks = []
     for order, name in _ORDER_NAMES.items():
         for r in _RATIOS:
-            checks.append(
-                _formula(
-                    f"freshness, {name}, r = {r:g}", _ORDER_FRESHNESS[order](r), freshness(r, 1.0, order)
-                )
-            )
-            checks.append(_formula(f"age / I, {name}, r = {r:g}", _ORDER_AGE[order](r), age(r, 1.0, order)))
+            at = f"{name}, r = {r:g}"
+            checks.append(_formula(f"freshness, {at}", _ORDER_FRESHNESS[order](r), freshness(r, 1.0, order)))
+            checks.append(_formula(f"age / I, {at}", _ORDER_AGE[order](r), age(r, 1.0, order)))
     return Section(
         "Table 2: freshness and age by order of refreshes",
         tuple(checks),
@@ -115,22 +112,11 @@ def table_3() -> Section:
                 ("uniform", _uniform_freshness, _uniform_age),
                 ("proportional", _proportional_freshness, _proportional_age),
             ):
+                model_fresh = gamma_rates.freshness(r, 1.0, delta, policy)
+                model_age = gamma_rates.age(r, 1.0, delta, policy)
                 infinite = diverges if policy == "proportional" and delta >= 1 else None
-                checks.append(
-                    _formula(
-                        f"freshness, {policy}, {at}",
-                        fresh(r, d),
-                        gamma_rates.freshness(r, 1.0, delta, policy),
-                    )
-                )
-                checks.append(
-                    _formula(
-                        f"age / I, {policy}, {at}",
-                        old(r, d),
-                        gamma_rates.age(r, 1.0, delta, policy),
-                        infinite,
-                    )
-                )
+                checks.append(_formula(f"freshness, {policy}, {at}", fresh(r, d), model_fresh))
+                checks.append(_formula(f"age / I, {policy}, {at}", old(r, d), model_age, infinite))
     return Section(
         "Table 3: Gamma-distributed rates, uniform and proportional allocation",
         tuple(checks),

@@ -14,8 +14,7 @@ import numpy as np
 from afresh.papers.check import Check
 from afresh.papers.report import PaperFigure, Section
 from afresh.plots.panels import Panel, Series
-from afresh.policy.open_time import OpenTime
-from afresh.policy.policy import PolicyInput
+from afresh.policy.policy import OpenTime, PolicyInput
 from afresh.policy.rivals.ranking_policy import UniformPolicy
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.run import Visits, run_policy

@@ -208,34 +208,18 @@ def example_4() -> Section:
 def example_5() -> Section:
     """What is not worth updating at all."""
     linear, exponential = best_interval(0.5, 1.0, 1.0, decay="linear"), best_interval(1.0, 1.0, 1.0)
+    fresh = [mean_freshness(Linear(1.0), interval) for interval in (1.0, 0.5)]
+    income = net_income((1.0, 0.5), 1.0, 1.0, 1.0, decay="linear").tolist()
     return Section(
         "Example 5: futile entities at a benefit of 1 a year and a cost of 1",
         (
             Check("benefit that breaks even, linear rate 0.5", "1", linear.break_even),
             Check("benefit that breaks even, exponential rate 1", "1", exponential.break_even),
             Check("half-life at exponential rate 1", "0.69", float(np.log(2)), "years"),
-            Check(
-                "linear rate 1, every year: right on average",
-                "50",
-                100 * mean_freshness(Linear(1.0), 1.0),
-                "%",
-            ),
-            Check(
-                "linear rate 1, every year: net income",
-                "-0.5",
-                float(net_income(1.0, 1.0, 1.0, 1.0, decay="linear")),
-            ),
-            Check(
-                "linear rate 1, every half year: right on average",
-                "75",
-                100 * mean_freshness(Linear(1.0), 0.5),
-                "%",
-            ),
-            Check(
-                "linear rate 1, every half year: net income",
-                "-1.25",
-                float(net_income(0.5, 1.0, 1.0, 1.0, decay="linear")),
-            ),
+            Check("linear rate 1, every year: right on average", "50", 100 * fresh[0], "%"),
+            Check("linear rate 1, every year: net income", "-0.5", income[0]),
+            Check("linear rate 1, every half year: right on average", "75", 100 * fresh[1], "%"),
+            Check("linear rate 1, every half year: net income", "-1.25", income[1]),
         ),
     )
 

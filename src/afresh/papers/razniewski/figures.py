@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from afresh.model.decay import Decay, Exponential, Linear
@@ -10,6 +12,7 @@ from afresh.money.net_income import net_income
 from afresh.papers.razniewski.doctor_addresses import AGES, JONES, LINEAR_RATES, RATES, SMITH, mean_freshness
 from afresh.papers.report import PaperFigure
 from afresh.plots.panels import Panel, Series
+from afresh.values.arrays import Floats
 
 _RATIOS = (0.5, 1.0, 2.0, 3.0, 5.0)
 
@@ -70,71 +73,49 @@ def _figure_4() -> PaperFigure:
     decay, interval = Exponential(float(RATES[0])), 3.0
     time, until = np.linspace(0, 8, 321), np.linspace(0, interval, 121)
     average = mean_freshness(decay, interval)
+    corners = np.array([0, interval, interval]), np.array([average, average, 0])
+    series = (
+        Series("∫ z up to u", until, decay.survival(until), "area"),
+        Series("z(t)", time, decay.survival(time)),
+        Series("average F(u)", *corners, "dashed"),
+    )
     return PaperFigure(
         "Figure 4",
         "average freshness as an area",
         "the area under z up to the interval u, divided by u, is the average freshness.",
         f"z at the rate of age 25 and u = {interval:g} years: the dashed rectangle has the same area, its "
         f"height {average:.3f} is the average freshness.",
-        (
-            Panel(
-                "",
-                "years since the update",
-                "probability right",
-                (
-                    Series("∫ z up to u", until, decay.survival(until), "area"),
-                    Series("z(t)", time, decay.survival(time)),
-                    Series(
-                        "average F(u)",
-                        np.array([0, interval, interval]),
-                        np.array([average, average, 0]),
-                        "dashed",
-                    ),
-                ),
-            ),
-        ),
+        (Panel("", "years since the update", "probability right", series),),
     )
 
 
 def _figure_5() -> PaperFigure:
-    interval = np.linspace(0.6, 15, 577)
-    series, tops = [], []
-    for age, rate in zip(AGES, RATES, strict=True):
-        series.append(Series(f"age {age}", interval, net_income(interval, rate, 1.0, 1.0)))
-        best = best_interval(float(rate), 1.0, 1.0)
-        tops.append((best.interval, best.net_income))
-    x, y = np.array(tops).T
+    cases = {f"age {age}": (float(rate), 1.0) for age, rate in zip(AGES, RATES, strict=True)}
     return PaperFigure(
         "Figure 5",
         "net income by interval and age",
         "negative for small intervals, highest at roughly 3 to 5 years, then falling slowly; the slower the "
         "decay the higher and the later the maximum.",
         "the same, with the maxima of Example 4 as dots. Benefit and cost are 1.",
-        (
-            Panel(
-                "", "update interval, years", "net income per year", (*series, Series("best", x, y, "dots"))
-            ),
-        ),
+        (_income_panel(np.linspace(0.6, 15, 577), cases),),
     )
 
 
 def _figure_6() -> PaperFigure:
-    interval = np.linspace(0.3, 12, 1171)
-    rate = float(RATES[0])
-    series, tops = [], []
-    for ratio in _RATIOS:
-        series.append(Series(f"B/C = {ratio:g}", interval, net_income(interval, rate, ratio, 1.0)))
-        best = best_interval(rate, ratio, 1.0)
-        tops.append((best.interval, best.net_income))
-    x, y = np.array(tops).T
+    cases = {f"B/C = {ratio:g}": (float(RATES[0]), ratio) for ratio in _RATIOS}
     return PaperFigure(
         "Figure 6",
         "net income by interval and benefit/cost ratio, age 25",
         "the higher B/C, the higher the net income and the shorter the best interval.",
         "the same at C = 1 for five ratios (the text does not give the paper's), the best intervals as dots.",
-        (
-            Panel(
-                "", "update interval, years", "net income per year", (*series, Series("best", x, y, "dots"))
-            ),
-        ),
+        (_income_panel(np.linspace(0.3, 12, 1171), cases),),
     )
+
+
+def _income_panel(interval: Floats, cases: Mapping[str, tuple[float, float]]) -> Panel:
+    """Net income by interval for each rate and benefit at a cost of 1, and the best intervals as dots."""
+    curves = [Series(name, interval, net_income(interval, *case, 1.0)) for name, case in cases.items()]
+    best = [best_interval(*case, 1.0) for case in cases.values()]
+    x, y = np.array([(income.interval, income.net_income) for income in best]).T
+    series = (*curves, Series("best", x, y, "dots"))
+    return Panel("", "update interval, years", "net income per year", series)

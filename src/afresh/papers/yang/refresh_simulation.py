@@ -89,12 +89,7 @@ def _groups(rng: np.random.Generator) -> Ints:
     return np.asarray(rng.permutation(places)[:PAPERS])
 
 
-def _run(
-    name: str,
-    rates: Float64s,
-    groups: Ints,
-    changes: Ints,
-) -> Float64s:
+def _run(name: str, rates: Float64s, groups: Ints, changes: Ints) -> Float64s:
     """Lag after each step; a step's changes come in its middle, on average, then its queries are sent."""
     count, lag = np.zeros(PAPERS), np.zeros(PAPERS)
     since = np.zeros(PAPERS)

@@ -105,7 +105,7 @@ class NoticeModel:
         each = np.log1p(recall[:, None] * rates / self.false_rate[:, None])
         some = float(-np.expm1(np.log1p(-recall).sum()))
         total = float(recall.sum())
-        announced = np.asarray(self.pending[items] @ each)
+        announced: Float64s = np.asarray(self.pending[items] @ each)
         return NoticeEvidence(announced, some, some / total if total > 0 else 1.0)
 
     def learn(self, items: Ints, elapsed: Float64s, changed: Bools, rate: Float64s) -> None:
