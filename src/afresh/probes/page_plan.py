@@ -84,13 +84,7 @@ def plan_pages(
 
 
 class _State:
-    def __init__(
-        self,
-        candidates: Candidates,
-        page_size: int,
-        values: Float64s,
-        limit: int | None,
-    ) -> None:
+    def __init__(self, candidates: Candidates, page_size: int, values: Float64s, limit: int | None) -> None:
         self.values, self._tuples, self._page_size = values, candidates.tuples, page_size
         most = math.inf if limit is None else limit
         self._totals = np.maximum(candidates.totals, 1.0)

@@ -50,12 +50,7 @@ def web_plan(policy: str, objective: str) -> Allocation:
     Classes stand for their pages: a class of share s is one item of weight s and cost s.
     """
     return allocate(
-        1 / INTERVALS_DAYS,
-        1 / MONTH_DAYS,
-        weights=SHARES,
-        costs=SHARES,
-        policy=policy,
-        objective=objective,
+        1 / INTERVALS_DAYS, 1 / MONTH_DAYS, weights=SHARES, costs=SHARES, policy=policy, objective=objective
     )
 
 

@@ -94,10 +94,7 @@ def _figure_6() -> PaperFigure:
         "freshness and age by order of refreshes",
         "freshness falls and age rises with r = λ/f; fixed order is best by both, purely random worst.",
         "the same curves, the age in units of the interval I; the order of the three holds everywhere.",
-        (
-            Panel("", "r = λ/f", "freshness", fresh),
-            Panel("", "r = λ/f", "age / I", old),
-        ),
+        (Panel("", "r = λ/f", "freshness", fresh), Panel("", "r = λ/f", "age / I", old)),
     )
 
 

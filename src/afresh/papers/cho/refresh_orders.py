@@ -79,8 +79,7 @@ def section_4() -> Section:
     gain = 100 * (fixed / float(freshness(1.0, 1.0, "memoryless")) - 1)
     ages = {order: float(age(1.0, 1.0, order)) for order in _ORDER_NAMES}
     quarter = Correction(
-        "0.72",
-        f"one fourth ({ages['fixed'] / ages['memoryless']:.3f}) is the ratio to purely random order",
+        "0.72", f"one fourth ({ages['fixed'] / ages['memoryless']:.3f}) is the ratio to purely random order"
     )
     return Section(
         "§4: what Figure 6 answers",

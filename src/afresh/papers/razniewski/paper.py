@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from afresh.papers.razniewski import (
-    bulk_updates,
-    club_lifetimes,
-    crawl_income,
-    doctor_addresses,
-    figures,
-)
+from afresh.papers.razniewski import bulk_updates, club_lifetimes, crawl_income, doctor_addresses, figures
 from afresh.papers.report import Report
 
 CITATION = "Razniewski, Optimizing Update Frequencies for Decaying Information, CIKM 2016"

@@ -81,10 +81,7 @@ def figures(records: SearchRecords) -> tuple[PaperFigure, ...]:
     """Figures 3 and 4 of papers, Figure 5 of films."""
     if records.kind == "movies":
         return (_figure("Figure 5", records, _films(records)),)
-    return (
-        _figure("Figure 3", records, _topics(records)),
-        _figure("Figure 4", records, _circle(records)),
-    )
+    return (_figure("Figure 3", records, _topics(records)), _figure("Figure 4", records, _circle(records)))
 
 
 def _topics(records: SearchRecords) -> _Experiment:

@@ -65,10 +65,7 @@ def run_trials() -> dict[str, EstimatorTrial]:
         "a = 0.5": (ratio_estimate(polls, found, 0.5) / _INTERVAL_DAYS, _POLLS + 1),
         "a = 0.4": (ratio_estimate(polls, found, 0.4) / _INTERVAL_DAYS, _POLLS + 1),
         "SAA": (saa.rate, spent),
-        MORE_POLLS: (
-            ratio_estimate(np.full(rates.size, alike), longer, 0.4) / _INTERVAL_DAYS,
-            alike + 1,
-        ),
+        MORE_POLLS: (ratio_estimate(np.full(rates.size, alike), longer, 0.4) / _INTERVAL_DAYS, alike + 1),
     }
     return {
         name: EstimatorTrial(name, estimate / rates, cost) for name, (estimate, cost) in estimates.items()

@@ -19,7 +19,7 @@ from afresh.values.arrays import Float64s, Ints, nonnegative
 from afresh.values.errors import UsageError
 
 MOST_CHANGES = 2e8  # 3 GB of them
-_CELLS_AT_ONCE = 1 << 22  # items × steps of drift held in memory
+CELLS_AT_ONCE = 1 << 22  # items × steps of drift held in memory
 _NO_DRIFT = RateDrift(0.0, np.finfo(float).max)
 
 
@@ -95,7 +95,7 @@ def _own_changes(
     season, drift = nature.season or working_hours(), nature.drift or _NO_DRIFT
     begin, finish = season.operational([start, end]).tolist()
     span = finish - begin
-    together = max(1, _CELLS_AT_ONCE // drift.steps(span))
+    together = max(1, CELLS_AT_ONCE // drift.steps(span))
     parts = []
     for first in range(0, rates.size, together):
         some = rates[first : first + together]
