@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
-
 import numpy as np
 from matplotlib.figure import Figure
 
 from afresh.model.decay import Decay
-from afresh.plots.line_plot import line_figure
+from afresh.plots.line_plot import captioned_figure
 from afresh.plots.panels import Panel, Series
-from afresh.plots.style import plot_style
 from afresh.rates.decay_fit import DecayFits
 from afresh.values.arrays import Floats
 from afresh.values.units import UNIT_NAMES
@@ -51,10 +48,7 @@ def decay_figure(found: DecayFits, unit: str = "d") -> Figure:
     >>> [axes.get_xlabel() for axes in figure.axes]
     ['time, years', 'time, years']
     """
-    figure = line_figure(decay_panels(found, unit))
-    with plot_style():
-        figure.supxlabel(textwrap.fill(found.sentence, 120), fontsize=9.5, x=0.02, ha="left")
-    return figure
+    return captioned_figure(decay_panels(found, unit), found.sentence, 120)
 
 
 def _mid_life(found: DecayFits, time: Floats) -> list[Series]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,6 +30,14 @@ def line_figure(panels: Sequence[Panel]) -> Figure:
         figure, places = new_figure(len(panels))
         for axes, panel in zip(places, panels, strict=True):
             _draw_panel(axes, panel)
+    return figure
+
+
+def captioned_figure(panels: Sequence[Panel], sentence: str, width: int) -> Figure:
+    """The panels side by side, with a sentence below them in lines of ``width`` characters."""
+    figure = line_figure(panels)
+    with plot_style():
+        figure.supxlabel(textwrap.fill(sentence, width), fontsize=9.5, x=0.02, ha="left")
     return figure
 
 

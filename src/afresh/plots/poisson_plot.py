@@ -6,13 +6,10 @@ straight line.
 
 from __future__ import annotations
 
-import textwrap
-
 from matplotlib.figure import Figure
 
-from afresh.plots.line_plot import line_figure
+from afresh.plots.line_plot import captioned_figure
 from afresh.plots.panels import Panel, Series
-from afresh.plots.style import plot_style
 from afresh.rates.poisson_check import GapHistogram
 from afresh.values.units import UNIT_NAMES
 
@@ -41,7 +38,4 @@ def poisson_figure(gaps: GapHistogram, sentence: str, unit: str = "d") -> Figure
     >>> figure.axes[0].get_yscale()
     'log'
     """
-    figure = line_figure([poisson_panel(gaps, unit)])
-    with plot_style():
-        figure.supxlabel(textwrap.fill(sentence, 62), fontsize=9.5, x=0.02, ha="left")
-    return figure
+    return captioned_figure([poisson_panel(gaps, unit)], sentence, 62)

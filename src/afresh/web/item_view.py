@@ -95,7 +95,7 @@ def curves(engine: Engine, why: Why, now_s: float) -> Curves:
     return Curves(
         time_s.tolist(),
         [float(mind.fresh(row, begun_s + after_s)[0]) for after_s in time_s],
-        [float(mind.values(row, begun_s + after_s)[0]) for after_s in time_s],
+        [float(mind.poll_values(row, begun_s + after_s)[0]) for after_s in time_s],
         why.threshold,
         since_s,
         due_s,

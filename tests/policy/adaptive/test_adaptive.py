@@ -33,7 +33,7 @@ def test_what_is_polled_after_a_refit_is_worth_most_of_what_there_is() -> None:
     for batch in range(1, 1201):
         now = batch * k / (0.1 * items)
         telling = batch > 1010 and batch % 40 == 0
-        worth = policy.values(every, now) if telling else np.zeros(items)
+        worth = policy.poll_values(every, now) if telling else np.zeros(items)
         chosen = policy.next(now, k)
         gained += worth[chosen].sum()
         possible += np.partition(worth, items - k)[items - k :].sum() if telling else 0.0

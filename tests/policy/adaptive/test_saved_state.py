@@ -166,7 +166,7 @@ def test_a_copy_made_elsewhere_restarts_the_clock_and_teaches_nothing() -> None:
     policy.mark_copied(item, 200 * DAY)
     assert policy.next(200 * DAY, 1) != item
     assert policy.items.last_poll[item] == 200 * DAY
-    assert policy.values(item, 200 * DAY) == 0.0
+    assert policy.poll_values(item, 200 * DAY) == 0.0
     np.testing.assert_array_equal(policy.belief.posterior, before)
 
 

@@ -161,10 +161,10 @@ class Ranking:
         if size <= ALL_ROWS:
             self.policy.next(now_s, -(-size // POOL_SHARE))  # only to follow the level
             rows = np.arange(size) if wanted is None else np.flatnonzero(wanted)
-            value[rows] = self.policy.values(rows, now_s)
+            value[rows] = self.policy.poll_values(rows, now_s)
             return value
         urgent = self.policy.next(now_s, max(FEWEST, size // POOL_SHARE))
-        exact = self.policy.values(urgent, now_s)
+        exact = self.policy.poll_values(urgent, now_s)
         value[:] = np.minimum(self._rough(now_s), exact.min(initial=np.inf))
         value[urgent] = exact
         return value

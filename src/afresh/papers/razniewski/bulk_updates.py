@@ -17,10 +17,10 @@ _PAGES = (200, 50, 5, 1)
 _FORTY_LINEAR = 0.15
 
 # Table 3: people of 2010 whose affiliation differed in 2015
-_GROUPS = ("students", "academic researchers", "industrial researchers", "professors")
-_PEOPLE = np.array([10.0, 8.0, 13.0, 19.0])
-_MOVED = np.array([10.0, 5.0, 3.0, 2.0])
-_YEARS = 5.0
+GROUPS = ("students", "academic researchers", "industrial researchers", "professors")
+PEOPLE = np.array([10.0, 8.0, 13.0, 19.0])
+MOVED = np.array([10.0, 5.0, 3.0, 2.0])
+YEARS = 5.0
 
 # §8.4: people on a site, and how many such sites there are
 _SITES = ("big", "medium", "small")
@@ -56,12 +56,12 @@ def table_3() -> Section:
         "inf", "all 10 students moved, so their rate has no finite estimate; below, 0.24 is taken as given"
     )
     total = Correction("50", "the four groups of the table add up to 50")
-    named = ", ".join(f"{group} {rate:.4f}" for group, rate in zip(_GROUPS[1:], rates[1:], strict=True))
+    named = ", ".join(f"{group} {rate:.4f}" for group, rate in zip(GROUPS[1:], rates[1:], strict=True))
     return Section(
         "Table 3: relocation of academic personnel, 2010 to 2015",
         (
-            *row("moved, {}", _GROUPS, "100 63 23 11", 100 * _MOVED / _PEOPLE, "%"),
-            Check("people in all", "51", float(_PEOPLE.sum()), correction=total),
+            *row("moved, {}", GROUPS, "100 63 23 11", 100 * MOVED / PEOPLE, "%"),
+            Check("people in all", "51", float(PEOPLE.sum()), correction=total),
             Check("mean rate, professors : researchers : students 1 : 2 : 5", "0.24", mean, "/year", endless),
         ),
         f"Rates −ln(1 − k/n)/5 per year follow only where some stayed: {named}.",
@@ -70,9 +70,9 @@ def table_3() -> Section:
 
 def _known_rates() -> Floats:
     """−ln(1−k/n)/t of each group, infinite where all moved."""
-    some = _MOVED < _PEOPLE
-    rates = np.full(_MOVED.shape, np.inf)
-    rates[some] = ratio_estimate(_PEOPLE[some], _MOVED[some], a=0.0) / _YEARS
+    some = MOVED < PEOPLE
+    rates = np.full(MOVED.shape, np.inf)
+    rates[some] = ratio_estimate(PEOPLE[some], MOVED[some], a=0.0) / YEARS
     return rates
 
 

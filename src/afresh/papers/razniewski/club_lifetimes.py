@@ -10,6 +10,7 @@ import numpy as np
 
 from afresh.model.decay import Exponential
 from afresh.papers.check import Correction, row
+from afresh.papers.razniewski.bulk_updates import GROUPS, MOVED, PEOPLE, YEARS
 from afresh.papers.report import PaperFigure, Section
 from afresh.plots.panels import Panel, Series
 from afresh.rates.cohorts import cohort_rates
@@ -18,8 +19,6 @@ from afresh.values.arrays import Floats
 
 _CLUBS = {"Manchester United": (0.26, 789), "Bayern München": (0.36, 366)}
 _SEED = 2016
-_GROUPS = ("students", "academic researchers", "industrial researchers", "professors")
-_PEOPLE, _MOVED, _YEARS = np.array([10, 8, 13, 19]), np.array([10, 5, 3, 2]), 5.0
 _MADE = 10_000
 
 
@@ -45,19 +44,19 @@ def section_8_1() -> Section:
 
 def table_3_again() -> Section:
     """Cohorts made from the rates that follow from Table 3: shares moved within five years."""
-    rates = cohort_rates(_GROUPS, np.full(4, _YEARS), _PEOPLE, _MOVED)
-    moved = [100 * float(np.mean(_at_quantiles(float(rate), _MADE) <= _YEARS)) for rate in rates.rate]
+    rates = cohort_rates(GROUPS, np.full(4, YEARS), PEOPLE, MOVED)
+    moved = [100 * float(np.mean(_at_quantiles(float(rate), _MADE) <= YEARS)) for rate in rates.rate]
     whole = Correction(
         "95",
         "all ten moved; the finite rate ln(21)/5 stands for 10 of 10.5, one half of a further one staying",
     )
     bounds = "; ".join(
         f"{group} {rate:.3f} ({low:.3f}–{high:.3f})"
-        for group, rate, low, high in zip(_GROUPS, rates.rate, rates.low, rates.high, strict=True)
+        for group, rate, low, high in zip(GROUPS, rates.rate, rates.low, rates.high, strict=True)
     )
     return Section(
         "§8.2: Table 3 again, from cohorts made of its rates",
-        row("moved within five years, {}", _GROUPS, "100 63 23 11", moved, "%", {"students": whole}),
+        row("moved within five years, {}", GROUPS, "100 63 23 11", moved, "%", {"students": whole}),
         f"Rates per year with 90 % bounds: {bounds}.",
     )
 

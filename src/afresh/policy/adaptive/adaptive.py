@@ -153,7 +153,7 @@ class Adaptive(ChangeModel):
             self._set_reviews(some, self.items.last_poll[some])
         self.polls_since_rekey = 0
 
-    def values(self, items: Ints, now: float) -> Float64s:
+    def poll_values(self, items: Ints, now: float) -> Float64s:
         """The poll value of each of these items now, per cost."""
         posterior, expected, rate = self.forecast(items, now)
         value = self.poll_value.mean(posterior, expected, rate)
@@ -252,7 +252,7 @@ class Adaptive(ChangeModel):
         if self.shocks is not None:
             self.shocks.advance(now)
         reviewed = np.flatnonzero(self.next_review <= self.clock.read(np.array(now)))
-        value = self._values_blockwise(reviewed, now)
+        value = self._poll_values_blockwise(reviewed, now)
         # Items not yet reviewed are worth less than the review value, but perhaps more than those reviewed.
         too_few = int(np.count_nonzero(value >= self.review_value)) < n
         if too_few:
@@ -261,7 +261,7 @@ class Adaptive(ChangeModel):
             if reviewed.size + more.size < n:
                 more = np.setdiff1d(np.flatnonzero(self.items.alive), reviewed, assume_unique=True)
             reviewed = np.concatenate([reviewed, more])
-            value = np.concatenate([value, self._values_blockwise(more, now)])
+            value = np.concatenate([value, self._poll_values_blockwise(more, now)])
         chosen = largest(value, n)
         price = float(value[chosen[-1]])
         nearly = price * max(1.0 - EARLY_BATCHES * n / self.items.alive_count, 0.9)
@@ -269,9 +269,9 @@ class Adaptive(ChangeModel):
         self._follow_price(price, too_few, reviewed.size > TOO_MANY * n + 64, now)
         return reviewed[chosen]
 
-    def _values_blockwise(self, items: Ints, now: float) -> Float64s:
-        """``values``, a block at a time: millions at once would take too much memory, and longer."""
-        parts = [self.values(items[begin : begin + BLOCK], now) for begin in range(0, items.size, BLOCK)]
+    def _poll_values_blockwise(self, items: Ints, now: float) -> Float64s:
+        """``poll_values``, a block at a time: millions at once would take too much memory, and longer."""
+        parts = [self.poll_values(items[begin : begin + BLOCK], now) for begin in range(0, items.size, BLOCK)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _soonest_reviews(self, wanted: int) -> Ints:
@@ -313,7 +313,7 @@ class Adaptive(ChangeModel):
         """
         alive = np.flatnonzero(self.items.alive)
         some = alive[:: max(-(-alive.size // SAMPLE), 1)]
-        value = self._values_blockwise(some, now + REKEY_POLLS / self.items.mean_frequency)
+        value = self._poll_values_blockwise(some, now + REKEY_POLLS / self.items.mean_frequency)
         order = np.argsort(-value)
         spent = np.cumsum(self.items.cost[some[order]])
         return float(value[order[np.searchsorted(spent, REKEY_POLLS * spent[-1])]]) if some.size else 0.0
