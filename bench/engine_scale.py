@@ -27,8 +27,8 @@ from afresh.engine.logs import LOGGER
 from afresh.engine.mind.beliefs import pack
 from afresh.engine.run.filling import MANY
 from afresh.engine.run.loop import Progress
-from afresh.policy.adaptive import Adaptive
-from afresh.policy.policy import Start
+from afresh.policy.adaptive.adaptive import Adaptive
+from afresh.policy.policy import PolicyInput
 from afresh.stores.sqlite.store import SqliteStore
 from bench.polling import AT_ONCE, site
 from bench.process import run, run_python
@@ -162,7 +162,7 @@ def fill(path: Path, port: int, size: int) -> None:
 def beliefs(size: int) -> list[bytes]:
     """What a store keeps of items with different histories, among so many."""
     rng, interval_s = np.random.default_rng(0), size / BUDGET
-    policy = Adaptive(Start.of(_TYPICAL, _TYPICAL / interval_s))
+    policy = Adaptive(PolicyInput.of(_TYPICAL, _TYPICAL / interval_s))
     every, rates = np.arange(_TYPICAL), rng.gamma(0.5, 1.0, _TYPICAL) / interval_s
     for poll in range(1, _BEFORE + 1):
         changed = rng.random(_TYPICAL) < -np.expm1(-rates * interval_s)

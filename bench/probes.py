@@ -18,15 +18,14 @@ from pathlib import Path
 import numpy as np
 from pyarrow import csv
 
+from afresh.papers.yang.probe_experiments import quality_of
 from afresh.probes.campaign import Campaign
-from afresh.probes.candidates import Candidates, find_candidates, requests_of
-from afresh.probes.greedy_cover import greedy_cover
+from afresh.probes.candidates import Candidates, ExactTotals, find_candidates, request_counts
+from afresh.probes.cover import greedy_cover
 from afresh.probes.greedy_probes import greedy_probes
 from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation
-from afresh.probes.measures import quality_of
+from afresh.probes.probe_server import IndexServer
 from afresh.probes.rounds import run_campaign
-from afresh.probes.server import IndexServer
-from afresh.probes.server_totals import ExactTotals
 from afresh.probes.splitters import parse_keywords
 from afresh.values.arrays import Ints
 from bench.rows import Row
@@ -67,7 +66,7 @@ def rows(*, quick: bool) -> list[Row]:
 def _greedy_requests(found: Candidates, size: int) -> float:
     """A greedy cover by sets of at most ``size`` keywords, look-ups for the rest."""
     some = found.take(np.flatnonzero((found.sets >= 0).sum(axis=1) <= size))
-    costs = requests_of(some.totals, PAGE)
+    costs = request_counts(some.totals, PAGE)
     chosen = greedy_cover(some.tuples, costs)
     covered = np.unique(some.tuples.take(chosen).members).size
     return float(costs[chosen].sum()) + found.tuples.width - covered
@@ -81,7 +80,7 @@ def _published(relation: KeywordIndex, server: KeywordIndex, ours: int, quick: b
 
 def _laziness(found: Candidates, quick: bool) -> list[Row]:
     """The lazy greedy chooses what the plain one does, and looks at far fewer queries."""
-    costs = requests_of(found.totals, PAGE)
+    costs = request_counts(found.totals, PAGE)
     begin = time.process_time()
     lazy = greedy_cover(found.tuples, costs)
     middle = time.process_time()

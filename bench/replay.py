@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 from pyarrow import csv
 
-from afresh.policy.adaptive import Adaptive
+from afresh.policy.adaptive.adaptive import Adaptive
 from afresh.policy.families import families_of
-from afresh.policy.policy import Start
-from afresh.policy.table import make_policy
+from afresh.policy.policy import PolicyInput
+from afresh.policy.registry import make_policy
+from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import captured, replay
-from afresh.replay.history import History
 from afresh.replay.run import run_policy
 from afresh.values.arrays import Ints
 from bench.rows import Row
@@ -45,7 +45,7 @@ def _replay_speed(quick: bool) -> list[Row]:
     """A million polls over a hundred thousand items in families of ten."""
     items = 2000 if quick else 100_000
     history = _poisson(items, 100.0)
-    start = replace(Start.of(items, 0.1 * items), families=_tens(items), hour=None)
+    start = replace(PolicyInput.of(items, 0.1 * items), families=_tens(items), hour=None)
     spent = {}
     for name in ("uniform", "adaptive"):
         begin = time.process_time()
@@ -62,7 +62,7 @@ def _replay_speed(quick: bool) -> list[Row]:
 def _decisions(quick: bool) -> list[Row]:
     """Decisions (next and observe) in batches of a thousand, and re-keying all items."""
     items = 20_000 if quick else 1_000_000
-    policy = Adaptive(replace(Start.of(items, 0.1 * items), families=_tens(items), hour=None))
+    policy = Adaptive(replace(PolicyInput.of(items, 0.1 * items), families=_tens(items), hour=None))
     rng = np.random.default_rng(2)
     now, batches, timed = 0.0, 30 if quick else 1500, 10 if quick else 400
     begin = time.process_time()
@@ -90,7 +90,7 @@ def _captured(folder: Path) -> list[Row]:
         families = families_of(names)
         for budget in BUDGETS:
             whole = budget * history.items / DAY
-            start = replace(Start.of(history.items, whole, now=history.start), families=families)
+            start = replace(PolicyInput.of(history.items, whole, now=history.start), families=families)
             uniform, oracle, adaptive = replay(history, ["uniform", "oracle", "adaptive"], start)
             three = tuple(one.after.scores.freshness for one in (adaptive, uniform, oracle))
             cells.append((three[0], three[1], three[2]))
@@ -98,7 +98,7 @@ def _captured(folder: Path) -> list[Row]:
     return [*found, Row("captured, all together", captured(cells), "", at_least=0.8)]
 
 
-def read_history(folder: Path, name: str) -> tuple[History, list[str]]:
+def read_history(folder: Path, name: str) -> tuple[ChangeHistory, list[str]]:
     """A history and the names of its items."""
     names = csv.read_csv(folder / f"{name}.items.csv.gz")["item"].to_pylist()
     place = {item: number for number, item in enumerate(names)}
@@ -106,14 +106,14 @@ def read_history(folder: Path, name: str) -> tuple[History, list[str]]:
     item = np.array([place[one] for one in changes["item"].to_pylist()], dtype=np.int64)
     when = changes["time"].to_numpy().astype(np.float64)
     window = json.loads((folder / f"{name}.meta.json").read_text())
-    return History.of(len(names), item, when, window["start"], window["end"]), names
+    return ChangeHistory.of(len(names), item, when, window["start"], window["end"]), names
 
 
-def _poisson(items: int, length: float) -> History:
+def _poisson(items: int, length: float) -> ChangeHistory:
     rng = np.random.default_rng(1)
     count = rng.poisson(rng.gamma(0.5, 0.1, items) * length)
     moment = rng.uniform(0.0, length, count.sum())
-    return History.of(items, np.repeat(np.arange(items), count), moment, 0.0, length)
+    return ChangeHistory.of(items, np.repeat(np.arange(items), count), moment, 0.0, length)
 
 
 def _tens(items: int) -> Ints:

@@ -19,15 +19,15 @@ from pathlib import Path
 import numpy as np
 
 from afresh.policy.families import families_of
-from afresh.policy.policy import Start
+from afresh.policy.policy import PolicyInput
 from afresh.rates.season import HOURS, Season
+from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import captured, replay
-from afresh.replay.drift import Wander
-from afresh.replay.history import History
-from afresh.replay.mass_edits import MassEdits
-from afresh.replay.seasons import working_hours
-from afresh.replay.world_rates import cho_rates, gamma_rates, power_law_rates
-from afresh.replay.worlds import Nature, make_world
+from afresh.replay.worlds.change_process import RateDrift
+from afresh.replay.worlds.rate_distributions import cho_rates, gamma_rates, power_law_rates
+from afresh.replay.worlds.simulated_world import WorldBehaviour, simulate_world
+from afresh.replay.worlds.working_hours import working_hours
+from afresh.replay.worlds.world_events import MassEdits
 from afresh.values.arrays import Float64s
 from bench.replay import DAY, read_history
 from bench.rows import Row
@@ -41,7 +41,7 @@ GROUP = 20
 class Case:
     """A history with names, at so many polls per item and day; ``hour`` None: seasons are not looked for."""
 
-    history: History
+    history: ChangeHistory
     names: list[str]
     polls_per_day: float
     hour: float | None = 3600.0
@@ -63,7 +63,9 @@ def _row(name: str, case: Case, quick: bool) -> Row:
     history = case.history
     budget = case.polls_per_day * history.items / DAY
     start = replace(
-        Start.of(history.items, budget, now=history.start), families=families_of(case.names), hour=case.hour
+        PolicyInput.of(history.items, budget, now=history.start),
+        families=families_of(case.names),
+        hour=case.hour,
     )
     # Coarser than a replay's own, and three times as fast.
     batch = max(history.items // (10 if quick else 100), 1)
@@ -77,7 +79,7 @@ def _row(name: str, case: Case, quick: bool) -> Row:
 
 
 def _world(
-    nature: Nature,
+    nature: WorldBehaviour,
     rates_per_day: Callable[[int, np.random.Generator], Float64s],
     polls_per_day: float,
     *,
@@ -92,11 +94,11 @@ def _world(
         # Dealt out, or uniform would poll a whole group at once and its score be a matter of luck.
         group = rng.permutation(number) // GROUP
         rates = rates_per_day(number, rng) / DAY
-        world = make_world(rates, 0.0, length * DAY, nature, rng, group=group)
+        world = simulate_world(rates, 0.0, length * DAY, nature, rng, group=group)
         names = [f"g{of}/i{one}" for one, of in enumerate(group)]
         if shuffled:
             rng.shuffle(names)
-        history = History.of(number, world.item, world.time, world.start, world.end)
+        history = ChangeHistory.of(number, world.item, world.time, world.start, world.end)
         return Case(history, names, polls_per_day, hour)
 
     return make
@@ -118,34 +120,38 @@ def _daily() -> Season:
 
 _USUAL = _gamma(0.05, 2.0)
 _OFTEN = _gamma(1.0, 1.5)
-_EDITS = Nature(mass_edits=MassEdits(12 / (365.25 * DAY), 0.7))
+_EDITS = WorldBehaviour(mass_edits=MassEdits(12 / (365.25 * DAY), 0.7))
 WORLDS: dict[str, Maker] = {
-    "poisson": _world(Nature(), _USUAL, 0.05),
-    "poisson, equal rates": _world(Nature(), _gamma(0.05, 0.0), 0.05),
-    "heavy tail": _world(Nature(), _heavy, 0.05),
-    "heavy tail, scarce": _world(Nature(), _heavy, 0.01),
-    "cho": _world(Nature(), cho_rates, 1 / 30),
-    "regular": _world(Nature(shape=4.0), _USUAL, 0.05),
-    "bursty": _world(Nature(shape=0.3), _USUAL, 0.05),
-    "very bursty": _world(Nature(shape=0.1), _USUAL, 0.05),
-    "drifting": _world(Nature(drift=Wander(1.0, 90 * DAY)), _USUAL, 0.05),
-    "drifting fast": _world(Nature(drift=Wander(1.5, 20 * DAY)), _USUAL, 0.05),
+    "poisson": _world(WorldBehaviour(), _USUAL, 0.05),
+    "poisson, equal rates": _world(WorldBehaviour(), _gamma(0.05, 0.0), 0.05),
+    "heavy tail": _world(WorldBehaviour(), _heavy, 0.05),
+    "heavy tail, scarce": _world(WorldBehaviour(), _heavy, 0.01),
+    "cho": _world(WorldBehaviour(), cho_rates, 1 / 30),
+    "regular": _world(WorldBehaviour(shape=4.0), _USUAL, 0.05),
+    "bursty": _world(WorldBehaviour(shape=0.3), _USUAL, 0.05),
+    "very bursty": _world(WorldBehaviour(shape=0.1), _USUAL, 0.05),
+    "drifting": _world(WorldBehaviour(drift=RateDrift(1.0, 90 * DAY)), _USUAL, 0.05),
+    "drifting fast": _world(WorldBehaviour(drift=RateDrift(1.5, 20 * DAY)), _USUAL, 0.05),
     "mass edits": _world(_EDITS, _gamma(0.01, 2.0), 0.05),
     "mass edits, names shuffled": _world(_EDITS, _gamma(0.01, 2.0), 0.05, shuffled=True),
-    "births and deaths": _world(Nature(births=0.3, deaths=0.3), _USUAL, 0.05),
-    "few rounds": _world(Nature(), _USUAL, 0.05, days=80.0),
+    "births and deaths": _world(WorldBehaviour(births=0.3, deaths=0.3), _USUAL, 0.05),
+    "few rounds": _world(WorldBehaviour(), _USUAL, 0.05, days=80.0),
     "few rounds, mass edits": _world(_EDITS, _gamma(0.01, 2.0), 0.05, days=80.0),
     "few rounds, births and mass edits": _world(
         replace(_EDITS, births=0.8), _gamma(0.02, 1.0), 0.05, days=80.0
     ),
-    "working hours": _world(Nature(season=working_hours(1.0, 0.8)), _OFTEN, 1.0, days=120.0, items=800),
-    "daily": _world(Nature(season=_daily()), _OFTEN, 1.0, days=120.0, items=800),
-    "daily, season not looked for": _world(
-        Nature(season=_daily()), _OFTEN, 1.0, days=120.0, items=800, hour=None
+    "working hours": _world(
+        WorldBehaviour(season=working_hours(1.0, 0.8)), _OFTEN, 1.0, days=120.0, items=800
     ),
-    "daily, polls four times a day": _world(Nature(season=_daily()), _OFTEN, 4.0, days=60.0, items=500),
+    "daily": _world(WorldBehaviour(season=_daily()), _OFTEN, 1.0, days=120.0, items=800),
+    "daily, season not looked for": _world(
+        WorldBehaviour(season=_daily()), _OFTEN, 1.0, days=120.0, items=800, hour=None
+    ),
+    "daily, polls four times a day": _world(
+        WorldBehaviour(season=_daily()), _OFTEN, 4.0, days=60.0, items=500
+    ),
     "daily, four times, season not looked for": _world(
-        Nature(season=_daily()), _OFTEN, 4.0, days=60.0, items=500, hour=None
+        WorldBehaviour(season=_daily()), _OFTEN, 4.0, days=60.0, items=500, hour=None
     ),
 }
 
@@ -174,7 +180,7 @@ def _half_window(place: int) -> Callable[[Case], Case]:
         end = start + whole.length / 2
         inside = (whole.time > start) & (whole.time <= end)
         item, time = whole.change_item[inside], whole.time[inside]
-        return replace(case, history=History.of(whole.items, item, time, start, end))
+        return replace(case, history=ChangeHistory.of(whole.items, item, time, start, end))
 
     return half
 
@@ -186,7 +192,7 @@ def _some(case: Case, share: float, seed: int) -> Case:
     place = np.full(whole.items, -1)
     place[kept] = np.arange(kept.size)
     item = place[whole.change_item]
-    history = History.of(kept.size, item[item >= 0], whole.time[item >= 0], whole.start, whole.end)
+    history = ChangeHistory.of(kept.size, item[item >= 0], whole.time[item >= 0], whole.start, whole.end)
     return replace(case, history=history, names=[case.names[one] for one in kept])
 
 

@@ -23,7 +23,7 @@ from afresh.engine.engine import Engine
 from afresh.engine.settings.reading import read
 from afresh.engine.show.pulse import Pulse
 from afresh.engine.state_names import PULSE
-from afresh.policy.table import POLICIES
+from afresh.policy.registry import POLICIES
 from afresh.rates.estimator import ESTIMATORS
 from afresh.sources.kinds import BUILT_IN
 from afresh.sources.settings import SourceSettings

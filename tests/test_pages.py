@@ -28,7 +28,7 @@ RUN = ("sh", "python", "toml")
 # Blocks that are not run, by page, first words and reason.
 SHOWN = {
     ("architecture", "sources ──poll──▶"): "a drawing",
-    ("architecture", "             policy/adaptive.py"): "a drawing, its files checked by test_docs",
+    ("architecture", "             policy/adaptive/adaptive.py"): "a drawing, its files checked by test_docs",
     ("architecture", "values/errors.py"): "a list of files, checked by test_docs",
     ("engine", "policy (memory)"): "a drawing",
     ("deploy", "[Unit]"): "a systemd unit, checked below",

@@ -12,8 +12,8 @@ import pytest
 
 from afresh.cli.replay_picture import draw_replay
 from afresh.cli.replay_report import as_object, print_tables, write_visits
-from afresh.replay.compare import Part, Result
-from afresh.replay.history import History
+from afresh.replay.change_history import ChangeHistory
+from afresh.replay.compare import PeriodScores, ReplayResult
 from afresh.replay.run import Visits
 from afresh.replay.scores import Scores
 
@@ -23,7 +23,7 @@ NAMES = pa.array(["a", "b, c"], pa.large_string())
 
 def outcome(
     policy: str, freshness: float, *, per_day: float = 2.0, captured: float = 0.5, **changes: Any
-) -> Result:
+) -> ReplayResult:
     figures = {
         "freshness": freshness,
         "low": freshness - 0.01,
@@ -35,10 +35,10 @@ def outcome(
         "error": float("nan"),
         "visits": 2,
     }
-    whole = Part(Scores(**(figures | changes)), captured)
-    after = Part(Scores(**(figures | {"freshness": freshness + 0.005} | changes)), captured)
+    whole = PeriodScores(Scores(**(figures | changes)), captured)
+    after = PeriodScores(Scores(**(figures | {"freshness": freshness + 0.005} | changes)), captured)
     visits = Visits(np.array([1, 0]), np.array([10.0, 20.5]), np.array([True, False]))
-    return Result(policy, per_day / DAY, visits, whole, after)
+    return ReplayResult(policy, per_day / DAY, visits, whole, after)
 
 
 def test_an_object_has_the_whole_window_at_the_top_and_the_same_keys_after_the_warm_up() -> None:
@@ -99,5 +99,5 @@ def test_visits_at_several_budgets_say_which(tmp_path: Path) -> None:
 def test_a_picture_is_drawn(tmp_path: Path, budgets: tuple[float, ...]) -> None:
     path = tmp_path / "x.svg"
     outcomes = [outcome(name, 0.9, per_day=budget) for budget in budgets for name in ("adaptive", "uniform")]
-    draw_replay(str(path), outcomes, History.of(2, [0, 1], [5.0, 8.0], 0.0, 30.0), 10.0, "d")
+    draw_replay(str(path), outcomes, ChangeHistory.of(2, [0, 1], [5.0, 8.0], 0.0, 30.0), 10.0, "d")
     assert path.read_bytes().startswith(b"<?xml")

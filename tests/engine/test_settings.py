@@ -13,7 +13,7 @@ from afresh.engine.settings.reading import read
 from afresh.engine.settings.tables import PlanTable
 from afresh.engine.settings.template import TEMPLATE
 from afresh.engine.settings.wording import changes
-from afresh.policy.table import POLICIES
+from afresh.policy.registry import POLICIES
 from afresh.values.errors import UsageError
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afresh.papers.check import Check, Correction, Verdict, matches, row
+from afresh.papers.check import Check, CheckVerdict, Correction, matches, row
 
 
 @given(st.floats(-1e6, 1e6), st.integers(0, 6))
@@ -49,11 +49,11 @@ def test_precision_is_what_is_written(written: str, value: float, agrees: bool) 
 def test_a_known_reason_excuses_only_the_known_difference() -> None:
     known = Correction("0.486", "a slip")
     excused, other, vanished = (Check("income", "0.42", x, "", known) for x in (0.4865, 0.55, 0.42))
-    assert (excused.verdict, excused.reason) == (Verdict.DIFFERS, "a slip")
-    assert other.verdict is Verdict.UNEXPLAINED
+    assert (excused.verdict, excused.reason) == (CheckVerdict.DIFFERS, "a slip")
+    assert other.verdict is CheckVerdict.UNEXPLAINED
     assert other.reason == "expected 0.486 at the precision written"
     # a recomputed value that moves to the printed one has moved all the same
-    assert vanished.verdict is Verdict.UNEXPLAINED
+    assert vanished.verdict is CheckVerdict.UNEXPLAINED
 
 
 def test_recomputed_numbers_are_shown_two_digits_further() -> None:

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from afresh.papers.check import Check
-from afresh.papers.drawing import inline_svg
-from afresh.papers.figure import Figure
-from afresh.papers.page import html_page
-from afresh.papers.report import Report, Section
+from afresh.papers.page import html_page, inline_svg
+from afresh.papers.report import PaperFigure, Report, Section
 from afresh.plots.panels import Panel, Series
 
 _VOID = {"meta", "br", "hr", "img", "input", "link", "source"}
@@ -142,6 +140,6 @@ def test_every_kind_of_series_is_drawn() -> None:
     bars = Panel(
         "bars", "x", "y", (Series("a", x, y, "bars"), Series("b", x, y, "bars")), x_names=("p", "q", "r")
     )
-    svg = inline_svg(Figure("Figure 1", "t", "p", "o", (lines, bars)), "f")
+    svg = inline_svg(PaperFigure("Figure 1", "t", "p", "o", (lines, bars)), "f")
     assert svg.startswith("<svg")
     assert svg.rstrip().endswith("</svg>")

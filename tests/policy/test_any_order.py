@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.policy.opening import OpenTime
-from afresh.policy.policy import Policy, Start
-from afresh.policy.table import POLICIES, make_policy
+from afresh.policy.policy import OpenTime, Policy, PolicyInput
+from afresh.policy.registry import POLICIES, make_policy
 from afresh.values.arrays import Float64s
 
 ITEMS, STEPS, BATCH = 24, 60, 5
@@ -30,11 +29,11 @@ class Walk:
         self.group = self.rng.integers(0, 3, ITEMS)
         opens = np.arange(0.0, 1e4, 10.0)
         start = replace(
-            Start.of(ITEMS, 3.0, weights=self.rng.choice([0.0, 1.0, 1.0, 5.0], ITEMS), costs=self.cost),
+            PolicyInput.of(ITEMS, 3.0, weights=self.rng.choice([0.0, 1.0, 1.0, 5.0], ITEMS), costs=self.cost),
             objective=objective,
             rates=self.rng.gamma(0.5, 0.2, ITEMS),
             families=np.stack([np.arange(ITEMS) // 4, np.full(ITEMS, -1)], axis=1),
-            opening=OpenTime.of(opens, opens + 6.0),
+            open_time=OpenTime.of(opens, opens + 6.0),
             cap_group=self.group,
             caps=CAPS,
         )
@@ -120,7 +119,9 @@ def test_what_is_unknown_is_never_starved(seed: int, objective: str, change: flo
     """Whatever the others do, and however much is known of them, an item nobody has polled gets its poll."""
     rng = np.random.default_rng(seed)
     families = (np.arange(ITEMS) // 4)[:, None]
-    policy = make_policy("adaptive", replace(Start.of(ITEMS, 2.0), objective=objective, families=families))
+    policy = make_policy(
+        "adaptive", replace(PolicyInput.of(ITEMS, 2.0), objective=objective, families=families)
+    )
     rate = rng.random(ITEMS + 1) * change
     now, last = 0.0, np.zeros(ITEMS)
     for step in range(280):

@@ -10,28 +10,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.policy.opening import OpenTime
-from afresh.policy.policy import Policy, Start
-from afresh.policy.table import POLICIES, make_policy
-from afresh.replay.history import NEVER, History
+from afresh.policy.policy import OpenTime, Policy, PolicyInput
+from afresh.policy.registry import POLICIES, make_policy
+from afresh.replay.change_history import UNSEEN_CHANGES, ChangeHistory
 from afresh.replay.run import Visits, run_policy
 
 ITEMS, LENGTH = 30, 200.0
 every_policy = pytest.mark.parametrize("name", POLICIES)
 
 
-def a_history(seed: int, items: int = ITEMS, costs: np.ndarray | None = None) -> History:
+def a_history(seed: int, items: int = ITEMS, costs: np.ndarray | None = None) -> ChangeHistory:
     rng = np.random.default_rng(seed)
     rates = rng.gamma(0.5, 0.2, items)
     count = rng.poisson(rates * LENGTH)
     time = rng.uniform(0.0, LENGTH, count.sum())
-    return History.of(items, np.repeat(np.arange(items), count), time, 0.0, LENGTH, costs=costs)
+    return ChangeHistory.of(items, np.repeat(np.arange(items), count), time, 0.0, LENGTH, costs=costs)
 
 
-def a_start(history: History, budget: float = 3.0) -> Start:
+def a_start(history: ChangeHistory, budget: float = 3.0) -> PolicyInput:
     families = np.stack([np.arange(history.items) // 5, np.full(history.items, -1)], axis=1)
-    start = Start.of(history.items, budget, costs=history.cost)
-    return replace(start, rates=history.rates(NEVER), families=families)
+    start = PolicyInput.of(history.items, budget, costs=history.cost)
+    return replace(start, rates=history.rates(UNSEEN_CHANGES), families=families)
 
 
 def same(one: Visits, other: Visits) -> bool:
@@ -78,8 +77,8 @@ def test_never_outside_the_windows(name: str) -> None:
     history = a_history(4)
     opens = np.arange(0.0, LENGTH, 10.0)
     nights = OpenTime.of(opens, opens + 2.5)
-    policy = make_policy(name, replace(a_start(history), opening=nights))
-    visits = run_policy(history, policy, 3.0, opening=nights)
+    policy = make_policy(name, replace(a_start(history), open_time=nights))
+    visits = run_policy(history, policy, 3.0, open_time=nights)
     assert np.all(visits.time % 10.0 <= 2.5 + 1e-9)
     assert abs(visits.time.size - 3 * LENGTH) <= 1
     assert policy.next(LENGTH - 5.0, 4).size == 0
@@ -158,7 +157,7 @@ def test_any_outcomes_are_survived(seed: int, name: str) -> None:
 
 def test_an_item_of_no_weight_is_no_trouble() -> None:
     """Warnings are errors here: nothing overflows for an item that is never worth a poll."""
-    start = Start.of(3, 0.5, weights=np.array([1.0, 0.0, 2.0]))
+    start = PolicyInput.of(3, 0.5, weights=np.array([1.0, 0.0, 2.0]))
     policy = make_policy("adaptive", start)
     for now in range(1, 60):
         chosen = policy.next(float(now), 1)

@@ -10,11 +10,10 @@ import pytest
 from tests.probes.worlds import ATTRIBUTES, World, make_world
 
 from afresh.probes.campaign import Campaign
-from afresh.probes.candidates import Candidates, find_candidates
+from afresh.probes.candidates import Candidates, ExactTotals, find_candidates
 from afresh.probes.keyword_index import index_corpus
-from afresh.probes.rounds import Step, run_campaign
-from afresh.probes.server import Answer, IndexServer
-from afresh.probes.server_totals import ExactTotals
+from afresh.probes.probe_server import IndexServer, ProbeAnswer
+from afresh.probes.rounds import ProbeStep, run_campaign
 from afresh.sources.search_totals import LearnedTotals
 from afresh.values.errors import UsageError
 
@@ -28,7 +27,7 @@ def large(seed: int) -> tuple[World, Candidates]:
 
 def carried_out(
     world: World, found: Candidates, server: IndexServer, **options: object
-) -> tuple[Campaign, tuple[Step, ...]]:
+) -> tuple[Campaign, tuple[ProbeStep, ...]]:
     campaign = Campaign(found, PAGE, np.ones(world.relation.tuples), **options)  # type: ignore[arg-type]
     return campaign, run_campaign(campaign, server, world.keys)
 
@@ -53,13 +52,13 @@ class Hostile(IndexServer):
         super().__init__(world.server, world.server_keys, PAGE)
         self._factor, self._lost = factor, lost
 
-    def page(self, keywords: Sequence[int], number: int) -> Answer:
+    def page(self, keywords: Sequence[int], number: int) -> ProbeAnswer:
         answer = super().page(keywords, number)
         total = None if self._factor is None or answer.total is None else int(answer.total * self._factor)
-        return Answer(total, tuple(key for key in answer.keys if key not in self._lost))
+        return ProbeAnswer(total, tuple(key for key in answer.keys if key not in self._lost))
 
-    def look_up(self, key: str) -> Answer:
-        return super().look_up(key) if key not in self._lost else Answer(0, ())
+    def look_up(self, key: str) -> ProbeAnswer:
+        return super().look_up(key) if key not in self._lost else ProbeAnswer(0, ())
 
 
 @pytest.mark.parametrize("factor", [None, 0.3, 1.0, 5.0])
@@ -75,7 +74,7 @@ def test_lies_and_losses_end_with_every_record_found_or_known_missing(factor: fl
 class Foreign(Hostile):
     """Nothing of ours is ever on a page."""
 
-    def page(self, keywords: Sequence[int], number: int) -> Answer:
+    def page(self, keywords: Sequence[int], number: int) -> ProbeAnswer:
         return replace(super().page(keywords, number), keys=("x",))
 
 

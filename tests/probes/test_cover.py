@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 from tests.probes.worlds import World, make_world
 
-from afresh.probes.candidates import find_candidates, requests_of
-from afresh.probes.cover import Cover, best_cover
-from afresh.probes.greedy_cover import greedy_cover
+from afresh.probes.candidates import ExactTotals, find_candidates, request_counts
+from afresh.probes.cover import Cover, best_cover, greedy_cover
 from afresh.probes.postings import Postings
-from afresh.probes.server_totals import ExactTotals
 
 
 def exact(rows: list[list[int]], costs: npt.NDArray[np.float64], tuples: int) -> float:
@@ -86,7 +84,7 @@ def every_query(world: World, page: int) -> tuple[list[list[int]], npt.NDArray[n
     rows: list[list[int]] = [[] for _ in sets]
     for one, member in zip(owner.tolist(), tuples.tolist(), strict=True):
         rows[one].append(member)
-    return rows, requests_of(world.server.counts(sets).astype(np.float64), page)
+    return rows, request_counts(world.server.counts(sets).astype(np.float64), page)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -97,7 +95,7 @@ def test_leaving_out_dominated_queries_loses_nothing(seed: int) -> None:
     assert tuples.tolist() == found.tuples.members.tolist()
     assert owner.tolist() == found.tuples.row_ids().tolist()
     assert world.server.counts(found.sets).tolist() == found.totals.tolist()
-    costs = requests_of(found.totals, page)
+    costs = request_counts(found.totals, page)
     cover = best_cover(found.tuples, costs, np.ones(world.relation.tuples, dtype=np.bool_))
     rows, prices = every_query(world, page)
     assert cover.requests == pytest.approx(exact(rows, prices, world.relation.tuples))
@@ -107,7 +105,7 @@ def test_leaving_out_dominated_queries_loses_nothing(seed: int) -> None:
 def test_the_cover_beats_the_greedy_and_meets_its_bound(seed: int) -> None:
     world, page = make_world(seed, records=2000, tuples=400, words=300), 10
     found = find_candidates(world.relation, ExactTotals(world.server), page)
-    costs = requests_of(found.totals, page)
+    costs = request_counts(found.totals, page)
     cover = best_cover(found.tuples, costs, np.ones(world.relation.tuples, dtype=np.bool_))
     chosen = greedy_cover(found.tuples, costs)
     left = world.relation.tuples - np.unique(found.tuples.take(chosen).members).size

@@ -11,12 +11,12 @@ import pytest
 from tests.probes.test_cover import exact
 from tests.probes.worlds import make_world
 
+from afresh.papers.yang.probe_experiments import quality_of
+from afresh.probes.candidates import ExactTotals
 from afresh.probes.greedy_probes import Probe, greedy_probes
 from afresh.probes.keyword_index import KeywordIndex
-from afresh.probes.measures import quality_of
+from afresh.probes.probe_server import IndexServer
 from afresh.probes.rounds import run_probes
-from afresh.probes.server import IndexServer
-from afresh.probes.server_totals import ExactTotals
 from afresh.values.errors import UsageError
 
 

@@ -9,10 +9,9 @@ import numpy.typing as npt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.probes.candidates import Candidates, requests_of
-from afresh.probes.page_plan import plan_pages
+from afresh.probes.candidates import Candidates, request_counts
+from afresh.probes.page_plan import LookUp, ProbeRequest, ReadPage, plan_pages
 from afresh.probes.postings import Postings
-from afresh.probes.requests import LookUp, ReadPage, Request
 
 PAGE = 2
 instances = st.lists(
@@ -36,7 +35,7 @@ def value(found: Candidates, worth: npt.NDArray[np.float64], read: list[int], lo
     return float((worth * (1 - missed)).sum())
 
 
-def counted(found: Candidates, steps: tuple[Request, ...]) -> tuple[list[int], list[int]]:
+def counted(found: Candidates, steps: tuple[ProbeRequest, ...]) -> tuple[list[int], list[int]]:
     read = [sum(isinstance(s, ReadPage) and s.query == query for s in steps) for query in range(len(found))]
     return read, [step.tuple for step in steps if isinstance(step, LookUp)]
 
@@ -48,7 +47,7 @@ def test_every_step_is_the_best_there_is(
 ) -> None:
     found = as_candidates(given)
     plan = plan_pages(found, PAGE, worth, quota)
-    pages = requests_of(found.totals, PAGE)
+    pages = request_counts(found.totals, PAGE)
     for place in range(len(plan.steps)):
         read, looked = counted(found, plan.steps[:place])
         now = value(found, worth, read, looked)
@@ -69,7 +68,7 @@ def test_no_plan_beats_the_bound_and_greedy_has_its_share(
 ) -> None:
     found = as_candidates(given)
     plan = plan_pages(found, PAGE, worth, quota)
-    pages = requests_of(found.totals, PAGE).astype(int)
+    pages = request_counts(found.totals, PAGE).astype(int)
     best = 0.0
     for read in product(*(range(min(quota, most) + 1) for most in pages)):
         left = quota - sum(read)

@@ -11,9 +11,9 @@ from functools import partial
 import numpy as np
 from tests.servers.search_site import PAGE, Papers
 
+from afresh.probes.candidates import ExactTotals
 from afresh.probes.greedy_probes import greedy_probes
 from afresh.probes.keyword_index import index_corpus, index_relation
-from afresh.probes.server_totals import ExactTotals
 from afresh.probes.splitters import parse_keywords
 
 ATTRIBUTES = (parse_keywords("authors:;"), parse_keywords("title"))

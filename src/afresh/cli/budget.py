@@ -163,7 +163,7 @@ def _write(path: str, points: BudgetCurve) -> None:
 def _draw(path: str, curve: BudgetCurve, chosen: BudgetCurve | None, unit: str) -> None:
     import numpy as np
 
-    from afresh.plots.lines import line_figure
+    from afresh.plots.line_plot import line_figure
     from afresh.plots.panels import Panel, Series
     from afresh.plots.style import picture_format, render
     from afresh.tables.aside import write_bytes

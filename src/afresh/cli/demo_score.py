@@ -8,7 +8,7 @@ import numpy as np
 
 from afresh.allocation.allocate import allocate
 from afresh.cli.demo_site import DemoSite
-from afresh.replay.history import History
+from afresh.replay.change_history import ChangeHistory
 from afresh.replay.scores import item_scores
 from afresh.values.arrays import Float64s, Ints
 
@@ -76,7 +76,7 @@ def scores(site: DemoSite, begin_d: float, end_d: float) -> list[Score]:
     return [_score(history, *site.visits(copy), begin_d) for copy in range(len(site.copies))]
 
 
-def _score(history: History, page: Ints, time: Float64s, begin_d: float) -> Score:
+def _score(history: ChangeHistory, page: Ints, time: Float64s, begin_d: float) -> Score:
     until = np.flatnonzero(time <= history.end)
     found = item_scores(history, page[until], time[until], begin_d)
     within = np.count_nonzero(time[until] > begin_d)

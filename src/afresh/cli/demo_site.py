@@ -16,8 +16,8 @@ from typing import Self, cast
 
 import numpy as np
 
-from afresh.replay.history import History
-from afresh.replay.world_rates import CHO_INTERVALS_D, CHO_SHARES
+from afresh.replay.change_history import ChangeHistory
+from afresh.replay.worlds.rate_distributions import CHO_INTERVALS_D, CHO_SHARES
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.clock import Clock, SystemClock
 from afresh.values.errors import AfreshError
@@ -116,13 +116,15 @@ class DemoSite:
         """How many pages a copy has asked for."""
         return len(self._served[copy][1])
 
-    def history(self, end_d: float) -> History:
+    def history(self, end_d: float) -> ChangeHistory:
         """Every change until then."""
         counts = [bisect_right(changes, end_d) for changes in self._changes]
         times = [
             time for changes, count in zip(self._changes, counts, strict=True) for time in changes[:count]
         ]
-        return History.of(self.rates.size, np.repeat(np.arange(self.rates.size), counts), times, 0.0, end_d)
+        return ChangeHistory.of(
+            self.rates.size, np.repeat(np.arange(self.rates.size), counts), times, 0.0, end_d
+        )
 
     def answer(self, request: bytes) -> bytes:
         """What a request is told, and the account of it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from afresh.papers.cho_history import History
+from afresh.papers.cho.change_gaps import ChangeLog
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table
 from afresh.values.errors import InputError
@@ -16,7 +16,7 @@ CHANGES = (
 )
 
 
-def read_histories(folder: Path) -> list[History]:
+def read_histories(folder: Path) -> list[ChangeLog]:
     """Every history in ``folder``, by name."""
     if not folder.is_dir():
         raise InputError("is no folder", path=str(folder))
@@ -28,8 +28,8 @@ def read_histories(folder: Path) -> list[History]:
     return [_read(path) for path in paths]
 
 
-def _read(path: Path) -> History:
+def _read(path: Path) -> ChangeLog:
     table = read_table(path, CHANGES)
     items = table.text("item").dictionary_encode().indices.to_numpy()
     name, _, _ = path.name.partition(".changes.")
-    return History(name, items.astype("int64"), table.times("time") / UNIT_SECONDS["d"])
+    return ChangeLog(name, items.astype("int64"), table.times("time") / UNIT_SECONDS["d"])

@@ -63,7 +63,7 @@ def plan(
 
     if plot is not None:
         from afresh.cli.plan_picture import picture_of
-        from afresh.plots.plan import plan_figure
+        from afresh.plots.plan_plot import plan_figure
         from afresh.plots.style import picture_format, render
     check_files([items, caps, views], output, plot, as_json=as_json)
     with InputFile(items) as source:

@@ -11,7 +11,7 @@ from afresh.allocation.allocate import allocate
 from afresh.allocation.curve import budget_curve
 from afresh.allocation.objectives import objective_for
 from afresh.cli.items import Items, options_of
-from afresh.plots.plan import PlanPicture
+from afresh.plots.plan_plot import PlanPicture
 from afresh.values.arrays import Floats
 from afresh.values.results import Allocation
 

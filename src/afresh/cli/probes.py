@@ -174,7 +174,7 @@ def _write(path: str, outcome: Outcome) -> None:
 
 
 def _draw(path: str, outcome: Outcome) -> None:
-    from afresh.plots.lines import line_figure
+    from afresh.plots.line_plot import line_figure
     from afresh.plots.style import picture_format, render
     from afresh.tables.aside import write_bytes
 

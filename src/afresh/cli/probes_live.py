@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from afresh.probes.keyword_index import KeywordIndex
-from afresh.probes.server import Answer, StoppedError
+from afresh.probes.probe_server import ProbeAnswer, ServerStoppedError
 from afresh.sources.search_making import server_of
 from afresh.sources.search_relation import Relation
 from afresh.sources.search_server import Record, Results, SearchServer
@@ -57,20 +57,20 @@ class LiveServer:
         whole = Relation(list(self._places), self._relation, np.ones(len(self._places)), self._places)
         return server_of(self._settings, Surroundings(resolver=os.environ.get), whole)
 
-    def page(self, keywords: Sequence[int], number: int) -> Answer:
+    def page(self, keywords: Sequence[int], number: int) -> ProbeAnswer:
         """See ``Server``."""
         words = [self._relation.keywords[word] for word in keywords]
         found = self._runner.run(self._patiently(lambda: self._server.page(words, number)))
-        return Answer(found.total, _keys(found))
+        return ProbeAnswer(found.total, _keys(found))
 
-    def look_up(self, key: str) -> Answer:
+    def look_up(self, key: str) -> ProbeAnswer:
         """See ``Server``. A server that finds no keys is asked for the record's rarest keywords."""
         if not self._settings.finds_keys:
             words = self._relation.by_tuple.row(self._places[key]).tolist()
             rarest = sorted(words, key=lambda word: self._relation.by_keyword.sizes[word])[:_NARROW]
-            return self.page(rarest, 1) if rarest else Answer(0, ())
+            return self.page(rarest, 1) if rarest else ProbeAnswer(0, ())
         found = self._runner.run(self._patiently(lambda: self._server.look_up(key)))
-        return Answer(found.total, _keys(found))
+        return ProbeAnswer(found.total, _keys(found))
 
     async def _patiently(self, ask: Any) -> Results:
         for attempt in range(_RETRIES + 1):
@@ -85,7 +85,7 @@ class LiveServer:
                 break
             await asyncio.sleep(wait_s)
         self.trouble = found.problem
-        raise StoppedError(found.problem)
+        raise ServerStoppedError(found.problem)
 
 
 def _keys(found: Results) -> tuple[str, ...]:

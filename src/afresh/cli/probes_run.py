@@ -12,11 +12,10 @@ import numpy as np
 from afresh.cli.probes_files import World
 from afresh.plots.panels import Panel, Series
 from afresh.probes.campaign import Campaign
-from afresh.probes.candidates import Totals, find_candidates
+from afresh.probes.candidates import ExactTotals, ResultTotals, find_candidates
 from afresh.probes.greedy_probes import greedy_probes
-from afresh.probes.rounds import Step, run_campaign, run_probes
-from afresh.probes.server import IndexServer, Server
-from afresh.probes.server_totals import ExactTotals
+from afresh.probes.probe_server import IndexServer, ProbeServer
+from afresh.probes.rounds import ProbeStep, run_campaign, run_probes
 from afresh.sources.search_totals import LearnedTotals
 
 
@@ -49,7 +48,7 @@ class Outcome:
 
 
 def carry_out(
-    world: World, question: Question, on_step: Callable[[float], None], live: Server | None = None
+    world: World, question: Question, on_step: Callable[[float], None], live: ProbeServer | None = None
 ) -> Outcome:
     """Plan and ask; ``on_step`` hears how many records are covered. ``live``: a server to be asked itself."""
     totals = _totals(world)
@@ -86,7 +85,9 @@ def _campaign(
     )
 
 
-def _paper(world: World, question: Question, totals: Totals, server: Server) -> tuple[Step, ...]:
+def _paper(
+    world: World, question: Question, totals: ResultTotals, server: ProbeServer
+) -> tuple[ProbeStep, ...]:
     method = int(question.method)
     chosen = greedy_probes(
         world.relation,
@@ -101,7 +102,7 @@ def _paper(world: World, question: Question, totals: Totals, server: Server) -> 
 
 
 def _outcome(
-    world: World, question: Question, steps: Sequence[Step], campaign: Campaign, *, known: bool
+    world: World, question: Question, steps: Sequence[ProbeStep], campaign: Campaign, *, known: bool
 ) -> Outcome:
     covered = np.cumsum([step.new for step in steps]).tolist()
     done = covered[-1] if covered else 0
@@ -135,7 +136,7 @@ def _unit(world: World, question: Question) -> str:
     return "weight" if world.weighed else "records"
 
 
-def _rows(world: World, steps: Sequence[Step]) -> dict[str, list[Any]]:
+def _rows(world: World, steps: Sequence[ProbeStep]) -> dict[str, list[Any]]:
     """One row for each run of pages of one query, or look-up."""
     names = ("query", "kind", "page", "requests", "total", "expected", "new", "covered")
     rows: dict[str, list[Any]] = {name: [] for name in names}

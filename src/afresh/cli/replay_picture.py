@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from afresh.plots.replay import Course, OverBudgets, replay_figure
+from afresh.plots.replay_plot import FreshnessByBudget, FreshnessCourse, replay_figure
 from afresh.plots.style import picture_format, render
-from afresh.replay.compare import Result
-from afresh.replay.course import freshness_course, stale_spans
-from afresh.replay.history import History
+from afresh.replay.change_history import ChangeHistory
+from afresh.replay.compare import ReplayResult
+from afresh.replay.staleness import freshness_course, stale_spans
 from afresh.tables.aside import write_bytes
 from afresh.values.units import UNIT_SECONDS
 
@@ -18,7 +18,7 @@ _STRETCHES = 90  # points of a line: enough to see seasons, few enough to see th
 
 
 def draw_replay(
-    path: str, results: Sequence[Result], history: History, warm_up_end: float, unit: str
+    path: str, results: Sequence[ReplayResult], history: ChangeHistory, warm_up_end: float, unit: str
 ) -> None:
     """Draw ``results``, which are sorted by budget, into a .png or .svg file."""
     edges = np.linspace(history.start, history.end, _STRETCHES + 1)
@@ -29,12 +29,12 @@ def draw_replay(
                 history.change_item, history.time, result.visits.item, result.visits.time, history.end
             )
             course = freshness_course(spans, edges, history.weight)
-            courses.append(Course(result.policy, edges, course, result.after.scores.freshness))
+            courses.append(FreshnessCourse(result.policy, edges, course, result.after.scores.freshness))
     figure = replay_figure(courses, warm_up_end, _over_budgets(results, unit), unit=unit)
     write_bytes(path, render(figure, picture_format(path)))
 
 
-def _over_budgets(results: Sequence[Result], unit: str) -> list[OverBudgets]:
+def _over_budgets(results: Sequence[ReplayResult], unit: str) -> list[FreshnessByBudget]:
     """One line per policy; none where there is but one budget."""
     if len({result.budget for result in results}) < 2:
         return []
@@ -42,7 +42,7 @@ def _over_budgets(results: Sequence[Result], unit: str) -> list[OverBudgets]:
     for policy in dict.fromkeys(result.policy for result in results):
         own = [result for result in results if result.policy == policy]
         lines.append(
-            OverBudgets(
+            FreshnessByBudget(
                 policy,
                 np.array([result.budget * UNIT_SECONDS[unit] for result in own]),
                 np.array([result.after.scores.freshness for result in own]),

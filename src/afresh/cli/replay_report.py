@@ -11,9 +11,9 @@ from afresh.cli.summary import number
 from afresh.values.units import UNIT_NAMES, UNIT_SECONDS, format_duration
 
 if TYPE_CHECKING:
-    from afresh.replay.compare import Part, Result
+    from afresh.replay.compare import PeriodScores, ReplayResult
 
-Cell: TypeAlias = "Callable[[Result], str]"
+Cell: TypeAlias = "Callable[[ReplayResult], str]"
 # Metrics that a table shows only where they are the objective, or known.
 _SPECIAL: Mapping[str, Cell] = {
     "lag": lambda result: format_duration(result.after.scores.lag),
@@ -22,7 +22,7 @@ _SPECIAL: Mapping[str, Cell] = {
 }
 
 
-def as_object(result: Result, unit: str) -> dict[str, Any]:
+def as_object(result: ReplayResult, unit: str) -> dict[str, Any]:
     """One policy for programs: the whole window at the top, the same keys again after the warm-up."""
     return {
         "policy": result.policy,
@@ -32,7 +32,7 @@ def as_object(result: Result, unit: str) -> dict[str, Any]:
     }
 
 
-def _figures(part: Part, unit: str) -> dict[str, Any]:
+def _figures(part: PeriodScores, unit: str) -> dict[str, Any]:
     found = part.scores
     figures = {
         "freshness": found.freshness,
@@ -48,7 +48,9 @@ def _figures(part: Part, unit: str) -> dict[str, Any]:
     return figures if math.isnan(found.error) else {**figures, "error": found.error}
 
 
-def print_tables(results: Sequence[Result], unit: str, title: str, objective: str = "freshness") -> None:
+def print_tables(
+    results: Sequence[ReplayResult], unit: str, title: str, objective: str = "freshness"
+) -> None:
     """One table for each budget on stderr, the freshest policy after the warm-up first."""
     from rich.console import Console
     from rich.table import Table
@@ -75,7 +77,7 @@ def print_tables(results: Sequence[Result], unit: str, title: str, objective: st
         console.print(table)
 
 
-def _columns(results: Sequence[Result], objective: str) -> dict[str, Cell]:
+def _columns(results: Sequence[ReplayResult], objective: str) -> dict[str, Cell]:
     """Name and cell of every column."""
     shown = {objective}
     if any(not math.isnan(result.after.scores.error) for result in results):
@@ -93,7 +95,7 @@ def _columns(results: Sequence[Result], objective: str) -> dict[str, Cell]:
     }
 
 
-def _interval(result: Result) -> str:
+def _interval(result: ReplayResult) -> str:
     found = result.after.scores
     return f"{found.low:.1%}–{found.high:.1%}".replace("%", "")
 
@@ -102,7 +104,7 @@ def _share(captured: float) -> str:
     return "–" if math.isnan(captured) else f"{captured:.0%}"
 
 
-def write_visits(path: str, results: Sequence[Result], names: Any) -> None:
+def write_visits(path: str, results: Sequence[ReplayResult], names: Any) -> None:
     """Every visit of every policy: policy, item, time, changed; with several budgets, budget_per_s too."""
     import pyarrow as pa
 

@@ -16,14 +16,13 @@ from afresh.cli.replay_options import Asked
 from afresh.cli.replay_report import as_object, print_tables, write_visits
 from afresh.cli.settings_list import parse_settings, plain_number
 from afresh.cli.summary import print_json
-from afresh.policy.families import families_of, numbered
-from afresh.policy.opening import OpenTime
-from afresh.policy.policy import Start
-from afresh.policy.table import POLICIES
-from afresh.replay.compare import Result, replay
-from afresh.replay.hearsay import make_notices
-from afresh.replay.history import History
-from afresh.replay.run import Hints
+from afresh.policy.families import families_of, number_labels
+from afresh.policy.policy import OpenTime, PolicyInput
+from afresh.policy.registry import POLICIES
+from afresh.replay.change_history import ChangeHistory
+from afresh.replay.compare import ReplayResult, replay
+from afresh.replay.run import NoticeLog
+from afresh.replay.worlds.synthetic_notices import make_notices
 from afresh.sources.windows import Windows
 from afresh.tables.recorded import Recorded, places_of, read_events
 from afresh.values.errors import UsageError, one_of
@@ -51,9 +50,9 @@ def replay_and_report(recorded: Recorded, asked: Asked) -> None:
         print_tables(results, asked.unit, title, asked.objective)
 
 
-def history_of(recorded: Recorded) -> History:
+def history_of(recorded: Recorded) -> ChangeHistory:
     """What was recorded, in arrays alone."""
-    return History.of(
+    return ChangeHistory.of(
         len(recorded.names),
         recorded.item,
         recorded.time,
@@ -66,12 +65,12 @@ def history_of(recorded: Recorded) -> History:
     )
 
 
-def run_all(recorded: Recorded, history: History, asked: Asked) -> list[Result]:
+def run_all(recorded: Recorded, history: ChangeHistory, asked: Asked) -> list[ReplayResult]:
     """Every policy at every budget, least budget first."""
     start = _start(recorded, history, asked)
-    hints = _hints(recorded, asked)
+    notices = _notices(recorded, asked)
     budgets = sorted({budget.total_per_second(history.items) for budget in asked.budgets})
-    results: list[Result] = []
+    results: list[ReplayResult] = []
     with Progress("replaying", float(len(budgets))) as progress:
         for done, budget in enumerate(budgets):
             results += replay(
@@ -79,7 +78,7 @@ def run_all(recorded: Recorded, history: History, asked: Asked) -> list[Result]:
                 asked.policies,
                 replace(start, budget=budget),
                 warm_up=asked.warm_up,
-                hints=hints,
+                notices=notices,
                 seed=asked.seed,
                 progress=lambda share, done=done: progress.reach(done + share),  # type: ignore[misc]
             )
@@ -94,25 +93,25 @@ def _refuse_unknown_names(asked: Asked) -> None:
         raise UsageError(f"--policy names none: give some of {', '.join(POLICIES)}")
 
 
-def _start(recorded: Recorded, history: History, asked: Asked) -> Start:
+def _start(recorded: Recorded, history: ChangeHistory, asked: Asked) -> PolicyInput:
     """What every policy starts from, but for the budget."""
     families = families_of(recorded.names.to_pylist())
     if recorded.group is not None:
-        given = numbered([group or None for group in recorded.group])
+        given = number_labels([group or None for group in recorded.group])
         families = np.concatenate([families, given[:, None]], axis=1)
-    start = Start(
+    start = PolicyInput(
         budget=1.0,
         weight=history.weight,
         cost=history.cost,
         now=history.start,
         objective=asked.objective,
         families=families,
-        opening=_opening(asked.windows, history.start, history.end),
+        open_time=_open_time(asked.windows, history.start, history.end),
     )
     return start if asked.caps is None else _capped(start, recorded, asked.caps, asked.unit)
 
 
-def _capped(start: Start, recorded: Recorded, path: str, unit: str) -> Start:
+def _capped(start: PolicyInput, recorded: Recorded, path: str, unit: str) -> PolicyInput:
     """With the caps of a file, in the budget's cost units per unit of time."""
     if recorded.group is None:
         raise UsageError(f"--caps needs a column 'group' in {recorded.items_path}")
@@ -122,7 +121,7 @@ def _capped(start: Start, recorded: Recorded, path: str, unit: str) -> Start:
     return replace(start, cap_group=group, caps=np.array(list(caps.values())) / unit_seconds(unit))
 
 
-def _opening(texts: Sequence[str], start: float, end: float) -> OpenTime | None:
+def _open_time(texts: Sequence[str], start: float, end: float) -> OpenTime | None:
     """The windows that open between start and end."""
     if not texts:
         return None
@@ -138,7 +137,7 @@ def _opening(texts: Sequence[str], start: float, end: float) -> OpenTime | None:
     return OpenTime.of(opens, closes)
 
 
-def _hints(recorded: Recorded, asked: Asked) -> Hints | None:
+def _notices(recorded: Recorded, asked: Asked) -> NoticeLog | None:
     """Notices from a file, or made up for this history where settings are given instead."""
     if asked.notices is None:
         return None
@@ -150,14 +149,14 @@ def _hints(recorded: Recorded, asked: Asked) -> Hints | None:
         made = make_notices(
             recorded.item, recorded.time, len(recorded.names), recorded.start, recorded.end, rng, **chosen
         )
-        return Hints(*made)
+        return NoticeLog(*made)
     table = read_events(asked.notices, recorded.names, recorded.start, recorded.end)
     item, time = places_of(table, recorded.names), table.times("time")
     order = np.argsort(time, kind="stable")
-    return Hints(item[order], time[order])
+    return NoticeLog(item[order], time[order])
 
 
-def _summary(recorded: Recorded, results: Sequence[Result], asked: Asked) -> dict[str, object]:
+def _summary(recorded: Recorded, results: Sequence[ReplayResult], asked: Asked) -> dict[str, object]:
     return {
         "items": len(recorded.names),
         "changes": int(recorded.time.size),

@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from afresh.papers.check import Check
-    from afresh.papers.cho_history import History
-    from afresh.papers.figure import Figure
-    from afresh.papers.report import Report, Section
-    from afresh.papers.yang_records import Records
+    from afresh.papers.cho.change_gaps import ChangeLog
+    from afresh.papers.report import PaperFigure, Report, Section
+    from afresh.papers.yang.probe_experiments import SearchRecords
 
 _COLOURS = {"agrees": "green", "differs": "yellow", "unexplained": "bold red"}
 
@@ -48,7 +47,7 @@ def reproduce(
 
     Exits with 1 if a number differs from the printed one without a known reason.
     """
-    from afresh.papers.check import Verdict
+    from afresh.papers.check import CheckVerdict
     from afresh.papers.registry import reproduce as recompute
     from afresh.tables.aside import check_writable
 
@@ -61,11 +60,11 @@ def reproduce(
         typer.echo(json.dumps({"papers": [_summary(report) for report in reports]}, ensure_ascii=False))
     else:
         _print_tables(reports)
-    if any(report.count(Verdict.UNEXPLAINED) for report in reports):
+    if any(report.count(CheckVerdict.UNEXPLAINED) for report in reports):
         raise typer.Exit(1)
 
 
-def _histories(folder: Path | None, papers: Iterable[str]) -> Sequence[History]:
+def _histories(folder: Path | None, papers: Iterable[str]) -> Sequence[ChangeLog]:
     if folder is None or not set(papers) & set(ON_HISTORIES):
         return ()
     from afresh.cli.histories import read_histories
@@ -73,7 +72,7 @@ def _histories(folder: Path | None, papers: Iterable[str]) -> Sequence[History]:
     return read_histories(folder)
 
 
-def _records(folder: Path | None, papers: Iterable[str]) -> Sequence[Records]:
+def _records(folder: Path | None, papers: Iterable[str]) -> Sequence[SearchRecords]:
     if folder is None or not set(papers) & set(ON_RECORDS):
         return ()
     from afresh.cli.record_files import read_records
@@ -82,20 +81,19 @@ def _records(folder: Path | None, papers: Iterable[str]) -> Sequence[Records]:
 
 
 def _write_page(path: Path, reports: Sequence[Report]) -> None:
-    from afresh.papers.drawing import inline_svg
-    from afresh.papers.page import html_page
+    from afresh.papers.page import html_page, inline_svg
     from afresh.tables.aside import write_bytes
 
     write_bytes(path, html_page(reports, inline_svg).encode())
 
 
 def _summary(report: Report) -> dict[str, object]:
-    from afresh.papers.check import Verdict
+    from afresh.papers.check import CheckVerdict
 
     checks = [
         {"section": section.title} | _fields(check) for section in report.sections for check in section.checks
     ]
-    counts = {verdict.value: report.count(verdict) for verdict in Verdict}
+    counts = {verdict.value: report.count(verdict) for verdict in CheckVerdict}
     figures = [figure.name for figure in report.figures]
     return (
         {"paper": report.key, "citation": report.citation} | counts | {"figures": figures, "checks": checks}
@@ -138,7 +136,7 @@ def _print_section(console: Console, section: Section) -> None:
     console.print(_table(section.checks))
 
 
-def _print_figure(console: Console, figure: Figure) -> None:
+def _print_figure(console: Console, figure: PaperFigure) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -169,16 +167,16 @@ def _table(checks: Sequence[Check]) -> Table:
 def _print_count(console: Console, report: Report) -> None:
     from rich.text import Text
 
-    from afresh.papers.check import Verdict
+    from afresh.papers.check import CheckVerdict
 
     line = Text(f"{report.key}: ")
     words = {
-        Verdict.AGREES: "agree",
-        Verdict.DIFFERS: "differ for a known reason",
-        Verdict.UNEXPLAINED: "differ unexplained",
+        CheckVerdict.AGREES: "agree",
+        CheckVerdict.DIFFERS: "differ for a known reason",
+        CheckVerdict.UNEXPLAINED: "differ unexplained",
     }
     for verdict, text in words.items():
         count = report.count(verdict)
         line.append(f"{count} {text}", style=_COLOURS[verdict.value] if count else "dim")
-        line.append("." if verdict is Verdict.UNEXPLAINED else ", ")
+        line.append("." if verdict is CheckVerdict.UNEXPLAINED else ", ")
     console.print(line)

@@ -42,7 +42,7 @@ from afresh.values.units import parse_duration, unit_seconds
 
 if TYPE_CHECKING:
     from afresh.cli.world_options import Inhabitants
-    from afresh.replay.worlds import World
+    from afresh.replay.worlds.simulated_world import SimulatedWorld
 
 
 def simulate(
@@ -107,7 +107,7 @@ def simulate(
         _replay(people, world, asked)
 
 
-def _replay(people: Inhabitants, world: World, asked: Asked) -> None:
+def _replay(people: Inhabitants, world: SimulatedWorld, asked: Asked) -> None:
     """Run policies on the world as if it had been recorded."""
     import numpy as np
     import pyarrow as pa
@@ -131,7 +131,13 @@ def _replay(people: Inhabitants, world: World, asked: Asked) -> None:
 
 
 def _write(
-    outputs: dict[str, str], people: Inhabitants, world: World, unit: str, *, only: bool, as_json: bool
+    outputs: dict[str, str],
+    people: Inhabitants,
+    world: SimulatedWorld,
+    unit: str,
+    *,
+    only: bool,
+    as_json: bool,
 ) -> None:
     """Write both files; where that is all there is to do, say what was made."""
     from afresh.tables.recorded import moment

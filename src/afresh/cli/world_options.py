@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from afresh.cli.settings_list import Readers, parse_settings, plain_number
-from afresh.replay.drift import Wander
-from afresh.replay.mass_edits import MassEdits
-from afresh.replay.seasons import working_hours
-from afresh.replay.world_rates import cho_rates, gamma_rates, power_law_rates
-from afresh.replay.worlds import Nature, World, make_world
+from afresh.replay.worlds.change_process import RateDrift
+from afresh.replay.worlds.rate_distributions import cho_rates, gamma_rates, power_law_rates
+from afresh.replay.worlds.simulated_world import SimulatedWorld, WorldBehaviour, simulate_world
+from afresh.replay.worlds.working_hours import working_hours
+from afresh.replay.worlds.world_events import MassEdits
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table
 from afresh.values.arrays import Float64s, Ints
@@ -120,10 +120,10 @@ def _read(path: str, unit_s: float, group_size: int | None) -> Inhabitants:
 
 def nature_of(
     changes: str, season: str | None, drift: str | None, mass_edits: str | None, births: float, deaths: float
-) -> tuple[Nature, int | None]:
+) -> tuple[WorldBehaviour, int | None]:
     """How the world behaves, and how many items form a group where there are mass edits."""
     edits, size = _mass_edits(mass_edits)
-    nature = Nature(
+    nature = WorldBehaviour(
         shape=_shape(changes),
         season=None if season is None else _season(season),
         drift=None if drift is None else _drift(drift),
@@ -135,10 +135,10 @@ def nature_of(
 
 
 def world_of(
-    people: Inhabitants, start: float, span_s: float, nature: Nature, rng: np.random.Generator
-) -> World:
+    people: Inhabitants, start: float, span_s: float, nature: WorldBehaviour, rng: np.random.Generator
+) -> SimulatedWorld:
     """The world itself."""
-    return make_world(people.rates_per_s, start, start + span_s, nature, rng, group=people.group)
+    return simulate_world(people.rates_per_s, start, start + span_s, nature, rng, group=people.group)
 
 
 def _shape(text: str) -> float:
@@ -160,11 +160,11 @@ def _season(text: str) -> Any:
     return working_hours(**parse_settings("--season", text, _numbers(day=0.0, week=0.0)))
 
 
-def _drift(text: str) -> Wander:
+def _drift(text: str) -> RateDrift:
     found = parse_settings(
         "--drift", text, {"sd": (plain_number, 1.0), "horizon": (parse_duration, 90 * _DAY_S)}
     )
-    return Wander(found["sd"], found["horizon"])
+    return RateDrift(found["sd"], found["horizon"])
 
 
 def _mass_edits(text: str | None) -> tuple[MassEdits | None, int | None]:

@@ -22,8 +22,8 @@ Column = TypeVar("Column")
 _SLACK = 1e-9
 
 
-class Verdict(Enum):
-    """What comes of comparing a recomputed number with the printed one."""
+class CheckVerdict(Enum):
+    """The result of comparing a recomputed number with the printed one."""
 
     AGREES = "agrees"
     DIFFERS = "differs"
@@ -43,11 +43,11 @@ class Check:
     """A number as the paper prints it, and as afresh recomputes it.
 
     >>> Check("r for freshness 0.8", "0.46", 0.4642).verdict
-    <Verdict.AGREES: 'agrees'>
+    <CheckVerdict.AGREES: 'agrees'>
     >>> Check("half-life, age 50", "7.07", 7.101, "years", Correction("7.10", "rounded rate")).verdict
-    <Verdict.DIFFERS: 'differs'>
+    <CheckVerdict.DIFFERS: 'differs'>
     >>> Check("half-life, age 50", "7.07", 8.2, "years", Correction("7.10", "rounded rate")).verdict
-    <Verdict.UNEXPLAINED: 'unexplained'>
+    <CheckVerdict.UNEXPLAINED: 'unexplained'>
     """
 
     name: str
@@ -57,19 +57,19 @@ class Check:
     correction: Correction | None = None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> CheckVerdict:
         """Agrees at the printed precision, differs as the correction says, or is unexplained."""
         if self.correction is None:
-            return Verdict.AGREES if matches(self.printed, self.recomputed) else Verdict.UNEXPLAINED
+            return CheckVerdict.AGREES if matches(self.printed, self.recomputed) else CheckVerdict.UNEXPLAINED
         known = matches(self.correction.value, self.recomputed)
-        return Verdict.DIFFERS if known else Verdict.UNEXPLAINED
+        return CheckVerdict.DIFFERS if known else CheckVerdict.UNEXPLAINED
 
     @property
     def reason(self) -> str:
         """Why the numbers differ, where that is known."""
-        if self.verdict is Verdict.DIFFERS and self.correction is not None:
+        if self.verdict is CheckVerdict.DIFFERS and self.correction is not None:
             return self.correction.reason
-        if self.verdict is Verdict.AGREES:
+        if self.verdict is CheckVerdict.AGREES:
             return ""
         expected = self.printed if self.correction is None else self.correction.value
         return f"expected {expected} at the precision written"
@@ -96,6 +96,11 @@ class Check:
             denominator = int(self.printed.partition("/")[2])
             return f"{self.recomputed * denominator:.6g}/{denominator}"
         return f"{self.recomputed:.{max(0, 2 - _exponent(self.printed))}f}"
+
+
+def corrected(name: str, printed: str, recomputed: float, right: str, reason: str, unit: str = "") -> Check:
+    """A check of a number that the paper prints wrong: ``right`` is the value to the digits written."""
+    return Check(name, printed, recomputed, unit, Correction(right, reason))
 
 
 def matches(written: str, value: float) -> bool:

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, cast
 from afresh.values.errors import one_of
 
 if TYPE_CHECKING:
-    from afresh.papers.cho_history import History
+    from afresh.papers.cho.change_gaps import ChangeLog
     from afresh.papers.report import Report
-    from afresh.papers.yang_records import Records
+    from afresh.papers.yang.probe_experiments import SearchRecords
 
 # name → the module whose ``report()`` reproduces the paper; imported when asked for: names alone are light
 PAPERS: Mapping[str, str] = {
-    "cho": "afresh.papers.cho",
-    "razniewski": "afresh.papers.razniewski",
-    "yang": "afresh.papers.yang",
-    "zhang": "afresh.papers.zhang",
+    "cho": "afresh.papers.cho.paper",
+    "razniewski": "afresh.papers.razniewski.paper",
+    "yang": "afresh.papers.yang.paper",
+    "zhang": "afresh.papers.zhang.paper",
 }
 ON_HISTORIES = ("cho",)  # papers with a figure that needs real changes
 ON_RECORDS = ("yang",)  # papers with a figure that needs real records to search
 
 
 def reproduce(
-    names: Sequence[str] = (), histories: Sequence[History] = (), records: Sequence[Records] = ()
+    names: Sequence[str] = (), histories: Sequence[ChangeLog] = (), records: Sequence[SearchRecords] = ()
 ) -> tuple[Report, ...]:
     """The reports of the papers named, in that order, each once; of all known papers if none is named.
 
@@ -40,7 +40,7 @@ def reproduce(
     return tuple(_report(name, histories, records) for name in wanted)
 
 
-def _report(name: str, histories: Sequence[History], records: Sequence[Records]) -> Report:
+def _report(name: str, histories: Sequence[ChangeLog], records: Sequence[SearchRecords]) -> Report:
     build = cast("Callable[..., Report]", import_module(PAPERS[name]).report)
     if name in ON_RECORDS:
         return build(records)

@@ -1,4 +1,4 @@
-"""What a line picture shows, as values: panels of named series. Needs no matplotlib."""
+"""The contents of a line plot as values: panels of named series. Needs no matplotlib."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Mark: TypeAlias = Literal["line", "dashed", "dots", "bars", "area", "rules"]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One curve, set of dots or bars, shaded area down to 0, or set of upright rules (whose y is not used).
+    """One curve, set of dots or bars, shaded area down to 0, or set of vertical rules (whose y is not used).
 
     Gaps in a curve are NaN. A label of "" keeps a series out of the legend.
     """

@@ -1,7 +1,7 @@
-"""One look for every picture, and pictures as bytes.
+"""The common style of all plots: colours, scales and ticks, figures, and figures as bytes.
 
-Built on matplotlib's objects, never on pyplot: no window, no current figure. The colours are Okabe and Ito's
-(2008), told apart by colour-blind eyes too. The same figure gives the same bytes.
+It uses matplotlib's objects, never pyplot, so there is no window and no current figure. The colours are those
+of Okabe and Ito (2008), which colour-blind readers can tell apart. The same figure gives the same bytes.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ import io
 import math
 from contextlib import AbstractContextManager
 from pathlib import PurePath
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from afresh.values.arrays import Floats
 from afresh.values.errors import UsageError
 
 PictureFormat: TypeAlias = Literal["png", "svg"]
@@ -61,15 +64,15 @@ _SETTINGS = {
 }
 
 
-def look() -> AbstractContextManager[None]:
-    """The context in which a figure is made; outside it matplotlib's settings are as they were."""
+def plot_style() -> AbstractContextManager[None]:
+    """A context with the settings for figures; outside it matplotlib's own settings are unchanged."""
     return mpl.rc_context(_SETTINGS)  # type: ignore[arg-type]
 
 
 def new_figure(panels: int, *, width: float = 5.2, height: float = 4.0) -> tuple[Figure, list[Axes]]:
     """A figure with ``panels`` axes, at most three in a row, each ``width`` by ``height`` inches.
 
-    >>> with look():
+    >>> with plot_style():
     ...     figure, axes = new_figure(2)
     >>> len(axes), figure.get_size_inches().tolist()
     (2, [10.4, 4.0])
@@ -81,6 +84,13 @@ def new_figure(panels: int, *, width: float = 5.2, height: float = 4.0) -> tuple
     return figure, [figure.add_subplot(rows, columns, place + 1) for place in range(panels)]
 
 
+def annotate(
+    axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], **style: Any
+) -> None:
+    """Write ``text`` beside the point ``at``, moved by ``offset`` points."""
+    axes.annotate(text, at, xytext=offset, textcoords="offset points", **style)
+
+
 def render(figure: Figure, kind: PictureFormat) -> bytes:
     """The figure as the bytes of a PNG or SVG file; nothing in them depends on the time or the machine.
 
@@ -89,7 +99,7 @@ def render(figure: Figure, kind: PictureFormat) -> bytes:
     (b'PNG', True)
     """
     out = io.BytesIO()
-    with look():
+    with plot_style():
         if kind == "svg":
             FigureCanvasSVG(figure).print_figure(out, format="svg", metadata={"Date": None, "Creator": None})
         else:
@@ -99,7 +109,7 @@ def render(figure: Figure, kind: PictureFormat) -> bytes:
 
 
 def picture_format(path: str) -> PictureFormat:
-    """Which picture a file's ending asks for.
+    """The picture format by a file's ending.
 
     >>> picture_format("plan.svg")
     'svg'
@@ -113,3 +123,48 @@ def picture_format(path: str) -> PictureFormat:
     if suffix == ".svg":
         return "svg"
     raise UsageError(f"{path}: unknown ending {suffix!r} for a picture: use .png or .svg")
+
+
+Side: TypeAlias = Literal["x", "y"]
+
+_WIDE = 30.0  # ratio of the largest to the smallest value from which a log scale reads better
+_MANY_DECADES = 7
+
+
+def spans_decades(values: Floats) -> bool:
+    """Whether the positive ``values`` differ so much that a logarithmic scale reads better.
+
+    >>> spans_decades(np.array([0.0, 1.0, 5.0])), spans_decades(np.array([0.01, 1.0, 5.0]))
+    (False, True)
+    """
+    positive = values[(values > 0) & np.isfinite(values)]
+    return bool(positive.size and positive.max() > _WIDE * positive.min())
+
+
+def use_log(axes: Axes, side: Side, low: float, high: float) -> None:
+    """Make a side of ``axes`` logarithmic, with ticks at whole decades, labelled as plain numbers."""
+    axes.set(**{f"{side}scale": "log"})
+    axis = axes.xaxis if side == "x" else axes.yaxis
+    decades = np.log10(high) - np.log10(low)
+    every = int(max(1, np.ceil(decades / _MANY_DECADES)))
+    subs = (1.0, 2.0, 5.0) if decades < 2.2 else (1.0,)
+    axis.set_major_locator(LogLocator(base=10.0**every, subs=subs, numticks=40))
+    axis.set_minor_locator(LogLocator(base=10.0, subs="auto", numticks=40))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+
+
+def plain(value: float) -> str:
+    """A number as people write it: 0.01, 1000, and powers of ten where that is shorter.
+
+    >>> plain(0.01), plain(2000.0), plain(1e6), plain(1e-5), plain(0.30000000000000004)
+    ('0.01', '2000', '10⁶', '10⁻⁵', '0.3')
+    """
+    if value == 0:
+        return "0"
+    exponent = int(np.floor(np.log10(abs(value)) + 1e-9))
+    if -3 < exponent < 5:
+        return f"{value:.6g}"
+    raised = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    mantissa = f"{value / 10.0**exponent:.3g}"
+    return f"10{raised}" if mantissa == "1" else f"{mantissa}·10{raised}"

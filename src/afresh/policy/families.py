@@ -1,10 +1,11 @@
-"""Families: items that are likely to change together, read from their names or given.
+"""Families: items that are likely to change together, by their names or by given groups.
 
-A mass edit changes the pages of a directory, a release the packages of a project. Names tell who belongs
-together: ``docs/tasks/install`` has the directory ``docs/tasks``, ``GLMakie`` and ``GLMakieTests`` share
-words, ``ja/docs/tasks`` is ``docs/tasks`` elsewhere. Each kind of family is a column of numbers, −1 for none.
-A family's number is made of its name alone: it is the same in another process and when items come and go.
-Whether families do change together is learned from the polls, and most often they do not.
+A mass edit changes the pages of a directory, a release changes the packages of a project. Names tell which
+items belong together: ``docs/tasks/install`` is in the directory ``docs/tasks``, ``GLMakie`` and
+``GLMakieTests`` share their first words, ``ja/docs/tasks`` is ``docs/tasks`` in another top directory. Each
+kind of family is a column of numbers, −1 for none. A family's number is a hash of its name alone, so it is
+the same in another process and when items come and go. Whether families do change together is learned from
+the polls; most do not.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 from afresh.values.arrays import Ints
 
 FEWEST_IN_DIRECTORY = 4  # a smaller directory counts as part of the one above
-MOST_WITH_WORDS = 200  # so many items that share words share only a habit of naming
+MOST_WITH_WORDS = 200  # larger groups that share words only share a habit of naming
 LEAST_LETTERS = 3
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^A-Za-z\d]")
 
@@ -28,31 +29,31 @@ Label: TypeAlias = Hashable | None
 
 
 def families_of(names: Sequence[str]) -> Ints:
-    """A row per item; columns: shared first words, directory, the same path elsewhere.
+    """The families of each item; the columns are first words, directory, same path in another top directory.
 
-    >>> words, directory, elsewhere = families_of(["en/a/x", "en/a/y", "de/a/x", "de/b"]).T
-    >>> words.max(), bool(directory[0] == directory[1] != directory[2]), bool(elsewhere[0] == elsewhere[2])
+    >>> words, directory, same_path = families_of(["en/a/x", "en/a/y", "de/a/x", "de/b"]).T
+    >>> words.max(), bool(directory[0] == directory[1] != directory[2]), bool(same_path[0] == same_path[2])
     (np.int64(-1), True, True)
     >>> makie, tests, zygote = families_of(["GLMakie", "GLMakieTests", "Zygote"])[:, 0]
     >>> bool(makie == tests), int(zygote)
     (True, -1)
     """
-    kinds: tuple[Callable[[Sequence[str]], list[Label]], ...] = (_words, _directories, _elsewhere)
-    return np.stack([numbered(kind(names)) for kind in kinds], axis=1)
+    kinds: tuple[Callable[[Sequence[str]], list[Label]], ...] = (_words, _directories, _paths_below_top)
+    return np.stack([number_labels(kind(names)) for kind in kinds], axis=1)
 
 
-def numbered(labels: Sequence[Label]) -> Ints:
-    """Labels as numbers of 48 bits made of each label's text; −1 for None and for whoever is alone.
+def number_labels(labels: Sequence[Label]) -> Ints:
+    """Labels as 48-bit hashes of their texts; −1 for None and for labels that occur once.
 
-    >>> numbered(["b", None, "a", "b"]).tolist()
+    >>> number_labels(["b", None, "a", "b"]).tolist()
     [118289355612116, -1, -1, 118289355612116]
     """
     count = Counter(labels)
-    number = {label: _of_text(repr(label)) for label in count if label is not None and count[label] > 1}
+    number = {label: _hash(repr(label)) for label in count if label is not None and count[label] > 1}
     return np.array([-1 if label is None else number.get(label, -1) for label in labels], dtype=np.int64)
 
 
-def _of_text(text: str) -> int:
+def _hash(text: str) -> int:
     return int.from_bytes(blake2b(text.encode(), digest_size=6).digest())
 
 
@@ -84,15 +85,15 @@ def _directories(names: Sequence[str]) -> list[Label]:
     folders = [name.rpartition("/")[0] for name in names]
     while True:
         count = Counter(folders)
-        risen = [
+        raised = [
             folder if count[folder] >= FEWEST_IN_DIRECTORY or "/" not in folder else folder.rpartition("/")[0]
             for folder in folders
         ]
-        if risen == folders:
+        if raised == folders:
             return [folder or None for folder in folders]
-        folders = risen
+        folders = raised
 
 
-def _elsewhere(names: Sequence[str]) -> list[Label]:
+def _paths_below_top(names: Sequence[str]) -> list[Label]:
     """The path below the top directory."""
     return [name.partition("/")[2] if name.count("/") >= 2 else None for name in names]

@@ -1,7 +1,7 @@
-"""The interface of every policy, and what a policy starts from.
+"""The interface of every policy, and the input that a policy is made from.
 
-A policy decides what to poll, never when: whoever calls it keeps the budget and the clock. Its state is a few
-arrays; it has no clock, no I/O and no chance of its own, and pickles.
+A policy decides what to poll, never when: its caller keeps the budget and the clock. Its state is a few
+arrays. It reads no clock, does no I/O, draws no random numbers, and can be pickled.
 """
 
 from __future__ import annotations
@@ -12,13 +12,42 @@ from typing import Protocol
 
 import numpy as np
 
-from afresh.policy.opening import OpenTime
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
 from afresh.values.errors import InputError
 
 
+@dataclass(frozen=True, slots=True)
+class OpenTime:
+    """When polling is allowed: windows ``[opens[j], closes[j])`` in order, which do not overlap.
+
+    Cho & Garcia-Molina 2000, §3, call them synchronization points.
+
+    >>> nights = OpenTime.of([0.0, 24.0], [6.0, 30.0])
+    >>> nights.is_open(3.0), nights.is_open(6.0)
+    (True, False)
+    """
+
+    opens: Float64s
+    closes: Float64s
+
+    @classmethod
+    def of(cls, opens: ArrayLike, closes: ArrayLike) -> OpenTime:
+        """From lists of beginnings and ends; refuses empty, unsorted and overlapping windows."""
+        begin, end = np.asarray(opens, dtype=np.float64), np.asarray(closes, dtype=np.float64)
+        if begin.shape != end.shape or begin.ndim != 1 or begin.size == 0:
+            raise InputError("windows need as many closing as opening times, one at least")
+        if not (np.all(begin < end) and np.all(end[:-1] <= begin[1:])):
+            raise InputError("windows must close after they open and follow each other")
+        return cls(begin, end)
+
+    def is_open(self, now: float) -> bool:
+        """Whether polling is allowed at this moment."""
+        at = int(np.searchsorted(self.opens, now, side="right")) - 1
+        return bool(at >= 0 and now < self.closes[at])
+
+
 class Policy(Protocol):
-    """Chooses items and learns. Items are numbered from 0; times are in any one unit and never go back."""
+    """Chooses items and learns from polls. Items are numbered from 0; times never go back."""
 
     def next(self, now: float, k: int) -> Ints:
         """The k distinct items to poll now, the most urgent first.
@@ -27,36 +56,39 @@ class Policy(Protocol):
         """
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
-        """Polls of distinct items, at one time or a time each, and whether each found a change."""
+        """Learn from polls of distinct items, at one time or a time each, and whether each found a change."""
 
     def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
-        """Hints from outside that items changed; one entry per hint, all from one source of hints."""
+        """Take notices that items changed, one entry per notice, all from one source of notices."""
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """New items, copied now; returns their numbers."""
+        """Add new items, copied now; returns their numbers."""
 
     def remove(self, items: ArrayLike) -> None:
-        """These items are never polled again; their numbers stay taken."""
+        """Never poll these items again; their numbers are not used for others."""
 
     def reweigh(self, items: ArrayLike, weights: ArrayLike, costs: ArrayLike) -> None:
-        """Another importance and cost of these items."""
+        """Set another weight and cost of these items."""
 
     def set_budget(self, budget: float, now: float) -> None:
-        """Another budget (cost per time for all items together) from now on."""
+        """Set another budget (cost per time for all items together) from now on."""
 
     def refit(self, now: float) -> None:
-        """Learn anew what all items have in common, and re-key them all."""
+        """Learn again what all items have in common, and rank them all by it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
-    """What a policy starts from: every copy is fresh at ``now``.
+class PolicyInput:
+    """What a policy is made from; every copy is fresh at ``now``.
 
-    ``budget`` cost per time, all items together. ``families`` has a row per item and a column per kind of
-    family (−1: none): what is likely to change together. ``caps[h]`` limits the cost per time of the items
-    with ``cap_group`` h (past the end: free). ``rates`` are the true ones, for policies that know them.
-    ``hour`` is the length of an hour in the unit of the times, for seasons; None: they are not looked for.
-    ``slowest`` is a rate that must still be told from none; None: a thousandth of the mean frequency will do.
+    ``budget``     cost per time, for all items together.
+    ``families``   a row per item and a column per kind of family (−1: none): items likely to change together.
+    ``open_time``  when polling is allowed; None: always.
+    ``caps``       ``caps[h]`` limits the cost per time of the items whose ``cap_group`` is h; groups
+                   beyond the end of ``caps`` have no limit.
+    ``rates``      the true rates, for policies that know them.
+    ``hour``       the length of an hour in the unit of the times, for seasons; None: seasons are not learned.
+    ``slowest``    a rate that must still be told from none; None: a thousandth of the mean frequency.
     """
 
     budget: float
@@ -65,7 +97,7 @@ class Start:
     now: float = 0.0
     objective: str = "freshness"
     families: Ints | None = None
-    opening: OpenTime | None = None
+    open_time: OpenTime | None = None
     cap_group: Ints | None = None
     caps: Float64s = field(default_factory=lambda: np.zeros(0))
     rates: Float64s | None = None
@@ -75,10 +107,10 @@ class Start:
     @classmethod
     def of(
         cls, items: int, budget: float, *, weights: ArrayLike = 1.0, costs: ArrayLike = 1.0, now: float = 0.0
-    ) -> Start:
-        """Items with the same or their own weights and costs.
+    ) -> PolicyInput:
+        """The input for items with the same or their own weights and costs.
 
-        >>> Start.of(3, 1.5).mean_frequency
+        >>> PolicyInput.of(3, 1.5).mean_frequency
         0.5
         """
         weight = np.broadcast_to(nonnegative("weight", weights).astype(np.float64), items).copy()
@@ -86,11 +118,9 @@ class Start:
         return cls(budget, weight, cost, now)
 
     def __post_init__(self) -> None:
-        """Refuse what no policy can start from."""
-        if not (np.isfinite(self.budget) and self.budget > 0):
-            raise InputError(f"budget is {self.budget:g}: must be above 0 and finite")
-        if self.cost.size and not self.cost.min() > 0:
-            raise InputError("a cost is 0 or less: a poll must cost something")
+        """Refuse budgets and costs that no policy can work with."""
+        check_budget(self.budget)
+        check_costs(self.cost)
 
     @property
     def items(self) -> int:
@@ -99,17 +129,29 @@ class Start:
 
     @property
     def mean_frequency(self) -> float:
-        """Polls of an item per time, were all polled alike."""
+        """Polls of an item per time if all items were polled equally often."""
         return self.budget / (float(self.cost.sum()) or 1.0)
 
 
-Maker = Callable[[Start], Policy]
+PolicyFactory = Callable[[PolicyInput], Policy]
 
 
-def polls(items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> tuple[Ints, Float64s, Bools]:
-    """Arguments of ``observe`` as arrays of one length.
+def check_budget(budget: float) -> None:
+    """Refuse a budget that is not positive and finite."""
+    if not (np.isfinite(budget) and budget > 0):
+        raise InputError(f"budget is {budget:g}: must be above 0 and finite")
 
-    >>> polls([1, 2], 3.0, [True, False])[1].tolist()
+
+def check_costs(cost: Float64s) -> None:
+    """Refuse costs of 0 or less."""
+    if cost.size and not cost.min() > 0:
+        raise InputError("a cost is 0 or less: a poll must cost something")
+
+
+def as_poll_arrays(items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> tuple[Ints, Float64s, Bools]:
+    """The arguments of ``observe`` as arrays of one length.
+
+    >>> as_poll_arrays([1, 2], 3.0, [True, False])[1].tolist()
     [3.0, 3.0]
     """
     which, found = np.asarray(items, dtype=np.int64), np.asarray(changed, dtype=bool)
@@ -119,10 +161,10 @@ def polls(items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> tuple[Ints, F
     return which, when, found
 
 
-def best(value: Float64s, k: int) -> Ints:
-    """Places of the k largest values, largest first; ties in order of place.
+def largest(value: Float64s, k: int) -> Ints:
+    """The positions of the k largest values, largest first; equal values in order of position.
 
-    >>> best(np.array([1.0, 3.0, 2.0, 3.0]), 3).tolist()
+    >>> largest(np.array([1.0, 3.0, 2.0, 3.0]), 3).tolist()
     [1, 3, 2]
     """
     if k <= 0:

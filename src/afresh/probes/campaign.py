@@ -1,19 +1,19 @@
-"""One round of refreshing a relation: which request next, what its answer taught, until all is covered.
+"""One round of refreshing a relation: which request to make next, and what its answer teaches.
 
-Without a quota a plan of whole queries that is sure to cover comes first (``probes.cover``); with one, the
-pages that are expected to bring the most (``probes.page_plan``), or the beginning of the sure plan where
-that brings more. A plan is carried out page by page, the page of the largest expected gain first, and
-every answer is used at once: pages whose tuples have all come by other ways are never read, pages that
-would cost more than look-ups neither. After each halving of what is left the rest is planned anew, with
-pages already read for free and totals as the server reported them. What no query brings is looked up by
-key.
+Without a quota the round follows a plan of whole queries that covers all tuples for sure (``probes.cover``).
+With a quota it reads the pages that are expected to bring the most (``probes.page_plan``), or the beginning
+of the sure plan where that brings more. A plan is carried out page by page, the page of the largest expected
+gain first, and every answer is used at once: pages whose tuples have all come otherwise are not read, nor
+pages that would cost more than look-ups. Each time half of the remaining tuples have come, the rest is
+planned again, with pages already read at no cost and totals as the server reported them. Tuples that no query
+brings are looked up by key.
 
-Where totals are estimates, each one reported improves them, and when they have moved far the queries are
-found and planned anew. A wrong estimate costs requests, so what queries may lose against look-ups is
-bounded: with N pages read that brought M tuples, N − M never exceeds a twentieth of the tuples and three.
-All in all there are then at most 1.05·|L| + 3 requests, whatever the server.
+Where totals are estimates, each reported total improves them, and when they have moved far the candidates are
+searched and planned again. A wrong estimate costs requests, so the loss of queries against look-ups is
+bounded: with N pages read that brought M tuples, N − M never exceeds a twentieth of the tuples plus three. So
+a round takes at most 1.05·|L| + 3 requests, whatever the server does.
 
-Nothing here asks a server: ``next_request`` says what to ask, ``learn`` takes the answer.
+Nothing here contacts a server: ``next_request`` says what to ask, ``learn`` takes the answer.
 """
 
 from __future__ import annotations
@@ -25,22 +25,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from afresh.probes.candidates import Candidates, find_candidates, requests_of
+from afresh.probes.candidates import Candidates, LearningTotals, find_candidates, request_counts
 from afresh.probes.cover import Cover, best_cover
-from afresh.probes.page_plan import PagePlan, plan_pages
-from afresh.probes.requests import LookUp, ReadPage, Request
-from afresh.probes.server_totals import LearningTotals
+from afresh.probes.page_plan import LookUp, PagePlan, ProbeRequest, ReadPage, plan_pages
 from afresh.values.arrays import Bools, Float64s, Floats, Ints
 from afresh.values.errors import UsageError
 
-_ANEW = 0.5  # of the tuples planned for are left when the rest is planned anew
-_LOST_SHARE, _LOST_FEW = 0.05, 3.0  # of the tuples, and beside: requests lost to wrong estimates at most
+_REPLAN = 0.5  # share of the tuples planned for that is left when the rest is planned again
+_LOST_SHARE, _LOST_FEW = 0.05, 3.0  # requests lost to wrong estimates at most: per tuple, and in addition
 
 
 class Campaign:
     """The state of one round.
 
-    ``values``  what refreshing each tuple is worth now (w·F); only those above 0 are asked for.
+    ``values``  what refreshing each tuple gains now (w·F); only tuples with a value above 0 are requested.
     ``limit``   the most results that the server gives for one query (K).
     ``quota``   the most requests; None: until covered.
     ``learned`` where the candidates' totals are estimates: improved by every total that the server reports.
@@ -80,29 +78,29 @@ class Campaign:
         self._totals = candidates.totals.copy()
         self._read = np.zeros(len(candidates), dtype=np.int64)
         self._closed = self._totals > self._most
-        self._agenda: list[tuple[float, int, int]] = []
+        self._heap: list[tuple[float, int, int]] = []
         self._threshold = -1
         self.planned_requests, self.bound = self._plan()
 
-    def next_request(self) -> Request | None:
-        """The request of the largest expected gain of the plan; None when covered, or the quota is spent."""
-        if int(self.wanted.sum()) <= self._threshold or self._moved():
+    def next_request(self) -> ProbeRequest | None:
+        """The planned request of the largest expected gain; None when covered, or the quota is spent."""
+        if int(self.wanted.sum()) <= self._threshold or self._has_moved():
             self._plan()
         while self.wanted.any() and (self._quota is None or self.requests < self._quota):
-            while self._agenda:
-                _, kind, number = heapq.heappop(self._agenda)
+            while self._heap:
+                _, kind, number = heapq.heappop(self._heap)
                 request = LookUp(number) if kind else ReadPage(number, int(self._read[number]) + 1)
                 gain = self.expected(request)
-                if gain <= 0 or (kind == 0 and not self._worth_reading(number)):
+                if gain <= 0 or (kind == 0 and not self._is_cheaper_than_look_ups(number)):
                     continue
-                if self._agenda and (-gain, kind, number) > self._agenda[0]:
-                    heapq.heappush(self._agenda, (-gain, kind, number))
+                if self._heap and (-gain, kind, number) > self._heap[0]:
+                    heapq.heappush(self._heap, (-gain, kind, number))
                     continue
                 return request
             self._plan()
         return None
 
-    def expected(self, request: Request) -> float:
+    def expected(self, request: ProbeRequest) -> float:
         """The value of the tuples that the request is expected to bring, of those still wanted."""
         if isinstance(request, LookUp):
             return float(self._values[request.tuple]) if self.wanted[request.tuple] else 0.0
@@ -110,11 +108,11 @@ class Campaign:
             return 0.0
         unread = self._totals[request.query] - self._read[request.query] * self._page_size
         share = 1.0 if unread <= self._page_size else self._page_size / unread
-        return float(self._values[self._awaited(request.query)].sum()) * share
+        return float(self._values[self._wanted_tuples(request.query)].sum()) * share
 
     def learn(
         self,
-        request: Request,
+        request: ProbeRequest,
         found: Sequence[int] | Ints,
         total: float | None = None,
         *,
@@ -122,7 +120,7 @@ class Campaign:
     ) -> int:
         """Take the answer: the local tuples in it and the total it reported; returns how many were new.
 
-        ``over``: there is nothing more to be had of the query, whatever its total.
+        ``over``: the query has no more results, whatever its total says.
         """
         self.requests += 1
         places = np.unique(np.asarray(found, dtype=np.int64))
@@ -143,48 +141,48 @@ class Campaign:
         self._closed[query] = over or self._pages_left(query) <= 0
         self._asked[words] = request.number, bool(self._closed[query])
         if not self._closed[query]:
-            heapq.heappush(self._agenda, (-self.expected(request), 0, query))
+            heapq.heappush(self._heap, (-self.expected(request), 0, query))
         return new
 
     def words(self, request: ReadPage) -> tuple[int, ...]:
         """The keywords of the query of a request just made."""
         return _words(self.candidates.sets[request.query].tolist())
 
-    def _awaited(self, query: int) -> Ints:
+    def _wanted_tuples(self, query: int) -> Ints:
         members = self.candidates.tuples.row(query)
         return members[self.wanted[members]]
 
     def _pages_left(self, query: int) -> float:
         total = np.array([min(self._totals[query], self._most)])
-        return float(requests_of(total, self._page_size)[0]) - float(self._read[query])
+        return float(request_counts(total, self._page_size)[0]) - float(self._read[query])
 
-    def _worth_reading(self, query: int) -> bool:
-        """Whether look-ups would cost more; a last page is read even for one tuple."""
-        return self._pages_left(query) < max(len(self._awaited(query)), 2) or self._quota is not None
+    def _is_cheaper_than_look_ups(self, query: int) -> bool:
+        """Whether look-ups would cost more than the query's pages; a last page is read even for one tuple."""
+        return self._pages_left(query) < max(len(self._wanted_tuples(query)), 2) or self._quota is not None
 
     def _plan(self) -> tuple[float, float]:
-        """Fill the agenda; the requests planned and the bound."""
-        if self._moved():
-            self._find_anew()
-        pages = requests_of(np.minimum(self._totals, self._most), self._page_size) - self._read
+        """Fill the heap of planned requests; returns the number of requests planned and the bound."""
+        if self._has_moved():
+            self._find_candidates_again()
+        pages = request_counts(np.minimum(self._totals, self._most), self._page_size) - self._read
         closed = self._closed | (self._to_lose < 1)
         costs = np.where(closed, np.inf, np.maximum(pages, 1.0))
         cover = best_cover(self.candidates.tuples, costs, self.wanted, branch=self._learned is None)
-        self._threshold = int(_ANEW * self.wanted.sum())
+        self._threshold = int(_REPLAN * self.wanted.sum())
         left = math.inf if self._quota is None else self._quota - self.requests
-        planned, requests = min(cover.requests, left), _whole(cover, self._read)
+        planned, requests = min(cover.requests, left), _cover_requests(cover, self._read)
         bound = cover.bound if self._quota is None else float(self._values[self.wanted].sum())
         if left < cover.requests:
             pages_plan = self._best_pages(np.flatnonzero(~closed), int(left))
             bound = pages_plan.bound
-            if float(pages_plan.gains.sum()) >= self._beginning(cover, costs, left):
+            if float(pages_plan.gains.sum()) >= self._gain_of_beginning(cover, costs, left):
                 requests = pages_plan.steps
-        self._agenda = [_entry(request, self.expected(request)) for request in dict.fromkeys(requests)]
-        heapq.heapify(self._agenda)
+        self._heap = [_heap_entry(request, self.expected(request)) for request in dict.fromkeys(requests)]
+        heapq.heapify(self._heap)
         return planned, bound
 
     def _best_pages(self, among: Ints, count: int) -> PagePlan:
-        """What ``count`` requests bring, of queries not read to the end."""
+        """The plan of ``count`` requests among queries that are not read to the end."""
         unread = self._totals[among] - self._read[among] * self._page_size
         some = self.candidates.take(among)
         now = Candidates(some.sets, some.tuples, unread)
@@ -195,12 +193,12 @@ class Campaign:
         )
         return replace(plan, steps=tuple(steps))
 
-    def _beginning(self, cover: Cover, costs: Float64s, left: float) -> float:
-        """What the first ``left`` requests of a sure plan bring at least, the densest queries first."""
+    def _gain_of_beginning(self, cover: Cover, costs: Float64s, left: float) -> float:
+        """The least gain of the first ``left`` requests of a sure plan, the densest queries first."""
         taken = np.zeros(len(self._values), dtype=np.bool_)
         shares = []
         for query in cover.queries.tolist():
-            new = self._awaited(query)
+            new = self._wanted_tuples(query)
             new = new[~taken[new]]
             taken[new] = True
             value = float(self._values[new].sum())
@@ -212,11 +210,11 @@ class Campaign:
             left -= min(count, left)
         return total
 
-    def _moved(self) -> bool:
+    def _has_moved(self) -> bool:
         return self._learned is not None and self._learned.moved_from(self._found_at)
 
-    def _find_anew(self) -> None:
-        """The queries worth considering by the estimates as they are now."""
+    def _find_candidates_again(self) -> None:
+        """Search the candidates by the estimates as they are now; what was read before stays read."""
         assert self._learned is not None
         self._found_at = self._learned.scales()
         self.candidates = find_candidates(self._learned.relation, self._learned, self._page_size)
@@ -232,19 +230,19 @@ def _words(row: Iterable[int]) -> tuple[int, ...]:
     return tuple(word for word in row if word >= 0)
 
 
-def _whole(cover: Cover, read: Ints) -> tuple[Request, ...]:
+def _cover_requests(cover: Cover, read: Ints) -> tuple[ProbeRequest, ...]:
     pages = (ReadPage(query, int(read[query]) + 1) for query in cover.queries.tolist())
     return (*pages, *(LookUp(place) for place in cover.look_ups.tolist()))
 
 
-def _entry(request: Request, gain: float) -> tuple[float, int, int]:
+def _heap_entry(request: ProbeRequest, gain: float) -> tuple[float, int, int]:
     return (-gain, 1, request.tuple) if isinstance(request, LookUp) else (-gain, 0, request.query)
 
 
-def covered_places(keys: Iterable[str], places: dict[str, int]) -> list[int]:
+def local_tuples(keys: Iterable[str], places: dict[str, int]) -> list[int]:
     """The local tuples among the keys of an answer.
 
-    >>> covered_places(["a", "z"], {"a": 3})
+    >>> local_tuples(["a", "z"], {"a": 3})
     [3]
     """
     return [places[key] for key in keys if key in places]

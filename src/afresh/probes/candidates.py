@@ -1,9 +1,10 @@
-"""The queries worth considering: sets of one to three keywords, with what they return here and there.
+"""The candidate queries: sets of one to three keywords, with their local results and their expected totals.
 
-A query that costs one request dominates everything narrower, and a query that costs as many requests as it
-has local tuples is no better than looking them up. So, by page size p: keywords are joined only while the
-joined query still has more than one page; queries of ⌈|R_S|/p⌉ ≥ |R_L| are left out; of queries with equal
-local results the cheapest stays: closed keyword sets with local support ≥ 2.
+A query that costs one request is better than any narrower query, and a query that costs as many requests as
+it has local tuples is no better than looking the tuples up. So, with page size p: keywords are combined only
+while the combined query still has more than one page; queries with ⌈|R_S|/p⌉ ≥ |R_L| are left out; of queries
+with equal local results only the cheapest is kept. What remains are closed keyword sets with a local support
+of 2 or more.
 """
 
 from __future__ import annotations
@@ -15,30 +16,29 @@ from typing import Protocol
 import numpy as np
 
 from afresh.probes.keyword_index import KeywordIndex
-from afresh.probes.members import Members
-from afresh.probes.postings import Postings
+from afresh.probes.postings import Postings, SortedSet
 from afresh.values.arrays import Bools, Float64s, Ints
 
-MOST_JOINED = 16  # keywords of one tuple that are joined: the rarest on the server
+MOST_COMBINED = 16  # keywords of one tuple that are combined: the rarest on the server
 _SEED = 0x5EED  # of the fingerprints by which equal results are found
 
 
-class Totals(Protocol):
-    """Estimates of |R_S(q)|: one per row of ``sets`` (keywords of the local relation, −1 none)."""
+class ResultTotals(Protocol):
+    """Estimates |R_S(q)|, the results of a query on the server, for each row of ``sets`` (−1: no keyword)."""
 
     def __call__(self, sets: Ints) -> Float64s: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """Queries: ``sets`` of keywords, the local tuples of each, and its expected results on the server."""
+    """Queries: ``sets`` of keywords, the local ``tuples`` of each, its expected ``totals`` on the server."""
 
     sets: Ints
     tuples: Postings
     totals: Float64s
 
     def __len__(self) -> int:
-        """How many queries."""
+        """How many queries there are."""
         return len(self.sets)
 
     def take(self, wanted: Ints) -> Candidates:
@@ -46,17 +46,17 @@ class Candidates:
         return Candidates(self.sets[wanted], self.tuples.take(wanted), self.totals[wanted])
 
 
-def requests_of(totals: Float64s, page_size: int) -> Float64s:
-    """N(q) = ⌈|R_S(q)|/p⌉, at least one: an empty answer is a request too.
+def request_counts(totals: Float64s, page_size: int) -> Float64s:
+    """The requests that each query takes, ⌈|R_S(q)|/p⌉; at least one, since an empty answer is a request.
 
-    >>> requests_of(np.array([0.0, 10.0, 10.5]), 10)
+    >>> request_counts(np.array([0.0, 10.0, 10.5]), 10)
     array([1., 1., 2.])
     """
     return np.maximum(np.ceil(totals / page_size - 1e-9), 1.0)
 
 
 def find_candidates(
-    relation: KeywordIndex, totals: Totals, page_size: int, *, most_keywords: int = 3
+    relation: KeywordIndex, totals: ResultTotals, page_size: int, *, most_keywords: int = 3
 ) -> Candidates:
     """All queries of up to ``most_keywords`` keywords that can be better than looking tuples up."""
     singles = np.arange(len(relation.keywords))[:, None]
@@ -64,39 +64,39 @@ def find_candidates(
     support = relation.by_keyword.sizes
     parts = [_padded(singles, most_keywords)]
     estimates = [expected]
-    # What has one page at most is not narrowed any further; nor what has one local tuple.
-    open_words = (expected > page_size) & (support >= 2)
-    rows = _rarest(relation.by_tuple.keep(open_words), expected)
-    broader = np.flatnonzero(open_words)
+    # Keywords with at most one page, or with one local tuple, are not combined with others.
+    combinable = (expected > page_size) & (support >= 2)
+    rows = _rarest_keywords(relation.by_tuple.keep(combinable), expected)
+    broader = np.flatnonzero(combinable)
     for size in range(2, most_keywords + 1):
-        sets = _joined(rows, size, relation, broader)
+        sets = _combined(rows, size, relation, broader)
         expected = totals(sets)
         parts.append(_padded(sets, most_keywords))
         estimates.append(expected)
         broader = _set_codes(sets[expected > page_size], len(relation.keywords))
-    return _undominated(relation, np.concatenate(parts), np.concatenate(estimates), page_size)
+    return _without_dominated(relation, np.concatenate(parts), np.concatenate(estimates), page_size)
 
 
-def _rarest(rows: Postings, totals: Float64s) -> Postings:
-    """At most ``MOST_JOINED`` keywords of each tuple, the rarest on the server."""
+def _rarest_keywords(rows: Postings, totals: Float64s) -> Postings:
+    """At most ``MOST_COMBINED`` keywords of each tuple, the rarest on the server."""
     owner = rows.row_ids()
     order = np.lexsort((rows.members, totals[rows.members], owner))
     rank = np.arange(len(order)) - np.repeat(rows.starts[:-1], rows.sizes)
-    good = order[rank < MOST_JOINED]
+    good = order[rank < MOST_COMBINED]
     return Postings.of_pairs(owner[good], rows.members[good], rows.height, rows.width)
 
 
-def _joined(rows: Postings, size: int, relation: KeywordIndex, broader: Ints) -> Ints:
-    """Sets of ``size`` keywords that two tuples share and of which every broader set is among ``broader``."""
+def _combined(rows: Postings, size: int, relation: KeywordIndex, broader: Ints) -> Ints:
+    """Sets of ``size`` keywords that two tuples share and whose broader sets are all among ``broader``."""
     width = len(relation.keywords)
-    known = Members(broader)
+    known = SortedSet(broader)
     found: list[Ints] = [np.empty(0, np.int64)]
     sizes = rows.sizes
     for degree in np.unique(sizes[sizes >= size]).tolist():
         block = rows.members[rows.starts[:-1][sizes == degree][:, None] + np.arange(degree)]
         chosen = np.array(list(combinations(range(degree), size)))
         sets = block[:, chosen].reshape(-1, size)
-        for left_out in range(size if size > 2 else 0):  # single keywords were chosen before
+        for left_out in range(size if size > 2 else 0):  # pairs: their single keywords were chosen before
             sets = sets[known(_set_codes(np.delete(sets, left_out, axis=1), width))]
         found.append(_set_codes(sets, width))
     codes = np.sort(np.concatenate(found))
@@ -123,10 +123,10 @@ def _padded(sets: Ints, width: int) -> Ints:
     return np.pad(sets, ((0, 0), (0, width - sets.shape[1])), constant_values=-1)
 
 
-def _undominated(relation: KeywordIndex, sets: Ints, totals: Float64s, page_size: int) -> Candidates:
+def _without_dominated(relation: KeywordIndex, sets: Ints, totals: Float64s, page_size: int) -> Candidates:
     owner, tuples = relation.matches(sets)
     local = Postings.of_pairs(owner, tuples, len(sets), relation.tuples)
-    cost = requests_of(totals, page_size)
+    cost = request_counts(totals, page_size)
     good = np.flatnonzero(cost < local.sizes)
     local, cost = local.take(good), cost[good]
     marks = np.random.default_rng(_SEED).integers(1 << 63, size=relation.tuples, dtype=np.int64)
@@ -138,3 +138,29 @@ def _undominated(relation: KeywordIndex, sets: Ints, totals: Float64s, page_size
     first[1:] = np.diff(fingerprint[order]) != 0
     kept = np.sort(order[first])
     return Candidates(sets[good][kept], local.take(kept), totals[good][kept])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExactTotals:
+    """Totals counted in the server's own records, which are at hand."""
+
+    index: KeywordIndex
+
+    def __call__(self, sets: Ints) -> Float64s:
+        """|R_S(q)| of each set of keywords."""
+        return self.index.counts(sets).astype(np.float64)
+
+
+class LearningTotals(ResultTotals, Protocol):
+    """Estimates for the queries of ``relation`` that every total which the server reports improves."""
+
+    relation: KeywordIndex
+
+    def reported(self, words: tuple[int, ...], total: float) -> None:
+        """Learn the total that the server reported for a query."""
+
+    def scales(self) -> Float64s:
+        """The factors of all estimates, as logarithms."""
+
+    def moved_from(self, scales: Float64s) -> bool:
+        """Whether the estimates have changed much since the scales were these."""

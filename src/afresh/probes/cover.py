@@ -1,26 +1,30 @@
-"""The fewest requests that are sure to cover: set covering by Lagrange multipliers and branching.
+"""The fewest requests that cover all wanted tuples for sure: set covering by Lagrange multipliers.
 
     min Σ_q c_q x_q + Σ_r y_r   subject to   Σ_{q ∋ r} x_q + y_r ≥ 1 for every tuple r,   x, y ∈ {0, 1}
 
 c_q is the number of requests query q takes, y_r looks tuple r up by its key for one request: so a cover
 always exists. With c_q = |R_S(q)| and no look-ups it is the covering program of Yang et al. 2010, §3.3.
 
-A greedy choice is a few per cent off, and grows worse as more queries are offered to it. Here multipliers
-u_r, the price of covering a tuple, are found by subgradient steps (Held & Karp 1971; Caprara, Fischetti &
-Toth 1999). They prove the lower bound Σ u_r + Σ_q min(0, c_q − Σ_{r∈q} u_r), which no plan beats, and
-queries of low reduced cost c_q − Σ u_r are those of good covers: over these few the whole-number program
-is solved.
+A greedy choice is a few per cent off, and becomes worse with more candidate queries. Here multipliers u_r,
+the prices of covering tuples, are found by subgradient steps (Held & Karp 1971; Caprara, Fischetti & Toth
+1999). They prove the lower bound Σ u_r + Σ_q min(0, c_q − Σ_{r∈q} u_r), which no plan beats. Good covers
+consist of queries of low reduced cost c_q − Σ u_r: the integer program is solved over these few.
+
+The greedy cover is computed lazily. A query's gain only falls as others are chosen (coverage is submodular),
+so an old gain is an upper bound: the best of a heap is evaluated again, and taken if it still is the best
+(CELF, Leskovec et al. 2007). The choice is that of the plain greedy, ties to the lower number, at a fraction
+of the evaluations.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from afresh.probes.greedy_cover import greedy_cover
 from afresh.probes.postings import Postings
 from afresh.values.arrays import Bools, Float64s, Floats, Ints
 
@@ -28,10 +32,10 @@ _STEPS = 400  # of the multipliers: stopping early only loosens the bound
 _PATIENCE = 10  # steps without a better bound before they are shortened
 _SHORTER = 0.6
 _NEAR = 1e-6
-_MOST_NODES = 1_000  # of the whole-number program, which then returns the best found
-_CORE_SHARE = 0.5  # queries of the whole-number program, per tuple
+_MOST_NODES = 1_000  # of the integer program, which then returns the best cover found
+_CORE_SHARE = 0.5  # queries in the integer program, per tuple
 _FEWEST_CORE = 2_000
-_MOST_BRANCHED = 50_000  # tuples beyond which only the greedy over the core is affordable
+_MOST_BRANCHED = 50_000  # tuples beyond which only the greedy cover over the core is affordable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,10 +69,10 @@ def best_cover(tuples: Postings, costs: Floats, wanted: Bools, *, branch: bool =
     if not useful.size:
         return Cover(np.empty(0, np.int64), rows, float(rows.size), float(rows.size))
     place = np.cumsum(wanted) - 1
-    problem = _Problem(
+    problem = _CoveringProblem(
         _renumbered(left.take(useful), place, rows.size), np.asarray(costs[useful], dtype=np.float64)
     )
-    solution, bound = problem.solved(branch=branch)
+    solution, bound = problem.solve(branch=branch)
     covered = np.zeros(rows.size, dtype=np.bool_)
     covered[problem.tuples.take(solution).members] = True
     whole = bool(np.all(problem.costs == np.floor(problem.costs)))
@@ -81,8 +85,8 @@ def _renumbered(tuples: Postings, place: Ints, width: int) -> Postings:
     return Postings(tuples.starts, place[tuples.members], width)
 
 
-class _Problem:
-    """Every tuple is wanted, every query better than look-ups."""
+class _CoveringProblem:
+    """The problem in which every tuple is wanted and every query is cheaper than look-ups."""
 
     def __init__(self, tuples: Postings, costs: Float64s) -> None:
         from scipy.sparse import csr_array
@@ -92,7 +96,7 @@ class _Problem:
         self._matrix = csr_array((np.ones(tuples.members.size), tuples.members, tuples.starts), shape=shape)
         self._turned = self._matrix.T.tocsr()
 
-    def solved(self, *, branch: bool) -> tuple[Ints, float]:
+    def solve(self, *, branch: bool) -> tuple[Ints, float]:
         """The queries of the best cover found, and the bound."""
         start = self._greedy(self._cheapest())
         prices, bound = self._prices(self.requests(start))
@@ -103,7 +107,7 @@ class _Problem:
         core = np.sort(np.argsort(reduced, kind="stable")[:count])
         found = [start, self._greedy(core)]
         if branch and self.tuples.width <= _MOST_BRANCHED:
-            found.append(self._branched(np.union1d(core, min(found, key=self.requests))))
+            found.append(self._integer_program(np.union1d(core, min(found, key=self.requests))))
         return min(found, key=self.requests), bound
 
     def requests(self, solution: Ints) -> float:
@@ -148,8 +152,8 @@ class _Problem:
             prices = np.clip(prices + length * (requests - value) / steepness * slope, 0.0, 1.0)
         return best, bound
 
-    def _branched(self, among: Ints) -> Ints:
-        """The whole-number program over some of the queries, and all look-ups."""
+    def _integer_program(self, among: Ints) -> Ints:
+        """The integer program over some of the queries, and all look-ups."""
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import eye_array, hstack
 
@@ -163,3 +167,42 @@ class _Problem:
             options={"node_limit": _MOST_NODES},
         )
         return among[:0] if found.x is None else among[found.x[: len(among)] > 0.5]
+
+
+def greedy_cover(tuples: Postings, costs: Floats, values: Floats | None = None) -> Ints:
+    """Queries in the order chosen, while one is worth more per request than a look-up.
+
+    ``values`` are those of the tuples (1 by default); the look-up of a tuple gains its value for one request.
+
+    >>> greedy_cover(Postings.of_rows([[0, 1], [1, 2, 3], [3]], width=4), np.ones(3))
+    array([1])
+    """
+    worth: Float64s = np.ones(tuples.width) if values is None else np.array(values, dtype=np.float64)
+    members = [tuples.row(query) for query in range(tuples.height)]
+    heap = [
+        (-gain / cost, query)
+        for query, (gain, cost) in enumerate(zip(tuples.sums(worth), costs, strict=True))
+    ]
+    heapq.heapify(heap)
+    chosen = []
+    while heap:
+        _, query = heapq.heappop(heap)
+        left = worth[members[query]]
+        gain = float(left.sum())
+        if gain <= _gain_of_look_ups(left, costs[query]):
+            continue
+        score = -gain / costs[query]
+        if heap and (score, query) > heap[0]:
+            heapq.heappush(heap, (score, query))
+            continue
+        chosen.append(query)
+        worth[members[query]] = 0.0
+    return np.array(chosen, dtype=np.int64)
+
+
+def _gain_of_look_ups(left: Float64s, cost: float) -> float:
+    """The gain of as many look-ups as the query costs: those of its most valuable tuples."""
+    count = int(cost)
+    if count >= len(left):
+        return float(left.sum())
+    return float(left.max(initial=0.0)) if count == 1 else float(np.sort(left)[-count:].sum())

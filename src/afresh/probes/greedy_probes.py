@@ -1,4 +1,4 @@
-"""GreedyProbes of Yang et al. 2010, exactly: Algorithm 2 with the query efficiency of Eqn. (2).
+"""GreedyProbes, Algorithm 2 of Yang et al. 2010, as printed, with the query efficiency of Eqn. (2).
 
     q = argmax Σ_{uncovered r ∈ R_L(q)} w(r)·F(r;t) / |R_S(q)|
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.probes.candidates import Totals, requests_of
+from afresh.probes.candidates import ResultTotals, request_counts
 from afresh.probes.keyword_index import KeywordIndex
 from afresh.values.arrays import Bools, Float64s, Floats, Ints
 from afresh.values.errors import UsageError
@@ -25,7 +25,7 @@ METHODS = (1, 2)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Probe:
-    """A query chosen: its keywords, its local tuples and those new, its cost and expected cover."""
+    """A chosen query: its keywords, its local tuples, the new ones, total, requests and expected cover."""
 
     keywords: tuple[int, ...]
     tuples: Ints
@@ -37,7 +37,7 @@ class Probe:
 
 def greedy_probes(
     relation: KeywordIndex,
-    totals: Totals,
+    totals: ResultTotals,
     page_size: int,
     *,
     method: int = 1,
@@ -59,14 +59,14 @@ def greedy_probes(
         raise UsageError(f"method {method}: 1 reads all result pages, 2 the first")
     worth = np.ones(relation.tuples) if values is None else np.asarray(values, dtype=np.float64)
     uncovered: Bools = relation.by_tuple.sizes > 0
-    known = _Known(totals, len(relation.keywords))
+    known = _TotalsCache(totals, len(relation.keywords))
     probes: list[Probe] = []
     while uncovered.any() and (quota is None or len(probes) < quota):
         words = _frequent(relation, uncovered, pool)
         keywords, total = _most_efficient(relation, words, worth, uncovered, known)
-        members = _holding(relation, keywords)
+        members = _tuples_holding(relation, keywords)
         new = members[uncovered[members]]
-        requests = 1.0 if method == 2 else float(requests_of(np.array([total]), page_size)[0])
+        requests = 1.0 if method == 2 else float(request_counts(np.array([total]), page_size)[0])
         share = 1.0 if method == 1 or total <= page_size else page_size / total
         probes.append(Probe(keywords, members, new, total, requests, share * len(members)))
         uncovered[members] = False
@@ -82,7 +82,7 @@ def _frequent(relation: KeywordIndex, uncovered: Bools, pool: int) -> Ints:
 
 
 def _most_efficient(
-    relation: KeywordIndex, words: Ints, worth: Float64s, uncovered: Bools, known: _Known
+    relation: KeywordIndex, words: Ints, worth: Float64s, uncovered: Bools, known: _TotalsCache
 ) -> tuple[tuple[int, ...], float]:
     """The single keyword or pair of largest efficiency, and its total."""
     holds = np.zeros((len(words), relation.tuples))
@@ -101,10 +101,10 @@ def _most_efficient(
     return keywords, float(totals[best])
 
 
-class _Known:
-    """Totals of singles and pairs, each asked for once."""
+class _TotalsCache:
+    """Totals of singles and pairs, each estimated once."""
 
-    def __init__(self, totals: Totals, width: int) -> None:
+    def __init__(self, totals: ResultTotals, width: int) -> None:
         self._ask, self._width = totals, width
         self._codes, self._totals = np.empty(0, np.int64), np.empty(0)
 
@@ -122,7 +122,7 @@ class _Known:
         return self._totals[np.searchsorted(self._codes, codes)]
 
 
-def _holding(relation: KeywordIndex, keywords: tuple[int, ...]) -> Ints:
+def _tuples_holding(relation: KeywordIndex, keywords: tuple[int, ...]) -> Ints:
     members = relation.by_keyword.row(keywords[0])
     for word in keywords[1:]:
         members = np.intersect1d(members, relation.by_keyword.row(word), assume_unique=True)

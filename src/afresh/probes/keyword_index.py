@@ -14,8 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from afresh.probes.members import Members
-from afresh.probes.postings import Postings
+from afresh.probes.postings import Postings, SortedSet
 from afresh.probes.splitters import KeywordAttribute
 from afresh.values.arrays import Ints
 from afresh.values.errors import InputError
@@ -50,8 +49,8 @@ class KeywordIndex:
         return self.by_tuple.height
 
     @cached_property
-    def _holds(self) -> Members:
-        return Members(_codes(self.by_tuple.row_ids(), self.by_tuple.members, self.by_tuple.width))
+    def _holds(self) -> SortedSet:
+        return SortedSet(_codes(self.by_tuple.row_ids(), self.by_tuple.members, self.by_tuple.width))
 
     def counts(self, sets: Ints) -> Ints:
         """How many tuples hold all keywords of each set: |R(q)| of each row of ``sets``, −1 is no keyword.
@@ -147,7 +146,7 @@ def _codes(tuples: Ints, keywords: Ints, width: int) -> Ints:
     return tuples * width + keywords
 
 
-_PART = 1 << 22  # list entries looked at together: a hundred megabytes
+_PART = 1 << 22  # list entries handled together: a hundred megabytes
 
 
 def _parts(sizes: Ints) -> list[slice]:

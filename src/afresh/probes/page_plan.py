@@ -1,13 +1,12 @@
-"""What a given number of requests can be expected to bring: pages and look-ups chosen one by one, greedily.
+"""The plan of a given number of requests: pages and look-ups, chosen greedily one by one.
 
-After j of its pages a query q has shown each of its tuples with probability π_q = min(1, j·p/|R_S(q)|).
-The value expected of a set of pages and look-ups, Σ_r v_r (1 − Π_q (1 − π_q)), is submodular and every
-step costs one request, so the greedy choice has at least 1 − 1/e of the best. A stale gain is an upper
-bound of the gain now, so most queries are never looked at again (CELF, Leskovec et al. 2007): the choice
-is that of the plain greedy.
+After j of its pages a query q has shown each of its tuples with probability π_q = min(1, j·p/|R_S(q)|). The
+value expected of a set of pages and look-ups, Σ_r v_r (1 − Π_q (1 − π_q)), is submodular and every step costs
+one request, so the greedy choice has at least 1 − 1/e of the best value. An old gain is an upper bound of the
+gain now, so most queries need not be evaluated again (CELF, Leskovec et al. 2007).
 
-How good it really is, the bound says: for any set of steps, the best plan of N requests is worth at most
-the value of the set and the N largest further gains together (Nemhauser, Wolsey & Fisher 1978).
+The bound says how good the plan is: for any set of steps, the best plan of N requests is worth at most the
+value of the set plus the N largest further gains (Nemhauser, Wolsey & Fisher 1978).
 """
 
 from __future__ import annotations
@@ -15,19 +14,37 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
-from afresh.probes.candidates import Candidates, requests_of
-from afresh.probes.requests import LookUp, ReadPage, Request
+from afresh.probes.candidates import Candidates, request_counts
 from afresh.values.arrays import Float64s, Floats
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPage:
+    """Ask for page ``number`` (from 1) of candidate query ``query``."""
+
+    query: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """Ask for local tuple ``tuple`` by its key."""
+
+    tuple: int
+
+
+ProbeRequest: TypeAlias = ReadPage | LookUp
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PagePlan:
-    """Requests in the order chosen, the value expected of each, and the most that any plan could add."""
+    """Requests in the order chosen, the expected gain of each, and the most that any plan could gain."""
 
-    steps: tuple[Request, ...]
+    steps: tuple[ProbeRequest, ...]
     gains: Float64s
     bound: float
 
@@ -35,7 +52,7 @@ class PagePlan:
 def plan_pages(
     candidates: Candidates, page_size: int, values: Floats, quota: int, *, limit: int | None = None
 ) -> PagePlan:
-    """The greedy plan of at most ``quota`` requests; ``values`` are the tuples' worths.
+    """The greedy plan of at most ``quota`` requests; ``values`` are those of the tuples.
 
     >>> from afresh.probes.postings import Postings
     >>> two = Candidates(np.array([[0], [1]]), Postings.of_rows([[0, 1, 2], [2, 3]], 4), np.array([3.0, 4.0]))
@@ -48,7 +65,7 @@ def plan_pages(
     heap = [(-gain, 0, query) for query, gain in enumerate(state.page_gains().tolist())]
     heap += [(-value, 1, place) for place, value in enumerate(state.values.tolist())]
     heapq.heapify(heap)
-    steps: list[Request] = []
+    steps: list[ProbeRequest] = []
     gains: list[float] = []
     while heap and len(steps) < quota:
         _, kind, number = heapq.heappop(heap)
@@ -67,17 +84,11 @@ def plan_pages(
 
 
 class _State:
-    def __init__(
-        self,
-        candidates: Candidates,
-        page_size: int,
-        values: Float64s,
-        limit: int | None,
-    ) -> None:
+    def __init__(self, candidates: Candidates, page_size: int, values: Float64s, limit: int | None) -> None:
         self.values, self._tuples, self._page_size = values, candidates.tuples, page_size
         most = math.inf if limit is None else limit
         self._totals = np.maximum(candidates.totals, 1.0)
-        self._pages = requests_of(np.minimum(candidates.totals, most), page_size)
+        self._pages = request_counts(np.minimum(candidates.totals, most), page_size)
         self._read = np.zeros(len(candidates))
         self._left = values.copy()  # value times the probability that the tuple has not come yet
 
@@ -92,7 +103,7 @@ class _State:
             return 0.0
         return float(self._left[self._tuples.row(number)].sum()) * self._share(number)
 
-    def take(self, kind: int, number: int) -> Request:
+    def take(self, kind: int, number: int) -> ProbeRequest:
         if kind == 1:
             self._left[number] = 0.0
             return LookUp(number)

@@ -1,4 +1,4 @@
-"""Lists of whole numbers, one after the other in one array: which tuples hold a keyword, and the reverse.
+"""Posting lists (which tuples hold a keyword, and the reverse) in one array, and fast membership tests.
 
 Row i is ``members[starts[i]:starts[i+1]]`` (compressed sparse rows), in ascending order.
 """
@@ -88,3 +88,37 @@ class Postings:
         """
         running = np.concatenate(([0.0], np.cumsum(values[self.members])))
         return np.asarray(running[self.starts[1:]] - running[self.starts[:-1]])
+
+
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: spreads neighbours over the table
+_FEWEST_BITS, _MOST_BITS = 10, 24
+_ROOM_BITS = 4  # sixteen places for each member: one false alarm in sixteen
+
+
+class SortedSet:
+    """The members of an ascending array, tested for many numbers at once.
+
+    A bit table answers most tests of other numbers, and bisection confirms the rest.
+
+    >>> SortedSet(np.array([2, 3, 5]))(np.array([1, 2, 5]))
+    array([False,  True,  True])
+    """
+
+    def __init__(self, ascending: Ints) -> None:
+        self._ascending = ascending
+        bits = min(max(len(ascending).bit_length() + _ROOM_BITS, _FEWEST_BITS), _MOST_BITS)
+        self._shift = np.uint64(64 - bits)
+        self._table = np.zeros(1 << bits, dtype=np.bool_)
+        self._table[self._places(ascending)] = True
+
+    def __call__(self, numbers: Ints) -> Bools:
+        """Whether each of ``numbers`` is a member."""
+        found = self._table[self._places(numbers)]
+        likely = numbers[found]
+        # An array with no members has an empty table, so nothing is likely then.
+        place = np.searchsorted(self._ascending, likely)
+        found[found] = self._ascending[np.minimum(place, len(self._ascending) - 1)] == likely
+        return found
+
+    def _places(self, numbers: Ints) -> Ints:
+        return ((numbers.astype(np.uint64) * _FACTOR) >> self._shift).astype(np.int64)

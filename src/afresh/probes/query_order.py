@@ -6,12 +6,11 @@ place. It is least with the a_q ascending. The lag per time of the round,
 
     g(x̃, I) = I · Σ_i (k − i)² A_(i) / (2k|L|),
 
-grows with I, so that I is right where it meets the threshold α (the paper divides by |L| once more, so its
-α is ours over |L|). The paper doubles and bisects; as g is linear in I, I = α/g(x̃, 1) says it at once.
-With one query g is 0.
+grows with I, so the best I is where it meets the threshold α (the paper divides by |L| once more, so its α is
+ours over |L|). The paper searches for it; since g is linear in I, it is I = α/g(x̃, 1). With one query g is 0.
 
-In a repeating cycle the order does not change the average; how often each group is refreshed does, and
-there the least lag has frequencies ∝ (A_q/c_q)^{1/3}, which is the allocation with objective lag.
+In a repeating cycle the order does not change the average lag, but how often each group is refreshed does.
+There the least lag has frequencies ∝ (A_q/c_q)^{1/3}, which is the allocation with objective lag.
 """
 
 from __future__ import annotations
@@ -21,9 +20,6 @@ import math
 import numpy as np
 
 from afresh.values.arrays import ArrayLike, Float64s, Ints, nonnegative
-from afresh.values.errors import UsageError
-
-_BISECTIONS = 60
 
 
 def lag_after_round(coefficients: ArrayLike, places: ArrayLike) -> float:
@@ -76,31 +72,10 @@ def lag_per_time(group_sums: ArrayLike, tuples: int, interval: float) -> float:
 
 
 def interval_for(group_sums: ArrayLike, tuples: int, alpha: float) -> float:
-    """The interval at which g meets ``alpha``; infinite where the lag is 0 at any.
+    """The interval at which g meets ``alpha``; infinite where the lag is 0 at every interval.
 
     >>> interval_for([3.0, 7.0], tuples=4, alpha=0.75)
     4.0
     """
     per_interval = lag_per_time(group_sums, tuples, 1.0)
     return math.inf if per_interval == 0 else alpha / per_interval
-
-
-def search_interval(group_sums: ArrayLike, tuples: int, alpha: float, *, start: float = 1.0) -> float:
-    """The same by the paper's search: doubling or halving from ``start``, then bisection (§4.4).
-
-    >>> round(search_interval([3.0, 7.0], tuples=4, alpha=0.75), 9)
-    4.0
-    """
-    if not (0 < alpha < math.inf and 0 < start < math.inf):
-        raise UsageError(f"alpha {alpha} and start {start}: both must be above 0 and finite")
-    if lag_per_time(group_sums, tuples, 1.0) == 0:
-        return math.inf
-    low = high = start
-    while lag_per_time(group_sums, tuples, high) < alpha:
-        low, high = high, 2 * high
-    while lag_per_time(group_sums, tuples, low) > alpha:
-        low, high = low / 2, low
-    for _ in range(_BISECTIONS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if lag_per_time(group_sums, tuples, middle) < alpha else (low, middle)
-    return 0.5 * (low + high)

@@ -1,7 +1,7 @@
-"""A round carried out against a server: every request with what was expected of it and what it brought.
+"""Rounds against a server: every request with what was expected of it and what it brought.
 
-What pages hold counts, not what the server claims: a page that is empty, or holds only what earlier pages of
-its query held, ends the query, and so does the thousandth page.
+The contents of pages count, not the totals that the server claims: a page that is empty, or holds only what
+earlier pages of its query held, ends the query, and so does the thousandth page.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from afresh.probes.campaign import Campaign, covered_places
+from afresh.probes.campaign import Campaign, local_tuples
 from afresh.probes.greedy_probes import Probe
-from afresh.probes.requests import LookUp
-from afresh.probes.server import Answer, Server, StoppedError
+from afresh.probes.page_plan import LookUp
+from afresh.probes.probe_server import ProbeAnswer, ProbeServer, ServerStoppedError
 
 _MOST_PAGES = 1000  # of one query
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One request: ``keywords`` of a query (none: the look-up of ``key``), its ``page``, what it brought.
+class ProbeStep:
+    """One request: ``keywords`` of a query (none: the look-up of ``key``), its ``page``, and what it brought.
 
-    ``total`` is None where the server said none. ``cut``: the query ended before its total said; ``doubled``
-    are keys of which the answer held several records.
+    ``total`` is None where the server reported none. ``cut``: the query ended before its reported total.
+    ``doubled`` are the keys of which the answer held several records.
     """
 
     keywords: tuple[int, ...]
@@ -38,74 +38,87 @@ class Step:
 
 def run_campaign(
     campaign: Campaign,
-    server: Server,
+    server: ProbeServer,
     keys: Sequence[str],
     on_step: Callable[[int], None] = lambda _: None,
-) -> tuple[Step, ...]:
-    """Ask until the campaign has nothing left to ask; ``keys`` are those of the local tuples.
+) -> tuple[ProbeStep, ...]:
+    """Make requests until the campaign is done; ``keys`` are those of the local tuples.
 
-    ``on_step`` hears how many tuples are still wanted.
+    ``on_step`` is called with the number of tuples still wanted.
     """
     places = {key: place for place, key in enumerate(keys)}
-    steps: list[Step] = []
-    pages = _Pages(server.page_size)
-    with suppress(StoppedError):
+    steps: list[ProbeStep] = []
+    seen = _SeenKeys(server.page_size)
+    with suppress(ServerStoppedError):
         while (request := campaign.next_request()) is not None:
             expected = campaign.expected(request)
             if isinstance(request, LookUp):
                 key = keys[request.tuple]
                 answer = server.look_up(key)
-                new = campaign.learn(request, covered_places(answer.keys, places))
-                steps.append(Step((), key, 1, len(answer.keys), expected, new, doubled=_doubled(answer)))
+                new = campaign.learn(request, local_tuples(answer.keys, places))
+                steps.append(
+                    ProbeStep((), key, 1, len(answer.keys), expected, new, doubled=_doubled_keys(answer))
+                )
             else:
                 keywords, number = campaign.words(request), request.number
                 answer = server.page(keywords, number)
-                over = pages.end(keywords, number, answer)
-                new = campaign.learn(request, covered_places(answer.keys, places), answer.total, over=over)
-                cut = over and pages.promised(answer) > number
-                steps.append(Step(keywords, "", number, answer.total, expected, new, cut, _doubled(answer)))
+                over = seen.ends(keywords, number, answer)
+                new = campaign.learn(request, local_tuples(answer.keys, places), answer.total, over=over)
+                cut = over and seen.promised(answer) > number
+                steps.append(
+                    ProbeStep(keywords, "", number, answer.total, expected, new, cut, _doubled_keys(answer))
+                )
             on_step(int(campaign.wanted.sum()))
     return tuple(steps)
 
 
 def run_probes(
-    probes: Sequence[Probe], server: Server, keys: Sequence[str], *, pages: int | None = None
-) -> tuple[Step, ...]:
+    probes: Sequence[Probe], server: ProbeServer, keys: Sequence[str], *, pages: int | None = None
+) -> tuple[ProbeStep, ...]:
     """Send the paper's queries: all result pages of each (Method 1), or the first ``pages`` (Method 2: 1)."""
     places = {key: place for place, key in enumerate(keys)}
     wanted = set(range(len(keys)))
-    steps: list[Step] = []
-    read = _Pages(server.page_size)
-    with suppress(StoppedError):
+    steps: list[ProbeStep] = []
+    seen = _SeenKeys(server.page_size)
+    with suppress(ServerStoppedError):
         for probe in probes:
             number, last = 0, 1
             while number < last:
                 number += 1
                 answer = server.page(probe.keywords, number)
-                found = wanted.intersection(covered_places(answer.keys, places))
+                found = wanted.intersection(local_tuples(answer.keys, places))
                 wanted -= found
-                over, promised = read.end(probe.keywords, number, answer), read.promised(answer)
+                over, promised = seen.ends(probe.keywords, number, answer), seen.promised(answer)
                 last = number if over else promised if pages is None else min(promised, pages)
                 share = probe.expected / max(probe.requests, 1.0)
                 cut = over and promised > number
                 steps.append(
-                    Step(probe.keywords, "", number, answer.total, share, len(found), cut, _doubled(answer))
+                    ProbeStep(
+                        probe.keywords,
+                        "",
+                        number,
+                        answer.total,
+                        share,
+                        len(found),
+                        cut,
+                        _doubled_keys(answer),
+                    )
                 )
     return tuple(steps)
 
 
-class _Pages:
-    """Which keys the pages of each query held."""
+class _SeenKeys:
+    """The keys that the pages of each query held so far."""
 
     def __init__(self, page_size: int) -> None:
         self._page_size = page_size
         self._keys: dict[tuple[int, ...], set[str]] = {}
 
-    def promised(self, answer: Answer) -> int:
-        """How many pages there are by the total reported."""
+    def promised(self, answer: ProbeAnswer) -> int:
+        """The number of pages by the reported total."""
         return max(1, -(-(answer.total or 0) // self._page_size))
 
-    def end(self, keywords: tuple[int, ...], number: int, answer: Answer) -> bool:
+    def ends(self, keywords: tuple[int, ...], number: int, answer: ProbeAnswer) -> bool:
         """Whether this page ends its query."""
         seen = self._keys.setdefault(keywords, set())
         nothing_new = seen.issuperset(answer.keys)
@@ -113,7 +126,7 @@ class _Pages:
         return nothing_new or number >= _MOST_PAGES
 
 
-def _doubled(answer: Answer) -> tuple[str, ...]:
+def _doubled_keys(answer: ProbeAnswer) -> tuple[str, ...]:
     if len(set(answer.keys)) == len(answer.keys):
         return ()
     return tuple(sorted({key for key in answer.keys if answer.keys.count(key) > 1}))

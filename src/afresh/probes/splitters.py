@@ -1,5 +1,4 @@
-"""From an attribute's text to its keywords: words without the stop words, or whole values between
-separators.
+"""Splits an attribute's text into keywords: words without stop words, or whole values between separators.
 
 A tuple is a bag of keywords (Yang et al. 2010, §3). Titles are split into words, stop words removed; a list
 of authors is split by its separator into whole names. Case and surrounding space do not matter to a search
@@ -25,10 +24,10 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class WordSplitter:
     """Every word of the text once, in lower case, in order, without ``stop_words``.
 
-    >>> Words()("The Anatomy of a Large-Scale Hypertextual Web Search Engine: web")
+    >>> WordSplitter()("The Anatomy of a Large-Scale Hypertextual Web Search Engine: web")
     ['anatomy', 'large', 'scale', 'hypertextual', 'web', 'search', 'engine']
     """
 
@@ -41,10 +40,10 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
-    """Every value between ``separator`` once, in lower case, spaces evened out.
+class ValueSplitter:
+    """Every value between separators once, in lower case, with single spaces.
 
-    >>> Values(";")("Junghoo Cho; Hector  Garcia-Molina;")
+    >>> ValueSplitter(";")("Junghoo Cho; Hector  Garcia-Molina;")
     ['junghoo cho', 'hector garcia-molina']
     """
 
@@ -61,14 +60,14 @@ class KeywordAttribute:
     """A column whose text yields keywords, and how it is split."""
 
     name: str
-    split: Words | Values
+    split: WordSplitter | ValueSplitter
 
 
 def parse_keywords(text: str) -> KeywordAttribute:
     """``name:SEP`` splits the column by SEP into whole values, a bare ``name`` into words.
 
     >>> parse_keywords("authors:;"), parse_keywords("title").name
-    (KeywordAttribute(name='authors', split=Values(separator=';')), 'title')
+    (KeywordAttribute(name='authors', split=ValueSplitter(separator=';')), 'title')
     >>> parse_keywords(":;")
     Traceback (most recent call last):
     afresh.values.errors.UsageError: --keywords ':;': give a column, as in title or authors:;
@@ -76,4 +75,4 @@ def parse_keywords(text: str) -> KeywordAttribute:
     name, colon, separator = text.partition(":")
     if not name or (colon and not separator):
         raise UsageError(f"--keywords {text!r}: give a column, as in title or authors:;")
-    return KeywordAttribute(name, Values(separator) if colon else Words())
+    return KeywordAttribute(name, ValueSplitter(separator) if colon else WordSplitter())

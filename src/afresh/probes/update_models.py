@@ -1,5 +1,4 @@
-"""What is expected to have changed in a tuple since it was last refreshed: F(r;t) of Yang et al. 2010,
-§3.1 and §4.2.
+"""How much a tuple is expected to have changed since its last refresh: F(r;t) of Yang et al. 2010.
 
 | model | F(r;t), t since the last refresh |
 | --- | --- |
@@ -14,16 +13,6 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.values.arrays import ArrayLike, Floats, like_inputs, nonnegative
-
-
-def content_lag(changes: ArrayLike, now: float) -> float:
-    """F(e;t) = Σ (t − t_i) over the changes missed so far (Definition in §4.2).
-
-    >>> [content_lag([5, 6, 7], now) for now in (6, 7, 8)]  # the paper's Table 2
-    [1.0, 3.0, 6.0]
-    """
-    times = np.asarray(changes, dtype=np.float64)
-    return float(np.maximum(now - times, 0.0).sum())
 
 
 def expected_lag(rate: ArrayLike, elapsed: ArrayLike) -> Floats:

@@ -1,8 +1,9 @@
-"""Policies side by side on one history under one budget, and how much of what there is to gain each gains.
+"""Policies compared on one history under one budget, and the share of the possible gain that each captures.
 
-The yardstick is the oracle: the index rule knowing each item's mean rate over the whole window, where an item
-that never changes counts as ``NEVER`` changes. *Captured* = (F − F_uniform)/(F_oracle − F_uniform), several
-runs together as the ratio of sums. Past 100 % is possible: the oracle knows no seasons, no drift, no shocks.
+The reference is the oracle, which knows each item's mean rate over the whole window; an item that never
+changes counts as ``UNSEEN_CHANGES`` changes. *Captured* = (F − F_uniform)/(F_oracle − F_uniform), several
+runs together as the ratio of sums. More than 100 % is possible: the oracle knows no seasons, no drift and no
+shocks.
 """
 
 from __future__ import annotations
@@ -13,96 +14,94 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.policy.policy import Start
-from afresh.policy.table import make_policy
-from afresh.replay.history import NEVER, History
-from afresh.replay.run import BATCHES_PER_ROUND, ORACLE_BATCHES, Hints, Visits, batch_for, run_policy
-from afresh.replay.scores import Scores, scores
+from afresh.policy.policy import PolicyInput
+from afresh.policy.registry import make_policy
+from afresh.replay.change_history import UNSEEN_CHANGES, ChangeHistory
+from afresh.replay.run import BATCHES_PER_ROUND, ORACLE_BATCHES, NoticeLog, Visits, batch_for, run_policy
+from afresh.replay.scores import Scores, score_visits
 from afresh.values.errors import UsageError
 
-YARDSTICKS = ("uniform", "oracle")
+REFERENCES = ("uniform", "oracle")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Scores over a stretch of time, and the share captured by the objective's own metric."""
+class PeriodScores:
+    """Scores over a period of time, and the share captured by the measure of the objective."""
 
     scores: Scores
     captured: float
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """One policy under one budget: what it did and achieved, in the whole window and after the warm-up."""
+class ReplayResult:
+    """One policy under one budget: its visits, and its scores over the whole window and after the warm-up."""
 
     policy: str
     budget: float
     visits: Visits
-    whole: Part
-    after: Part
+    whole: PeriodScores
+    after: PeriodScores
 
 
 def replay(
-    history: History,
+    history: ChangeHistory,
     policies: Sequence[str],
-    start: Start,
+    start: PolicyInput,
     *,
     warm_up: float = 1 / 3,
-    hints: Hints | None = None,
+    notices: NoticeLog | None = None,
     seed: int = 1,
     batch: int | None = None,
     progress: Callable[[float], None] | None = None,
-) -> list[Result]:
-    """Run these policies, and the yardsticks, from ``start``, within its windows and caps.
+) -> list[ReplayResult]:
+    """Run these policies, and the references, from ``start``, within its open time and caps.
 
-    Its rates are filled in from the history, and its hour, unless None, is that of the history's unit.
-    ``progress`` is told which share of all runs is done.
+    The rates of ``start`` are filled in from the history, and its hour, unless None, is converted to the
+    history's unit. ``progress`` is told which share of all runs is done.
 
     >>> rng = np.random.default_rng(1)
     >>> item, time = rng.integers(0, 20, 400) // 4, rng.uniform(0.0, 1000.0, 400)
-    >>> history = History.of(20, item, time, 0.0, 1000.0)
-    >>> adaptive, uniform = replay(history, ["adaptive", "uniform"], Start.of(20, 2.0))
+    >>> history = ChangeHistory.of(20, item, time, 0.0, 1000.0)
+    >>> adaptive, uniform = replay(history, ["adaptive", "uniform"], PolicyInput.of(20, 2.0))
     >>> uniform.after.captured, bool(adaptive.after.captured > 0.3)
     (0.0, True)
     """
     if not 0 <= warm_up < 1:
         raise UsageError(f"warm-up is {warm_up:g}: must be a share of the window, from 0 to below 1")
-    known = replace(start, rates=history.rates(NEVER), hour=None if start.hour is None else history.hour)
+    hour = None if start.hour is None else history.hour
+    known = replace(start, rates=history.rates(UNSEEN_CHANGES), hour=hour)
     begins = (history.start, history.start + warm_up * history.length)
-    names = tuple(dict.fromkeys((*policies, *YARDSTICKS)))
+    names = tuple(dict.fromkeys((*policies, *REFERENCES)))
     visits: dict[str, Visits] = {}
     found: dict[str, list[Scores]] = {}
     for done, name in enumerate(names):
+        per_round = ORACLE_BATCHES if name == "oracle" else BATCHES_PER_ROUND
         run = run_policy(
             history,
             make_policy(name, known),
             start.budget,
-            opening=start.opening,
-            hints=hints,
-            batch=batch or _batch(history, name),
-            progress=_part_of(progress, done, len(names)),
+            open_time=start.open_time,
+            notices=notices,
+            batch=batch or batch_for(history.items, per_round),
+            progress=_share_of_all(progress, done, len(names)),
         )
         visits[name] = run
         # The same resampled items for all, so that their intervals can be compared.
         found[name] = [
-            scores(history, run.item, run.time, begin, np.random.default_rng(seed)) for begin in begins
+            score_visits(history, run.item, run.time, begin, np.random.default_rng(seed)) for begin in begins
         ]
     return [_result(name, visits[name], found, start) for name in dict.fromkeys(policies)]
 
 
-def _batch(history: History, name: str) -> int:
-    return batch_for(history.items, ORACLE_BATCHES if name == "oracle" else BATCHES_PER_ROUND)
-
-
-def _part_of(
+def _share_of_all(
     progress: Callable[[float], None] | None, done: int, runs: int
 ) -> Callable[[float], None] | None:
-    """Turns the share of one run that is done into that of all."""
+    """Turns the share of one run that is done into that of all runs."""
     return None if progress is None else lambda share: progress((done + share) / runs)
 
 
 def captured(cells: Iterable[tuple[float, float, float]]) -> float:
-    """Σ(own − uniform)/Σ(oracle − uniform) over cells (own, uniform, oracle); NaN if nothing is to gain.
+    """Σ(own − uniform)/Σ(oracle − uniform) over cells (own, uniform, oracle); NaN if nothing can be gained.
 
     >>> captured([(0.8, 0.7, 0.9), (0.6, 0.6, 0.6)])
     0.5
@@ -114,9 +113,9 @@ def captured(cells: Iterable[tuple[float, float, float]]) -> float:
     return round(gained / to_gain, 12) + 0.0 if to_gain else math.nan  # −0 is 0
 
 
-def _result(name: str, visits: Visits, found: dict[str, list[Scores]], start: Start) -> Result:
-    parts = []
-    for place in (0, 1):
-        own, uniform, oracle = (getattr(found[one][place], start.objective) for one in (name, *YARDSTICKS))
-        parts.append(Part(found[name][place], captured([(own, uniform, oracle)])))
-    return Result(name, start.budget, visits, *parts)
+def _result(name: str, visits: Visits, found: dict[str, list[Scores]], start: PolicyInput) -> ReplayResult:
+    periods = []
+    for period in (0, 1):
+        own, uniform, oracle = (getattr(found[one][period], start.objective) for one in (name, *REFERENCES))
+        periods.append(PeriodScores(found[name][period], captured([(own, uniform, oracle)])))
+    return ReplayResult(name, start.budget, visits, *periods)

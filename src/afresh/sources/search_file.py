@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from afresh.probes.keyword_index import Keyword, KeywordIndex, index_corpus
-from afresh.probes.server import IndexServer
+from afresh.probes.probe_server import IndexServer
 from afresh.sources.remembering import Rest
 from afresh.sources.search_relation import Columns, read_columns
 from afresh.sources.search_server import Record, Results

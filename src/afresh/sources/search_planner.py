@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from afresh.probes.candidates import Candidates, find_candidates, requests_of
+from afresh.probes.candidates import Candidates, find_candidates, request_counts
 from afresh.probes.keyword_index import KeywordIndex
 from afresh.sources.search_notes import QueryNote, ScaleNote
 from afresh.sources.search_totals import LearnedTotals
@@ -235,7 +235,7 @@ class Planner:
             ours = seen.numbers >= 0
             np.subtract.at(gains, seen.numbers[ours], seen.sums(values)[ours])
         share = np.minimum(1.0, self._page_size / np.maximum(totals - seen.read * self._page_size, 1.0))
-        more = ~seen.ended & (seen.read < requests_of(np.minimum(totals, self._most), self._page_size))
+        more = ~seen.ended & (seen.read < request_counts(np.minimum(totals, self._most), self._page_size))
         gains = np.where(more, gains * share, 0.0)
         if must is not None:
             holds = np.zeros(len(found), dtype=np.bool_)

@@ -19,7 +19,7 @@ from afresh.allocation.allocate import allocate
 from afresh.engine.mind.row_policy import RowPolicy
 from afresh.model.age import age
 from afresh.model.freshness import freshness
-from afresh.policy.worth import Worth
+from afresh.policy.adaptive.poll_value import PollValue
 from afresh.values.arrays import Float64s
 
 _LOWEST, _HIGHEST = -120, 120  # levels as powers of two
@@ -49,10 +49,10 @@ class Believed:
     def of(cls, policy: RowPolicy, rows: npt.NDArray[np.intp]) -> Believed:
         """These rows of a policy; what their families bring comes on top of their own rates."""
         mind, memory = policy.ranking.policy, policy.memory
-        rates = mind.calibration.of(rows)[:, None] * mind.belief.rates
+        rates = mind.calibration.factors(rows)[:, None] * mind.belief.rates
         if mind.shocks is not None:
             rates = rates + mind.shocks.rate(rows)[:, None]
-        mass = mind.belief.of(rows)
+        mass = mind.belief.posteriors(rows)
         return cls(
             mind.belief.rates,
             mind.belief.prior,
@@ -132,10 +132,13 @@ class Frontier:
 
     def _frequency(self, level: float) -> Float64s:
         items = self.items
-        worth = Worth(self.objective, items.ladder)
+        worth = PollValue(self.objective, items.ladder)
         goal = np.full(items.cost.size, level) / np.maximum(items.worth_of_one, 1e-270)
         parts = [slice(begin, begin + _BLOCK) for begin in range(0, items.cost.size, _BLOCK)]
         after_s = np.concatenate(
-            [worth.due_exactly(items.mass[one], items.rates[one], goal[one], _LONGEST_S) for one in parts]
+            [
+                worth.exact_time_to_reach(items.mass[one], items.rates[one], goal[one], _LONGEST_S)
+                for one in parts
+            ]
         )
         return np.asarray(1.0 / np.minimum(np.maximum(after_s, items.shortest_s), items.longest_s))

@@ -92,11 +92,11 @@ def curves(snapshot: ItemSnapshot, why: Why) -> Curves:
     due_s = why.interval_s if 0 < why.interval_s < math.inf else math.inf
     typical_s = due_s if math.isfinite(due_s) else 1.0 / max(why.rate_per_s, 1e-12)
     time_s = np.linspace(0.0, _SPAN * max(typical_s, since_s / 2, 1.0), _POINTS)
-    begun_s = float(mind.items.last[row[0]])
+    begun_s = float(mind.items.last_poll[row[0]])
     return Curves(
         time_s.tolist(),
         [float(mind.fresh(row, begun_s + after_s)[0]) for after_s in time_s],
-        [float(mind.values(row, begun_s + after_s)[0]) for after_s in time_s],
+        [float(mind.poll_values(row, begun_s + after_s)[0]) for after_s in time_s],
         why.threshold,
         since_s,
         due_s,

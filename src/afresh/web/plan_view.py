@@ -23,7 +23,7 @@ from afresh.engine.mind.earnings import earns
 from afresh.engine.mind.snapshot import loaded, recalled, sampled
 from afresh.engine.settings.tables import BudgetTable
 from afresh.engine.show.status import Status
-from afresh.policy.doubt import Doubt
+from afresh.policy.rate_populations import RatePopulations
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.outcome import Spent
 from afresh.web.frontier import Believed, Frontier
@@ -43,7 +43,7 @@ class PlanItems:
 
     ids: Ints
     believed: Believed
-    doubt: Doubt
+    doubt: RatePopulations
     rate: Float64s
     weight: Float64s
     ratio: Float64s
@@ -146,7 +146,7 @@ def plan_items(engine: Engine, now_s: float, seed: int = 0) -> PlanItems:
     return PlanItems(
         ids=memory.ids[rows],
         believed=known,
-        doubt=Doubt.of(known.evidence(), rng),
+        doubt=RatePopulations.draw(known.evidence(), rng),
         rate=known.median(),
         weight=memory.weight[rows],
         ratio=known.worth_of_one,
@@ -229,7 +229,7 @@ def _between(
     """The freshness between which a plan will come to lie: at the upper end, rates are known by then."""
     known = items.believed
     value = float(share @ known.fresh(frequency))
-    low, high = items.doubt.between(known.fresh_at(frequency), share)
+    low, high = items.doubt.interval(known.fresh_at(frequency), share)
     learned = known.fresh_once_known(objective, requests / items.scale, share) - value
     return min(low, value), min(max(high, value) + max(learned, 0.0), 1.0)
 

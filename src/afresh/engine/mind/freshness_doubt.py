@@ -2,8 +2,9 @@
 
 By the luck of the copies, each right or wrong on its own, which evens out over many. And by what all of them
 have in common: how rates are spread, which an engine hardly knows before it has looked at most items twice.
-So the freshness is reckoned under many populations of rates that the polls allow (``policy.doubt``), and the
-interval holds 95 % of what comes out, luck included; it is never narrower than luck alone makes it.
+So the freshness is reckoned under many populations of rates that the polls allow
+(``policy.rate_populations``), and the interval holds 95 % of what comes out, luck included; it is never
+narrower than luck alone makes it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.engine.mind.row_policy import RowPolicy
-from afresh.policy.doubt import Doubt
+from afresh.policy.rate_populations import RatePopulations
 
 LEVEL = 0.95
 _Z95 = 1.959963984540054
@@ -29,7 +30,7 @@ def freshness_between(policy: RowPolicy, value: float, error: float, now_s: floa
         rows = guessed[:: -(-guessed.size // _LOOKED_AT)]
         share = weight[rows] * (weight[guessed].sum() / weight[rows].sum() / weight.sum())
         fresh, told = policy.ranking.fresh_at(now_s, rows)
-        doubt = Doubt.of(told, np.random.default_rng(_SEED), guessed.size / rows.size)
+        doubt = RatePopulations.draw(told, np.random.default_rng(_SEED), guessed.size / rows.size)
         # What is seen, and what the sample leaves out, comes on top.
         rest = value - float(share @ policy.ranking.fresh(now_s, rows))
         drawn = doubt.means(fresh, share) + rest + error * doubt.chance

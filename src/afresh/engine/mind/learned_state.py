@@ -9,7 +9,7 @@ import numpy as np
 import zstandard
 
 from afresh.engine.state_names import LEARNED
-from afresh.policy.learned import VERSION, Arrays
+from afresh.policy.adaptive.saved_state import VERSION, Arrays
 from afresh.stores.store import Store
 
 _LEVEL = 3

@@ -15,11 +15,11 @@ import numpy as np
 from afresh.engine.mind import beliefs
 from afresh.engine.mind.beliefs import Kept
 from afresh.engine.mind.memory import Memory
-from afresh.policy.adaptive import Adaptive
-from afresh.policy.belief import DECADES_ABOVE
+from afresh.policy.adaptive.adaptive import Adaptive
+from afresh.policy.adaptive.rate_belief import DECADES_ABOVE
+from afresh.policy.adaptive.saved_state import Arrays
 from afresh.policy.families import families_of
-from afresh.policy.learned import Arrays
-from afresh.policy.policy import Start
+from afresh.policy.policy import PolicyInput
 from afresh.values.arrays import Bools, Float64s, Ints
 from afresh.values.stored import Ids
 
@@ -78,14 +78,14 @@ class Ranking:
             return
         self._time(float(times_s.max()))
         # Before the last poll only where the clock was set back and nobody has noticed yet.
-        when = np.maximum(times_s + self._shift_s, self.policy.items.last[rows])
+        when = np.maximum(times_s + self._shift_s, self.policy.items.last_poll[rows])
         told = elapsed_s > 0
-        self.policy.copied(rows[~told], when[~told])
+        self.policy.mark_copied(rows[~told], when[~told])
         self.policy.observe(rows[told], when[told], changed[told])
 
     def learn_past(self, rows: Ints, began_s: Float64s, times_s: Float64s, changed: Bools) -> None:
         """Polls of long ago, of distinct rows, each with the time of the poll before it."""
-        self.policy.copied(rows, np.minimum(began_s, self._now_s))
+        self.policy.mark_copied(rows, np.minimum(began_s, self._now_s))
         told = times_s > began_s
         self.policy.observe(rows[told], np.minimum(times_s, self._now_s)[told], changed[told])
 
@@ -95,7 +95,7 @@ class Ranking:
         found = beliefs.unpack(joined, sizes)
         self._put(rows, found)
         polled = ~np.isnan(polled_s)
-        self.policy.copied(rows[polled], np.minimum(polled_s[polled] + self._shift_s, self._now_s))
+        self.policy.mark_copied(rows[polled], np.minimum(polled_s[polled] + self._shift_s, self._now_s))
         return found.hold_s
 
     def notice(self, rows: Ids, now_s: float, source: str) -> None:
@@ -116,7 +116,7 @@ class Ranking:
     def notices_heard(self, source: str) -> float:
         """How many notices of this source have been followed by a poll."""
         notices = self.policy.notices
-        return float(notices.heard[notices.sources.index(source)]) if source in notices.sources else 0.0
+        return float(notices.received[notices.sources.index(source)]) if source in notices.sources else 0.0
 
     def set_objective(self, objective: str) -> None:
         """Another objective from now on; what was learned of each item stays."""
@@ -161,10 +161,10 @@ class Ranking:
         if size <= ALL_ROWS:
             self.policy.next(now_s, -(-size // POOL_SHARE))  # only to follow the level
             rows = np.arange(size) if wanted is None else np.flatnonzero(wanted)
-            value[rows] = self.policy.values(rows, now_s)
+            value[rows] = self.policy.poll_values(rows, now_s)
             return value
         urgent = self.policy.next(now_s, max(FEWEST, size // POOL_SHARE))
-        exact = self.policy.values(urgent, now_s)
+        exact = self.policy.poll_values(urgent, now_s)
         value[:] = np.minimum(self._rough(now_s), exact.min(initial=np.inf))
         value[urgent] = exact
         return value
@@ -172,10 +172,11 @@ class Ranking:
     def _rough(self, now_s: float) -> Float64s:
         """About what each row is worth: its bound when its moment has come, ∝ τ^{p+1} before."""
         policy = self.policy
-        last = policy.clock.read(policy.items.last)
-        wait = np.maximum(policy.look - last, 1e-9)
+        last = policy.clock.read(policy.items.last_poll)
+        wait = np.maximum(policy.next_review - last, 1e-9)
         part = np.maximum(policy.clock.read(np.array(now_s)) - last, 0.0) / wait
-        return np.asarray(policy.bound * np.minimum(part, 1.0) ** (policy.worth.objective.power + 1))
+        power = policy.poll_value.objective.power + 1
+        return np.asarray(policy.review_value * np.minimum(part, 1.0) ** power)
 
     def fresh(self, now_s: float, rows: Ids) -> Float64s:
         """The probability that the copy of each of these rows is right."""
@@ -185,9 +186,9 @@ class Ranking:
         """The same of a few rows at each rate of the ladder, and what their polls say of it (≤ 1)."""
         self.grow()
         belief = self.policy.belief
-        told = belief.of(rows) / belief.prior
+        told = belief.posteriors(rows) / belief.prior
         told /= np.maximum(told.max(axis=1, keepdims=True), 1e-300)
-        return np.exp(-self.policy.outlook(rows, now_s + self._shift_s)[1]), told
+        return np.exp(-self.policy.forecast(rows, now_s + self._shift_s)[1]), told
 
     def ages(self, now_s: float, rows: Ids) -> Float64s:
         """The expected age of the copy of each of these rows."""
@@ -206,7 +207,7 @@ class Ranking:
         """
         self.grow()
         belief = self.policy.belief
-        mass = belief.of(rows)
+        mass = belief.posteriors(rows)
         mass = np.cumsum(mass / mass.sum(axis=1, keepdims=True), axis=1)
         octave = np.log(belief.rates[1] / belief.rates[0])
         edges = np.log(belief.rates[0]) + octave * (np.arange(belief.rates.size + 1) - 0.5)
@@ -218,7 +219,7 @@ class Ranking:
     def due_after_s(self, rows: Ids, level: Float64s | float) -> Float64s:
         """How long after a poll each row's worth reaches ``level``."""
         self.grow()
-        return self.policy.due(rows, level)
+        return self.policy.time_to_reach(rows, level)
 
     def due_exactly_s(self, rows: Ids, level: Float64s | float, longest_s: float) -> Float64s:
         """The same, however long it takes, with the shocks of its families beside each row's own rate."""
@@ -227,11 +228,12 @@ class Ranking:
 
         def work(some: slice) -> Float64s:
             which = rows[some]
-            rates = policy.calibration.of(which)[:, None] * policy.belief.rates
+            rates = policy.calibration.factors(which)[:, None] * policy.belief.rates
             if policy.shocks is not None:
                 rates += policy.shocks.rate(which)[:, None]
             price = policy.items.cost[which] / np.maximum(policy.items.weight[which], 1e-270)
-            return policy.worth.due_exactly(policy.belief.rows[which], rates, goal[some] * price, longest_s)
+            value, posterior = goal[some] * price, policy.belief.posterior[which]
+            return policy.poll_value.exact_time_to_reach(posterior, rates, value, longest_s)
 
         parts = [work(slice(begin, begin + _FEW)) for begin in range(0, rows.size, _FEW)]
         return np.concatenate(parts) if parts else np.empty(0)
@@ -279,7 +281,7 @@ class Ranking:
         families = self.families if self.families.shape[1] else None
         budget = budget_per_s * self._share
         return Adaptive(
-            Start(budget, weight, cost, self._now_s, self.objective, families, slowest=SLOWEST_PER_S)
+            PolicyInput(budget, weight, cost, self._now_s, self.objective, families, slowest=SLOWEST_PER_S)
         )
 
     def _families(self, names: Sequence[str] | None) -> Ints:
@@ -305,14 +307,14 @@ class Ranking:
         polled = rows[~np.isnan(memory.polled_s[rows])]
         for begin in range(0, polled.size, _BLOCK):  # all at once would be slower, and hold up other threads
             some = polled[begin : begin + _BLOCK]
-            self.policy.copied(some, np.minimum(memory.polled_s[some] + self._shift_s, self._now_s))
+            self.policy.mark_copied(some, np.minimum(memory.polled_s[some] + self._shift_s, self._now_s))
         guess = memory.prior_rate_per_s[rows]
         told = rows[(guess > 0) & ~self.policy.belief.polled[rows]]
         if told.size:
-            belief, last = self.policy.belief, self.policy.items.last[told]
-            self.policy.recall(told, GUESS_SHAPE, GUESS_SHAPE / memory.prior_rate_per_s[told], last)
+            belief, last = self.policy.belief, self.policy.items.last_poll[told]
+            self.policy.set_gamma_belief(told, GUESS_SHAPE, GUESS_SHAPE / memory.prior_rate_per_s[told], last)
             # A guess may be anything: polls must be able to refute it, and it is no evidence for others.
-            belief.rows[told] += GUESS_DOUBT * (belief.prior.astype(np.float32) - belief.rows[told])
+            belief.posterior[told] += GUESS_DOUBT * (belief.prior.astype(np.float32) - belief.posterior[told])
             belief.polled[told] = False
 
     def _fitting(self, shared: Arrays) -> Arrays:

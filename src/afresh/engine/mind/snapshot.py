@@ -162,7 +162,7 @@ def planned_threshold(policy: RowPolicy, budget_per_s: float) -> float:
     rows = rows[:: -(-rows.size // PLANNED)]
     cost = memory.ranked_cost(rows)
     share = budget_per_s * float(cost.sum()) / total
-    low, high = policy.ranking.policy.bound * 1e-9, policy.ranking.policy.bound * 1e9
+    low, high = (policy.ranking.policy.review_value * factor for factor in (1e-9, 1e9))
     while high / low > 1.0 + 1e-6:
         middle = math.sqrt(low * high)
         after_s = np.clip(

@@ -1,0 +1,142 @@
+"""Cho & Garcia-Molina 2000, §4 and §5.1: orders of refreshing, and Gamma-distributed rates.
+
+Tables 2 and 3 print formulas. They are written here as printed, and only here: each is evaluated at a few
+points and set beside what the model layer, which never evaluates the printed form, says there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from afresh.allocation.budget_for import budget_for
+from afresh.model import gamma_rates
+from afresh.model.age import age
+from afresh.model.freshness import freshness
+from afresh.papers.check import Check, Correction
+from afresh.papers.report import Section
+
+_DIGITS = 6
+_RATIOS = (0.1, 1.0, 10.0)
+_SPREADS = (0.5, 1.5)
+
+# Table 2 as printed, in units of I.
+_ORDER_FRESHNESS: Mapping[str, Callable[[float], float]] = {
+    "fixed": lambda r: (1 - math.exp(-r)) / r,
+    "random": lambda r: (1 / r) * (1 - ((1 - math.exp(-r)) / r) ** 2),
+    "memoryless": lambda r: 1 / (1 + r),
+}
+_ORDER_AGE: Mapping[str, Callable[[float], float]] = {
+    "fixed": lambda r: 1 / 2 - 1 / r + (1 - math.exp(-r)) / r**2,
+    "random": lambda r: 1 / 3 + (1 / 2 - 1 / r) ** 2 - ((1 - math.exp(-r)) / r**2) ** 2,
+    "memoryless": lambda r: r / (1 + r),
+}
+_ORDER_NAMES = {"fixed": "fixed order", "random": "random order", "memoryless": "purely random"}
+
+
+# Table 3 as printed, in units of I; d stands for δ².
+def _uniform_freshness(r: float, d: float) -> float:
+    return (1 - math.pow(1 + r * d, 1 - 1 / d)) / (r * (1 - d))
+
+
+def _uniform_age(r: float, d: float) -> float:
+    return ((1 - d) / 2 - 1 / r + (1 - math.pow(1 + r * d, 2 - 1 / d)) / (r**2 * (1 - 2 * d))) / (1 - d)
+
+
+def _proportional_freshness(r: float, d: float) -> float:  # noqa: ARG001  # the same for every δ
+    return (1 - math.exp(-r)) / r
+
+
+def _proportional_age(r: float, d: float) -> float:
+    return (1 / 2 - 1 / r + (1 - math.exp(-r)) / r**2) / (1 - d)
+
+
+def _formula(name: str, printed: float, recomputed: float, correction: Correction | None = None) -> Check:
+    return Check(name, f"{printed:.{_DIGITS}f}", recomputed, correction=correction)
+
+
+def table_2() -> Section:
+    """Freshness and age for each order of refreshes."""
+    checks = []
+    for order, name in _ORDER_NAMES.items():
+        for r in _RATIOS:
+            at = f"{name}, r = {r:g}"
+            checks.append(_formula(f"freshness, {at}", _ORDER_FRESHNESS[order](r), freshness(r, 1.0, order)))
+            checks.append(_formula(f"age / I, {at}", _ORDER_AGE[order](r), age(r, 1.0, order)))
+    return Section(
+        "Table 2: freshness and age by order of refreshes",
+        tuple(checks),
+        f"The paper prints formulas: here they are evaluated as printed, to {_DIGITS} decimals.",
+    )
+
+
+def section_4() -> Section:
+    """What the text reads off Figure 6."""
+    budget = budget_for([1.0], 0.8)
+    fixed = float(freshness(1.0, 1.0))
+    gain = 100 * (fixed / float(freshness(1.0, 1.0, "memoryless")) - 1)
+    ages = {order: float(age(1.0, 1.0, order)) for order in _ORDER_NAMES}
+    quarter = Correction(
+        "0.72", f"one fourth ({ages['fixed'] / ages['memoryless']:.3f}) is the ratio to purely random order"
+    )
+    return Section(
+        "§4: what Figure 6 answers",
+        (
+            Check("freshness of fixed order, r = 1", "0.63", fixed),
+            Check("largest r for a freshness of 0.8, fixed order", "0.46", 1 / budget),
+            Check("refreshes per change for a freshness of 0.8", "2", budget),
+            Check("fixed order above purely random, r = 1", "3e1", gain, "%"),
+            Check(
+                "age of fixed order / age of random order, r = 1",
+                "0.25",
+                ages["fixed"] / ages["random"],
+                correction=quarter,
+            ),
+        ),
+    )
+
+
+def table_3() -> Section:
+    """Freshness and age for Gamma-distributed rates."""
+    diverges = Correction(
+        "inf", "the formula holds for δ < 1 only; above, pages that hardly change age for ever"
+    )
+    checks = []
+    for delta in _SPREADS:
+        for r in _RATIOS[1:]:
+            at, d = f"r = {r:g}, δ = {delta:g}", delta**2
+            for policy, fresh, old in (
+                ("uniform", _uniform_freshness, _uniform_age),
+                ("proportional", _proportional_freshness, _proportional_age),
+            ):
+                model_fresh = gamma_rates.freshness(r, 1.0, delta, policy)
+                model_age = gamma_rates.age(r, 1.0, delta, policy)
+                infinite = diverges if policy == "proportional" and delta >= 1 else None
+                checks.append(_formula(f"freshness, {policy}, {at}", fresh(r, d), model_fresh))
+                checks.append(_formula(f"age / I, {policy}, {at}", old(r, d), model_age, infinite))
+    return Section(
+        "Table 3: Gamma-distributed rates, uniform and proportional allocation",
+        tuple(checks),
+        "Formulas again, evaluated as printed. At δ = 1 and δ² = 1/2 they are 0/0; afresh takes the limit.",
+    )
+
+
+def figure_7() -> Section:
+    """The claims that Figure 7 makes."""
+    r, delta = np.meshgrid(np.geomspace(0.01, 100, 81), np.linspace(0.02, 4, 100))
+    fresh_ratio = gamma_rates.freshness(r, 1.0, delta, "proportional") / gamma_rates.freshness(r, 1.0, delta)
+    age_ratio = gamma_rates.age(r, 1.0, delta) / gamma_rates.age(r, 1.0, delta, "proportional")
+    same_fresh = gamma_rates.freshness(1.0, 1.0, 0.0, "proportional") / gamma_rates.freshness(1.0, 1.0, 0.0)
+    same_age = gamma_rates.age(1.0, 1.0, 0.0) / gamma_rates.age(1.0, 1.0, 0.0, "proportional")
+    return Section(
+        "Figure 7: uniform is always better than proportional",
+        (
+            Check("F proportional / F uniform, largest over the grid", "< 1", float(fresh_ratio.max())),
+            Check("A uniform / A proportional, largest over the grid", "< 1", float(age_ratio.max())),
+            Check("F proportional / F uniform at δ = 0", "1.000000", float(same_fresh)),
+            Check("A uniform / A proportional at δ = 0", "1.000000", float(same_age)),
+        ),
+        "The grid: r from 0.01 to 100, δ from 0.02 to 4.",
+    )

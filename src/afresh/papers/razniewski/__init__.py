@@ -1,0 +1,1 @@
+"""Razniewski, Optimizing Update Frequencies for Decaying Information, CIKM 2016."""

@@ -1,0 +1,1 @@
+"""Yang et al., Optimizing Content Freshness of Relations Extracted From the Web, SIGMOD 2010."""

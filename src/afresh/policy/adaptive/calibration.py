@@ -1,0 +1,69 @@
+"""Calibration: corrects the belief where polls find more or fewer changes than it expects.
+
+The model is wrong in many small ways: activity fades as a source matures, bursts follow a change, quiet items
+stay quiet longer than a constant rate says. So items are sorted into classes by their mean rate and by how
+many polls in a row found nothing. Each class counts the changes found and the changes expected, both fading
+over a few rounds of all items, and their ratio multiplies the rate in the poll value. The posterior itself is
+not corrected: rate and correction could then drive each other to extremes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from afresh.values.arrays import Bools, Float64s, Ints
+
+RATE_CLASSES, CLASSES_PER_DECADE = 13, 2.5
+RUN_CLASSES = np.array([1, 3, 8])  # unchanged polls in a row at which the second, third, fourth class begins
+ROUNDS = 4.0  # of all items, in which what was counted fades by e
+CAUTION = 20.0  # pseudo-changes in each class, which pull its ratio towards 1
+
+
+class Calibration:
+    """Ratios of found to expected changes, by class of items.
+
+    >>> calibration = Calibration(1, frequency=1.0)
+    >>> calibration.classify(np.array([0]), np.array([1.0]), np.array([False]))
+    >>> for _ in range(400):
+    ...     calibration.record(np.array([0]), np.array([0.4]), np.array([0.2]), 1)
+    >>> calibration.factors(np.array([0])).round(1).tolist()
+    [0.9]
+    """
+
+    def __init__(self, items: int, frequency: float) -> None:
+        self.frequency = frequency
+        self.found: Float64s = np.zeros((RATE_CLASSES, RUN_CLASSES.size + 1))
+        self.expected: Float64s = np.zeros_like(self.found)
+        self.ratio: Float64s = np.ones_like(self.found)
+        self.rate_class: Ints = np.full(items, RATE_CLASSES // 2)
+        self.unchanged_run: Ints = np.ones(items, dtype=np.int64)  # polls since a change was found
+
+    def factors(self, items: Ints) -> Float64s:
+        """What the rate of each item is multiplied by."""
+        return self.ratio[self.rate_class[items], self._run_class(items)]
+
+    def record(self, items: Ints, expected: Float64s, found: Float64s, alive: int) -> None:
+        """Count the changes that the items' own rates let expect, and those found that are due to them."""
+        fade = np.exp(-items.size / (ROUNDS * max(alive, 1)))
+        cell = self.rate_class[items] * self.ratio.shape[1] + self._run_class(items)
+        for table, value in ((self.found, found), (self.expected, expected)):
+            table *= fade
+            table += np.bincount(cell, value, table.size).reshape(table.shape)
+        by_rate = (self.found.sum(axis=1) + CAUTION) / (self.expected.sum(axis=1) + CAUTION)
+        self.ratio = (self.found + CAUTION * by_rate[:, None]) / (self.expected + CAUTION)
+
+    def classify(self, items: Ints, rate: Float64s, changed: Bools) -> None:
+        """Sort polled items into their classes: posterior mean rate, and polls since a change was found."""
+        decades = np.log10(np.maximum(rate / self.frequency, 1e-12)) + RATE_CLASSES / (
+            2.0 * CLASSES_PER_DECADE
+        )
+        self.rate_class[items] = np.clip(decades * CLASSES_PER_DECADE, 0, RATE_CLASSES - 1).astype(np.int64)
+        self.unchanged_run[items] = np.where(changed, 0, self.unchanged_run[items] + 1)
+
+    def grow(self, items: int) -> None:
+        """Add new items, in the middle class."""
+        self.rate_class = np.concatenate([self.rate_class, np.full(items, RATE_CLASSES // 2)])
+        self.unchanged_run = np.concatenate([self.unchanged_run, np.ones(items, dtype=np.int64)])
+
+    def _run_class(self, items: Ints) -> Ints:
+        return np.searchsorted(RUN_CLASSES, self.unchanged_run[items], side="right")

@@ -1,0 +1,152 @@
+"""What is believed about each item's rate: a posterior on a ladder of log-spaced rates, a row per item.
+
+A poll multiplies the row by its likelihood, e^{−E} or 1−e^{−E}, where E is the number of changes expected at
+each rate. Of an item's own changes E never counts for more than ln 1/ε, because even the busiest item is
+silent now and then. A rate may be redrawn at any time: after a poll p ← (1−ϱ)p + ϱ·prior with ϱ = 1−e^{−τ/H},
+so that evidence fades and no item is ever taken for dead. The prior has no parametric form. It is learned by
+EM over all items, with a little of the flat ladder mixed in.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.values.arrays import Bools, Float64s, Ints
+
+DECADES_BELOW, DECADES_ABOVE, PER_OCTAVE = 3.0, 2.0, 1  # the ladder around the mean frequency of polls
+PROPER = math.ceil((DECADES_BELOW + DECADES_ABOVE) * math.log2(10.0) * PER_OCTAVE) + 1  # rates on it
+REDRAWN = 300.0  # H: mean intervals between polls after which a rate is redrawn, at least
+LASTS = 3.0  # a rate is expected to last this many times as long as items have been watched
+SILENT = 0.02  # ε: how often nothing is found whatever the rate
+FLAT = 1e-3  # share of the flat ladder in the learned prior
+STEPS, ROWS_ENOUGH = 10, 20_000  # of EM, and items that it uses
+LEAST = 1e-30
+BLOCK = 65_536  # items at a time where there are very many: all in double precision would take gigabytes
+
+Posteriors = npt.NDArray[np.float32]
+
+
+class RateBelief:
+    """Posteriors over ``rates``.
+
+    >>> belief = RateBelief(2, frequency=1.0)
+    >>> for _ in range(50):
+    ...     belief.learn(np.array([0, 1]), np.ones(2), np.array([True, False]), belief.expected(np.ones(2)))
+    >>> fast, slow = belief.mean(np.array([0, 1]))
+    >>> bool(fast > 3.0), bool(slow < 0.2)
+    (True, True)
+    """
+
+    def __init__(self, items: int, frequency: float, slowest: float | None = None) -> None:
+        lowest = frequency * 10.0**-DECADES_BELOW
+        more = 0.0 if slowest is None else max(np.ceil(np.log2(lowest / slowest)), 0.0)
+        steps = np.arange(PROPER + int(more * PER_OCTAVE))
+        self.rates: Float64s = lowest * np.exp2(steps / PER_OCTAVE - more)
+        self.horizon = REDRAWN / frequency
+        self.prior: Float64s = initial_prior(self.rates)
+        self.posterior: Posteriors = np.tile(self.prior.astype(np.float32), (items, 1))
+        self.polled: Bools = np.zeros(items, dtype=bool)
+
+    def extend_horizon(self, watched_for: float) -> None:
+        """Let rates last longer the longer items have been watched: what lasted for years lasts next week."""
+        self.horizon = max(self.horizon, LASTS * watched_for)
+
+    def posteriors(self, items: Ints) -> Float64s:
+        """The posteriors of these items, in double precision."""
+        return self.posterior[items].astype(np.float64)
+
+    def posteriors_after(self, items: Ints, elapsed: Float64s) -> Posteriors:
+        """The posteriors a while later: rates may have been redrawn, half-way through on average.
+
+        So even an item that seems to change too often to be worth a poll is polled again in the end.
+        """
+        redrawn = (-0.5 * np.expm1(-elapsed / self.horizon)).astype(np.float32)[:, None]
+        rows = self.posterior[items]
+        rows += redrawn * (self.prior.astype(np.float32) - rows)
+        return rows
+
+    def mean(self, items: Ints) -> Float64s:
+        """Posterior mean rates."""
+        blocks = (items[begin : begin + BLOCK] for begin in range(0, items.size, BLOCK))
+        parts = [self.posteriors(block) @ self.rates for block in blocks]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def expected(self, elapsed: Float64s) -> Float64s:
+        """Changes expected at each rate: λτ, a row per item."""
+        return np.asarray(elapsed[:, None] * self.rates)
+
+    def observable(self, elapsed: Float64s) -> Float64s:
+        """The same as far as one poll can tell: −ln(ε + (1−ε)e^{−λτ}), never more than ln 1/ε.
+
+        So a poll that finds nothing multiplies the odds of no two rates by more than 1/ε: either the item has
+        become slower, or it rests (a holiday, an outage) and comes back as busy as it was.
+        """
+        return np.asarray(-np.log1p((1.0 - SILENT) * np.expm1(-self.expected(elapsed))))
+
+    def learn(
+        self,
+        items: Ints,
+        elapsed: Float64s,
+        changed: Bools,
+        expected: Float64s,
+        notice_evidence: Float64s | float = 0.0,
+    ) -> None:
+        """Learn from one poll of each item.
+
+        ``expected`` are the changes at each rate, ``notice_evidence`` the log-likelihood of the notices.
+        """
+        unchanged = np.exp(-expected)
+        likelihood = np.where(changed[:, None], -np.expm1(-expected), unchanged)
+        if np.ndim(notice_evidence):
+            likelihood *= np.exp(notice_evidence - np.max(notice_evidence, axis=1, keepdims=True))
+        before = self.posterior[items]
+        rows = before * likelihood
+        total = rows.sum(axis=1, keepdims=True)
+        # What no rate on the ladder can explain (a change within no time) teaches nothing.
+        rows = np.where(total > LEAST, rows / np.maximum(total, LEAST), before)
+        stays = np.exp(-elapsed / self.horizon)[:, None]
+        self.posterior[items] = stays * rows + (1.0 - stays) * self.prior
+        self.polled[items] = True
+
+    def refit(self, alive: Bools) -> None:
+        """Learn the prior from all polled items and multiply every posterior by new prior over old."""
+        use = np.flatnonzero(self.polled & alive)
+        if use.size == 0:
+            return
+        sample = self.posterior[use[:: -(-use.size // ROWS_ENOUGH)]].astype(np.float64)
+        prior = self.prior
+        for _ in range(STEPS):
+            tilt = sample * (prior / self.prior)
+            learned = (tilt / tilt.sum(axis=1, keepdims=True)).mean(axis=0)
+            prior = (learned + FLAT / prior.size) / (1.0 + FLAT)
+        self.posterior *= (prior / self.prior).astype(np.float32)
+        self.posterior /= np.maximum(self.posterior.sum(axis=1, keepdims=True), np.float32(LEAST))
+        self.prior = prior
+
+    def reset(self, rates: Float64s, prior: Float64s) -> None:
+        """Use another ladder; of every item only this prior is known."""
+        self.rates, self.prior = rates.copy(), prior.copy()
+        self.posterior = np.tile(prior.astype(np.float32), (len(self.posterior), 1))
+
+    def grow(self, items: int) -> None:
+        """Add new items, of which only the prior is known."""
+        self.posterior = np.concatenate([self.posterior, np.tile(self.prior.astype(np.float32), (items, 1))])
+        self.polled = np.concatenate([self.polled, np.zeros(items, dtype=bool)])
+
+
+def initial_prior(rates: Float64s) -> Float64s:
+    """The prior before any poll: even on the upper ``PROPER`` rates, very little below.
+
+    If the rates below were as probable, half of all items would be believed to stand still before the first
+    refit, and every change of theirs would be attributed to shocks of their families.
+
+    >>> RateBelief(0, 1.0, slowest=1e-8).prior.round(4)[[0, -18, -1]]
+    array([0.0001, 0.0555, 0.0555])
+    """
+    below = np.arange(rates.size) < rates.size - PROPER
+    even = np.where(below, FLAT / max(int(below.sum()), 1), 1.0)
+    even[~below] *= (1.0 - even[below].sum()) / int((~below).sum())
+    return even

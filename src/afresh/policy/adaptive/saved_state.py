@@ -1,0 +1,244 @@
+"""The state of an adaptive policy as arrays that a store keeps and another process starts from.
+
+There are two parts, and each is useful alone. The *shared* arrays hold what was learned about all items
+together: prior, season, calibration, shocks, the quality of notices. The *row* arrays hold what is known
+about single items, one row per item. Rows may be missing or may have been saved long ago: they hold the
+evidence of polls, not beliefs, so they are combined with the prior of today. A policy that is given both
+parts for all its items continues exactly as the policy they came from.
+
+The tables of keys below are the stored format. Stores of older versions contain these keys, so a key never
+changes; the attribute that it maps to may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.policy.adaptive.rate_belief import RateBelief
+from afresh.policy.adaptive.season_clock import SeasonClock
+from afresh.policy.adaptive.shocks import Shocks
+from afresh.rates.season import HOURS, Season
+from afresh.values.arrays import Float64s, Ints
+from afresh.values.errors import InputError
+
+if TYPE_CHECKING:
+    from afresh.policy.adaptive.adaptive import Adaptive
+
+VERSION = 1
+_SMALLEST = 1e-30
+
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+Stored: TypeAlias = Mapping[str, npt.NDArray[Any]]
+
+# Stored key → attribute of the policy. Arrays that are converted when they are saved (the season's polls, the
+# tables of families, the evidence of items) have functions of their own below.
+SHARED_KEYS = {
+    "belief.rates": "belief.rates",
+    "belief.horizon": "belief.horizon",
+    "belief.prior": "belief.prior",
+    "calibration.frequency": "calibration.frequency",
+    "calibration.found": "calibration.found",
+    "calibration.expected": "calibration.expected",
+    "calibration.ratio": "calibration.ratio",
+    "notices.heard": "notices.received",
+    "notices.quiet_heard": "notices.unconfirmed",
+    "notices.time": "notices.time",
+    "notices.quiet_time": "notices.unchanged_time",
+    "notices.changes": "notices.changes",
+    "notices.frequency": "notices.frequency",
+    "learned_for": "learning_time",
+    "bound": "review_value",
+    "since_rekey": "polls_since_rekey",
+    "since_refit": "polls_since_refit",
+    "refit_gap": "refit_gap",
+}
+SHOCK_KEYS = {
+    "shocks.width": "bin_width",
+    "shocks.origin": "first_bin",
+    "shocks.share": "share",
+    "shocks.pool": "pooled_mean",
+}
+FAMILY_KEYS = {
+    "shocks.all_found": "total_found",
+    "shocks.all_seen": "total_seen",
+    "shocks.evidence": "evidence",
+    "shocks.found": "found",
+    "shocks.seen": "seen",
+}
+ROW_KEYS = {
+    "last": "items.last_poll",
+    "polled": "belief.polled",
+    "rate_class": "calibration.rate_class",
+    "quiet": "calibration.unchanged_run",
+    "spared": "baseline_information",
+    "look": "next_review",
+}
+_SEASON_POLLS = {"item": np.int64, "now": np.float64, "elapsed": np.float64, "changed": np.bool_}
+# Restored by functions of their own: the ladder must be set before the rows, the sources before their counts.
+_LADDER = ("belief.rates", "belief.prior")
+
+
+def save_shared(policy: Adaptive) -> Arrays:
+    """What the policy has learned about all items together."""
+    saved: Arrays = {"version": np.array(VERSION), "items": np.array(policy.items.size)}
+    saved |= {key: np.array(attrgetter(path)(policy)) for key, path in SHARED_KEYS.items()}
+    saved |= {"notices.sources": np.array(policy.notices.sources, dtype=np.str_)}
+    saved |= _season_arrays(policy.clock)
+    if policy.shocks is not None:
+        saved |= {key: np.array(getattr(policy.shocks, name)) for key, name in SHOCK_KEYS.items()}
+        saved |= {"shocks.labels": policy.shocks.labels.copy()}
+        # The last row of each table belongs to items without a family and is always empty.
+        saved |= {key: getattr(policy.shocks, name)[:-1].copy() for key, name in FAMILY_KEYS.items()}
+    return saved | {"budget": np.array(policy.items.budget)}
+
+
+def restore_shared(policy: Adaptive, saved: Stored, *, all_rows_follow: bool) -> None:
+    """Take over what was learned about all items together.
+
+    ``all_rows_follow`` says that the row of every item will be restored too. Only then do saved item numbers
+    still mean the same items.
+    """
+    check_version(saved)
+    same_items = all_rows_follow and policy.items.size == int(field(saved, "items", ()))
+    rates = field(saved, "belief.rates", (None,))
+    policy.belief.reset(rates, field(saved, "belief.prior", rates.shape))
+    policy.notices.reset([str(one) for one in field(saved, "notices.sources", (None,))])
+    for key, path in SHARED_KEYS.items():
+        if key not in _LADDER:
+            owner, _, name = path.rpartition(".")
+            _put(attrgetter(owner)(policy) if owner else policy, name, saved, key)
+    _restore_season(policy.clock, saved, same_items=same_items)
+    if policy.shocks is not None:
+        _restore_shocks(policy.shocks, saved)
+
+
+def save_rows(policy: Adaptive, items: Ints) -> Arrays:
+    """What is known about each of these items, a row per item in every array."""
+    saved: Arrays = {key: attrgetter(path)(policy)[items] for key, path in ROW_KEYS.items()}
+    return saved | {
+        "evidence": np.asarray(policy.belief.posteriors(items) / policy.belief.prior),
+        "lowest": np.full(items.size, policy.belief.rates[0]),
+        "notices": policy.notices.pending[items],
+    }
+
+
+def restore_rows(policy: Adaptive, items: Ints, rows: Stored) -> None:
+    """Take over what was known about each of these items."""
+    n = items.size
+    restore_evidence(policy.belief, items, field(rows, "evidence", (n, None)), field(rows, "lowest", (n,)))
+    pending = field(rows, "notices", (n, None))[:, : len(policy.notices.sources)]
+    policy.notices.pending[items, : pending.shape[1]] = pending
+    for key, path in ROW_KEYS.items():
+        attrgetter(path)(policy)[items] = field(rows, key, (n,))
+
+
+def field(saved: Stored, key: str, shape: tuple[int | None, ...]) -> npt.NDArray[Any]:
+    """A saved array, which must have this shape (None: any length).
+
+    >>> field({"last": np.zeros(3)}, "last", (2,))
+    Traceback (most recent call last):
+    afresh.values.errors.InputError: what was learned does not fit: last has the shape (3,), not (2,)
+    """
+    if key not in saved:
+        raise InputError(f"what was learned does not fit: {key} is missing")
+    value = np.asarray(saved[key])
+    fits = len(value.shape) == len(shape)
+    if not fits or any(want not in (None, is_) for is_, want in zip(value.shape, shape, strict=True)):
+        wanted = str(tuple("any" if one is None else one for one in shape)).replace("'", "")
+        raise InputError(f"what was learned does not fit: {key} has the shape {value.shape}, not {wanted}")
+    return value
+
+
+def check_version(shared: Stored) -> None:
+    """Refuse the state that another version of the format wrote.
+
+    >>> check_version({"version": np.array(99)})
+    Traceback (most recent call last):
+    afresh.values.errors.InputError: what was learned is of version 99, this afresh reads version 1
+    """
+    version = int(field(shared, "version", ()))
+    if version != VERSION:
+        raise InputError(f"what was learned is of version {version}, this afresh reads version {VERSION}")
+
+
+def restore_evidence(belief: RateBelief, items: Ints, evidence: Float64s, lowest: Float64s) -> None:
+    """Compute posteriors from evidence, which may be on another ladder of rates than that of today.
+
+    ``evidence`` is posterior over prior, a row per item; ``lowest`` is the first rate of the ladder that each
+    row was saved on. Between two rates of the old ladder the evidence is interpolated.
+    """
+    octave = np.log2(belief.rates[1] / belief.rates[0])
+    steps = np.log2(belief.rates[0] / lowest) / octave
+    before = evidence.shape[1]
+    moved = np.flatnonzero((np.abs(steps) > 1e-9) | (before != belief.rates.size))
+    if moved.size:
+        place = np.arange(belief.rates.size) + steps[moved, None]
+        inside = np.clip(place, 0.0, before - 1.0)
+        left = np.minimum(inside.astype(np.int64), before - 2)
+        rows, part = moved[:, None], inside - left
+        shifted = np.resize(evidence, (len(evidence), belief.rates.size))
+        shifted[moved] = (1.0 - part) * evidence[rows, left] + part * evidence[rows, left + 1]
+        evidence = shifted
+    posterior = evidence * belief.prior
+    total = posterior.sum(axis=1, keepdims=True)
+    # Under the prior that they were saved with they sum to 1 but for rounding, and must stay as they were.
+    rounded = np.abs(total - 1.0) < 1e-5
+    belief.posterior[items] = np.where(rounded, posterior, posterior / np.maximum(total, _SMALLEST))
+
+
+def _put(part: object, name: str, saved: Stored, key: str) -> None:
+    """Set an attribute from a saved array, which must have the shape that the attribute has now."""
+    old = getattr(part, name)
+    new = field(saved, key, np.shape(old))
+    setattr(part, name, type(old)(new) if np.ndim(old) == 0 else new.astype(old.dtype))
+
+
+def _season_arrays(clock: SeasonClock) -> Arrays:
+    """The profile of the week, and the polls that it will next be fitted to."""
+    season = clock.season
+    saved: Arrays = {"season.profile": np.ones(HOURS) if season is None else season.profile.copy()}
+    saved["season.gain"] = np.array(0.0 if season is None else season.gain)
+    for column, name in enumerate(_SEASON_POLLS):
+        saved[f"season.{name}"] = np.concatenate([np.zeros(0), *(one[column] for one in clock.recent)])
+    saved["season.lengths"] = np.array([one[0].size for one in clock.recent], dtype=np.int64)
+    return saved
+
+
+def _restore_season(clock: SeasonClock, saved: Stored, *, same_items: bool) -> None:
+    """Set the clock as it was; its polls too where the items have the numbers they had."""
+    if clock.season is None:
+        return
+    profile = field(saved, "season.profile", (HOURS,)).astype(np.float64)
+    clock.season = Season(profile, clock.season.hour, float(field(saved, "season.gain", ())))
+    clock.recent.clear()
+    clock.recent_count = 0
+    if not same_items:
+        return
+    lengths = field(saved, "season.lengths", (None,)).astype(np.int64)
+    total, cut = int(lengths.sum()), np.cumsum(lengths)[:-1]
+    columns: Iterable[Any] = (
+        np.split(field(saved, f"season.{name}", (total,)).astype(kind), cut)
+        for name, kind in _SEASON_POLLS.items()
+    )
+    if lengths.size:
+        clock.recent.extend(zip(*columns, strict=True))
+    clock.recent_count = total
+
+
+def _restore_shocks(shocks: Shocks, saved: Stored) -> None:
+    """Take over the families that still exist; nothing where the kinds of families are different."""
+    if np.shape(saved.get("shocks.share", 0)) != shocks.share.shape:
+        return
+    for key, name in SHOCK_KEYS.items():
+        _put(shocks, name, saved, key)
+    labels = field(saved, "shocks.labels", (None,))
+    _, mine, theirs = np.intersect1d(shocks.labels, labels, return_indices=True)
+    for key, name in FAMILY_KEYS.items():
+        table = getattr(shocks, name)
+        table[mine] = field(saved, key, (labels.size, *table.shape[1:]))[theirs]
+    shocks.update_all()

@@ -1,0 +1,244 @@
+"""Shocks: events that change many items of a family at once, such as mass edits and joint releases.
+
+Besides its own rate an item feels the intensity h(t) of each of its families, constant on bins of time:
+E = λτ + ∫h. In each bin h has a Gamma prior of scale 1 and mean h₀, so that most bins are empty and a few
+matter. With D polls of the family over the bin, and A of the changes found attributed to it, the posterior is
+Gamma(h₀+A, 1+D), and an unpolled member survives the bin unchanged with (1+1/(1+D))^{−(h₀+A)}. Changes found
+are shared out between the item's own rate and the bins in proportion to what each was expected to bring (one
+step of EM per poll). h₀ is learned for each family, and shrunk to the mean of all families of its kind.
+
+Whether a family has shocks at all is learned as well: each family weighs the two models by how well they
+predicted its polls, starting from the share of its kind that has shocks. Where there is no structure, the
+weight goes to "none", and nothing is lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from afresh.values.arrays import Bools, Float64s, Ints
+
+BINS = 128
+WIDTH = 0.06  # of a bin, in mean intervals between polls of an item
+FIRST_MEAN = 1e-2  # h₀ before any poll
+SHRINK = 50.0  # pseudo-bins of the mean of all families in the h₀ of each
+DOUBT = (0.02, 0.3)  # pseudo-families in the share that has shocks: per family, and in all
+STEPS = 30  # of EM for that share
+# The tables of the families, and how many columns each has; 0: it is a vector.
+TABLES = dict.fromkeys(("total_found", "total_seen", "evidence", "mean", "probability"), 0)
+TABLES |= {"found": BINS, "seen": BINS, "cumulative": BINS + 1}
+RAISED = 0.02  # a rise of the intensity after which a family's members are reviewed at once
+DEEPEST = 20.0  # limit of the log-evidence, so that a family can change its ways
+
+
+@dataclass(frozen=True, slots=True)
+class ShockExposure:
+    """The shocks of each of its families (column) that each item (row) was exposed to since its last poll.
+
+    ``family`` is the row of the family, ``raw`` the changes expected if it has shocks, ``mixed`` the same
+    weighed by the probability w that it has: −ln(w·e^{−raw} + 1 − w).
+    """
+
+    family: Ints
+    raw: Float64s
+    mixed: Float64s
+
+    def total(self) -> Float64s:
+        """Changes expected from all families of an item together."""
+        return np.asarray(self.mixed.sum(axis=1))
+
+
+class Shocks:
+    """The shocks of all families; ``families`` has a row per item, a column per kind, −1 for none.
+
+    >>> shocks = Shocks(np.zeros((8, 1), dtype=np.int64), interval=10.0, now=0.0)
+    >>> seven, changed = np.arange(7), np.ones(7, dtype=bool)
+    >>> for day in range(10, 90, 10):                          # seven change together, again and again
+    ...     since, now = np.full(7, day - 5.0), np.full(7, day + 0.0)
+    ...     risen = shocks.learn(shocks.exposure(seven, since, now), since, now, changed, np.full(7, 0.1))
+    >>> eighth = shocks.exposure(np.array([7]), np.array([75.0]), np.array([80.0]))
+    >>> bool(eighth.total()[0] > 0.3), risen.tolist()
+    (True, [0, 1, 2, 3, 4, 5, 6, 7])
+    """
+
+    # A row per family, and a last one for items without a family, which stays empty.
+    total_found: Float64s
+    total_seen: Float64s
+    evidence: Float64s
+    mean: Float64s
+    probability: Float64s
+    found: Float64s
+    seen: Float64s
+    cumulative: Float64s
+
+    def __init__(self, families: Ints, interval: float, now: float) -> None:
+        self.bin_width = WIDTH * interval
+        self.first_bin = float(np.floor(now / self.bin_width))
+        self.family_ids = families.copy()
+        self.share: Float64s = np.full(families.shape[1], 0.5)
+        self.pooled_mean: Float64s = np.full(families.shape[1], FIRST_MEAN)
+        self.kind: Ints = np.zeros(0, dtype=np.int64)
+        self.labels: Ints = np.zeros(0, dtype=np.int64)
+        for name, columns in TABLES.items():
+            setattr(self, name, np.zeros((0, columns) if columns else 0))
+        self._index_families()
+
+    def exposure(self, items: Ints, since: Float64s, now: Float64s) -> ShockExposure:
+        """The shocks that these items were exposed to from ``since`` to ``now``."""
+        family = self.family_row[items]
+        raw = np.maximum(self._integral(family, now) - self._integral(family, since), 0.0)
+        return ShockExposure(family, raw, -np.log1p(self.probability[family] * np.expm1(-raw)))
+
+    def rate(self, items: Ints) -> Float64s:
+        """Mean rate of changes by shocks, of each item."""
+        family = self.family_row[items]
+        rate: Float64s = (self.probability[family] * self.mean[family]).sum(axis=1) / self.bin_width
+        return rate
+
+    def learn(
+        self, exposure: ShockExposure, since: Float64s, now: Float64s, changed: Bools, own: Float64s
+    ) -> Ints:
+        """Learn from polls of items that expected ``own`` changes by themselves; returns whom to review."""
+        families = self.kind.size
+        rest = np.maximum((own + exposure.total())[:, None] - exposure.mixed, 1e-12)
+        row, column = np.nonzero(exposure.family < families)
+        if row.size == 0:
+            return np.zeros(0, dtype=np.int64)
+        family, raw, other = exposure.family[row, column], exposure.raw[row, column], rest[row, column]
+        found = changed[row]
+        surer = np.expm1(-(other + raw)) / np.expm1(-other)
+        self.evidence += np.bincount(family, np.where(found, np.log(surer), -raw), families + 1)
+        np.clip(self.evidence, -DEEPEST, DEEPEST, out=self.evidence)
+        events = np.where(found, -1.0 / np.expm1(-(other + raw)), 0.0)
+        touched, place = np.unique(family, return_inverse=True)
+        latest = np.full(touched.size, now.max())
+        before = self.probability[touched] * self._integral(touched, latest)
+        self._count(touched, place, since[row], now[row], events)
+        self._update(touched)
+        rise = self.probability[touched] * self._integral(touched, latest) - before
+        return self._members(touched[rise > RAISED])
+
+    def advance(self, now: float) -> None:
+        """Make room for bins up to ``now``; the oldest bins are dropped."""
+        beyond = int(np.floor(now / self.bin_width) - self.first_bin) - (BINS - 2)
+        if beyond <= 0:
+            return
+        shift = beyond + BINS // 4
+        kept = max(BINS - shift, 0)
+        for table in (self.found, self.seen):
+            table[:, :kept] = table[:, BINS - kept :].copy()
+            table[:, kept:] = 0.0
+        self.first_bin += shift
+        self._accumulate(np.arange(self.kind.size))
+
+    def refit(self) -> None:
+        """Learn for each kind of family the share that has shocks, and their mean intensity."""
+        kinds = self.share.size
+        number = np.bincount(self.kind, minlength=kinds)
+        doubt = DOUBT[0] * number + DOUBT[1]
+        weight = self.probability[:-1]
+        # EM runs to its end here: one step per refit would let families of few polls only repeat the old
+        # share.
+        for _ in range(STEPS):
+            self.share = (np.bincount(self.kind, weight, kinds) + doubt) / (number + 2.0 * doubt)
+            weight = self._shock_probability(np.arange(self.kind.size))
+        found = np.bincount(self.kind, weight * self.total_found[:-1], kinds)
+        seen = np.bincount(self.kind, weight * self.total_seen[:-1], kinds)
+        self.pooled_mean = (found + SHRINK * FIRST_MEAN) / (seen + SHRINK)
+        self.update_all()
+
+    def update_all(self) -> None:
+        """Compute mean, probability and cumulated intensity of all families from what was counted."""
+        self._update(np.arange(self.kind.size))
+
+    def grow(self, families: Ints) -> None:
+        """Add new items, in known or new families."""
+        self.family_ids = np.concatenate([self.family_ids, families])
+        self._index_families()
+
+    def _index_families(self) -> None:
+        """Give every family of every kind a row in the tables; the last row stands for having no family."""
+        known = self.kind.size
+        label = self.family_ids * self.share.size + np.arange(self.share.size)
+        belongs = self.family_ids >= 0
+        fresh = np.setdiff1d(label[belongs], self.labels)
+        self.labels = np.concatenate([self.labels, fresh])
+        self.kind = np.concatenate([self.kind, fresh % max(self.share.size, 1)])
+        for name in TABLES:
+            table = getattr(self, name)[:known]
+            room = np.zeros((fresh.size + 1, *table.shape[1:]))
+            setattr(self, name, np.concatenate([table, room]))
+        order = np.argsort(self.labels)
+        at = np.searchsorted(self.labels[order], np.where(belongs, label, -1))
+        self.family_row: Ints = np.where(belongs, np.append(order, 0)[at], self.kind.size)
+        flat = self.family_row.T.ravel()
+        self.member_order = np.argsort(flat, kind="stable")
+        self.first_member = np.searchsorted(flat[self.member_order], np.arange(self.kind.size + 1))
+        self.update_all()
+
+    def _integral(self, family: Ints, time: Float64s) -> Float64s:
+        """∫h from the first bin to ``time``; before the first bin h is taken as the family's mean."""
+        place = time / self.bin_width - self.first_bin
+        column = np.minimum(np.maximum(place, 0.0).astype(np.int64), BINS - 1)
+        part = place - column
+        if family.ndim == 2:
+            column, part, place = column[:, None], part[:, None], place[:, None]
+        left = self.cumulative[family, column]
+        inside = left + (self.cumulative[family, column + 1] - left) * part
+        return np.where(place < 0, place * self.mean[family], inside)
+
+    def _count(self, touched: Ints, place: Ints, since: Float64s, now: Float64s, events: Float64s) -> None:
+        """Add each poll's time to the bins it covers, and its events in proportion to their intensity."""
+        rows, ends = np.tile(place, 2), np.concatenate([now, since]) / self.bin_width - self.first_bin
+        sign = np.repeat([1.0, -1.0], now.size)  # up to now, less what was before
+        shape = touched.size, BINS
+        seen = np.maximum(covered_bins(shape, rows, ends, sign), 0.0)
+        drawn = np.maximum(covered_bins(shape, rows, ends, sign * np.tile(events, 2)), 0.0)
+        found = drawn * np.diff(self.cumulative[touched], axis=1)
+        self.seen[touched] += seen
+        self.found[touched] += found
+        self.total_seen[touched] += seen.sum(axis=1)
+        self.total_found[touched] += found.sum(axis=1)
+
+    def _update(self, rows: Ints) -> None:
+        kind = self.kind[rows]
+        self.mean[rows] = (SHRINK * self.pooled_mean[kind] + self.total_found[rows]) / (
+            SHRINK + self.total_seen[rows]
+        )
+        self.probability[rows] = self._shock_probability(rows)
+        self._accumulate(rows)
+
+    def _shock_probability(self, rows: Ints) -> Float64s:
+        """The probability that these families have shocks."""
+        share = self.share[self.kind[rows]]
+        odds = np.log(share / (1.0 - share)) + self.evidence[rows]
+        return np.asarray(1.0 / (1.0 + np.exp(-odds)))
+
+    def _accumulate(self, rows: Ints) -> None:
+        expected = (self.mean[rows, None] + self.found[rows]) * np.log1p(1.0 / (1.0 + self.seen[rows]))
+        self.cumulative[rows, 1:] = np.cumsum(expected, axis=1)
+
+    def _members(self, families: Ints) -> Ints:
+        """All items of these families."""
+        parts = [self.member_order[self.first_member[one] : self.first_member[one + 1]] for one in families]
+        return (
+            np.unique(np.concatenate(parts) % len(self.family_ids)) if parts else np.zeros(0, dtype=np.int64)
+        )
+
+
+def covered_bins(shape: tuple[int, int], row: Ints, place: Float64s, weight: Float64s) -> Float64s:
+    """Σ weight × the part of each bin that lies before ``place``, by row.
+
+    >>> covered_bins((1, 4), np.array([0]), np.array([2.5]), np.array([1.0])).tolist()
+    [[1.0, 1.0, 0.5, 0.0]]
+    """
+    rows, bins = shape
+    inside = np.minimum(np.maximum(place, 0.0), bins)
+    column = np.minimum(inside.astype(np.int64), bins - 1)
+    cell = row * bins + column
+    whole = np.bincount(cell, weight, rows * bins).reshape(shape)
+    part = np.bincount(cell, weight * (inside - column), rows * bins).reshape(shape)
+    later = np.cumsum(whole[:, ::-1], axis=1)[:, ::-1] - whole
+    return np.asarray(later + part)

@@ -1,0 +1,36 @@
+"""The table of all policies by name; checks and commands find them here."""
+
+from __future__ import annotations
+
+from afresh.policy.adaptive.adaptive import Adaptive
+from afresh.policy.policy import Policy, PolicyFactory, PolicyInput
+from afresh.policy.rivals.crawler_rules import Nutch, NutchSync, StormCrawler
+from afresh.policy.rivals.lambdacrawl import LambdaCrawl
+from afresh.policy.rivals.oracle import Oracle
+from afresh.policy.rivals.proportional import Proportional
+from afresh.policy.rivals.ranking_policy import UniformPolicy
+from afresh.values.errors import one_of
+
+POLICIES: dict[str, PolicyFactory] = {
+    "adaptive": Adaptive,
+    "uniform": UniformPolicy,
+    "oracle": Oracle,
+    "proportional": Proportional,
+    "nutch": Nutch,
+    "nutch-sync": NutchSync,
+    "stormcrawler": StormCrawler,
+    "lambdacrawl": LambdaCrawl,
+}
+
+
+def make_policy(name: str, start: PolicyInput) -> Policy:
+    """Make the policy of that name.
+
+    >>> make_policy("uniform", PolicyInput.of(2, 1.0)).next(0.0, 1).tolist()
+    [0]
+    >>> make_policy("unifrom", PolicyInput.of(2, 1.0))
+    Traceback (most recent call last):
+    afresh.values.errors.UsageError: unknown policy 'unifrom': did you mean 'uniform'? One of adaptive, \
+uniform, oracle, proportional, nutch, nutch-sync, stormcrawler, lambdacrawl
+    """
+    return POLICIES[one_of("policy", name, POLICIES)](start)

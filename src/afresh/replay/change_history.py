@@ -1,0 +1,155 @@
+"""A true history: every change of every item between a start and an end. Every copy is fresh at the start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
+from afresh.values.errors import InputError
+from afresh.values.units import unit_seconds
+
+UNSEEN_CHANGES = 0.2
+"""Changes per window assumed for an item that has none: it may change although it was not seen to."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeHistory:
+    """Item i changes at ``time[first[i]:first[i + 1]]``, sorted; the window is (``start``, ``end``].
+
+    ``value``, where known, is what each change changes an item to, and ``initial`` what it is at the start.
+    Times are in units of ``unit_s`` seconds.
+    """
+
+    first: Ints
+    time: Float64s
+    start: float
+    end: float
+    weight: Float64s
+    cost: Float64s
+    value: Float64s | None = None
+    initial: Float64s | None = None
+    unit_s: float = 1.0
+
+    @classmethod
+    def of(
+        cls,
+        items: int,
+        item: ArrayLike,
+        time: ArrayLike,
+        start: float,
+        end: float,
+        *,
+        weights: ArrayLike | None = None,
+        costs: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        initial: ArrayLike | None = None,
+        unit: str = "s",
+    ) -> ChangeHistory:
+        """From pairs of item (numbered from 0) and time in any order; ``values`` go with the times.
+
+        >>> history = ChangeHistory.of(2, [1, 0, 1], [5.0, 3.0, 2.0], 0.0, 10.0)
+        >>> history.time.tolist(), history.rates().tolist()
+        ([3.0, 2.0, 5.0], [0.1, 0.2])
+        >>> ChangeHistory.of(2, [2], [5.0], 0.0, 10.0)
+        Traceback (most recent call last):
+        afresh.values.errors.InputError: change 0 is of item 2: items are numbered from 0 to 1
+        """
+        which, when = np.asarray(item, dtype=np.int64), np.asarray(time, dtype=np.float64)
+        _check(items, which, when, start, end)
+        order = np.lexsort((when, which))
+        first = np.searchsorted(which[order], np.arange(items + 1))
+        weight = _per_item("weight", weights, items)
+        cost = _per_item("cost", costs, items)
+        if cost.min() <= 0:
+            raise InputError("a cost is 0: a poll must cost something")
+        value = None if values is None else np.asarray(values, dtype=np.float64)[order]
+        start_value = None if initial is None else np.asarray(initial, dtype=np.float64)
+        return cls(
+            first, when[order], float(start), float(end), weight, cost, value, start_value, unit_seconds(unit)
+        )
+
+    @property
+    def items(self) -> int:
+        """How many items there are, including those that never change."""
+        return self.first.size - 1
+
+    @property
+    def length(self) -> float:
+        """The length of the window."""
+        return self.end - self.start
+
+    @property
+    def hour(self) -> float:
+        """The length of an hour in the unit of the times.
+
+        >>> ChangeHistory.of(1, [], [], 0.0, 10.0, unit="d").hour == 1 / 24
+        True
+        """
+        return unit_seconds("h") / self.unit_s
+
+    @property
+    def change_item(self) -> Ints:
+        """The item of each entry of ``time``."""
+        return np.repeat(np.arange(self.items), np.diff(self.first))
+
+    def rates(self, if_none: float = 0.0) -> Float64s:
+        """Mean rate of each item over the window; items without a change count as ``if_none`` changes."""
+        changes = np.diff(self.first).astype(np.float64)
+        return np.asarray(np.where(changes > 0, changes, if_none) / self.length)
+
+
+class HistoryPoller:
+    """Answers polls: has an item changed since the poll before?
+
+    The rank of a change among all changes by time is a whole number, and so is the rank of a moment. One
+    sorted column of item × ranks + rank then answers every poll exactly, with two binary searches and no
+    loop.
+
+    >>> watch = HistoryPoller(ChangeHistory.of(2, [0, 0, 1], [2.0, 5.0, 4.0], 0.0, 10.0))
+    >>> [watch.poll(np.array([0, 1]), np.array([now, now])).tolist() for now in (2.0, 4.5, 9.0)]
+    [[True, False], [False, True], [True, False]]
+    """
+
+    def __init__(self, history: ChangeHistory) -> None:
+        order = np.argsort(history.time, kind="stable")
+        rank = np.empty(order.size, dtype=np.int64)
+        rank[order] = np.arange(order.size)
+        self.times: Float64s = history.time[order]
+        self.ranks = order.size + 1
+        self.keys: Ints = history.change_item * self.ranks + rank
+        self.place: Ints = history.first[:-1].copy()
+
+    def poll(self, items: Ints, now: Float64s) -> Bools:
+        """Whether each of these distinct items has changed by ``now``; a change at that moment is seen."""
+        passed = np.searchsorted(self.times, now, side="right")
+        place = np.searchsorted(self.keys, items * self.ranks + passed)
+        changed = place > self.place[items]
+        self.place[items] = place
+        return np.asarray(changed)
+
+
+def _per_item(name: str, given: ArrayLike | None, items: int) -> Float64s:
+    """One entry per item, 1 where none is given."""
+    found = nonnegative(name, np.ones(items) if given is None else given).astype(np.float64)
+    if found.shape != (items,):
+        raise InputError(f"there are {found.size} {name}s: one is needed for each of the {items} items")
+    return found
+
+
+def _check(items: int, item: Ints, time: Float64s, start: float, end: float) -> None:
+    if items < 1:
+        raise InputError("a history needs items")
+    if not start < end:
+        raise InputError(f"the window is empty: it starts at {start:g} and ends at {end:g}")
+    if item.shape != time.shape or item.ndim != 1:
+        raise InputError(f"a history has as many items as times, not {item.size} and {time.size}")
+    wrong = (item < 0) | (item >= items)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise InputError(f"change {at} is of item {item[at]}: items are numbered from 0 to {items - 1}")
+    outside = ~((time >= start) & (time <= end))
+    if outside.any():
+        at = int(np.argmax(outside))
+        raise InputError(f"change {at} is at {time[at]:.10g}: outside the window {start:.10g} to {end:.10g}")

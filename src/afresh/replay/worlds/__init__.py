@@ -1,0 +1,1 @@
+"""Simulated worlds: made-up histories of changes to test policies on."""

@@ -1,0 +1,33 @@
+"""The search of the paper finds the closed form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from afresh.papers.yang.content_lag import search_interval
+from afresh.probes.query_order import (
+    interval_for,
+    lag_per_time,
+)
+from afresh.values.errors import UsageError
+
+sums = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=5)
+
+
+@given(groups=sums, alpha=st.floats(1e-6, 1e6), start=st.floats(1e-3, 1e3))
+@settings(deadline=None)
+def test_the_papers_search_finds_the_closed_form(groups: list[float], alpha: float, start: float) -> None:
+    closed = interval_for(groups, 7, alpha)
+    assert search_interval(groups, 7, alpha, start=start) == pytest.approx(closed, rel=1e-9)
+    if len(groups) > 1:
+        assert lag_per_time(groups, 7, closed) == pytest.approx(alpha, rel=1e-9)
+    else:
+        assert closed == np.inf
+
+
+def test_a_threshold_of_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="above 0"):
+        search_interval([1.0, 2.0], 3, 0.0)

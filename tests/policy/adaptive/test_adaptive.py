@@ -1,0 +1,41 @@
+"""The adaptive policy over very many items."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from afresh.policy.adaptive.adaptive import Adaptive
+from afresh.policy.policy import PolicyInput
+
+
+def test_what_is_due_is_valued_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    whole, parts = Adaptive(PolicyInput.of(500, 5.0)), Adaptive(PolicyInput.of(500, 5.0))
+    monkeypatch.setattr("afresh.policy.adaptive.adaptive.BLOCK", 64)
+    for turn in range(1, 4):
+        changed = rng.random(500) < 0.3
+        for policy in (whole, parts):
+            policy.observe(np.arange(500), 100.0 * turn, changed)
+    chosen = parts.next(1e4, 40)  # after a long time, when all are due
+    monkeypatch.setattr("afresh.policy.adaptive.adaptive.BLOCK", 10_000)
+    np.testing.assert_array_equal(chosen, whole.next(1e4, 40))
+
+
+def test_what_is_polled_after_a_refit_is_worth_most_of_what_there_is() -> None:
+    """A level that nothing reaches once had just polled items polled again, and then all items looked at."""
+    items, k = 60_000, 60
+    every, rng = np.arange(items), np.random.default_rng(2)
+    policy = Adaptive(replace(PolicyInput.of(items, 0.1 * items), families=every[:, None] // 10, hour=None))
+    gained = possible = 0.0
+    for batch in range(1, 1201):
+        now = batch * k / (0.1 * items)
+        telling = batch > 1010 and batch % 40 == 0
+        worth = policy.poll_values(every, now) if telling else np.zeros(items)
+        chosen = policy.next(now, k)
+        gained += worth[chosen].sum()
+        possible += np.partition(worth, items - k)[items - k :].sum() if telling else 0.0
+        policy.observe(chosen, now, rng.random(k) < 0.1)
+    assert gained > 0.6 * possible

@@ -1,0 +1,47 @@
+"""The change model as a whole: silence, and how the chance that a copy is right falls with time."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from afresh.policy.adaptive.adaptive import Adaptive
+from afresh.policy.adaptive.change_model import ChangeModel
+from afresh.policy.adaptive.rate_belief import SILENT
+from afresh.policy.policy import PolicyInput
+
+ITEMS = 12
+
+
+def test_one_silence_does_not_make_a_busy_item_slow() -> None:
+    """However long: found changed thirty times running, then once not, it is not starved."""
+    known = ChangeModel(PolicyInput.of(1, 1.0))
+    one = np.zeros(1, dtype=np.int64)
+    for day in range(3, 93, 3):
+        known.learn(one, np.array([float(day)]), np.array([True]))
+    before = known.rates()[0]
+    known.learn(one, np.array([400.0]), np.array([False]))
+    assert known.rates()[0] > 0.2 * before
+    telling = known.belief.observable(np.array([1e-9, 1.0, 1e9]))
+    assert np.all(telling <= np.log(1.0 / SILENT) * (1 + 1e-12))
+    np.testing.assert_allclose(telling[0], (1.0 - SILENT) * 1e-9 * known.belief.rates, rtol=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 1000), frequency=st.sampled_from([1e-6, 0.01, 1.0, 100.0]), related=st.booleans())
+def test_a_copy_does_not_become_right_again(seed: int, frequency: float, related: bool) -> None:
+    rng = np.random.default_rng(seed)
+    families = (np.arange(ITEMS) % 3)[:, None] if related else None
+    start = PolicyInput(ITEMS * frequency, np.ones(ITEMS), np.ones(ITEMS), 0.0, "freshness", families)
+    policy, every, now = Adaptive(start), np.arange(ITEMS), 0.0
+    busy = rng.random(ITEMS) ** 3
+    for _ in range(rng.integers(1, 60)):
+        now += rng.exponential(1.0 / frequency)
+        policy.observe(every, np.full(ITEMS, now), rng.random(ITEMS) < busy)
+    times = now + np.concatenate([[0.0], np.geomspace(1e-3, 1e4, 60)]) / frequency
+    fresh = np.array([policy.fresh(every, time) for time in times])
+    ages = np.array([policy.ages(every, time) for time in times])
+    assert np.all(np.diff(fresh, axis=0) <= 1e-7)
+    assert np.all(np.diff(ages, axis=0) >= -1e-9 * ages[1:])
+    assert np.allclose(fresh[0], 1.0, atol=1e-5)

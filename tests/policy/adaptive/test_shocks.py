@@ -1,0 +1,79 @@
+"""Shocks: found where families change together, silent where they do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from afresh.policy.adaptive.shocks import BINS, Shocks
+from afresh.values.arrays import Bools, Float64s
+
+
+def polled(shocks: Shocks, changed_at: Float64s, rounds: int, rng: np.random.Generator) -> None:
+    """Every item once a round, at a random moment; ``changed_at`` has a row of change times per item."""
+    items = changed_at.shape[0]
+    last = np.zeros(items)
+    for turn in range(1, rounds + 1):
+        for item in rng.permutation(items):
+            now = 10.0 * turn + 10.0 * rng.random()
+            shocks.advance(now)
+            one = np.array([item])
+            since, until = last[one], np.array([now])
+            found: Bools = np.array([np.any((changed_at[item] > last[item]) & (changed_at[item] <= now))])
+            shocks.learn(shocks.exposure(one, since, until), since, until, found, 0.02 * (until - since))
+            last[item] = now
+        shocks.refit()
+
+
+def test_joint_changes_are_found_and_independent_ones_are_not() -> None:
+    rng = np.random.default_rng(1)
+    apart = np.sort(rng.uniform(0.0, 1200.0, (6, 24)))
+    one_family = np.zeros((6, 1), dtype=np.int64)
+    weights = []
+    for times in (np.tile(apart[0], (6, 1)), apart):
+        shocks = Shocks(one_family, 10.0, 0.0)
+        polled(shocks, times, 120, rng)
+        weights.append(shocks.probability[0])
+    assert weights[0] > 0.9
+    assert weights[1] < 0.3
+
+
+def test_a_find_makes_the_rest_of_the_family_urgent_and_quiet_polls_clear_it() -> None:
+    shocks = Shocks(np.zeros((40, 1), dtype=np.int64), 10.0, 0.0)
+    shocks.evidence[0] = 10.0  # known to have shocks
+    shocks.refit()
+    rest = np.array([39])
+
+    def felt() -> float:
+        return float(shocks.exposure(rest, np.array([0.0]), np.array([9.0])).total()[0])
+
+    quiet = felt()
+    three = np.arange(3)
+    since, now = np.full(3, 8.0), np.full(3, 9.0)
+    shocks.learn(shocks.exposure(three, since, now), since, now, np.ones(3, dtype=bool), np.full(3, 1e-3))
+    alarmed = felt()
+    assert alarmed > quiet + 0.3
+    others = np.arange(3, 33)
+    since, now = np.full(30, 7.0), np.full(30, 9.0)
+    shocks.learn(shocks.exposure(others, since, now), since, now, np.zeros(30, dtype=bool), np.full(30, 1e-3))
+    assert felt() < 0.4 * alarmed
+
+
+def test_time_passes_and_the_oldest_bins_go() -> None:
+    shocks = Shocks(np.zeros((2, 1), dtype=np.int64), 10.0, 0.0)
+    far = shocks.bin_width * BINS * 7.3
+    shocks.advance(far)
+    one = np.array([0])
+    total = shocks.exposure(one, np.array([0.0]), np.array([far])).raw[0, 0]
+    assert total == pytest.approx(shocks.mean[0] * far / shocks.bin_width, rel=0.35)
+
+
+def test_families_grow_with_new_items() -> None:
+    shocks = Shocks(np.array([[0, 3], [0, -1]]), 10.0, 0.0)
+    before = shocks.kind.size
+    shocks.evidence[0] = 5.0
+    shocks.grow(np.array([[0, -1], [8, 3]]))
+    assert shocks.kind.size == before + 1
+    assert shocks.family_row[2, 0] == shocks.family_row[0, 0] == 0
+    assert shocks.family_row[3, 1] == shocks.family_row[0, 1]
+    assert shocks.evidence[0] == 5.0
