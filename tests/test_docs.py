@@ -16,7 +16,7 @@ import typer
 from prometheus_client.parser import text_string_to_metric_families
 
 import afresh
-from afresh.allocation import objectives
+from afresh.allocation.objectives import table as objectives
 from afresh.cli.app import app
 from afresh.engine.app import init_folder, open_engine
 from afresh.engine.engine import Engine

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from afresh.allocation.allocate import allocate
-from afresh.allocation.objectives import OBJECTIVES
-from afresh.allocation.policies import POLICIES
+from afresh.allocation.baseline_policies import POLICIES
+from afresh.allocation.objectives.table import OBJECTIVES
 from afresh.values.errors import InputError, UsageError
 
 every = pytest.mark.parametrize("key", sorted(OBJECTIVES), ids="-".join)

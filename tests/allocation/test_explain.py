@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from afresh.allocation.allocate import allocate
 from afresh.allocation.explain import explain, explain_parts, next_unit, returns_at
-from afresh.allocation.inputs import Options
-from afresh.allocation.status import STATUSES
+from afresh.allocation.item_status import STATUSES
+from afresh.allocation.problem_inputs import Options
 from afresh.model.decay import Exponential
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation.binning import WHOLE, bits_of, double_of
-from afresh.allocation.columns import Columns
-from afresh.allocation.cutoff import Cutoff
-from afresh.allocation.histogram import Histogram
-from afresh.allocation.phi_table import inverse_phi, ratio_at
+from afresh.allocation.large.binning import WHOLE, bits_of, double_of
+from afresh.allocation.large.cutoff import Cutoff
+from afresh.allocation.large.histogram import Histogram
+from afresh.allocation.large.item_columns import Columns
+from afresh.allocation.large.phi_table import inverse_phi, ratio_at
 from afresh.model.curves import fresh, phi
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError

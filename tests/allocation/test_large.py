@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation import large
-from afresh.allocation.large import allocate_large
+from afresh.allocation.large import allocate_large as large
+from afresh.allocation.large.allocate_large import allocate_large
 from afresh.model.curves import aged, fresh, g
 from afresh.values.arrays import Float64s, Floats
 from afresh.values.errors import InputError, UsageError
@@ -285,7 +285,7 @@ def test_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_where_no_cache_can_be_written_numba_compiles_anyway() -> None:
     code = (
         "import numba.core.caching as caching; caching.CacheImpl._locator_classes = []\n"
-        "from afresh.allocation.large import allocate_large\n"
+        "from afresh.allocation.large.allocate_large import allocate_large\n"
         "print(allocate_large([1.0, 2.0], 1.0, engine='numba').dropped)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

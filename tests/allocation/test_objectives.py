@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation.objectives import NAMES, OBJECTIVES, Objective, canonical_order, objective_for
+from afresh.allocation.objectives.table import NAMES, OBJECTIVES, Objective, canonical_order, objective_for
 from afresh.values.errors import UsageError
 
 # The loss of one item by its formula (the table of allocation/objectives.py), in units of λ^(1−p), r = λ/f.

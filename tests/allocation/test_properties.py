@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.allocation.allocate import allocate
+from afresh.allocation.baseline_policies import POLICIES
 from afresh.allocation.explain import explain
-from afresh.allocation.inputs import Options
-from afresh.allocation.objectives import OBJECTIVES
-from afresh.allocation.policies import POLICIES
+from afresh.allocation.objectives.table import OBJECTIVES
+from afresh.allocation.problem_inputs import Options
 from afresh.values.results import Allocation
 
 every = pytest.mark.parametrize("key", sorted(OBJECTIVES), ids="-".join)

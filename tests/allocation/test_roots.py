@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation.roots import solve_decreasing
+from afresh.model.roots import solve_decreasing
 
 
 @given(

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from afresh.allocation.objectives import NAMES
+from afresh.allocation.objectives.table import NAMES
 from afresh.engine.mind.row_policy import PolicyName
 from afresh.engine.settings.overrides import environment_overrides
 from afresh.engine.settings.reading import read

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from afresh.model import age as age_module
 from afresh.model import freshness as freshness_module
-from afresh.model import gamma_rates
+from afresh.papers import cho_gamma_rates as gamma_rates
 from afresh.values.errors import InputError, UsageError
 
 NEAR = [0.0, 1e-15, 1e-9, 1e-6, 1e-3]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from afresh.model.decay import DECAYS, Decay, Empirical, Exponential, Linear, Lomax, Weibull, decay_from
 from afresh.money.best_interval import best_interval
-from afresh.money.pieces import SLOPED, changed, excess, turning
+from afresh.money.excess_income import SLOPED, changed, excess, turning
 from afresh.money.smooth import any_optimum
 from afresh.money.solve import optimum_of
 from afresh.money.terms import Terms

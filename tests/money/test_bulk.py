@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from afresh.money.bulk import bulks_of, solve_bulks
-from afresh.money.items import items_of
 from afresh.money.many import best_intervals
 from afresh.money.net_income import net_income
+from afresh.money.priced_items import items_of
+from afresh.money.record_bulks import bulks_of, solve_bulks
 
 TIMES = settings(max_examples=40, deadline=None)
 SPECS = ["exponential", "linear", "weibull:0.7", "weibull:2", "lomax:1.5", "geometric"]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.special import lambertw
 
 from afresh.model.decay import Decay, Exponential, Geometric, Linear
+from afresh.money.excess_income import excess
 from afresh.money.optimum import Optimum
-from afresh.money.pieces import excess
 from afresh.money.solve import optimum_of
 from afresh.money.terms import Terms
 

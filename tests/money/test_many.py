@@ -13,9 +13,9 @@ from hypothesis.extra import numpy as hnp
 
 from afresh.model.decay import Weibull
 from afresh.money.best_interval import best_interval
-from afresh.money.futile import WORDS, Verdict
 from afresh.money.many import best_intervals
 from afresh.money.net_income import net_income
+from afresh.money.verdicts import WORDS, Verdict
 from afresh.values.errors import InputError, UsageError
 
 TIMES = settings(max_examples=40, deadline=None)

@@ -15,7 +15,7 @@ from afresh.money.limited import Limited, with_money, with_refreshes
 from afresh.money.many import best_intervals
 from afresh.money.net_income import net_income
 from afresh.money.total_refreshes import best_total_refreshes, refreshes_by_ratio
-from afresh.money.uniform import against_uniform
+from afresh.papers.razniewski_uniform import against_uniform
 from afresh.values.errors import InputError
 
 TIMES = settings(max_examples=30, deadline=None)

@@ -9,7 +9,7 @@ from tests.rates.populations import poll_at_own_pace
 
 from afresh.rates.estimate import estimate_polls
 from afresh.rates.observations import Polls, polls_from_times
-from afresh.rates.season import HOURS, Season, fit_season
+from afresh.rates.regime.season import HOURS, Season, fit_season
 from afresh.rates.segments import Segments
 from afresh.values.arrays import Float64s
 

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rates.logs import drifting, steady
 
-from afresh.rates.drift import ages, choose_horizon, forgetting, predictive_scores
 from afresh.rates.estimate import estimate_many
-from afresh.rates.gamma_filter import GammaFilter
-from afresh.rates.gamma_prior import GammaPrior
+from afresh.rates.estimators.gamma_filter import GammaFilter
 from afresh.rates.likelihood import log_likelihood, rate_grid
 from afresh.rates.observations import Polls, polls_from_times, polls_of
-from afresh.rates.prior import fit_gamma
+from afresh.rates.priors.fit_gamma import fit_gamma
+from afresh.rates.priors.gamma_prior import GammaPrior
+from afresh.rates.regime.forgetting import ages, choose_horizon, forgetting, predictive_scores
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from afresh.rates.estimate import estimate_polls
 from afresh.rates.estimator import ESTIMATORS, Estimator
-from afresh.rates.gamma_prior import GammaPrior
 from afresh.rates.observations import Polls, polls_of
+from afresh.rates.priors.gamma_prior import GammaPrior
 
 each_estimator = pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=list(ESTIMATORS))
 extreme_times = st.floats(1e-12, 1e12)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.rates.family_theory import (
+from afresh.papers.zhang_log_family import (
     RANGES_OF_SEVEN,
     bias,
     exact_a,

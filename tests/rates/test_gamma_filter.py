@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.rates.counts import Counts
-from afresh.rates.gamma_filter import FEW, GammaFilter, found_change
-from afresh.rates.gamma_prior import GammaPrior, cell_masses
-from afresh.rates.last_modified import LastModified
+from afresh.rates.estimators.counts import Counts
+from afresh.rates.estimators.gamma_filter import FEW, GammaFilter, found_change
+from afresh.rates.estimators.last_modified import LastModified
 from afresh.rates.observations import Polls, polls_of
+from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses
 
 
 @given(st.floats(1e-3, 1e6), st.floats(-12, 12), st.floats(-12, 12))

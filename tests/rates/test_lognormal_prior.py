@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.rates.populations import draw_rates, poll
 
-from afresh.rates.gamma_prior import GammaPrior, cell_masses, weak_prior
 from afresh.rates.likelihood import log_likelihood, rate_grid
-from afresh.rates.lognormal_prior import LogNormalPrior, fit_lognormal
-from afresh.rates.prior import fit_gamma_table
+from afresh.rates.priors.fit_gamma import fit_gamma_table
+from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses, weak_prior
+from afresh.rates.priors.lognormal_prior import LogNormalPrior, fit_lognormal
 
 
 def fitted(population: str, number: int) -> tuple[LogNormalPrior, float]:

@@ -8,8 +8,8 @@ from scipy.optimize import brentq
 from scipy.stats import chi2
 from tests.rates.populations import draw_rates, poll
 
-from afresh.rates.mle import likelihood_interval, most_likely
-from afresh.rates.moment import matching_rate
+from afresh.rates.estimators.mle import likelihood_interval, most_likely
+from afresh.rates.estimators.moment import matching_rate
 from afresh.rates.observations import Polls, polls_of
 from afresh.values.arrays import Float64s
 

@@ -8,11 +8,11 @@ from scipy.optimize import minimize
 from scipy.stats import gamma
 from tests.rates.populations import draw_rates, poll
 
-import afresh.rates.prior as prior_module
-from afresh.rates.gamma_prior import GammaPrior, cell_masses, weak_prior
+import afresh.rates.priors.fit_gamma as prior_module
 from afresh.rates.likelihood import log_likelihood, rate_grid, scaled
 from afresh.rates.observations import Polls, polls_of
-from afresh.rates.prior import fit_gamma
+from afresh.rates.priors.fit_gamma import fit_gamma
+from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses, weak_prior
 from afresh.values.arrays import Float64s
 
 

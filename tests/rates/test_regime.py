@@ -7,8 +7,8 @@ import pytest
 from tests.rates.logs import HOUR, steady_log
 
 from afresh.rates.observations import Polls
-from afresh.rates.regime import find_regime
-from afresh.rates.season import HOURS, Season
+from afresh.rates.regime.find_regime import find_regime
+from afresh.rates.regime.season import HOURS, Season
 from afresh.rates.segments import Segments
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.rates.logs import PROFILES, fitted
 
 from afresh.rates.observations import polls_from_times, polls_of
-from afresh.rates.season import HOURS, Season, fit_season
+from afresh.rates.regime.season import HOURS, Season, fit_season
 from afresh.values.errors import InputError
 
 

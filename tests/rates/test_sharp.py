@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from afresh.rates.estimate import estimate_polls
-from afresh.rates.gamma_prior import GammaPrior
-from afresh.rates.grid_posterior import GridPosterior
+from afresh.rates.estimators.grid_posterior import GridPosterior
+from afresh.rates.estimators.sharp_items import sharp_items
 from afresh.rates.likelihood import log_likelihood, rate_grid
 from afresh.rates.observations import Polls, polls_of
-from afresh.rates.sharp import sharp_items
+from afresh.rates.priors.gamma_prior import GammaPrior
 
 LONG = 20_000
 

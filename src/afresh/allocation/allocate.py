@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from afresh.allocation.certificate import gap
+from afresh.allocation.baseline_policies import POLICIES, next_unit_of, scale_to, shape_of
 from afresh.allocation.group_caps import CapsGiven, Labels
-from afresh.allocation.inputs import check_budget, problem_from
+from afresh.allocation.item_status import DROPPED, statuses
 from afresh.allocation.multiplier import solve
-from afresh.allocation.policies import POLICIES, next_unit_of, scale_to, shape_of
+from afresh.allocation.optimality_gap import gap
 from afresh.allocation.problem import Problem
-from afresh.allocation.status import DROPPED, statuses
+from afresh.allocation.problem_inputs import check_budget, problem_from
 from afresh.allocation.summary import mean_age, mean_freshness
 from afresh.model.decay import Decay
 from afresh.values.arrays import ArrayLike, Floats, as_floats, like_inputs
@@ -69,7 +69,9 @@ def allocate(
     plain = (objective, order, policy) == ("freshness", "fixed", "optimal")
     plain &= all(given is None for given in (update_costs, decay, lower, upper, caps))
     if plain and np.size(rates) >= _MANY:
-        from afresh.allocation.large import allocate_large  # threads and tables that few items need not load
+        from afresh.allocation.large.allocate_large import (
+            allocate_large,  # threads and tables that few items need not load
+        )
 
         return allocate_large(rates, budget, weights, costs)
     problem = problem_from(

@@ -12,12 +12,12 @@ from typing import Unpack
 
 import numpy as np
 
+from afresh.allocation.baseline_policies import POLICIES, shape_of
 from afresh.allocation.group_caps import apply_caps
-from afresh.allocation.inputs import Options, problem_from
-from afresh.allocation.policies import POLICIES, shape_of
 from afresh.allocation.problem import Problem
-from afresh.allocation.roots import HUGE, TINY, solve_decreasing
+from afresh.allocation.problem_inputs import Options, problem_from
 from afresh.allocation.summary import mean_age, mean_freshness
+from afresh.model.roots import HUGE, TINY, solve_decreasing
 from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.errors import InfeasibleError, UsageError, one_of
 

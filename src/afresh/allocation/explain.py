@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from afresh.allocation.gains import RateGains
 from afresh.allocation.group_caps import apply_caps
-from afresh.allocation.inputs import Options, problem_from
+from afresh.allocation.item_status import DROPPED, STATUSES, statuses
 from afresh.allocation.multiplier import solve
 from afresh.allocation.problem import Problem
-from afresh.allocation.roots import JUST_ABOVE
-from afresh.allocation.status import DROPPED, STATUSES, statuses
+from afresh.allocation.problem_inputs import Options, problem_from
 from afresh.allocation.summary import mean_freshness
+from afresh.model.roots import JUST_ABOVE
 from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.results import Allocation
 

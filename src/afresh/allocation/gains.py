@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from afresh.allocation.objectives import Objective
+from afresh.allocation.objectives.table import Objective
 from afresh.values.arrays import Float64s
 
 _BLOCK = 8192  # items whose temporaries stay in the cache
@@ -38,7 +38,7 @@ class Gains(Protocol):
 class RateGains:
     """Items that change in Poisson fashion at ``rate`` > 0, under any objective of the table.
 
-    >>> from afresh.allocation.objectives import objective_for
+    >>> from afresh.allocation.objectives.table import objective_for
     >>> gains = RateGains(objective_for("missed", "fixed"), np.array([8.0]))
     >>> gains.value(np.array([2.0])), gains.marginal(np.array([2.0])), gains.frequency(1.0)
     (array([-2.]), array([1.]), array([2.]))

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.allocation.problem import Caps, Problem
-from afresh.allocation.roots import HUGE, JUST_ABOVE, TINY, solve_decreasing
+from afresh.model.roots import HUGE, JUST_ABOVE, TINY, solve_decreasing
 from afresh.values.arrays import Bools, Float64s, nonnegative
 from afresh.values.errors import InputError, UsageError, did_you_mean
 

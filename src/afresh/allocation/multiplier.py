@@ -15,9 +15,9 @@ import numpy as np
 from afresh.allocation.bounds import check_floor
 from afresh.allocation.gains import RateGains
 from afresh.allocation.group_caps import apply_caps
+from afresh.allocation.large.first_multiplier import first_multiplier
 from afresh.allocation.problem import Problem
-from afresh.allocation.roots import HUGE, JUST_ABOVE, TINY, solve_decreasing
-from afresh.allocation.start import first_multiplier
+from afresh.model.roots import HUGE, JUST_ABOVE, TINY, solve_decreasing
 from afresh.values.arrays import Float64s
 
 _MANY = 4096  # items from which the histogram's start pays

@@ -178,7 +178,7 @@ def _bulk_refreshes(bulk: Iterable[str], found: Incomes) -> float:
     """Refreshes per time, a bulk counted once."""
     import numpy as np
 
-    from afresh.money.bulk import bulk_members
+    from afresh.money.record_bulks import bulk_members
 
     _, first = np.unique(bulk_members(bulk), return_index=True)
     return float(found.frequency[first].sum())
@@ -188,7 +188,7 @@ def _futile_rows(table: Table, found: Incomes, per: str) -> list[tuple[str, str]
     """The futile items nearest to paying: why, and the benefit at which each would."""
     import numpy as np
 
-    from afresh.money.futile import WORDS, Verdict
+    from afresh.money.verdicts import WORDS, Verdict
 
     rows = []
     futile = np.flatnonzero(found.futile)

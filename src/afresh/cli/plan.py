@@ -107,7 +107,7 @@ def _write(
     import pyarrow as pa
 
     from afresh.allocation.explain import explain_parts
-    from afresh.allocation.status import STATUSES
+    from afresh.allocation.item_status import STATUSES
     from afresh.tables.writing import TableWriter
 
     words = pa.array(STATUSES, pa.large_string())

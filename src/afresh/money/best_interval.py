@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.money.decays import DecayLike
-from afresh.money.futile import Verdict, in_words
-from afresh.money.items import CostOfSize
+from afresh.money.decay_groups import DecayLike
 from afresh.money.many import best_intervals
+from afresh.money.priced_items import CostOfSize
+from afresh.money.verdicts import Verdict, in_words
 from afresh.values.errors import UsageError
 from afresh.values.results import Income
 

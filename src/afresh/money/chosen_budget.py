@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.money.futile import Verdict, in_words
-from afresh.money.items import Options, items_of
 from afresh.money.limited import spend_at, with_money
 from afresh.money.many import Incomes, solve_items
 from afresh.money.net_income import income_at
+from afresh.money.priced_items import Options, items_of
+from afresh.money.verdicts import Verdict, in_words
 from afresh.values.arrays import ArrayLike, Bools, Float64s, nonnegative
 from afresh.values.errors import InputError
 

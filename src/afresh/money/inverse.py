@@ -1,7 +1,7 @@
 """Given any three of benefit, interval, rate and cost, the fourth (Razniewski 2016, §9).
 
 The interval is ``best_interval``. The others follow from H(u) = G·gain(u) − K − U·turning(u) = 0
-(``afresh.money.pieces``), which is linear in the gain and in the cost:
+(``afresh.money.excess_income``), which is linear in the gain and in the cost:
 
     exponential   G = λK/g(λu) + λU    K = (G−λU)·g(λu)/λ
     linear        G = 2K/(λu²)         K = G·λu²/2           λ = 2K/(G·u²)
@@ -22,8 +22,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from afresh.model.decay import Decay, Exponential, Lomax, Weibull, decay_from
-from afresh.money.items import CostOfSize, Items, Options, items_of, positive, size_factor
-from afresh.money.pieces import SLOPED, excess, slope, turning
+from afresh.money.excess_income import SLOPED, excess, slope, turning
+from afresh.money.priced_items import CostOfSize, Items, Options, items_of, positive, size_factor
 from afresh.money.roots import narrowed, rising_root
 from afresh.money.solve import optimum_of
 from afresh.money.terms import Terms

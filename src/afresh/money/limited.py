@@ -18,11 +18,11 @@ from typing import Unpack
 
 import numpy as np
 
-from afresh.allocation.roots import solve_decreasing
-from afresh.money.items import Items, Options, items_of
+from afresh.model.roots import solve_decreasing
+from afresh.money.excess_income import spend
 from afresh.money.many import solve_items
 from afresh.money.net_income import income_at
-from afresh.money.pieces import spend
+from afresh.money.priced_items import Items, Options, items_of
 from afresh.money.terms import Terms
 from afresh.values.arrays import ArrayLike, Float64s, Floats
 from afresh.values.errors import InputError

@@ -9,12 +9,12 @@ from typing import TypeAlias, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from afresh.money.bulk import bulks_of, solve_bulks
-from afresh.money.futile import verdicts
-from afresh.money.items import Items, Options, items_of
 from afresh.money.net_income import income_at
+from afresh.money.priced_items import Items, Options, items_of
+from afresh.money.record_bulks import bulks_of, solve_bulks
 from afresh.money.solve import optimum_of
 from afresh.money.terms import Terms
+from afresh.money.verdicts import verdicts
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Floats
 
 Codes: TypeAlias = npt.NDArray[np.int8]
@@ -27,7 +27,7 @@ class Incomes:
     ``interval`` infinite where futile; ``frequency`` refreshes per time; ``freshness`` the share of
     time the copy is right; ``net_income`` per time of all the item's records, where futile that of
     never refreshing; ``break_even`` the benefit per record above which refreshing pays (0: the stale
-    cost alone pays for it); ``verdict`` a code of ``afresh.money.futile.Verdict``.
+    cost alone pays for it); ``verdict`` a code of ``afresh.money.verdicts.Verdict``.
 
     Items in a bulk share its interval and verdict. Its cost is split by size, so that their incomes add
     up to the bulk's, and their break-even benefits are their own times one factor for all of the bulk.

@@ -11,8 +11,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from afresh.money.items import Items, Options, items_of
-from afresh.money.pieces import excess
+from afresh.money.excess_income import excess
+from afresh.money.priced_items import Items, Options, items_of
 from afresh.values.arrays import ArrayLike, Float64s, nonnegative
 
 

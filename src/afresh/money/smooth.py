@@ -1,6 +1,6 @@
 """Best intervals by search: Weibull and Lomax decay by the root of H, any other decay by its income.
 
-With H of ``afresh.money.pieces``, E rises while H < 0. How often H changes its sign follows from
+With H of ``afresh.money.excess_income``, E rises while H < 0. How often H changes its sign follows from
 
     H'(u) = −u·(G·z' + U·z'') = u·z·(G·η − U·(η² − η')),    η = −z'/z the hazard.
 
@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.model.decay import Decay, Lomax, Weibull
+from afresh.money.excess_income import balance, changed, excess, slope, turning, weibull_power
 from afresh.money.optimum import Optimum, settle
-from afresh.money.pieces import balance, changed, excess, slope, turning, weibull_power
 from afresh.money.roots import highest, rising_root
 from afresh.money.terms import Terms
 from afresh.money.time_range import LONGEST, time_range

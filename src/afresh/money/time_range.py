@@ -7,7 +7,7 @@ from functools import singledispatch
 import numpy as np
 
 from afresh.model.decay import Decay, Exponential
-from afresh.money.pieces import changed
+from afresh.money.excess_income import changed
 from afresh.money.roots import rising_root
 from afresh.values.arrays import Float64s
 

@@ -8,8 +8,8 @@ from typing import Unpack
 import numpy as np
 
 from afresh.allocation.allocate import allocate
-from afresh.money.items import Options, items_of
 from afresh.money.many import solve_items
+from afresh.money.priced_items import Options, items_of
 from afresh.values.arrays import ArrayLike, Float64s, nonnegative
 
 

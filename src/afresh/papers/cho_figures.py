@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.allocation.allocate import allocate
-from afresh.model import gamma_rates
 from afresh.model.age import age
 from afresh.model.decay import Exponential
 from afresh.model.freshness import freshness
 from afresh.model.time_course import expected_age, expected_freshness, observed_course
+from afresh.papers import cho_gamma_rates as gamma_rates
 from afresh.papers.cho_allocation import (
     FIVE_BUDGET,
     FIVE_RATES,

@@ -8,10 +8,10 @@ from afresh.allocation.allocate import allocate
 from afresh.model.decay import Decay, Exponential, Linear
 from afresh.money.best_interval import best_interval
 from afresh.money.net_income import net_income
-from afresh.money.uniform import against_uniform
 from afresh.papers.check import Check, Correction, row
+from afresh.papers.razniewski_uniform import against_uniform
 from afresh.papers.report import Section
-from afresh.rates.family_theory import ratio_estimate
+from afresh.papers.zhang_log_family import ratio_estimate
 from afresh.values.arrays import Floats
 
 # §2: an address is wrong after 10 (Smith) or 20 (Jones) years at the latest

@@ -6,10 +6,10 @@ import numpy as np
 
 from afresh.model.decay import Linear
 from afresh.money.best_interval import best_interval
-from afresh.money.uniform import Uniform, against_uniform
 from afresh.papers.check import Check, Correction, row
+from afresh.papers.razniewski_uniform import Uniform, against_uniform
 from afresh.papers.report import Section
-from afresh.rates.family_theory import ratio_estimate
+from afresh.papers.zhang_log_family import ratio_estimate
 from afresh.values.arrays import Floats
 
 # Example 7: doctors on one page, at the linear rate of age 40

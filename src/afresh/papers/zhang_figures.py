@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from afresh.papers.figure import Figure
+from afresh.papers.zhang_log_family import expectation, spread
 from afresh.papers.zhang_pages import MORE_POLLS, SEED, Trial
+from afresh.papers.zhang_saa_simulation import simulate_saa
 from afresh.plots.panels import Panel, Series
-from afresh.rates.family_theory import expectation, spread
-from afresh.rates.saa_simulation import simulate_saa
 from afresh.values.arrays import Floats
 
 _POLLS = (3, 7, 15, 35)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from afresh.papers.check import Check, Correction, row
 from afresh.papers.report import Section
-from afresh.rates.family_theory import (
+from afresh.papers.zhang_log_family import (
     RANGES_OF_SEVEN,
     bias,
     exact_a,

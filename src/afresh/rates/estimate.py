@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from afresh.rates.drift import ages, faded, forgetting
 from afresh.rates.estimator import ESTIMATORS, FORGETFUL, Estimator
-from afresh.rates.gamma_filter import GammaFilter, GammaState
-from afresh.rates.gamma_prior import GammaPrior, check_level, weak_prior
-from afresh.rates.grid_integrals import in_parts
-from afresh.rates.grid_posterior import GridPosterior, GridState
+from afresh.rates.estimators.gamma_filter import GammaFilter, GammaState
+from afresh.rates.estimators.grid_integrals import in_parts
+from afresh.rates.estimators.grid_posterior import GridPosterior, GridState
 from afresh.rates.likelihood import rate_grid
 from afresh.rates.observations import Polls, polls_from_times, whole_numbers
 from afresh.rates.planning_rate import planning_rate
-from afresh.rates.prior import fit_gamma, fit_gamma_groups, fit_gamma_table, settling_items
-from afresh.rates.static_share import fit_static_share, log_odds
+from afresh.rates.priors.fit_gamma import fit_gamma, fit_gamma_groups, fit_gamma_table, settling_items
+from afresh.rates.priors.gamma_prior import GammaPrior, check_level, weak_prior
+from afresh.rates.priors.static_share import fit_static_share, log_odds
+from afresh.rates.regime.forgetting import ages, faded, forgetting
 from afresh.values.arrays import ArrayLike, Float64s, Ints
 from afresh.values.errors import InputError, UsageError, one_of
 from afresh.values.results import RateEstimate, RateEstimates

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
-from afresh.rates.counts import Counts
-from afresh.rates.gamma_filter import GammaFilter
-from afresh.rates.gamma_prior import GammaPrior
-from afresh.rates.grid_posterior import GridPosterior
-from afresh.rates.last_modified import LastModified
-from afresh.rates.lln import LawOfLargeNumbers
-from afresh.rates.log_family import LogFamily
-from afresh.rates.mle import MaximumLikelihood
-from afresh.rates.moment import MomentMatching
-from afresh.rates.naive import Naive
+from afresh.rates.estimators.counts import Counts
+from afresh.rates.estimators.gamma_filter import GammaFilter
+from afresh.rates.estimators.grid_posterior import GridPosterior
+from afresh.rates.estimators.last_modified import LastModified
+from afresh.rates.estimators.lln import LawOfLargeNumbers
+from afresh.rates.estimators.log_family import LogFamily
+from afresh.rates.estimators.mle import MaximumLikelihood
+from afresh.rates.estimators.moment import MomentMatching
+from afresh.rates.estimators.naive import Naive
 from afresh.rates.observations import Polls
+from afresh.rates.priors.gamma_prior import GammaPrior
 from afresh.values.arrays import Float64s
 
 State = TypeVar("State")

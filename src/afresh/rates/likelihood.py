@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 
-from afresh.rates.counts import evidence_of_counts
-from afresh.rates.gamma_filter import Evidence
-from afresh.rates.last_modified import evidence_of_stamps
-from afresh.rates.log_family import log_ratio
+from afresh.rates.estimators.counts import evidence_of_counts
+from afresh.rates.estimators.gamma_filter import Evidence
+from afresh.rates.estimators.last_modified import evidence_of_stamps
+from afresh.rates.estimators.log_family import log_ratio
 from afresh.rates.observations import Polls
 from afresh.rates.segments import Segments
 from afresh.values.arrays import Float64s

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from afresh.allocation.objectives import NAMES as OBJECTIVES
+from afresh.allocation.objectives.table import NAMES as OBJECTIVES
 from afresh.values.errors import UsageError, did_you_mean, one_of
 from afresh.values.items import Item, ItemChange, ItemQuery, Sort
 from afresh.values.items import Status as ItemStatus

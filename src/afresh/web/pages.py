@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from afresh.allocation.objectives import NAMES as OBJECTIVES
+from afresh.allocation.objectives.table import NAMES as OBJECTIVES
 from afresh.values.errors import AfreshError, StoreError
 from afresh.values.items import SORTS, STATUSES, ItemQuery
 from afresh.values.words import counted

@@ -24,7 +24,7 @@ def _duration(given: object) -> object:
 
 
 def _objective(given: str) -> str:
-    from afresh.allocation.objectives import NAMES
+    from afresh.allocation.objectives.table import NAMES
 
     return one_of("objective", given, NAMES)
 

@@ -1,0 +1,73 @@
+"""Three numbers per item, polls, changes and time: the whole state of the simple estimators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from afresh.rates.observations import Polls
+from afresh.rates.priors.gamma_prior import GammaPrior, check_level
+from afresh.values.arrays import Float64s
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """n polls, X of which found a change, over a time Σt, for every item; the prior answers where n = 0."""
+
+    prior: GammaPrior
+    polls: Float64s
+    changes: Float64s
+    time: Float64s
+
+    def mean_interval(self) -> Float64s:
+        """Σt/n, 1 where there is no poll yet."""
+        return np.where(self.polls > 0, self.time / np.maximum(self.polls, 1.0), 1.0)
+
+    def or_prior(self, rate: Float64s) -> Float64s:
+        """``rate`` where there are polls, the prior's mean elsewhere."""
+        return np.where(self.polls > 0, rate, self.prior.mean())
+
+    def or_prior_interval(self, low: Float64s, high: Float64s, level: float) -> tuple[Float64s, Float64s]:
+        """The interval where there are polls, the prior's own elsewhere."""
+        prior_low, prior_high = self.prior.interval(level)
+        seen = self.polls > 0
+        return np.where(seen, low, prior_low), np.where(seen, high, prior_high)
+
+
+class TallyEstimator:
+    """What the estimators on a ``Tally`` share: how it starts and grows."""
+
+    order_free = True
+
+    def start(self, prior: GammaPrior, items: int) -> Tally:
+        """No polls yet."""
+        return Tally(prior.for_items(items), *(np.zeros(items) for _ in range(3)))
+
+    def update(self, state: Tally, polls: Polls) -> Tally:
+        """Add polls: O(1) each."""
+        found = np.bincount(polls.item[polls.changed], minlength=polls.items)
+        return replace(
+            state,
+            polls=state.polls + polls.polls_per_item(),
+            changes=state.changes + found,
+            time=state.time + polls.time_per_item(),
+        )
+
+
+def change_probability_interval(
+    changes: Float64s, polls: Float64s, level: float
+) -> tuple[Float64s, Float64s]:
+    """Clopper–Pearson interval of the probability that a poll finds a change: covers at least ``level``.
+
+    >>> low, high = change_probability_interval(np.array([0.0]), np.array([3.0]), 0.9)
+    >>> low.tolist(), bool(np.isclose(high[0], 1 - 0.05 ** (1 / 3)))
+    ([0.0], True)
+    """
+    from scipy.special import betaincinv
+
+    tail = (1.0 - check_level(level)) / 2.0
+    low = np.where(changes > 0, betaincinv(np.maximum(changes, 0.5), polls - changes + 1.0, tail), 0.0)
+    missed = np.maximum(polls - changes, 0.5)
+    high = np.where(changes < polls, betaincinv(changes + 1.0, missed, 1.0 - tail), 1.0)
+    return low, high
