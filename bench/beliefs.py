@@ -12,7 +12,7 @@ from tests.rates.populations import FAR_APART, POPULATIONS, draw_rates, poll, po
 from afresh.allocation.allocate import allocate
 from afresh.model.freshness import freshness
 from afresh.rates.estimate import estimate_polls
-from afresh.rates.observations import Polls
+from afresh.rates.observations import PollTable
 from afresh.rates.priors.fit_gamma import fit_gamma
 from afresh.rates.regime.find_regime import find_regime
 from afresh.rates.regime.forgetting import choose_horizon
@@ -71,7 +71,7 @@ def long_histories(quick: bool) -> Iterator[Row]:
         rates = np.exp(rng.uniform(np.log(0.05), np.log(5.0), items // 20 if quick else items))
         item = np.repeat(np.arange(rates.size), number)
         changed = rng.random(item.size) < -np.expm1(-rates[item])
-        polls = Polls(item, np.ones(item.size), changed, rates.size)
+        polls = PollTable(item, np.ones(item.size), changed, rates.size)
         for method in ("grid", "mle"):
             hit = covered(estimate_polls(polls, method=method), rates).mean()
             yield Row(f"{method}, {number} polls of {rates.size} items", float(hit), "covered")
@@ -79,7 +79,7 @@ def long_histories(quick: bool) -> Iterator[Row]:
 
 def regimes(seeds: int) -> Iterator[Row]:
     """How often drift and seasons are seen, where they are and where not."""
-    worlds: dict[str, Callable[[np.random.Generator], Polls]] = {
+    worlds: dict[str, Callable[[np.random.Generator], PollTable]] = {
         "all alike, regular": lambda rng: steady(rng, 60, regular=True),
         "all alike, irregular": lambda rng: steady(rng, 60, regular=False),
         "steady": lambda rng: drifting(rng, np.inf),

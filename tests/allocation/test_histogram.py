@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation.large.binning import WHOLE, bits_of, double_of
+from afresh.allocation.large.binning import WHOLE, bits_to_double, double_to_bits
 from afresh.allocation.large.cutoff import Cutoff
 from afresh.allocation.large.histogram import Histogram
-from afresh.allocation.large.item_columns import Columns
+from afresh.allocation.large.item_columns import ItemColumns
 from afresh.allocation.large.phi_table import inverse_phi, ratio_at
-from afresh.model.curves import fresh, phi
+from afresh.model.curves import freshness_curve, phi
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError
 
@@ -86,7 +86,7 @@ def test_sums_at_the_root_are_those_of_the_items(budget: float) -> None:
     price = np.full_like(rates, np.inf)
     price[live] = costs[live] * rates[live] / weights[live]
     ratio = phi(cutoff.multiplier * price)
-    value = (weights * np.where(rates > 0, fresh(ratio), 1.0)).sum()
+    value = (weights * np.where(rates > 0, freshness_curve(ratio), 1.0)).sum()
     # Few items share a poor budget, and those in the bin at the edge are known only by their moments.
     assert (costs * rates / ratio).sum() == pytest.approx(budget, rel=1e-3 if budget < 1 else 1e-4)
     assert bins.value(cutoff) == pytest.approx(value, rel=1e-5)
@@ -95,7 +95,7 @@ def test_sums_at_the_root_are_those_of_the_items(budget: float) -> None:
 
 def test_a_closer_look_resolves_the_edge() -> None:
     rates, weights, costs = items(3, 200_000)
-    columns, budget = Columns(rates, weights, costs), 2e4
+    columns, budget = ItemColumns(rates, weights, costs), 2e4
     bins = Histogram.of_columns(columns)
     cutoff = bins.solve(budget)
     window = bins.window(cutoff.edge, budget)
@@ -117,7 +117,7 @@ def test_equal_items_share_a_tiny_budget() -> None:
     for _ in range(4):  # down to a single double
         window = bins.window(bins.solve(1.0).edge, 1.0)
         assert window is not None
-        bins = bins.outside(window) + Histogram.of_columns(Columns(np.full(1000, 3.0)), window)
+        bins = bins.outside(window) + Histogram.of_columns(ItemColumns(np.full(1000, 3.0)), window)
     assert bins.window(bins.solve(1.0).edge, 1.0) is None
     cutoff = bins.solve(1.0)
     assert cutoff.edge == 3.0
@@ -148,7 +148,7 @@ def test_bins_cover_all_doubles_in_order() -> None:
     assert np.all(np.diff(bins.start) > 0)
     assert (bins.start >= WHOLE.bounds[0]).all()
     assert (bins.start < WHOLE.bounds[1]).all()
-    assert double_of(bits_of(0.3)) == 0.3
+    assert bits_to_double(double_to_bits(0.3)) == 0.3
 
 
 def test_wrong_columns_are_named() -> None:

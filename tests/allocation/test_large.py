@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from afresh.allocation.large import allocate_large as large
 from afresh.allocation.large.allocate_large import allocate_large
-from afresh.model.curves import aged, fresh, g
+from afresh.model.curves import age_curve, freshness_curve, g
 from afresh.values.arrays import Float64s, Floats
 from afresh.values.errors import InputError, UsageError
 from afresh.values.results import Allocation
@@ -95,13 +95,13 @@ def check(plan: Allocation, rates: Floats, weights: Floats, costs: Floats, budge
     kept = live & (frequency > 0)
     assert plan.dropped == (live & ~kept).sum()
     ratio = np.divide(rates, frequency, out=np.full_like(rates, np.inf), where=kept)
-    value = np.where(rates > 0, fresh(ratio), 1.0)
+    value = np.where(rates > 0, freshness_curve(ratio), 1.0)
     assert plan.freshness == pytest.approx((weights * value).sum() / weights.sum(), rel=1e-9)
     assert 0 <= plan.gap <= 1e-8 * weights.sum()
     if plan.dropped:
         assert plan.age == np.inf
     else:
-        age = (weights[live] * aged(ratio[live]) / frequency[live]).sum() / weights.sum()
+        age = (weights[live] * age_curve(ratio[live]) / frequency[live]).sum() / weights.sum()
         assert plan.age == pytest.approx(age, rel=1e-9)
     marginal = weights[live] * g(ratio[live]) / (costs[live] * rates[live])
     assert marginal.max() <= plan.multiplier * (1 + 1e-6)
@@ -204,7 +204,7 @@ def test_all_equal_share_equally(engine: str, budget: float) -> None:
     plan = allocate_large(np.full(20_000, 0.3), budget, engine=engine)
     np.testing.assert_allclose(plan.frequency, budget / 20_000, rtol=1e-9)
     assert plan.dropped == 0
-    assert plan.freshness == pytest.approx(float(fresh(0.3 * 20_000 / budget)), rel=1e-9)
+    assert plan.freshness == pytest.approx(float(freshness_curve(0.3 * 20_000 / budget)), rel=1e-9)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

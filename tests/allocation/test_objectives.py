@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation.objectives.table import NAMES, OBJECTIVES, Objective, canonical_order, objective_for
+from afresh.allocation.objectives.table import NAMES, OBJECTIVES, Objective, objective_for, objective_order
 from afresh.values.errors import UsageError
 
 # The loss of one item by its formula (the table of allocation/objectives.py), in units of λ^(1−p), r = λ/f.
@@ -85,7 +85,7 @@ def test_marginal_and_inverse_rise_over_the_whole_range(key: tuple[str, str]) ->
 
 def test_names_and_orders() -> None:
     assert objective_for("age", "memoryless") is objective_for("age", "random")
-    assert canonical_order("fixed") == "fixed"
+    assert objective_order("fixed") == "fixed"
     with pytest.raises(UsageError, match="unknown objective 'fresh': did you mean 'freshness'"):
         objective_for("fresh", "fixed")
     with pytest.raises(UsageError, match="unknown order 'randm': did you mean 'random'"):

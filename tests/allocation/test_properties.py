@@ -14,7 +14,7 @@ from afresh.allocation.allocate import allocate
 from afresh.allocation.baseline_policies import POLICIES
 from afresh.allocation.explain import explain
 from afresh.allocation.objectives.table import OBJECTIVES
-from afresh.allocation.problem_inputs import Options
+from afresh.allocation.problem_inputs import ProblemOptions
 from afresh.values.results import Allocation
 
 every = pytest.mark.parametrize("key", sorted(OBJECTIVES), ids="-".join)
@@ -31,8 +31,8 @@ class Instance:
     def plan(self, key: tuple[str, str], policy: str = "optimal") -> Allocation:
         return allocate(self.rates, self.budget, policy=policy, **self.options(key))
 
-    def options(self, key: tuple[str, str]) -> Options:
-        return Options(weights=self.weights, costs=self.costs, objective=key[0], order=key[1])
+    def options(self, key: tuple[str, str]) -> ProblemOptions:
+        return ProblemOptions(weights=self.weights, costs=self.costs, objective=key[0], order=key[1])
 
 
 @st.composite

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from afresh.model.decay import DECAYS, Decay, Empirical, Exponential, Linear, Lomax, Weibull, decay_from
 from afresh.money.best_interval import best_interval
-from afresh.money.excess_income import SLOPED, changed, excess, turning
+from afresh.money.excess_income import SMOOTH_DECAYS, change_probability, excess_income, turning_term
 from afresh.money.smooth import any_optimum
-from afresh.money.solve import optimum_of
-from afresh.money.terms import Terms
+from afresh.money.solve import find_optimum
+from afresh.money.terms import IncomeTerms
 
 TIMES = settings(max_examples=50, deadline=None)
 SPECS = [name if kind.example is None else f"{name}:{kind.example}" for name, kind in DECAYS.items()]
@@ -30,19 +30,19 @@ extras = st.one_of(st.just(0.0), st.floats(1e-2, 1e1))
 extremes = st.floats(-12, 12).map(lambda exponent: 10.0**exponent)
 
 
-def terms(gain: float, check: float, update: float = 0.0) -> Terms:
-    return Terms(*(np.array([x]) for x in (gain, 0.0, check, update)))
+def terms(gain: float, check: float, update: float = 0.0) -> IncomeTerms:
+    return IncomeTerms(*(np.array([x]) for x in (gain, 0.0, check, update)))
 
 
-def assert_highest(decay: Decay, some: Terms, scale: float = 1.0) -> None:
+def assert_highest(decay: Decay, some: IncomeTerms, scale: float = 1.0) -> None:
     """Nothing on a dense grid earns more; the income, freshness and threshold said fit the interval said."""
-    gain, best = float(some.gain[0]), optimum_of(decay, some)
+    gain, best = float(some.gain[0]), find_optimum(decay, some)
     grid = scale * np.geomspace(1e-6, 1e6, 6001)
     if isinstance(decay, Empirical):
         grid = np.concatenate([grid, np.asarray(decay.times)[1:] * (1 - 1e-14)])
-    assert best.excess[0] >= max(0.0, float(excess(decay, some, grid).max())) - 1e-11 * gain
+    assert best.excess[0] >= max(0.0, float(excess_income(decay, some, grid).max())) - 1e-11 * gain
     if np.isfinite(best.interval[0]):
-        assert excess(decay, some, best.interval)[0] == pytest.approx(best.excess[0], abs=1e-11 * gain)
+        assert excess_income(decay, some, best.interval)[0] == pytest.approx(best.excess[0], abs=1e-11 * gain)
         assert decay.integral(best.interval)[0] / best.interval[0] == pytest.approx(best.freshness[0])
     else:
         assert best.excess[0] == 0
@@ -74,7 +74,7 @@ def test_search_by_income_alone_agrees(
 ) -> None:
     """A decay that money has no method for: the income is exact, the interval as far as it shows."""
     decay, some = decay_from(spec, rate), terms(gain, check, update)
-    known, searched = optimum_of(decay, some), any_optimum(decay, some)
+    known, searched = find_optimum(decay, some), any_optimum(decay, some)
     assert searched.excess == pytest.approx(known.excess, abs=1e-12 * gain)
     if known.excess[0] > 1e-6 * gain:
         # near its top E falls by about (K/u)·(du/u)², which must exceed the rounding of G
@@ -89,7 +89,7 @@ def test_search_by_income_alone_agrees(
 def test_extreme_numbers_give_numbers(
     spec: str, rate: float, gain: float, check: float, update: float
 ) -> None:
-    best = optimum_of(decay_from(spec, rate), terms(gain, check, update))
+    best = find_optimum(decay_from(spec, rate), terms(gain, check, update))
     for column in (best.interval, best.excess, best.freshness, best.threshold):
         assert not np.isnan(column).any()
     assert best.interval[0] > 0
@@ -103,8 +103,8 @@ def test_shape_one_and_large_shape_are_exponential(
     rate: float, gain: float, check: float, update: float
 ) -> None:
     some = terms(gain, check, update)
-    plain, weibull = optimum_of(Exponential(rate), some), optimum_of(Weibull(rate, 1.0), some)
-    lomax = optimum_of(Lomax(1e9, 1e9 / rate), some)
+    plain, weibull = find_optimum(Exponential(rate), some), find_optimum(Weibull(rate, 1.0), some)
+    lomax = find_optimum(Lomax(1e9, 1e9 / rate), some)
     assert weibull.excess == pytest.approx(plain.excess, abs=1e-12 * gain)
     assert lomax.excess == pytest.approx(plain.excess, abs=1e-7 * gain)
     if plain.excess[0] > 1e-6 * gain:
@@ -117,12 +117,12 @@ def test_shape_one_and_large_shape_are_exponential(
 )
 def test_pieces_are_those_of_the_survival(decay: Decay) -> None:
     """1−z by its own formula, and 1−z+u·z' by a difference quotient."""
-    assert isinstance(decay, SLOPED)
+    assert isinstance(decay, SMOOTH_DECAYS)
     u = np.array([0.01, 0.3, 1.2, 1.4])
     step = 1e-6 * u
-    assert changed(decay, u) == pytest.approx(1 - decay.survival(u), abs=1e-15)
+    assert change_probability(decay, u) == pytest.approx(1 - decay.survival(u), abs=1e-15)
     quotient = (decay.survival(u + step) - decay.survival(u - step)) / (2 * step)
-    assert turning(decay, u) == pytest.approx(1 - decay.survival(u) + u * quotient, abs=1e-8)
+    assert turning_term(decay, u) == pytest.approx(1 - decay.survival(u) + u * quotient, abs=1e-8)
 
 
 @pytest.mark.parametrize("spec", ["exponential", "linear", "weibull:0.8", "weibull:1.7", "lomax:1.5"])
@@ -131,7 +131,7 @@ def test_tiny_ages_lose_no_digits(spec: str) -> None:
     rates = np.array([1e-20, 1e-10, 1.0])
     checks = 1e-14 / rates
     found = [
-        optimum_of(decay_from(spec, rate), terms(1.0, check)).interval[0]
+        find_optimum(decay_from(spec, rate), terms(1.0, check)).interval[0]
         for rate, check in zip(rates, checks, strict=True)
     ]
     assert found * rates == pytest.approx([found[2]] * 3, rel=1e-12)
@@ -176,8 +176,8 @@ def test_heavy_tails_pay_some_day() -> None:
 def test_shapes_of_every_kind_in_one_decay() -> None:
     """One Weibull object whose items fall due, age and barely decay: each as if alone."""
     shapes = np.array([0.02, 0.3, 1.0, 2.0, 100.0])
-    mixed = Terms(*(np.full(5, x) for x in (3.0, 0.0, 0.5, 0.4)))
-    together = optimum_of(Weibull(np.full(5, 0.7), shapes), mixed)
-    alone = [optimum_of(Weibull(0.7, float(k)), terms(3.0, 0.5, 0.4)) for k in shapes]
+    mixed = IncomeTerms(*(np.full(5, x) for x in (3.0, 0.0, 0.5, 0.4)))
+    together = find_optimum(Weibull(np.full(5, 0.7), shapes), mixed)
+    alone = [find_optimum(Weibull(0.7, float(k)), terms(3.0, 0.5, 0.4)) for k in shapes]
     assert together.interval == pytest.approx([best.interval[0] for best in alone], rel=1e-9)
     assert together.threshold == pytest.approx([best.threshold[0] for best in alone], rel=1e-9)

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from afresh.money.many import best_intervals
+from afresh.money.best_interval import best_intervals
 from afresh.money.net_income import net_income
-from afresh.money.priced_items import items_of
-from afresh.money.record_bulks import bulks_of, solve_bulks
+from afresh.money.priced_items import build_items
+from afresh.money.record_bulks import build_bulks, solve_bulks
 
 TIMES = settings(max_examples=40, deadline=None)
 SPECS = ["exponential", "linear", "weibull:0.7", "weibull:2", "lomax:1.5", "geometric"]
@@ -108,7 +108,7 @@ def test_equal_records_are_one_sized_item(given_records: dict[str, Any], rate: f
 @given(records)
 def test_the_factor_is_where_refreshing_begins_to_pay(given_records: dict[str, Any]) -> None:
     given_records |= {"decay": "exponential"}
-    best = solve_bulks(bulks_of(items_of(**given_records), BULK, given_records["cost_of_size"]))
+    best = solve_bulks(build_bulks(build_items(**given_records), BULK, given_records["cost_of_size"]))
     member = np.array([0, 1, 0, 2, 1, 0])
     known = np.isfinite(best.factor) & (best.factor > 0)
     for side, futile in ((1 - 1e-6, True), (1 + 1e-6, False)):
@@ -130,7 +130,7 @@ def test_the_factor_is_exact_where_one_dear_update_makes_humps() -> None:
         "cost": 1.0,
     }
     member = np.repeat(np.arange(bulks), 3)
-    best = solve_bulks(bulks_of(items_of(**given_records), member))
+    best = solve_bulks(build_bulks(build_items(**given_records), member))
     for side, futile in ((1 - 1e-6, True), (1 + 1e-6, False)):
         scaled = given_records["benefit"] * (best.factor * side)[member]
         assert np.all(best_intervals(**given_records | {"benefit": scaled}, bulk=member).futile == futile)

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from afresh.model.decay import Weibull
-from afresh.money.best_interval import best_interval
-from afresh.money.many import best_intervals
+from afresh.money.best_interval import best_interval, best_intervals
 from afresh.money.net_income import net_income
-from afresh.money.verdicts import WORDS, Verdict
+from afresh.money.verdicts import VERDICT_TEXTS, RefreshVerdict
 from afresh.values.errors import InputError, UsageError
 
 TIMES = settings(max_examples=40, deadline=None)
@@ -56,7 +55,7 @@ def test_many_are_each_of_them(given_columns: dict[str, Any]) -> None:
         assert one.interval == pytest.approx(many.interval[i], rel=1e-12)
         assert one.net_income == pytest.approx(many.net_income[i], rel=1e-12)
         assert one.break_even == pytest.approx(many.break_even[i], rel=1e-12)
-        assert one.reason.startswith(WORDS[Verdict(int(many.verdict[i]))])
+        assert one.reason.startswith(VERDICT_TEXTS[RefreshVerdict(int(many.verdict[i]))])
         assert many.frequency[i] == pytest.approx(1 / one.interval)
 
 
@@ -170,23 +169,23 @@ def test_many_items_are_solved_in_blocks() -> None:
 @pytest.mark.parametrize(
     ("columns", "verdict"),
     [
-        ({"rate": 0.1}, Verdict.PAYS),
-        ({"rate": 0.0}, Verdict.STATIC),
-        ({"rate": 0.1, "benefit": 0.0}, Verdict.WORTHLESS),
-        ({"rate": 10.0}, Verdict.TOO_DEAR),
-        ({"rate": 0.5, "update_cost": 3.0}, Verdict.TOO_DEAR),
-        ({"rate": 1.0, "cost": 1e3, "decay": "lomax:1"}, Verdict.TOO_RARE),
+        ({"rate": 0.1}, RefreshVerdict.PAYS),
+        ({"rate": 0.0}, RefreshVerdict.STATIC),
+        ({"rate": 0.1, "benefit": 0.0}, RefreshVerdict.WORTHLESS),
+        ({"rate": 10.0}, RefreshVerdict.TOO_DEAR),
+        ({"rate": 0.5, "update_cost": 3.0}, RefreshVerdict.TOO_DEAR),
+        ({"rate": 1.0, "cost": 1e3, "decay": "lomax:1"}, RefreshVerdict.TOO_RARE),
     ],
 )
-def test_verdicts(columns: dict[str, Any], verdict: Verdict) -> None:
+def test_verdicts(columns: dict[str, Any], verdict: RefreshVerdict) -> None:
     found = best_intervals(**{"benefit": 1.0, "cost": 1.0} | columns)
     assert found.verdict == verdict
-    assert found.futile == (verdict is not Verdict.PAYS)
+    assert found.futile == (verdict is not RefreshVerdict.PAYS)
 
 
 def test_reasons_name_the_break_even() -> None:
     assert "pays above a benefit of 20, 10 times the cost" in best_interval(10.0, 1.0, 2.0).reason
-    assert best_interval(0.0, 1.0, 2.0).reason == WORDS[Verdict.STATIC]
+    assert best_interval(0.0, 1.0, 2.0).reason == VERDICT_TEXTS[RefreshVerdict.STATIC]
     assert best_interval(0.1, 1.0, 2.0).break_even_ratio == pytest.approx(0.1)
     assert best_interval(0.1, 1.0, 0.0, update_cost=1.0).break_even_ratio == np.inf
 

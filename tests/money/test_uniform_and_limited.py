@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from afresh.allocation.allocate import allocate
-from afresh.money.limited import Limited, with_money, with_refreshes
-from afresh.money.many import best_intervals
+from afresh.money.best_interval import best_intervals
+from afresh.money.limited import LimitedPlan, with_money, with_refreshes
 from afresh.money.net_income import net_income
 from afresh.money.total_refreshes import best_total_refreshes, refreshes_by_ratio
 from afresh.papers.razniewski_uniform import against_uniform
@@ -60,7 +60,7 @@ def test_counts_are_repeats() -> None:
     )
 
 
-def assert_no_swap_pays(plan: Limited, given_columns: dict[str, Any], use: Any) -> None:
+def assert_no_swap_pays(plan: LimitedPlan, given_columns: dict[str, Any], use: Any) -> None:
     """One more unit of the limit earns the price at every item that is refreshed: no swap can pay."""
     frequency, scale = plan.frequency, given_columns["benefit"].sum()
     kept = np.flatnonzero(frequency > 1e-6 * frequency.max()).tolist()

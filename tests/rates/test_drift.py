@@ -11,10 +11,10 @@ from tests.rates.logs import drifting, steady
 from afresh.rates.estimate import estimate_many
 from afresh.rates.estimators.gamma_filter import GammaFilter
 from afresh.rates.likelihood import log_likelihood, rate_grid
-from afresh.rates.observations import Polls, polls_from_times, polls_of
+from afresh.rates.observations import PollTable, polls_from_intervals, polls_from_times
 from afresh.rates.priors.fit_gamma import fit_gamma
 from afresh.rates.priors.gamma_prior import GammaPrior
-from afresh.rates.regime.forgetting import ages, choose_horizon, forgetting, predictive_scores
+from afresh.rates.regime.forgetting import choose_horizon, poll_ages, predictive_scores, weigh_by_age
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -60,14 +60,14 @@ def test_rates_are_of_now_where_old_polls_fade(method: str) -> None:
 
 def test_ages_are_those_since_the_latest_poll_of_all() -> None:
     polls = polls_from_times([0, 0, 1, 1], [0.0, 4.0, 1.0, 9.0], [0, 1, 0, 1])
-    assert ages(polls).tolist() == [5.0, 0.0]
+    assert poll_ages(polls).tolist() == [5.0, 0.0]
 
 
 @given(st.floats(0.5, 50.0), st.integers(0, 2**31))
 def test_a_weighted_poll_counts_as_often_as_its_weight_says(horizon: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    polls = forgetting(
-        Polls(np.zeros(9, dtype=np.int64), rng.exponential(1.0, 9) + 0.1, rng.random(9) < 0.5, 1), horizon
+    polls = weigh_by_age(
+        PollTable(np.zeros(9, dtype=np.int64), rng.exponential(1.0, 9) + 0.1, rng.random(9) < 0.5, 1), horizon
     )
     assert polls.weight is not None
     rates = rate_grid(polls)
@@ -79,7 +79,7 @@ def test_a_weighted_poll_counts_as_often_as_its_weight_says(horizon: float, seed
 def test_the_score_is_that_of_the_filter_asked_poll_by_poll() -> None:
     rng = np.random.default_rng(0)
     item = np.repeat([0, 1], [7, 4])
-    polls = Polls(item, rng.exponential(1.0, 11) + 0.1, rng.random(11) < 0.5, 2)
+    polls = PollTable(item, rng.exponential(1.0, 11) + 0.1, rng.random(11) < 0.5, 2)
     prior, horizon = GammaPrior.of(0.7, 1.1), 3.0
     wanted = np.zeros(2)
     estimator = GammaFilter(horizon)
@@ -91,9 +91,11 @@ def test_the_score_is_that_of_the_filter_asked_poll_by_poll() -> None:
             a, b = 0.7 + (state.shape[0] - 0.7) * keep, 1.1 + (state.rate[0] - 1.1) * keep
             quiet = (1 + t / b) ** -a
             wanted[which] += np.log(1 - quiet if polls.changed[k] else quiet)
-            state = estimator.update(state, polls_of(t, polls.changed[k]))
+            state = estimator.update(state, polls_from_intervals(t, polls.changed[k]))
     np.testing.assert_allclose(predictive_scores(polls, prior, np.array([horizon]))[0], wanted, rtol=1e-10)
 
 
 def test_too_little_to_tell_is_no_drift() -> None:
-    assert not choose_horizon(polls_of([1.0, 1.0], [True, False]), GammaPrior.of(1.0, 1.0)).supported
+    assert not choose_horizon(
+        polls_from_intervals([1.0, 1.0], [True, False]), GammaPrior.of(1.0, 1.0)
+    ).supported

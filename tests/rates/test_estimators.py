@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from afresh.rates.estimate import estimate_polls
 from afresh.rates.estimator import ESTIMATORS, Estimator
-from afresh.rates.observations import Polls, polls_of
+from afresh.rates.observations import PollTable, polls_from_intervals
 from afresh.rates.priors.gamma_prior import GammaPrior
 
 each_estimator = pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=list(ESTIMATORS))
@@ -21,7 +21,7 @@ times = st.floats(1e-2, 1e2)  # side by side 1e−12 and 1e12 make equations tha
 
 
 @st.composite
-def histories(draw: st.DrawFn, times: st.SearchStrategy[float] = times) -> Polls:
+def histories(draw: st.DrawFn, times: st.SearchStrategy[float] = times) -> PollTable:
     """Up to three items, each with up to twelve polls, some with stamps and counts."""
     rows: list[int] = []
     for item in range(3):
@@ -37,10 +37,10 @@ def histories(draw: st.DrawFn, times: st.SearchStrategy[float] = times) -> Polls
     if draw(st.booleans()):
         most = np.array(draw(st.lists(st.integers(1, 9), min_size=number, max_size=number)))
         count = np.where(changed, most, 0).astype(np.float64)
-    return Polls(np.array(rows, dtype=np.int64), elapsed, changed, 3, since, count)
+    return PollTable(np.array(rows, dtype=np.int64), elapsed, changed, 3, since, count)
 
 
-def run(estimator: Estimator[Any], polls: Polls, prior: GammaPrior) -> Any:
+def run(estimator: Estimator[Any], polls: PollTable, prior: GammaPrior) -> Any:
     return estimator.update(estimator.start(prior, polls.items), polls)
 
 
@@ -52,7 +52,7 @@ def numbers(estimator: Estimator[Any], state: Any) -> np.ndarray[Any, Any]:
 @given(polls=histories(extreme_times), shape=st.floats(0.05, 20), rate=st.floats(1e-6, 1e6))
 @settings(max_examples=40, deadline=None)
 def test_no_history_gives_nan_and_intervals_are_in_order(
-    estimator: Estimator[Any], polls: Polls, shape: float, rate: float
+    estimator: Estimator[Any], polls: PollTable, shape: float, rate: float
 ) -> None:
     state = run(estimator, polls, GammaPrior.of(shape, rate))
     found, low, high = numbers(estimator, state)
@@ -65,7 +65,7 @@ def test_no_history_gives_nan_and_intervals_are_in_order(
 @each_estimator
 @given(polls=histories(extreme_times))
 @settings(max_examples=8, deadline=None)
-def test_priors_learned_from_any_history_give_no_nan(estimator: Estimator[Any], polls: Polls) -> None:
+def test_priors_learned_from_any_history_give_no_nan(estimator: Estimator[Any], polls: PollTable) -> None:
     found = estimate_polls(polls, method=estimator.name)
     assert not np.any(np.isnan([found.rate, found.low, found.high]))
     silent = found.polls == 0
@@ -91,7 +91,7 @@ def test_many_regular_polls_lead_to_the_rate(estimator: Estimator[Any], rate: fl
     number = 40_000
     # Changes as evenly spread as can be, so that chance plays no part.
     changed = np.diff(np.floor(-np.expm1(-rate) * np.arange(number + 1))) > 0
-    polls = polls_of(np.ones(number), changed, item=np.zeros(number, dtype=np.int64))
+    polls = polls_from_intervals(np.ones(number), changed, item=np.zeros(number, dtype=np.int64))
     state = run(estimator, polls, GammaPrior.of(0.5, 0.5))
     found, low, high = numbers(estimator, state)
     assert found[0] == pytest.approx(wanted, rel=0.005)
@@ -102,10 +102,10 @@ def test_many_regular_polls_lead_to_the_rate(estimator: Estimator[Any], rate: fl
 @given(polls=histories(), power=st.integers(-20, 20))
 @settings(max_examples=20, deadline=None)
 def test_a_change_of_the_unit_of_time_changes_rates_alike(
-    estimator: Estimator[Any], polls: Polls, power: int
+    estimator: Estimator[Any], polls: PollTable, power: int
 ) -> None:
     unit = 2.0**power
-    scaled = Polls(
+    scaled = PollTable(
         polls.item,
         polls.elapsed * unit,
         polls.changed,
@@ -122,11 +122,11 @@ def test_a_change_of_the_unit_of_time_changes_rates_alike(
 @given(polls=histories(), data=st.data())
 @settings(max_examples=20, deadline=None)
 def test_the_order_of_polls_does_not_matter_where_it_should_not(
-    estimator: Estimator[Any], polls: Polls, data: st.DataObject
+    estimator: Estimator[Any], polls: PollTable, data: st.DataObject
 ) -> None:
     shuffled = np.array(data.draw(st.permutations(range(polls.size))), dtype=np.int64)
     order = shuffled[np.argsort(polls.item[shuffled], kind="stable")]
-    other = Polls(
+    other = PollTable(
         polls.item,
         polls.elapsed[order],
         polls.changed[order],
@@ -144,7 +144,7 @@ def test_the_order_of_polls_does_not_matter_where_it_should_not(
 @each_estimator
 @given(polls=histories(), cut=st.integers(0, 36))
 @settings(max_examples=20, deadline=None)
-def test_updates_in_parts_equal_one_update(estimator: Estimator[Any], polls: Polls, cut: int) -> None:
+def test_updates_in_parts_equal_one_update(estimator: Estimator[Any], polls: PollTable, cut: int) -> None:
     first = np.zeros(polls.size, dtype=bool)
     # The first polls of every item, so that the order within items stays.
     rank = np.arange(polls.size) - np.searchsorted(polls.item, polls.item)
@@ -153,7 +153,7 @@ def test_updates_in_parts_equal_one_update(estimator: Estimator[Any], polls: Pol
     state = estimator.start(prior, polls.items)
     for part in (first, ~first):
         columns = (None if c is None else c[part] for c in (polls.since, polls.count))
-        piece = Polls(polls.item[part], polls.elapsed[part], polls.changed[part], polls.items, *columns)
+        piece = PollTable(polls.item[part], polls.elapsed[part], polls.changed[part], polls.items, *columns)
         state = estimator.update(state, piece)
     whole = numbers(estimator, run(estimator, polls, prior))
     np.testing.assert_allclose(numbers(estimator, state), whole, rtol=1e-6)
@@ -161,7 +161,7 @@ def test_updates_in_parts_equal_one_update(estimator: Estimator[Any], polls: Pol
 
 @each_estimator
 def test_states_survive_pickling(estimator: Estimator[Any]) -> None:
-    polls = polls_of([1.0, 2.0, 0.5], [True, False, True], item=[0, 0, 1])
+    polls = polls_from_intervals([1.0, 2.0, 0.5], [True, False, True], item=[0, 0, 1])
     state = run(estimator, polls, GammaPrior.of(0.7, 2.0))
     again = pickle.loads(pickle.dumps((estimator, state)))
     np.testing.assert_array_equal(numbers(*again), numbers(estimator, state))
@@ -172,7 +172,9 @@ def test_more_changes_mean_a_higher_rate(estimator: Estimator[Any]) -> None:
     items = 11
     item = np.repeat(np.arange(items), items - 1)
     changed = np.concatenate([np.arange(items - 1) < k for k in range(items)])
-    state = run(estimator, polls_of(np.ones(item.size), changed, item=item), GammaPrior.of(0.5, 0.5))
+    state = run(
+        estimator, polls_from_intervals(np.ones(item.size), changed, item=item), GammaPrior.of(0.5, 0.5)
+    )
     found, low, high = numbers(estimator, state)
     for column in (found, low, high):
         finite = column[np.isfinite(column)]

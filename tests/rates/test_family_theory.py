@@ -14,11 +14,10 @@ from afresh.papers.zhang_log_family import (
     exact_a,
     expectation,
     polls_needed,
-    ratio_estimate,
-    ratio_interval,
     spread,
     suitable_a,
 )
+from afresh.rates.estimators.log_family import ratio_estimate, ratio_interval
 from afresh.values.errors import InfeasibleError, InputError
 
 

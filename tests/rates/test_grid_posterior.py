@@ -13,13 +13,13 @@ from tests.rates.populations import draw_rates, poll
 from afresh.rates.estimate import estimate_polls
 from afresh.rates.estimators.grid_posterior import GridPosterior
 from afresh.rates.likelihood import MOST_POINTS, log_likelihood, points_per_octave, rate_grid
-from afresh.rates.observations import Polls, polls_of
+from afresh.rates.observations import PollTable, polls_from_intervals
 from afresh.rates.priors.fit_gamma import fit_gamma
 from afresh.rates.priors.gamma_prior import GammaPrior, weak_prior
 from afresh.values.arrays import Float64s
 
 
-def told_polls(rng: np.random.Generator) -> Polls:
+def told_polls(rng: np.random.Generator) -> PollTable:
     polls = poll(draw_rates("lognormal", 50, rng), 0, 20, rng)
     some = rng.random(polls.size)
     since = np.where(polls.changed & (some < 0.3), polls.elapsed * rng.random(polls.size), np.nan)
@@ -49,7 +49,9 @@ def test_the_table_is_the_sum_over_polls() -> None:
 
 @pytest.mark.parametrize("number", [1, 3, 30, 300, 30_000])
 def test_the_grid_spans_what_the_polls_can_tell(number: int) -> None:
-    polls = polls_of(np.full(number, 7.0), np.arange(number) > 0, item=np.zeros(number, dtype=np.int64))
+    polls = polls_from_intervals(
+        np.full(number, 7.0), np.arange(number) > 0, item=np.zeros(number, dtype=np.int64)
+    )
     rates = rate_grid(polls)
     assert rates.size <= MOST_POINTS
     assert points_per_octave(rates) in (1, 2, 3)
@@ -57,7 +59,7 @@ def test_the_grid_spans_what_the_polls_can_tell(number: int) -> None:
     assert rates[-1] >= 4.0 / 7.0
 
 
-def exact(polls: Polls, shape: float, rate: float) -> tuple[float, float, float]:
+def exact(polls: PollTable, shape: float, rate: float) -> tuple[float, float, float]:
     """Posterior mean, 5 % and 95 % quantile of one item by adaptive quadrature."""
     changed, quiet = polls.elapsed[polls.changed], polls.elapsed[~polls.changed].sum()
 
@@ -84,7 +86,7 @@ def exact(polls: Polls, shape: float, rate: float) -> tuple[float, float, float]
 def test_mean_and_interval_are_those_of_the_exact_posterior(number: int, found: int) -> None:
     rng = np.random.default_rng(number + found)
     elapsed = 0.2 + rng.exponential(1.0, number)
-    polls = polls_of(elapsed, np.arange(number) < found, item=np.zeros(number, dtype=np.int64))
+    polls = polls_from_intervals(elapsed, np.arange(number) < found, item=np.zeros(number, dtype=np.int64))
     shape, rate = 0.8, 1.3
     grid = GridPosterior(rate_grid(polls))
     state = grid.update(grid.start(GammaPrior.of(shape, rate), 1), polls)
@@ -96,7 +98,7 @@ def test_mean_and_interval_are_those_of_the_exact_posterior(number: int, found: 
 
 
 def test_below_the_grid_the_prior_goes_on_as_a_power() -> None:
-    polls = polls_of(np.ones(30), np.zeros(30, dtype=bool), item=np.zeros(30, dtype=np.int64))
+    polls = polls_from_intervals(np.ones(30), np.zeros(30, dtype=bool), item=np.zeros(30, dtype=np.int64))
     prior = GammaPrior.of(0.1, 1.0)
     grid = GridPosterior(rate_grid(polls))
     low, high = grid.interval(grid.update(grid.start(prior, 1), polls), 0.9)
@@ -105,7 +107,7 @@ def test_below_the_grid_the_prior_goes_on_as_a_power() -> None:
     assert high[0] == pytest.approx(exact_high[0], rel=0.02)
 
 
-def learned_state(polls: Polls, fitted: GammaPrior) -> tuple[GridPosterior, Float64s]:
+def learned_state(polls: PollTable, fitted: GammaPrior) -> tuple[GridPosterior, Float64s]:
     grid = GridPosterior(rate_grid(polls))
     state = grid.update(grid.start(fitted, polls.items), polls)
     return grid, grid.rate(grid.learned(state, fitted))
@@ -132,7 +134,7 @@ def test_groups_learn_priors_of_their_own() -> None:
 
 
 def test_items_of_a_weak_prior_share_one_row() -> None:
-    polls = polls_of([1.0, 1.0], [True, False])
+    polls = polls_from_intervals([1.0, 1.0], [True, False])
     state = GridPosterior().start(weak_prior(polls), 2)
     assert state.log_prior.shape[0] == 1
 

@@ -10,17 +10,17 @@ from tests.rates.populations import draw_rates, poll
 
 from afresh.rates.estimators.mle import likelihood_interval, most_likely
 from afresh.rates.estimators.moment import matching_rate
-from afresh.rates.observations import Polls, polls_of
+from afresh.rates.observations import PollTable, polls_from_intervals
 from afresh.values.arrays import Float64s
 
 
 @pytest.fixture(scope="module")
-def polls() -> Polls:
+def polls() -> PollTable:
     rng = np.random.default_rng(4)
     return poll(draw_rates("wide lognormal", 300, rng), 1, 40, rng)
 
 
-def own(polls: Polls, item: int) -> tuple[Float64s, Float64s]:
+def own(polls: PollTable, item: int) -> tuple[Float64s, Float64s]:
     mine = polls.item == item
     return polls.elapsed[mine & polls.changed], polls.elapsed[mine & ~polls.changed]
 
@@ -30,7 +30,7 @@ def log_likelihood(log_rate: float, changed: Float64s, quiet: Float64s) -> float
     return float(np.sum(np.log(-np.expm1(-rate * changed))) - rate * quiet.sum())
 
 
-def test_the_maximum_solves_the_equation(polls: Polls) -> None:
+def test_the_maximum_solves_the_equation(polls: PollTable) -> None:
     found = most_likely(polls)
     inner = 0
     for item in range(polls.items):
@@ -47,7 +47,7 @@ def test_the_maximum_solves_the_equation(polls: Polls) -> None:
     assert inner > 100
 
 
-def test_the_interval_is_where_the_likelihood_has_dropped(polls: Polls) -> None:
+def test_the_interval_is_where_the_likelihood_has_dropped(polls: PollTable) -> None:
     low, high = likelihood_interval(polls, 0.9)
     best = most_likely(polls)
     drop = chi2.ppf(0.9, 1) / 2
@@ -63,7 +63,7 @@ def test_the_interval_is_where_the_likelihood_has_dropped(polls: Polls) -> None:
 
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
 def test_intervals_of_any_length_side_by_side(unit: float) -> None:
-    polls = polls_of(
+    polls = polls_from_intervals(
         np.array([1e-6, 1.0, 1e6, 1e3, 2.0]) * unit,
         [True, False, True, False, True],
         item=[0, 0, 0, 0, 0],
@@ -78,7 +78,7 @@ def test_intervals_of_any_length_side_by_side(unit: float) -> None:
     assert 0 < low[0] * unit < rate < high[0] * unit < np.inf
 
 
-def test_matching_makes_the_expected_changes_those_found(polls: Polls) -> None:
+def test_matching_makes_the_expected_changes_those_found(polls: PollTable) -> None:
     share = polls.changes_per_item() / np.maximum(polls.polls_per_item(), 1)
     found = matching_rate(polls, share)
     inner = (share > 0) & (share < 1)
@@ -90,7 +90,7 @@ def test_matching_makes_the_expected_changes_those_found(polls: Polls) -> None:
 
 
 def test_regular_polls_give_the_closed_form() -> None:
-    polls = polls_of(np.full(10, 2.0), np.arange(10) < 3, item=np.zeros(10, dtype=np.int64))
+    polls = polls_from_intervals(np.full(10, 2.0), np.arange(10) < 3, item=np.zeros(10, dtype=np.int64))
     wanted = -np.log(0.7) / 2.0
     assert most_likely(polls)[0] == pytest.approx(wanted, rel=1e-12)
     assert matching_rate(polls, np.array([0.3]))[0] == pytest.approx(wanted, rel=1e-12)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.rates.observations import Polls, credible_since, polls_from_times, polls_of
+from afresh.rates.observations import PollTable, credible_since, polls_from_intervals, polls_from_times
 from afresh.values.errors import InputError
 
 NAN = float("nan")
@@ -102,18 +102,27 @@ def test_a_liar_does_not_discredit_others() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda: polls_of([1.0, 0.0], [True, True]), r"elapsed\[1\] is 0.0: must be a time above 0"),
-        (lambda: polls_of([1.0, NAN], [True, True]), r"elapsed\[1\] is nan"),
+        (
+            lambda: polls_from_intervals([1.0, 0.0], [True, True]),
+            r"elapsed\[1\] is 0.0: must be a time above 0",
+        ),
+        (lambda: polls_from_intervals([1.0, NAN], [True, True]), r"elapsed\[1\] is nan"),
         (lambda: polls_from_times([0, 0], [0, 1e-320], [0, 1]), r"elapsed\[0\] is 1e-320: must be a time"),
         (
             lambda: polls_from_times([0, 0], [0, 9], [0, 1], count=[0, 2.5]),
             r"count\[1\] is 2.5: must be a who",
         ),
         (lambda: polls_from_times([0, 0], [0, 9], [0, 1], count=[0, 1e300]), r"count\[1\] is 1e\+300"),
-        (lambda: polls_of([1.0, 2.0], [True]), "changed has 1 values for 2 polls"),
-        (lambda: polls_of([1.0, 2.0], [True, True], item=[1, 0]), "sorted rows from 0 to 1"),
-        (lambda: polls_of([1.0], [True], since=[2.0]), r"since\[0\] is 2.0: must be within the interval"),
-        (lambda: polls_of([1.0], [True], count=[0.0]), r"count\[0\] is 0.0: must be above 0 where changed"),
+        (lambda: polls_from_intervals([1.0, 2.0], [True]), "changed has 1 values for 2 polls"),
+        (lambda: polls_from_intervals([1.0, 2.0], [True, True], item=[1, 0]), "sorted rows from 0 to 1"),
+        (
+            lambda: polls_from_intervals([1.0], [True], since=[2.0]),
+            r"since\[0\] is 2.0: must be within the interval",
+        ),
+        (
+            lambda: polls_from_intervals([1.0], [True], count=[0.0]),
+            r"count\[0\] is 0.0: must be above 0 where changed",
+        ),
         (lambda: polls_from_times([0, 0], [0.0, np.inf], [0, 0]), r"times\[1\] is inf: must be a finite"),
         (lambda: polls_from_times([0, 0], [0, 9], [0, 0], now=5.0), r"times\[1\] is 9.0: must be no later"),
         (lambda: polls_from_times([0, 0], [0, 9], [0, 0], count=[0, -1]), r"count\[1\] is -1.0"),
@@ -135,9 +144,9 @@ def test_wrong_polls_are_refused_with_the_place(wrong: object, message: str) -> 
 
 
 def test_items_can_be_picked_out() -> None:
-    polls = polls_of([1.0, 2.0, 3.0], [True, False, True], item=[0, 1, 2], count=[1, 0, 4])
+    polls = polls_from_intervals([1.0, 2.0, 3.0], [True, False, True], item=[0, 1, 2], count=[1, 0, 4])
     part = polls.of_items(np.array([True, False, True]))
-    assert isinstance(part, Polls)
+    assert isinstance(part, PollTable)
     assert (part.item.tolist(), part.elapsed.tolist(), part.items) == ([0, 1], [1.0, 3.0], 2)
     assert part.changes_per_item().tolist() == [1, 4]
 

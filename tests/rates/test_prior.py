@@ -9,8 +9,8 @@ from scipy.stats import gamma
 from tests.rates.populations import draw_rates, poll
 
 import afresh.rates.priors.fit_gamma as prior_module
-from afresh.rates.likelihood import log_likelihood, rate_grid, scaled
-from afresh.rates.observations import Polls, polls_of
+from afresh.rates.likelihood import log_likelihood, rate_grid, scale_to_maximum
+from afresh.rates.observations import PollTable, polls_from_intervals
 from afresh.rates.priors.fit_gamma import fit_gamma
 from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses, weak_prior
 from afresh.values.arrays import Float64s
@@ -21,7 +21,7 @@ def test_the_fit_is_the_maximum_of_the_marginal_likelihood(population: str) -> N
     rng = np.random.default_rng(0)
     polls = poll(draw_rates(population, 1500, rng), 3, 20, rng)
     rates = rate_grid(polls)
-    likelihood = scaled(log_likelihood(polls, rates))
+    likelihood = scale_to_maximum(log_likelihood(polls, rates))
 
     def loss(log_shape_and_mean: Float64s) -> float:
         shape, mean = np.exp(log_shape_and_mean)
@@ -34,7 +34,7 @@ def test_the_fit_is_the_maximum_of_the_marginal_likelihood(population: str) -> N
     np.testing.assert_allclose(start, best.x, atol=0.15)
 
 
-def exact_maximum(polls: Polls) -> Float64s:
+def exact_maximum(polls: PollTable) -> Float64s:
     """ln a and ln mean that maximise the marginal likelihood, by the polls themselves on a fine grid."""
     rates = np.exp(np.linspace(np.log(1e-3), np.log(20.0), 500))
     table = np.zeros((polls.items, rates.size))
@@ -42,7 +42,7 @@ def exact_maximum(polls: Polls) -> Float64s:
         x = rate * polls.elapsed
         value = np.where(polls.changed, np.log(-np.expm1(-x)), -x)
         table[:, column] = np.bincount(polls.item, value, minlength=polls.items)
-    likelihood = scaled(table)
+    likelihood = scale_to_maximum(table)
 
     def loss(at: Float64s) -> float:
         shape, mean = np.exp(at)
@@ -88,13 +88,13 @@ def test_the_shape_can_be_capped() -> None:
 @pytest.mark.parametrize("changed", [True, False])
 def test_polls_that_all_agree_still_give_a_proper_prior(changed: bool) -> None:
     item = np.repeat(np.arange(30), 5)
-    fitted = fit_gamma(polls_of(np.ones(150), np.full(150, changed), item=item))
+    fitted = fit_gamma(polls_from_intervals(np.ones(150), np.full(150, changed), item=item))
     assert np.isfinite(fitted.mean()[0])
     assert (fitted.mean()[0] > 1.0) == changed
 
 
 def test_without_any_poll_it_is_the_weak_prior() -> None:
-    nothing = Polls(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=bool), 5)
+    nothing = PollTable(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=bool), 5)
     fitted, weak = fit_gamma(nothing), weak_prior(nothing)
     assert fitted.mean()[0] == pytest.approx(weak.mean()[0], rel=0.2)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.rates.logs import HOUR, steady_log
 
-from afresh.rates.observations import Polls
+from afresh.rates.observations import PollTable
 from afresh.rates.regime.find_regime import find_regime
 from afresh.rates.regime.season import HOURS, Season
 from afresh.rates.segments import Segments
@@ -34,6 +34,6 @@ def test_a_season_is_found_among_items_polled_each_at_its_own_pace() -> None:
     end = until - runs.spread((until - elapsed)[runs.starts])
     passed = season.operational(end) - season.operational(end - elapsed)
     changed = rng.random(pace.size) < -np.expm1(-0.5 * passed / pace)
-    found = find_regime(Polls(np.repeat(np.arange(300), 200), elapsed, changed, 300, end=end), hour=HOUR)
+    found = find_regime(PollTable(np.repeat(np.arange(300), 200), elapsed, changed, 300, end=end), hour=HOUR)
     assert np.corrcoef(found.season.profile, by_day)[0, 1] > 0.9
     assert found.horizon == np.inf

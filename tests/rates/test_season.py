@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rates.logs import PROFILES, fitted
 
-from afresh.rates.observations import polls_from_times, polls_of
+from afresh.rates.observations import polls_from_intervals, polls_from_times
 from afresh.rates.regime.season import HOURS, Season, fit_season
 from afresh.values.errors import InputError
 
@@ -70,4 +70,4 @@ def test_operational_time_grows_and_keeps_full_weeks(shape: list[float], times: 
 
 def test_intervals_without_times_are_refused() -> None:
     with pytest.raises(InputError, match="needs the times"):
-        fit_season(polls_of(1.0, True), np.ones(1))
+        fit_season(polls_from_intervals(1.0, True), np.ones(1))

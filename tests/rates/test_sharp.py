@@ -9,21 +9,21 @@ import pytest
 
 from afresh.rates.estimate import estimate_polls
 from afresh.rates.estimators.grid_posterior import GridPosterior
-from afresh.rates.estimators.sharp_items import sharp_items
+from afresh.rates.estimators.sharp_items import find_sharp_items
 from afresh.rates.likelihood import log_likelihood, rate_grid
-from afresh.rates.observations import Polls, polls_of
+from afresh.rates.observations import PollTable, polls_from_intervals
 from afresh.rates.priors.gamma_prior import GammaPrior
 
 LONG = 20_000
 
 
-def long_and_short(rng: np.random.Generator) -> tuple[np.ndarray, Polls]:
+def long_and_short(rng: np.random.Generator) -> tuple[np.ndarray, PollTable]:
     """Eight items polled for long among 200 polled five times."""
     rates = np.concatenate((np.geomspace(0.05, 3.0, 8), rng.gamma(1.0, 0.5, 200)))
     item = np.repeat(np.arange(208), [LONG] * 8 + [5] * 200)
     elapsed = rng.exponential(1.0, item.size) + 1e-6
     changed = rng.random(item.size) < -np.expm1(-rates[item] * elapsed)
-    return rates, Polls(item, elapsed, changed, rates.size)
+    return rates, PollTable(item, elapsed, changed, rates.size)
 
 
 def test_long_histories_are_as_exact_as_maximum_likelihood() -> None:
@@ -46,7 +46,7 @@ def test_events_told_are_exact_too(rate: float, kind: str) -> None:
     rng = np.random.default_rng(3)
     count = rng.poisson(rate, LONG).astype(np.float64)
     since = np.where(count > 0, np.minimum(rng.exponential(1.0 / rate, LONG), 0.99), np.nan)
-    bits = polls_of(np.ones(LONG), count > 0, item=np.zeros(LONG, dtype=np.int64))
+    bits = polls_from_intervals(np.ones(LONG), count > 0, item=np.zeros(LONG, dtype=np.int64))
     told = np.arange(LONG) % 3
     polls = {
         "counts": replace(bits, count=count),
@@ -66,16 +66,18 @@ def test_events_told_are_exact_too(rate: float, kind: str) -> None:
 
 
 def test_short_histories_and_those_without_a_top_need_no_points_of_their_own() -> None:
-    always = polls_of(np.ones(LONG), np.ones(LONG, dtype=bool), item=np.zeros(LONG, dtype=np.int64))
-    short = polls_of(np.ones(50), np.arange(50) % 2 == 0, item=np.zeros(50, dtype=np.int64))
+    always = polls_from_intervals(
+        np.ones(LONG), np.ones(LONG, dtype=bool), item=np.zeros(LONG, dtype=np.int64)
+    )
+    short = polls_from_intervals(np.ones(50), np.arange(50) % 2 == 0, item=np.zeros(50, dtype=np.int64))
     for polls in (always, short):
         rates = rate_grid(polls)
-        assert sharp_items(polls, log_likelihood(polls, rates), rates) is None
+        assert find_sharp_items(polls, log_likelihood(polls, rates), rates) is None
 
 
 def test_new_polls_count_after_sharpening() -> None:
     _, polls = long_and_short(np.random.default_rng(2))
     grid = GridPosterior(rate_grid(polls))
     once = grid.update(grid.start(GammaPrior.of(0.5, 0.5), polls.items), polls)
-    after = grid.update(grid.sharpened(once, polls), polls)
+    after = grid.update(grid.sharpen(once, polls), polls)
     np.testing.assert_array_equal(grid.rate(after), grid.rate(grid.update(once, polls)))

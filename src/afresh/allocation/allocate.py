@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from afresh.allocation.baseline_policies import POLICIES, next_unit_of, scale_to, shape_of
-from afresh.allocation.group_caps import CapsGiven, Labels
+from afresh.allocation.baseline_policies import POLICIES, marginal_of_shape, policy_shape, scale_to_budget
+from afresh.allocation.group_caps import CapsLike, Labels
 from afresh.allocation.item_status import DROPPED, statuses
-from afresh.allocation.multiplier import solve
-from afresh.allocation.optimality_gap import gap
-from afresh.allocation.problem import Problem
-from afresh.allocation.problem_inputs import check_budget, problem_from
-from afresh.allocation.summary import mean_age, mean_freshness
+from afresh.allocation.multiplier import find_optimal_plan
+from afresh.allocation.optimality_gap import optimality_gap
+from afresh.allocation.problem import AllocationProblem
+from afresh.allocation.problem_inputs import build_problem, check_budget
 from afresh.model.decay import Decay
 from afresh.values.arrays import ArrayLike, Floats, as_floats, like_inputs
 from afresh.values.errors import one_of
@@ -36,7 +35,7 @@ def allocate(
     lower: ArrayLike | None = None,
     upper: ArrayLike | None = None,
     groups: Labels | None = None,
-    caps: CapsGiven | None = None,
+    caps: CapsLike | None = None,
 ) -> Allocation:
     """How often to refresh each item so that Σ c·f = budget and the weighted objective is best.
 
@@ -74,7 +73,7 @@ def allocate(
         )
 
         return allocate_large(rates, budget, weights, costs)
-    problem = problem_from(
+    problem = build_problem(
         rates,
         weights=weights,
         costs=costs,
@@ -90,20 +89,20 @@ def allocate(
     return _planned(problem, budget, policy, as_floats("rate", rates))
 
 
-def _planned(problem: Problem, budget: float, policy: str, rates: Floats) -> Allocation:
+def _planned(problem: AllocationProblem, budget: float, policy: str, rates: Floats) -> Allocation:
     """The plan of a policy with all that is told about it; frequencies are stored as the rates are."""
-    shape = None if policy == "optimal" else shape_of(problem, policy)
-    optimum = solve(problem, budget)
+    shape = None if policy == "optimal" else policy_shape(problem, policy)
+    optimum = find_optimal_plan(problem, budget)
     frequency, multiplier = optimum.frequency, optimum.multiplier
     if shape is not None:
-        frequency = scale_to(problem, shape, budget)
-        multiplier = next_unit_of(problem, shape, frequency)
+        frequency = scale_to_budget(problem, shape, budget)
+        multiplier = marginal_of_shape(problem, shape, frequency)
     return Allocation(
         frequency=like_inputs(frequency, rates),
         multiplier=multiplier,
         spend=problem.spend(frequency),
-        gap=gap(problem, frequency, budget, optimum),
-        freshness=mean_freshness(problem, frequency),
-        age=mean_age(problem, frequency),
+        gap=optimality_gap(problem, frequency, budget, optimum),
+        freshness=problem.mean_freshness(frequency),
+        age=problem.mean_age(frequency),
         dropped=int((statuses(problem, frequency, multiplier) == DROPPED).sum()),
     )

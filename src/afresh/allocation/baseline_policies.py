@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.allocation.problem import Problem
+from afresh.allocation.problem import AllocationProblem
 from afresh.model.roots import solve_decreasing
 from afresh.values.arrays import Float64s
 from afresh.values.errors import UsageError
@@ -17,14 +17,14 @@ from afresh.values.errors import UsageError
 POLICIES = ("optimal", "uniform", "proportional")
 
 
-def shape_of(problem: Problem, policy: str) -> Float64s:
+def policy_shape(problem: AllocationProblem, policy: str) -> Float64s:
     """Frequencies up to a common factor; bounds and caps would break the shape and are refused."""
     if problem.lower is not None or problem.upper is not None or problem.caps is not None:
         raise UsageError(f"policy {policy!r} takes no bounds and no caps: use 'optimal'")
     return np.ones_like(problem.rate) if policy == "uniform" else problem.rate
 
 
-def scale_to(problem: Problem, shape: Float64s, budget: float) -> Float64s:
+def scale_to_budget(problem: AllocationProblem, shape: Float64s, budget: float) -> Float64s:
     """The multiple of ``shape`` that spends the budget (nothing where no item asks for any)."""
     total = float((problem.cost * shape).sum())
     if total == 0 or budget == 0:
@@ -38,7 +38,7 @@ def scale_to(problem: Problem, shape: Float64s, budget: float) -> Float64s:
     return np.asarray(shape / bracket.low[0], dtype=np.float64)
 
 
-def next_unit_of(problem: Problem, shape: Float64s, frequency: Float64s) -> float:
+def marginal_of_shape(problem: AllocationProblem, shape: Float64s, frequency: Float64s) -> float:
     """Gain in Σ w·value for one more unit of spend, spread as the policy spreads it."""
     marginal = np.where(problem.active(), problem.gains.marginal(frequency), 0.0)
     gained = (problem.weight * marginal * shape).sum()

@@ -11,10 +11,9 @@ import numpy as np
 from afresh.allocation.budget_for import budget_for_problem
 from afresh.allocation.group_caps import apply_caps
 from afresh.allocation.item_status import DROPPED, statuses
-from afresh.allocation.multiplier import solve
-from afresh.allocation.problem import Problem
-from afresh.allocation.problem_inputs import Options, problem_from
-from afresh.allocation.summary import mean_age, mean_freshness
+from afresh.allocation.multiplier import find_optimal_plan
+from afresh.allocation.problem import AllocationProblem
+from afresh.allocation.problem_inputs import ProblemOptions, build_problem
 from afresh.values.arrays import ArrayLike, Float64s, Ints, nonnegative
 
 _POINTS = 41
@@ -36,7 +35,7 @@ def budget_curve(
     budgets: ArrayLike | None = None,
     *,
     on_point: Callable[[float], None] | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[ProblemOptions],
 ) -> BudgetCurve:
     """The optimal plan at each budget; the options are those of ``allocate``.
 
@@ -47,8 +46,8 @@ def budget_curve(
     >>> curve.freshness.round(3), curve.dropped
     (array([0.   , 0.374, 0.873]), array([5, 1, 0]))
     """
-    problem = problem_from(rates, **options)
-    limited, _ = apply_caps(problem, problem.most())
+    problem = build_problem(rates, **options)
+    limited, _ = apply_caps(problem, problem.max_plan())
     budget = default_budgets(limited) if budgets is None else nonnegative("budget", budgets)
     budget = np.atleast_1d(np.asarray(budget, dtype=np.float64))
     points = []
@@ -60,9 +59,9 @@ def budget_curve(
     return BudgetCurve(budget, columns[0], columns[1], columns[2], columns[3].astype(np.int64))
 
 
-def default_budgets(problem: Problem) -> Float64s:
+def default_budgets(problem: AllocationProblem) -> Float64s:
     """Budgets in even ratios that buy from 1 % to 99 % of the freshness within reach."""
-    least, most = (mean_freshness(problem, frequency) for frequency in (problem.floor(), problem.most()))
+    least, most = (problem.mean_freshness(frequency) for frequency in (problem.floor(), problem.max_plan()))
     if most <= least:
         return np.array([problem.spend(problem.floor())])
     first, last = (
@@ -71,8 +70,10 @@ def default_budgets(problem: Problem) -> Float64s:
     return np.asarray(np.geomspace(first, last, _POINTS), dtype=np.float64)
 
 
-def _point(problem: Problem, limited: Problem, budget: float) -> tuple[float, float, float, int]:
-    optimum = solve(limited, budget)
+def _point(
+    problem: AllocationProblem, limited: AllocationProblem, budget: float
+) -> tuple[float, float, float, int]:
+    optimum = find_optimal_plan(limited, budget)
     plan = optimum.frequency
     dropped = int((statuses(problem, plan, optimum.multiplier) == DROPPED).sum())
-    return mean_freshness(problem, plan), mean_age(problem, plan), optimum.multiplier, dropped
+    return problem.mean_freshness(plan), problem.mean_age(plan), optimum.multiplier, dropped

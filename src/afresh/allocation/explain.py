@@ -12,10 +12,9 @@ import numpy.typing as npt
 from afresh.allocation.gains import RateGains
 from afresh.allocation.group_caps import apply_caps
 from afresh.allocation.item_status import DROPPED, STATUSES, statuses
-from afresh.allocation.multiplier import solve
-from afresh.allocation.problem import Problem
-from afresh.allocation.problem_inputs import Options, problem_from
-from afresh.allocation.summary import mean_freshness
+from afresh.allocation.multiplier import find_optimal_plan
+from afresh.allocation.problem import AllocationProblem
+from afresh.allocation.problem_inputs import ProblemOptions, build_problem
 from afresh.model.roots import JUST_ABOVE
 from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.results import Allocation
@@ -53,7 +52,7 @@ class NextUnit:
     returning: npt.NDArray[np.intp]
 
 
-def explain(rates: ArrayLike, plan: Allocation, **options: Unpack[Options]) -> Explanation:
+def explain(rates: ArrayLike, plan: Allocation, **options: Unpack[ProblemOptions]) -> Explanation:
     """Marginal value and status of each item of ``plan``; the options are those it was made with.
 
     >>> from afresh.allocation.allocate import allocate
@@ -65,7 +64,7 @@ def explain(rates: ArrayLike, plan: Allocation, **options: Unpack[Options]) -> E
 
 
 def explain_parts(
-    rates: ArrayLike, plan: Allocation, **options: Unpack[Options]
+    rates: ArrayLike, plan: Allocation, **options: Unpack[ProblemOptions]
 ) -> Callable[[slice], Explanation]:
     """The same for the items of a slice at a time, where those of all would take too much memory.
 
@@ -76,7 +75,7 @@ def explain_parts(
     decay = options.get("decay")
     named = decay is None or isinstance(decay, Sequence)
     if options.get("caps") is not None or not named:  # a group's spend, a decay's arrays: known only whole
-        whole = _explanation(problem_from(rates, **options), plan, slice(None))
+        whole = _explanation(build_problem(rates, **options), plan, slice(None))
         return lambda part: Explanation(
             whole.freshness[part], whole.age[part], whole.marginal[part], whole.status[part]
         )
@@ -84,7 +83,7 @@ def explain_parts(
 
     def explained(part: slice) -> Explanation:
         mine: Any = {name: _cut(value, part, given.shape) for name, value in options.items()}
-        return _explanation(problem_from(given[part], **mine), plan, part)
+        return _explanation(build_problem(given[part], **mine), plan, part)
 
     return explained
 
@@ -96,7 +95,7 @@ def _cut(value: Any, part: slice, shape: tuple[int, ...]) -> Any:
     return value[part] if isinstance(value, list | tuple) else np.asarray(value).reshape(shape)[part]
 
 
-def _explanation(problem: Problem, plan: Allocation, part: slice) -> Explanation:
+def _explanation(problem: AllocationProblem, plan: Allocation, part: slice) -> Explanation:
     frequency = np.asarray(plan.frequency[part], dtype=np.float64)
     changing = problem.rate > 0
     # At a step of the decay the gain ends: what a further unit buys shows just above the frequency.
@@ -109,7 +108,7 @@ def _explanation(problem: Problem, plan: Allocation, part: slice) -> Explanation
     )
 
 
-def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[Options]) -> Float64s:
+def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[ProblemOptions]) -> Float64s:
     """The least budget at which each of the ``items`` (positions) gets more than its floor.
 
     It is the spend of the whole plan at the price the item is willing to pay: a pass over all items for each
@@ -121,8 +120,8 @@ def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[Options]) -
     >>> allocate([1, 2, 3, 4, 5], 5.48).dropped, allocate([1, 2, 3, 4, 5], 5.49).dropped
     (1, 0)
     """
-    problem = problem_from(rates, **options)
-    limited, _ = apply_caps(problem, problem.most())
+    problem = build_problem(rates, **options)
+    limited, _ = apply_caps(problem, problem.max_plan())
     entry = limited.prices()
     if limited.upper is not None:
         entry = np.where(limited.floor() < limited.upper, entry, 0.0)
@@ -132,15 +131,17 @@ def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[Options]) -
     return np.array(budgets, dtype=np.float64)[where]
 
 
-def next_unit(rates: ArrayLike, budget: float, *, spend: float = 1.0, **options: Unpack[Options]) -> NextUnit:
+def next_unit(
+    rates: ArrayLike, budget: float, *, spend: float = 1.0, **options: Unpack[ProblemOptions]
+) -> NextUnit:
     """What ``spend`` more units of budget would buy beyond ``budget``.
 
     >>> more = next_unit([1, 2, 3, 4, 5], 5)
     >>> round(more.gain, 3), round(more.freshness, 3), more.returning
     (0.204, 0.041, array([4]))
     """
-    problem = problem_from(rates, **options)
-    now, then = solve(problem, budget), solve(problem, budget + spend)
+    problem = build_problem(rates, **options)
+    now, then = find_optimal_plan(problem, budget), find_optimal_plan(problem, budget + spend)
     code_now = statuses(problem, now.frequency, now.multiplier)
     code_then = statuses(problem, then.frequency, then.multiplier)
     with np.errstate(invalid="ignore"):
@@ -149,6 +150,6 @@ def next_unit(rates: ArrayLike, budget: float, *, spend: float = 1.0, **options:
     return NextUnit(
         spend=problem.spend(then.frequency) - problem.spend(now.frequency),
         gain=float(np.where(same, 0.0, gained).sum()),
-        freshness=mean_freshness(problem, then.frequency) - mean_freshness(problem, now.frequency),
+        freshness=problem.mean_freshness(then.frequency) - problem.mean_freshness(now.frequency),
         returning=np.flatnonzero((code_now == DROPPED) & (code_then != DROPPED)),
     )

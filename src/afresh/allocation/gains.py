@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from afresh.allocation.objectives.table import Objective
+from afresh.allocation.objectives.objective import Objective
 from afresh.values.arrays import Float64s
 
 _BLOCK = 8192  # items whose temporaries stay in the cache
@@ -25,12 +25,12 @@ class Gains(Protocol):
         """Derivative of the value, decreasing in the frequency; its limit at frequency 0."""
 
     def frequency(self, price: npt.ArrayLike) -> Float64s:
-        """Where the marginal is ``price`` > 0; 0 for prices of ``top`` and above."""
+        """Where the marginal is ``price`` > 0; 0 for prices of ``max_marginal`` and above."""
 
-    def top(self) -> Float64s:
+    def max_marginal(self) -> Float64s:
         """The marginal at frequency 0."""
 
-    def most(self) -> Float64s:
+    def max_frequency(self) -> Float64s:
         """Limit of the frequency as the price goes to 0: infinite unless nothing is left to gain."""
 
 
@@ -76,11 +76,11 @@ class RateGains:
             of, self.rate, np.broadcast_to(np.asarray(price, dtype=np.float64), self.rate.shape)
         )
 
-    def top(self) -> Float64s:
+    def max_marginal(self) -> Float64s:
         """λ^(−p)·top."""
         return np.asarray(self.objective.top / self._scale(self.rate), dtype=np.float64)
 
-    def most(self) -> Float64s:
+    def max_frequency(self) -> Float64s:
         """Infinite: one more refresh always buys something."""
         return np.full(self.rate.shape, np.inf)
 

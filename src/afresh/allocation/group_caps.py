@@ -15,22 +15,22 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from afresh.allocation.problem import Caps, Problem
+from afresh.allocation.problem import AllocationProblem, GroupCaps
 from afresh.model.roots import HUGE, JUST_ABOVE, TINY, solve_decreasing
 from afresh.values.arrays import Bools, Float64s, nonnegative
 from afresh.values.errors import InputError, UsageError, did_you_mean
 
 Labels: TypeAlias = Sequence[Hashable] | npt.NDArray[Any]
-CapsGiven: TypeAlias = Mapping[Any, float] | Sequence[float]
+CapsLike: TypeAlias = Mapping[Any, float] | Sequence[float]
 
 
-def caps_from(groups: Labels | None, caps: CapsGiven | None, items: int) -> Caps | None:
+def parse_caps(groups: Labels | None, caps: CapsLike | None, items: int) -> GroupCaps | None:
     """Labels and caps as users give them: a mapping from label to cap, or caps[g] for labels 0, 1, …
 
     Groups that no cap names are free.
 
-    >>> caps_from(["a", "b", "a"], {"a": 2.0}, 3)
-    Caps(group=array([0, 1, 0]), cap=array([2.]), labels=('a',))
+    >>> parse_caps(["a", "b", "a"], {"a": 2.0}, 3)
+    GroupCaps(group=array([0, 1, 0]), cap=array([2.]), labels=('a',))
     """
     if caps is None:
         return None
@@ -47,7 +47,7 @@ def caps_from(groups: Labels | None, caps: CapsGiven | None, items: int) -> Caps
     rows = {label: row for row, label in enumerate(caps)}
     cap = nonnegative("cap", list(caps.values()), infinite=True).astype(np.float64, copy=False)
     group = np.fromiter((rows.get(label, len(rows)) for label in labels), dtype=np.int64, count=items)
-    return Caps(group, cap, tuple(rows))
+    return GroupCaps(group, cap, tuple(rows))
 
 
 def _labels(groups: Labels, items: int) -> list[Hashable]:
@@ -69,7 +69,7 @@ def _aligned(labels: list[Hashable], caps: Sequence[float]) -> dict[Hashable, fl
     return {number: cap for number, cap in enumerate(caps) if number in present}
 
 
-def apply_caps(problem: Problem, most: Float64s) -> tuple[Problem, Float64s]:
+def apply_caps(problem: AllocationProblem, most: Float64s) -> tuple[AllocationProblem, Float64s]:
     """The problem with its caps turned into ceilings, and the price m_h of each group.
 
     ``most`` is the plan at price 0: a group that stays below its cap even then is free and has price 0; one
@@ -90,15 +90,15 @@ def apply_caps(problem: Problem, most: Float64s) -> tuple[Problem, Float64s]:
     return replace(problem, upper=ceiling), prices
 
 
-def _rows(caps: Caps, kept: Bools) -> Caps:
+def _rows(caps: GroupCaps, kept: Bools) -> GroupCaps:
     """Only the groups that are kept; the items of the others have none."""
     number = np.where(kept, np.cumsum(kept) - 1, kept.sum())
     group = np.append(number, kept.sum())[caps.group]
     labels = tuple(label for label, keep in zip(caps.labels, kept, strict=True) if keep)
-    return Caps(group, caps.cap[kept], labels)
+    return GroupCaps(group, caps.cap[kept], labels)
 
 
-def _solve(problem: Problem, caps: Caps) -> tuple[Float64s, Float64s]:
+def _solve(problem: AllocationProblem, caps: GroupCaps) -> tuple[Float64s, Float64s]:
     """For groups whose cap binds: each item's frequency at the cap (infinite elsewhere), and the prices."""
     floor = problem.floor()
     entry = problem.prices()
@@ -124,7 +124,7 @@ def _solve(problem: Problem, caps: Caps) -> tuple[Float64s, Float64s]:
     return np.where(caps.group < len(caps.cap), at_cap, np.inf), price
 
 
-def _start(problem: Problem, caps: Caps) -> Float64s:
+def _start(problem: AllocationProblem, caps: GroupCaps) -> Float64s:
     """What one more unit buys in a group that spends its cap uniformly."""
     active = problem.active()
     cost = caps.sums(np.where(active, problem.cost, 0.0))

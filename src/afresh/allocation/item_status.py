@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from afresh.allocation.problem import Problem
+from afresh.allocation.problem import AllocationProblem
 from afresh.values.arrays import Float64s
 
 STATUSES = ("static", "unweighted", "ceiling", "capped", "floor", "dropped", "kept")
@@ -23,7 +23,7 @@ STATIC, UNWEIGHTED, CEILING, CAPPED, FLOOR, DROPPED, KEPT = range(len(STATUSES))
 _ROUNDING = 1e-9  # spends and prices closer than this are the same
 
 
-def statuses(problem: Problem, frequency: Float64s, multiplier: float) -> npt.NDArray[np.uint8]:
+def statuses(problem: AllocationProblem, frequency: Float64s, multiplier: float) -> npt.NDArray[np.uint8]:
     """The code of each item, an index into ``STATUSES``."""
     code = np.where(frequency > 0, np.uint8(KEPT), np.uint8(DROPPED))
     if problem.lower is not None:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.allocation.bounds import check_floor
 from afresh.allocation.gains import RateGains
 from afresh.allocation.group_caps import apply_caps
 from afresh.allocation.large.first_multiplier import first_multiplier
-from afresh.allocation.problem import Problem
+from afresh.allocation.problem import AllocationProblem
 from afresh.model.roots import HUGE, JUST_ABOVE, TINY, solve_decreasing
 from afresh.values.arrays import Float64s
 
@@ -24,7 +23,7 @@ _MANY = 4096  # items from which the histogram's start pays
 
 
 @dataclass(frozen=True, slots=True)
-class Optimum:
+class OptimalPlan:
     """The optimal plan, the multiplier of the budget and the price m_h of each capped group.
 
     ``best`` is the plan at these prices, without regard to the budget: the same but for rounding and jumps.
@@ -36,26 +35,26 @@ class Optimum:
     best: Float64s
 
 
-def solve(problem: Problem, budget: float) -> Optimum:
+def find_optimal_plan(problem: AllocationProblem, budget: float) -> OptimalPlan:
     """The plan of the highest weighted value within the budget."""
-    floor_spend = check_floor(problem, budget)
-    most = problem.most()
+    floor_spend = problem.floor_spend(budget)
+    most = problem.max_plan()
     problem, group_price = apply_caps(problem, most)
     if problem.upper is not None:
         most = np.minimum(most, problem.upper)
     if problem.spend(most) <= budget:
-        return Optimum(most, 0.0, group_price, most)
+        return OptimalPlan(most, 0.0, group_price, most)
     floor = problem.floor()
     entry = problem.prices()
     if problem.upper is not None:
         entry = np.where(floor < problem.upper, entry, 0.0)
     if budget <= floor_spend:
-        return Optimum(floor, float(entry.max(initial=0.0)), group_price, floor)
+        return OptimalPlan(floor, float(entry.max(initial=0.0)), group_price, floor)
     frequency, best, multiplier = _search(problem, budget, float(min(entry.max() * JUST_ABOVE, HUGE)))
-    return Optimum(frequency, multiplier, group_price, best)
+    return OptimalPlan(frequency, multiplier, group_price, best)
 
 
-def _search(problem: Problem, budget: float, highest: float) -> tuple[Float64s, Float64s, float]:
+def _search(problem: AllocationProblem, budget: float, highest: float) -> tuple[Float64s, Float64s, float]:
     """The root between price 0, where the plan is too dear, and ``highest``, where it is the floor."""
     guess, slope = _start(problem, budget)
     plans: dict[float, Float64s] = {}
@@ -75,7 +74,7 @@ def _search(problem: Problem, budget: float, highest: float) -> tuple[Float64s, 
     return cheap + share * (dear - cheap), cheap, high
 
 
-def _start(problem: Problem, budget: float) -> tuple[float, float]:
+def _start(problem: AllocationProblem, budget: float) -> tuple[float, float]:
     """A first price and slope: from the histogram, or what the uniform plan would pay for one more unit."""
     active = problem.active()
     if len(active) >= _MANY and isinstance(problem.gains, RateGains):

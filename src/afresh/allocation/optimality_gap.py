@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.allocation.multiplier import Optimum
-from afresh.allocation.problem import Problem
+from afresh.allocation.multiplier import OptimalPlan
+from afresh.allocation.problem import AllocationProblem
 from afresh.values.arrays import Float64s
 
 
-def gap(problem: Problem, frequency: Float64s, budget: float, optimum: Optimum) -> float:
+def optimality_gap(
+    problem: AllocationProblem, frequency: Float64s, budget: float, optimum: OptimalPlan
+) -> float:
     """The most by which any plan can beat ``frequency`` in Σ w·value; 0 up to rounding at the optimum."""
     price, best = optimum.multiplier, optimum.best
     if np.isinf(price):

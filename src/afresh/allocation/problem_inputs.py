@@ -1,4 +1,4 @@
-"""The arguments of ``allocate`` and its kin, checked and turned into a ``Problem``."""
+"""The arguments of ``allocate`` and its kin, checked and turned into a ``AllocationProblem``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from typing import TypedDict
 
 import numpy as np
 
-from afresh.allocation.bounds import check_bounds
 from afresh.allocation.gains import Gains, RateGains
-from afresh.allocation.group_caps import CapsGiven, Labels, caps_from
+from afresh.allocation.group_caps import CapsLike, Labels, parse_caps
 from afresh.allocation.objectives.decay import decay_gains
-from afresh.allocation.objectives.table import canonical_order, objective_for
-from afresh.allocation.problem import Problem
+from afresh.allocation.objectives.table import objective_for, objective_order
+from afresh.allocation.problem import AllocationProblem
 from afresh.model.decay import Decay
 from afresh.values.arrays import ArrayLike, Float64s, nonnegative
 from afresh.values.errors import InputError, UsageError
@@ -20,7 +19,7 @@ from afresh.values.errors import InputError, UsageError
 _LEAST, _MOST = 1e-50, 1e50
 
 
-class Options(TypedDict, total=False):
+class ProblemOptions(TypedDict, total=False):
     """Everything about a problem but its rates and budget."""
 
     weights: ArrayLike | None
@@ -32,10 +31,10 @@ class Options(TypedDict, total=False):
     lower: ArrayLike | None
     upper: ArrayLike | None
     groups: Labels | None
-    caps: CapsGiven | None
+    caps: CapsLike | None
 
 
-def problem_from(
+def build_problem(
     rates: ArrayLike,
     *,
     weights: ArrayLike | None = None,
@@ -47,8 +46,8 @@ def problem_from(
     lower: ArrayLike | None = None,
     upper: ArrayLike | None = None,
     groups: Labels | None = None,
-    caps: CapsGiven | None = None,
-) -> Problem:
+    caps: CapsLike | None = None,
+) -> AllocationProblem:
     """The checked problem; wrong values, lengths and combinations are refused here."""
     rate = nonnegative("rate", rates).astype(np.float64, copy=False)
     if rate.ndim != 1:
@@ -61,7 +60,7 @@ def problem_from(
         raise InputError(f"cost[{int(np.argmin(cost))}] is 0: a refresh must cost more than nothing")
     # Static items take part with any rate: nothing is bought for them.
     safe = np.where(rate > 0, rate, 1.0)
-    problem = Problem(
+    problem = AllocationProblem(
         rate=rate,
         weight=_column("weight", weights, rate, 1.0),
         cost=cost,
@@ -71,9 +70,9 @@ def problem_from(
         update_cost=None if update_costs is None else _column("update_cost", update_costs, rate, 0.0),
         lower=None if lower is None else _column("lower", lower, rate, 0.0),
         upper=None if upper is None else _column("upper", upper, rate, np.inf, infinite=True),
-        caps=caps_from(groups, caps, len(rate)),
+        caps=parse_caps(groups, caps, len(rate)),
     )
-    check_bounds(problem)
+    problem.check_bounds()
     return problem
 
 
@@ -107,7 +106,7 @@ def check_budget(budget: float) -> float:
 
 def _check_combination(objective: str, order: str, decay: object, update_costs: object) -> None:
     objective_for(objective, order)
-    fixed = canonical_order(order) == "fixed"
+    fixed = objective_order(order) == "fixed"
     if decay is not None:
         if objective not in ("freshness", "age"):
             raise UsageError(f"objective {objective!r} needs exponential decay: use freshness or age")

@@ -11,9 +11,9 @@ import pyarrow as pa
 from afresh.cli.polls import PollLog, read_polls
 from afresh.cli.progress import Progress
 from afresh.cli.summary import number, print_json, print_summary
-from afresh.rates.estimate import DEFAULT_METHOD, estimate_polls, to_plan_with
-from afresh.rates.estimator import ESTIMATORS, FORGETFUL, Estimator
-from afresh.rates.observations import Polls, polls_from_times
+from afresh.rates.estimate import DEFAULT_METHOD, estimate_polls, with_planning_rates
+from afresh.rates.estimator import ESTIMATORS, POSTERIOR_METHODS, Estimator
+from afresh.rates.observations import PollTable, polls_from_times
 from afresh.rates.poisson_check import changes_to_judge, check_items
 from afresh.rates.priors.gamma_prior import WEAK_SHAPE, GammaPrior
 from afresh.rates.regime.find_regime import Regime, find_regime
@@ -59,7 +59,7 @@ def estimate_log(path: str, asked: Question, answer: Answer) -> None:
     if asked.views is not None:
         names, found = _with_views(names, found, asked.views, asked.level)
     if asked.every_s is not None:
-        found = to_plan_with(found, asked.every_s / unit_s, asked.level)
+        found = with_planning_rates(found, asked.every_s / unit_s, asked.level)
     judged = changes_to_judge(polls) if asked.check_poisson else None
     # Drawn before anything is written: what cannot be drawn leaves nothing half done.
     drawing = None if answer.plot is None else _drawing(answer.plot, found, judged, answer.unit)
@@ -80,7 +80,7 @@ def _estimator(name: str) -> Estimator[Any]:
     return everyone[one_of("method", name, everyone)]
 
 
-def _intervals(log: PollLog, unit_s: float) -> Polls:
+def _intervals(log: PollLog, unit_s: float) -> PollTable:
     """The log as polls, in units of time from the start of the week of the first one on.
 
     Seconds since 1970 would eat the digits of short intervals; whole weeks keep the hours of the week.
@@ -99,10 +99,10 @@ def _intervals(log: PollLog, unit_s: float) -> Polls:
     )
 
 
-def _regime(polls: Polls, method: str, asked: Question, unit_s: float) -> Regime:
+def _regime(polls: PollTable, method: str, asked: Question, unit_s: float) -> Regime:
     """Season and drift as asked for, or as the log has them; a method that cannot forget does not."""
     horizon = None if asked.horizon_s is None else asked.horizon_s / unit_s
-    if horizon is None and method not in FORGETFUL:
+    if horizon is None and method not in POSTERIOR_METHODS:
         horizon = math.inf
     return find_regime(polls, hour=_HOUR_S / unit_s, horizon=horizon, season=asked.season)
 

@@ -19,7 +19,7 @@ from afresh.model.decays.exponential import Exponential
 from afresh.model.decays.geometric import Geometric
 from afresh.model.decays.linear import Linear
 from afresh.model.decays.lomax import Lomax
-from afresh.model.decays.parameters import Size, parameter
+from afresh.model.decays.parameters import Size, check_parameter
 from afresh.model.decays.weibull import Weibull
 from afresh.values.arrays import Float64s
 from afresh.values.errors import UsageError, one_of
@@ -106,7 +106,7 @@ linear, weibull, lomax, geometric
     """
     name, colon, text = spec.strip().partition(":")
     factory = DECAYS[one_of("decay", name, DECAYS)]
-    rates = parameter("rate", rate)
+    rates = check_parameter("rate", rate)
     if factory.example is None:
         if colon:
             raise UsageError(f"decay {spec!r}: {name} takes no shape, write {name!r}")

@@ -1,28 +1,34 @@
-"""Roots of many decreasing functions at once, to the last bit where need be.
+"""Roots and maxima of many functions of one positive number at once: the only root finder of the project.
 
-Spend falls as its price rises, and so does a marginal as the frequency rises; both may also fall in jumps (an
-item leaves the plan, a decay function has steps). So a root is a bracket: two points, adjacent doubles if
-there is a jump between them, whose values lie on either side of the target.
+Spend falls as its price rises, and so does a marginal value as the frequency rises. Both may also fall in
+jumps (an item leaves the plan, a decay function has steps). A root is therefore a bracket: two points whose
+values lie on either side of the target, adjacent doubles if there is a jump between them.
 
-The steps are secants of log value over log x, where these functions are nearly straight. A step that leaves
-the bracket, or two that have not halved the miss, give way to bisection of the doubles between the ends, that
-is of their bit patterns: 64 of these reach adjacent doubles from anywhere.
+The steps are secants of log value over log x, where these functions are nearly straight. If a step leaves
+the bracket, or if two steps have not halved the miss, the doubles between the ends are bisected by their bit
+patterns: 64 bisections reach adjacent doubles from anywhere. On the equations of ``afresh.money`` this takes
+6 to 9 evaluations where Chandrupatla's method takes 9 to 12 (``scipy.optimize.elementwise.find_root`` too).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from afresh.values.arrays import Float64s, Ints
 
+Function: TypeAlias = Callable[[Float64s], Float64s]
+
 TINY, HUGE = 1e-300, 1e300
 JUST_ABOVE = 1 + 16 * np.finfo(np.float64).eps  # past what rounding does to a limit
 _MAX_STEPS = 400
 _LONGEST = 20.0  # one secant step changes x by at most e²⁰
+_GOLDEN = (np.sqrt(5) - 1) / 2
+_NARROWINGS = 48  # 0.618^48 = 1e−10: at a smooth maximum nothing finer can be seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ class Brackets:
 
 
 def solve_decreasing(
-    values: Callable[[Float64s], Float64s],
+    values: Function,
     target: npt.ArrayLike,
     guess: npt.ArrayLike,
     *,
@@ -74,6 +80,27 @@ def solve_decreasing(
                 break
             x, steepness = search.next(steepness, halve=step % 2 == 1)
     return Brackets(search.low, search.high, search.at_low, search.at_high)
+
+
+def find_crossing(values: Function, low: Float64s, high: Float64s) -> Float64s:
+    """The x in [low, high] at which ``values`` falls through 1, element by element.
+
+    Where the values are 1 or less everywhere it is ``low``, where they are 1 or more everywhere ``high``.
+
+    >>> find_crossing(lambda x: [2.0, 4.0, 0.0] / x**2, np.full(3, 1e-9), np.full(3, 1e9)).round(12)
+    array([1.41421356e+00, 2.00000000e+00, 1.00000000e-09])
+    """
+    at_low, at_high = values(low), values(high)
+    inside = (at_low > 1) & (at_high < 1)
+    found = solve_decreasing(
+        lambda x: np.where(inside, values(x), 1.0),
+        np.ones_like(low),
+        np.sqrt(low) * np.sqrt(high),
+        low=low,
+        high=high,
+        rtol=1e-15,
+    )
+    return np.where(inside, found.low, np.where(at_low <= 1, low, high))
 
 
 class _Search:
@@ -135,3 +162,53 @@ class _Search:
 def _bits(x: Float64s) -> Ints:
     """Positive doubles in order, as integers in the same order."""
     return np.ascontiguousarray(x).view(np.int64)
+
+
+def find_maximum(function: Function, low: Float64s, high: Float64s, *, per_decade: int = 8) -> Float64s:
+    """Where the function is highest in [low, high]: a scan by points per decade, then golden sections.
+
+    >>> find_maximum(lambda u: -((np.log(u) - 1) ** 2), np.array([1e-6]), np.array([1e6])).round(6)
+    array([2.718282])
+    """
+    decades = float(np.max(np.log10(high) - np.log10(low), initial=1.0))
+    return narrow_maximum(function, *scan_maximum(function, low, high, points=8 + int(per_decade * decades)))
+
+
+def scan_maximum(
+    function: Function, low: Float64s, high: Float64s, *, points: int
+) -> tuple[Float64s, Float64s]:
+    """The two cells, of ``points`` between low and high, on either side of the highest point tried.
+
+    A second hump wider than a cell is not missed.
+
+    >>> scan_maximum(lambda u: -np.abs(u - 9), np.array([1.0]), np.array([1e4]), points=4)
+    (array([1.]), array([100.]))
+    """
+    a, b = np.log(low), np.log(high)
+    best, place = np.full_like(a, -np.inf), np.zeros_like(a)
+    for index in range(points + 1):
+        value = function(np.exp(a + (b - a) * (index / points)))
+        better = value > best
+        best, place = np.where(better, value, best), np.where(better, index, place)
+    left = a + (b - a) * (np.maximum(place - 1, 0) / points)
+    right = a + (b - a) * (np.minimum(place + 1, points) / points)
+    return np.exp(left), np.exp(right)
+
+
+def narrow_maximum(function: Function, low: Float64s, high: Float64s) -> Float64s:
+    """The highest point between ``low`` and ``high`` by golden sections, for a single hump there.
+
+    >>> narrow_maximum(lambda u: -np.abs(u - 9), np.array([1.0]), np.array([100.0])).round(6)
+    array([9.])
+    """
+    left, right = np.log(low), np.log(high)
+    inner, outer = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
+    f_inner, f_outer = function(np.exp(inner)), function(np.exp(outer))
+    for _ in range(_NARROWINGS):
+        lower = f_inner >= f_outer  # the maximum lies left of ``outer``
+        left, right = np.where(lower, left, inner), np.where(lower, outer, right)
+        new = np.where(lower, right - _GOLDEN * (right - left), left + _GOLDEN * (right - left))
+        f_new = function(np.exp(new))
+        inner, outer = np.where(lower, new, outer), np.where(lower, inner, new)
+        f_inner, f_outer = np.where(lower, f_new, f_outer), np.where(lower, f_inner, f_new)
+    return np.asarray(np.exp(np.where(f_inner >= f_outer, inner, outer)))

@@ -20,14 +20,14 @@ _BLOCK = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DecayGroup:
     """The rows that share a decay function, and that function with their parameters."""
 
     rows: Rows
     decay: Decay
 
 
-def decay_groups(decay: DecayLike, rate: Float64s) -> list[Group]:
+def decay_groups(decay: DecayLike, rate: Float64s) -> list[DecayGroup]:
     """Items grouped by decay. A ``Decay`` object brings its own parameters, and ``rate`` is not used then.
 
     >>> groups = decay_groups(["linear", "exponential", "linear"], np.array([1.0, 2.0, 3.0]))
@@ -39,7 +39,7 @@ def decay_groups(decay: DecayLike, rate: Float64s) -> list[Group]:
         return _blocks(decay, everything, rate)
     if not isinstance(decay, Sequence | np.ndarray):
         _check_length(decay, rate.size)
-        return [Group(everything, decay)]
+        return [DecayGroup(everything, decay)]
     codes: dict[str, int] = {}
     coded = np.fromiter((codes.setdefault(str(name), len(codes)) for name in decay), dtype=np.int64)
     order = np.argsort(coded, kind="stable")
@@ -47,11 +47,11 @@ def decay_groups(decay: DecayLike, rate: Float64s) -> list[Group]:
     return [group for name, rows in zip(codes, parts, strict=True) for group in _blocks(name, rows, rate)]
 
 
-def _blocks(name: str, rows: Rows, rate: Float64s) -> list[Group]:
+def _blocks(name: str, rows: Rows, rate: Float64s) -> list[DecayGroup]:
     """One decay in groups that fit into the processor's cache."""
     starts = range(0, max(rows.size, 1), _BLOCK)
     blocks = [rows[start : start + _BLOCK] for start in starts]
-    return [Group(block, decay_from(name, rate[block])) for block in blocks]
+    return [DecayGroup(block, decay_from(name, rate[block])) for block in blocks]
 
 
 def _check_length(decay: Decay, items: int) -> None:

@@ -1,12 +1,13 @@
-"""The pieces of a decay function that money needs beside its integral, without cancellation where known.
+"""What refreshing at an interval earns more than never refreshing, and whether a longer interval earns more.
 
-    changed(u)  1−z(u)           the chance that a refresh finds a change: each pays the update cost
-    turning(u)  1−z(u)+u·z'(u)   what an update cost adds to the condition for the best interval
+    change_probability(u)  1−z(u)           that a refresh finds a change and so pays the update cost
+    turning_term(u)        1−z(u)+u·z'(u)   what an update cost adds to the condition for the best interval
 
-The excess of net income over never refreshing and its slope are
+Both are computed without cancellation for the decays of ``afresh.model.decay``. The excess of net income over
+never refreshing and its slope are
 
-    E(u) = (G·(Z(u)−u·z∞) − K − U·changed(u)) / u,    E'(u) = −H(u)/u²,
-    H(u) = G·gain(u) − K − U·turning(u),              gain(u) = Z(u)−u·z(u).
+    E(u) = (G·(Z(u)−u·z∞) − K − U·change_probability(u)) / u,    E'(u) = −H(u)/u²,
+    H(u) = G·gain(u) − K − U·turning_term(u),                    gain(u) = Z(u)−u·z(u).
 """
 
 from __future__ import annotations
@@ -17,122 +18,151 @@ import numpy as np
 
 from afresh.model.curves import g, h
 from afresh.model.decay import Decay, Exponential, Linear, Lomax, Weibull
-from afresh.money.terms import Terms
+from afresh.model.roots import HUGE, find_crossing
+from afresh.money.terms import IncomeTerms
 from afresh.values.arrays import Float64s
 
 _AT_ONCE = 1e-100
 
-SLOPED = (Exponential, Linear, Weibull, Lomax)
-"""Decays whose ``turning`` is known; any other is searched by its income alone."""
+SMOOTH_DECAYS = (Exponential, Linear, Weibull, Lomax)
+"""Decays whose ``turning_term`` is known; any other is searched by its income alone."""
 
 
 @singledispatch
-def changed(decay: Decay, u: Float64s) -> Float64s:
+def change_probability(decay: Decay, u: Float64s) -> Float64s:
     """1−z(u), to full relative precision for the decays named below.
 
-    >>> changed(Exponential(1.0), np.array(1e-20))
+    >>> change_probability(Exponential(1.0), np.array(1e-20))
     array(1.e-20)
     """
     return np.asarray(1 - decay.survival(u))
 
 
-@changed.register
+@change_probability.register
 def _(decay: Exponential, u: Float64s) -> Float64s:
     return np.asarray(-np.expm1(-_product(decay.rate, u)))
 
 
-@changed.register
+@change_probability.register
 def _(decay: Linear, u: Float64s) -> Float64s:
     return np.minimum(_product(decay.rate, u), 1.0)
 
 
-@changed.register
+@change_probability.register
 def _(decay: Weibull, u: Float64s) -> Float64s:
     return np.asarray(-np.expm1(-weibull_power(decay, u)))
 
 
-@changed.register
+@change_probability.register
 def _(decay: Lomax, u: Float64s) -> Float64s:
     return np.asarray(-np.expm1(-_lomax_power(decay, u)))
 
 
 @singledispatch
-def turning(decay: Decay, u: Float64s) -> Float64s:
-    """1−z(u)+u·z'(u) of a decay of ``SLOPED``.
+def turning_term(decay: Decay, u: Float64s) -> Float64s:
+    """1−z(u)+u·z'(u) of a decay of ``SMOOTH_DECAYS``.
 
-    >>> turning(Exponential(1.0), np.array([1.0])).round(4), turning(Linear(1.0), np.array([0.5, 2.0]))
-    (array([0.2642]), array([0., 1.]))
+    >>> turning_term(Exponential(1.0), np.array([1.0])).round(4)
+    array([0.2642])
+    >>> turning_term(Linear(1.0), np.array([0.5, 2.0]))
+    array([0., 1.])
     """
     raise NotImplementedError(f"the slope of {type(decay).__name__} is not known")
 
 
-@turning.register
+@turning_term.register
 def _(decay: Exponential, u: Float64s) -> Float64s:
     return g(_product(decay.rate, u))
 
 
-@turning.register
+@turning_term.register
 def _(decay: Linear, u: Float64s) -> Float64s:
     return np.where(_product(decay.rate, u) < 1, 0.0, 1.0)
 
 
-@turning.register
+@turning_term.register
 def _(decay: Weibull, u: Float64s) -> Float64s:
     power = weibull_power(decay, u)
     near = np.minimum(power, 800.0)  # e^{−800} is 0, ∞·0 is not
     return np.asarray(g(power) + (1 - np.asarray(decay.shape)) * near * np.exp(-near))
 
 
-@turning.register
+@turning_term.register
 def _(decay: Lomax, u: Float64s) -> Float64s:
     shape, power = np.asarray(decay.shape), _lomax_power(decay, u)
     near = np.minimum(power, 800.0)
     return np.asarray(g(power) + shape * np.exp(-near) * h(near / shape))
 
 
-def excess(decay: Decay, terms: Terms, u: Float64s) -> Float64s:
+def excess_income(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
     """E(u): net income less that of never refreshing, per time; its limits at u = 0 and u = ∞.
 
     >>> one, none = np.array(1.0), np.array(0.0)
-    >>> excess(Exponential(0.163), Terms(one, none, one, none), np.array([2.0, np.inf])).round(2)
+    >>> excess_income(Exponential(0.163), IncomeTerms(one, none, one, none), np.array([2.0, np.inf])).round(2)
     array([0.35, 0.  ])
     """
     inside = (u > 0) & (u < np.inf)
     time = np.where(inside, u, 1.0)
     right = np.where(inside, decay.integral(time) / time, np.where(u > 0, decay.plateau(), 1.0))
-    return np.asarray(terms.gain * (right - decay.plateau()) - spend(decay, terms, u))
+    return np.asarray(terms.gain * (right - decay.plateau()) - spend_rate(decay, terms, u))
 
 
-def spend(decay: Decay, terms: Terms, u: Float64s) -> Float64s:
+def spend_rate(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
     """(K + U·(1−z(u)))/u: what refreshing costs per time; at u = 0 infinite, or U times the hazard if K = 0.
 
     >>> one, tenth = np.array(1.0), np.array(0.1)
-    >>> spend(Linear(0.1), Terms(one, one, tenth, one), np.array([0.0, 4.0, np.inf]))
+    >>> spend_rate(Linear(0.1), IncomeTerms(one, one, tenth, one), np.array([0.0, 4.0, np.inf]))
     array([  inf, 0.125, 0.   ])
     """
     # refreshing all the time finds each change at once: 1−z(u) over u is the hazard there
     time = np.where(u > 0, u, _AT_ONCE)
     with np.errstate(over="ignore"):
-        updates = np.where(terms.update > 0, terms.update, 0.0) * changed(decay, time) / time
+        updates = np.where(terms.update > 0, terms.update, 0.0) * change_probability(decay, time) / time
         checks = np.where(u > 0, terms.check / time, np.where(terms.check > 0, np.inf, 0.0))
     return np.asarray(checks + updates)
 
 
-def balance(gained: Float64s, owed: Float64s) -> Float64s:
-    """ln(gained/owed), with the sign of gained − owed and nearly straight over ln u; ±800 where undefined.
+def ratio_of(owed: Float64s, gained: Float64s) -> Float64s:
+    """owed/gained, which is above 1 where more is owed; 0 or infinite where either is not above 0.
 
-    >>> balance(np.array([0.0, 1.0, 2.0]), np.array([1.0, 1.0, -1.0]))
-    array([-800.,    0.,  800.])
+    >>> ratio_of(np.array([1.0, 1.0, -1.0]), np.array([0.0, 2.0, 2.0]))
+    array([inf, 0.5, 0. ])
     """
     both = (gained > 0) & (owed > 0)
-    ratio = np.divide(gained, owed, out=np.ones_like(gained), where=both)
-    return np.where(both, np.log(ratio), np.where(gained > owed, 800.0, -800.0))
+    with np.errstate(over="ignore", under="ignore"):
+        ratio = np.divide(owed, gained, out=np.ones_like(gained), where=both)
+    return np.where(both, ratio, np.where(gained > owed, 0.0, np.inf))
 
 
-def slope(decay: Decay, terms: Terms, u: Float64s) -> Float64s:
-    """A function with the sign of H(u) = −u²·E'(u): below 0 while a longer interval earns more."""
-    owed = terms.check + terms.update * turning(decay, u) if terms.update.any() else terms.check
-    return balance(terms.gain * decay.gain(u), owed)
+def cost_to_gain(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
+    """(K + U·turning_term)/(G·gain): above 1 while H(u) = −u²·E'(u) < 0, where a longer interval earns more."""
+    owed = terms.check + terms.update * turning_term(decay, u) if terms.update.any() else terms.check
+    return ratio_of(owed, terms.gain * decay.gain(u))
+
+
+@singledispatch
+def time_range(decay: Decay, items: int) -> tuple[Float64s, Float64s]:
+    """The intervals worth searching, as (first, last) for each of ``items`` items under ``decay``.
+
+    They reach from where next to nothing has changed to where nothing is left to change. Both are 1 for what
+    never changes.
+
+    >>> time_range(Exponential([2.0, 0.0]), 2)
+    (array([5.e-13, 1.e+00]), array([20.,  1.]))
+    """
+    whole = (np.full(items, 1 / HUGE), np.full(items, HUGE))
+    plateau = np.broadcast_to(decay.plateau(), (items,))
+    half = find_crossing(lambda u: ratio_of(0.5 * (1 - plateau), change_probability(decay, u)), *whole)
+    last = find_crossing(lambda u: (decay.survival(u) - plateau) / 1e-17, *whole)
+    changing = plateau < 1
+    return np.where(changing, 1e-12 * half, 1.0), np.where(changing, np.maximum(last, 2 * half), 1.0)
+
+
+@time_range.register
+def _(decay: Exponential, items: int) -> tuple[Float64s, Float64s]:
+    rate = np.broadcast_to(np.asarray(decay.rate, dtype=np.float64), (items,))
+    time = 1 / np.where(rate > 0, rate, 1.0)
+    return np.where(rate > 0, 1e-12 * time, 1.0), np.where(rate > 0, 40 * time, 1.0)
 
 
 def _product(rate: object, u: Float64s) -> Float64s:

@@ -11,13 +11,17 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from afresh.money.excess_income import excess
-from afresh.money.priced_items import Items, Options, items_of
+from afresh.money.excess_income import excess_income
+from afresh.money.priced_items import IncomeOptions, PricedItems, build_items
 from afresh.values.arrays import ArrayLike, Float64s, nonnegative
 
 
 def net_income(
-    interval: ArrayLike, rate: ArrayLike, benefit: ArrayLike, cost: ArrayLike, **options: Unpack[Options]
+    interval: ArrayLike,
+    rate: ArrayLike,
+    benefit: ArrayLike,
+    cost: ArrayLike,
+    **options: Unpack[IncomeOptions],
 ) -> Any:
     """Net income per time of refreshing every ``interval`` (infinite: never). Scalars give a float.
 
@@ -32,16 +36,16 @@ def net_income(
     array([0.574, 0.672])
     """
     times = nonnegative("interval", interval, infinite=True)
-    items = items_of(rate, benefit, cost, **options, along=("interval", times))
+    items = build_items(rate, benefit, cost, **options, along=("interval", times))
     income = income_at(items, np.broadcast_to(times, items.shape).astype(np.float64).ravel())
     return items.back(income) if items.shape else float(income[0])
 
 
-def income_at(items: Items, interval: Float64s) -> Float64s:
+def income_at(items: PricedItems, interval: Float64s) -> Float64s:
     """NI of each item at its interval."""
     income = np.empty_like(interval)
     for group in items.groups:
         terms = items.terms.take(group.rows)
         never = terms.gain * group.decay.plateau() - terms.stale
-        income[group.rows] = never + excess(group.decay, terms, interval[group.rows])
+        income[group.rows] = never + excess_income(group.decay, terms, interval[group.rows])
     return income

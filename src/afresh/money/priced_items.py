@@ -1,6 +1,6 @@
 """Items as users give them, checked once and put into the terms that every formula needs.
 
-All functions of this layer take ``rate``, ``benefit`` and ``cost`` and the options of ``Options``; scalars
+All functions of this layer take ``rate``, ``benefit`` and ``cost`` and the options of ``IncomeOptions``; scalars
 and arrays broadcast against each other. Benefit, stale cost and update cost are per record, ``cost`` is that
 of one refresh of one record; ``size`` n records refreshed together cost ``cost`` times 1, √n or n, or times
 what a function of n returns.
@@ -15,8 +15,8 @@ from typing import TypeAlias, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from afresh.money.decay_groups import DecayLike, Group, decay_groups
-from afresh.money.terms import Terms
+from afresh.money.decay_groups import DecayGroup, DecayLike, decay_groups
+from afresh.money.terms import IncomeTerms
 from afresh.values.arrays import ArrayLike, Float64s, Floats, nonnegative
 from afresh.values.errors import InputError, one_of
 
@@ -30,7 +30,7 @@ COSTS_OF_SIZE: dict[str, Callable[[Float64s], Float64s]] = {
 """By what factor a refresh of n records costs more than one of a single record."""
 
 
-class Options(TypedDict, total=False):
+class IncomeOptions(TypedDict, total=False):
     """What may be said of items beside rate, benefit and cost."""
 
     update_cost: ArrayLike
@@ -41,15 +41,15 @@ class Options(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class PricedItems:
     """Checked columns, flat and of one length; ``shape`` is that of the columns given, broadcast."""
 
-    groups: list[Group]
+    groups: list[DecayGroup]
     rate: Float64s
     benefit: Float64s
     cost: Float64s
     size: Float64s
-    terms: Terms
+    terms: IncomeTerms
     shape: tuple[int, ...]
     storage: npt.DTypeLike
 
@@ -59,13 +59,13 @@ class Items:
         with np.errstate(over="ignore", under="ignore"):
             return values.reshape(self.shape).astype(self.storage, copy=False)
 
-    def with_terms(self, terms: Terms) -> Items:
+    def with_terms(self, terms: IncomeTerms) -> PricedItems:
         """The same items at other costs, for further work in double precision."""
         fields = (self.groups, self.rate, self.benefit, self.cost, self.size)
-        return Items(*fields, terms, self.shape, np.float64)
+        return PricedItems(*fields, terms, self.shape, np.float64)
 
 
-def items_of(
+def build_items(
     rate: ArrayLike,
     benefit: ArrayLike,
     cost: ArrayLike,
@@ -76,10 +76,10 @@ def items_of(
     size: ArrayLike = 1,
     cost_of_size: CostOfSize = "constant",
     along: tuple[str, ArrayLike] = ("interval", 0),
-) -> Items:
+) -> PricedItems:
     """The items, broadcast against each other and against a further column, given with its name.
 
-    >>> items_of([0.1, 0.2], 1, 1, stale_cost=1, size=4, cost_of_size="sqrt").terms.check
+    >>> build_items([0.1, 0.2], 1, 1, stale_cost=1, size=4, cost_of_size="sqrt").terms.check
     array([2., 2.])
     """
     named = {
@@ -88,7 +88,7 @@ def items_of(
         "cost": nonnegative("cost", cost),
         "update_cost": nonnegative("update_cost", update_cost),
         "stale_cost": nonnegative("stale_cost", stale_cost),
-        "size": positive("size", size),
+        "size": check_positive("size", size),
         along[0]: np.asarray(along[1]),
     }
     columns = [array for array in named.values() if array.ndim]
@@ -97,14 +97,14 @@ def items_of(
     shape, (lam, earned, check, update, stale, records, _) = _aligned(named, names)
     if names.ndim:
         decay = np.broadcast_to(names, shape).ravel()
-    terms = Terms(
+    terms = IncomeTerms(
         gain=records * (earned + stale),
         stale=records * stale,
         check=check * size_factor(records, cost_of_size),
         update=records * update,
     )
     storage = np.float32 if single else np.float64
-    return Items(decay_groups(decay, lam), lam, earned, check, records, terms, shape, storage)
+    return PricedItems(decay_groups(decay, lam), lam, earned, check, records, terms, shape, storage)
 
 
 def size_factor(size: Float64s, cost_of_size: CostOfSize) -> Float64s:
@@ -125,10 +125,10 @@ def size_factor(size: Float64s, cost_of_size: CostOfSize) -> Float64s:
     return np.array(np.broadcast_to(factor, size.shape), dtype=np.float64)
 
 
-def positive(name: str, given: ArrayLike) -> Floats:
+def check_positive(name: str, given: ArrayLike) -> Floats:
     """``given`` as a float array of finite numbers above 0.
 
-    >>> positive("size", [1, 0])
+    >>> check_positive("size", [1, 0])
     Traceback (most recent call last):
     afresh.values.errors.InputError: size is 0: must be above 0
     """

@@ -23,11 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.model.decay import Decay, Empirical, Exponential, Geometric
-from afresh.money.excess_income import SLOPED, balance, changed, turning
-from afresh.money.optimum import just_before
-from afresh.money.priced_items import CostOfSize, Items, size_factor
-from afresh.money.roots import highest, narrowed, rising_root
-from afresh.money.time_range import time_range
+from afresh.model.roots import find_crossing, find_maximum, narrow_maximum
+from afresh.money.excess_income import SMOOTH_DECAYS, change_probability, ratio_of, time_range, turning_term
+from afresh.money.priced_items import CostOfSize, PricedItems, size_factor
+from afresh.money.terms import just_before
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError
 
@@ -35,10 +34,10 @@ Members = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
-class Bulks:
+class RecordBulks:
     """Records (``items``), the bulk of each (``member``), the cost of refreshing each bulk (``check``)."""
 
-    items: Items
+    items: PricedItems
     member: Members
     check: Float64s
 
@@ -58,18 +57,18 @@ class Bulks:
         """E(u)."""
         return self.surplus(u, self.items.terms.gain) / u
 
-    def slope(self, u: Float64s) -> Float64s:
-        """A function with the sign of H(u) = −u²·E'(u)."""
+    def cost_to_gain(self, u: Float64s) -> Float64s:
+        """What is owed over what is gained at u: above 1 while H(u) = −u²·E'(u) < 0."""
         terms = self.items.terms
         gained = self._each(lambda decay, t: decay.gain(t), u, terms.gain)
-        owed = self.check + self._each(turning, u, terms.update) if terms.update.any() else self.check
-        return balance(gained, owed)
+        owed = self.check + self._each(turning_term, u, terms.update) if terms.update.any() else self.check
+        return ratio_of(owed, gained)
 
     def crosses_once(self, gain: Float64s) -> bool:
         """Whether H with these gains is known to cross 0 once at most, upwards, in every bulk."""
         update, groups = self.items.terms.update, self.items.groups
         if not update.any():
-            return all(isinstance(group.decay, SLOPED) for group in groups)
+            return all(isinstance(group.decay, SMOOTH_DECAYS) for group in groups)
         if not all(isinstance(group.decay, Exponential) for group in groups):
             return False
         order = np.lexsort((self.items.rate, self.member))
@@ -119,7 +118,9 @@ def bulk_members(labels: Iterable[Hashable]) -> Members:
     return np.fromiter((numbers.setdefault(label, len(numbers)) for label in own), dtype=np.intp)
 
 
-def bulks_of(items: Items, labels: Iterable[Hashable], cost_of_size: CostOfSize = "constant") -> Bulks:
+def build_bulks(
+    items: PricedItems, labels: Iterable[Hashable], cost_of_size: CostOfSize = "constant"
+) -> RecordBulks:
     """Items grouped by label; the records of a bulk must agree on the cost of its refresh."""
     member = bulk_members(labels)
     if member.size != items.rate.size:
@@ -134,15 +135,15 @@ def bulks_of(items: Items, labels: Iterable[Hashable], cost_of_size: CostOfSize 
             "one refresh of a bulk has one cost"
         )
     records = np.asarray(np.bincount(member, items.size, bulks), dtype=np.float64)
-    return Bulks(items, member, cost * size_factor(records, cost_of_size))
+    return RecordBulks(items, member, cost * size_factor(records, cost_of_size))
 
 
-def solve_bulks(bulks: Bulks) -> BulkOptimum:
+def solve_bulks(bulks: RecordBulks) -> BulkOptimum:
     """The best interval of each bulk.
 
-    >>> from afresh.money.priced_items import items_of
-    >>> pages = items_of([0.1, 0.1, 0.5], 1.0, 1.0)
-    >>> solve_bulks(bulks_of(pages, ["a", "a", "b"])).interval.round(3)
+    >>> from afresh.money.priced_items import build_items
+    >>> pages = build_items([0.1, 0.1, 0.5], 1.0, 1.0)
+    >>> solve_bulks(build_bulks(pages, ["a", "a", "b"])).interval.round(3)
     array([3.554, 3.357])
     """
     if bulks.check.size == 0:
@@ -154,11 +155,11 @@ def solve_bulks(bulks: Bulks) -> BulkOptimum:
     low = np.clip(least, first, last)
     cheapest, factor = _break_even(bulks, first, last)
     if bulks.crosses_once(bulks.items.terms.gain):
-        interval = rising_root(bulks.slope, low, last)
+        interval = find_crossing(bulks.cost_to_gain, low, last)
     else:
         # a hump that barely pays is narrow, but stands where refreshing would pay first
-        near = narrowed(bulks.excess, np.maximum(cheapest / 2, low), np.minimum(cheapest * 2, last))
-        interval = _higher(bulks, near, highest(bulks.excess, low, last))
+        near = narrow_maximum(bulks.excess, np.maximum(cheapest / 2, low), np.minimum(cheapest * 2, last))
+        interval = _higher(bulks, near, find_maximum(bulks.excess, low, last))
         interval = _before_a_step(bulks, interval)
     excess = bulks.excess(interval)
     interval = np.where((bulks.check == 0) & (interval <= first), 0.0, interval)
@@ -166,7 +167,7 @@ def solve_bulks(bulks: Bulks) -> BulkOptimum:
     return BulkOptimum(np.where(pays, interval, np.inf), np.where(pays, excess, 0.0), factor)
 
 
-def _before_a_step(bulks: Bulks, interval: Float64s) -> Float64s:
+def _before_a_step(bulks: RecordBulks, interval: Float64s) -> Float64s:
     """The interval, or the moment before a step of z next to it where more is earned."""
     for group in bulks.items.groups:
         for candidate in _steps_near(group.decay, interval):
@@ -174,7 +175,7 @@ def _before_a_step(bulks: Bulks, interval: Float64s) -> Float64s:
     return interval
 
 
-def _higher(bulks: Bulks, one: Float64s, other: Float64s) -> Float64s:
+def _higher(bulks: RecordBulks, one: Float64s, other: Float64s) -> Float64s:
     """Of two intervals for each bulk the one that earns more."""
     return np.where(bulks.excess(one) > bulks.excess(other), one, other)
 
@@ -194,7 +195,7 @@ def _steps_near(decay: Decay, u: Float64s) -> list[Float64s]:
 
 def _surplus(decay: Decay, u: Float64s, gain: Float64s, update: Float64s) -> Float64s:
     """gain·∫₀ᵘ(z−z∞) − U·(1−z(u)) of each record."""
-    lost = changed(decay, u)
+    lost = change_probability(decay, u)
     if isinstance(decay, Exponential):  # both are multiples of 1−z: once round is enough for the many
         rate = np.asarray(decay.rate, dtype=np.float64)
         lifetime = np.divide(1.0, rate, out=np.zeros_like(rate), where=rate > 0)
@@ -202,7 +203,7 @@ def _surplus(decay: Decay, u: Float64s, gain: Float64s, update: Float64s) -> Flo
     return np.asarray(gain * (decay.integral(u) - u * decay.plateau()) - update * lost)
 
 
-def _break_even(bulks: Bulks, first: Float64s, last: Float64s) -> tuple[Float64s, Float64s]:
+def _break_even(bulks: RecordBulks, first: Float64s, last: Float64s) -> tuple[Float64s, Float64s]:
     """Where (K + ΣU(1−z) − ΣS·Z)/(ΣnB·Z) is least, and that, 0 if it is below (Z short for ∫(z−z∞))."""
     stale, benefit = bulks.items.terms.stale, bulks.items.benefit * bulks.items.size
 
@@ -223,5 +224,5 @@ def _break_even(bulks: Bulks, first: Float64s, last: Float64s) -> tuple[Float64s
     scaled = benefit * np.where(factor < np.inf, factor, 1.0)[bulks.member] + stale
     if bulks.crosses_once(scaled):
         return last, factor
-    cheapest = highest(cheapness, first, last)
+    cheapest = find_maximum(cheapness, first, last)
     return cheapest, factor_at(cheapest)

@@ -9,54 +9,53 @@ import numpy.typing as npt
 
 from afresh.model.decay import Decay, Empirical, Exponential, Geometric, Linear, Lomax, Weibull
 from afresh.money.closed_forms import exponential_optimum, geometric_optimum, linear_optimum
-from afresh.money.optimum import Optimum
 from afresh.money.piecewise import empirical_optimum
 from afresh.money.smooth import any_optimum, lomax_optimum, weibull_optimum
-from afresh.money.terms import Terms
+from afresh.money.terms import IncomeTerms, IntervalOptimum
 from afresh.values.arrays import Float64s
 
 
 @singledispatch
-def optimum_of(decay: Decay, terms: Terms) -> Optimum:
+def find_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
     """The best interval under ``decay``; a decay without a method of its own is searched.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
-    >>> optimum_of(Exponential(0.098), Terms(one, none, one, none)).interval.round(2)
+    >>> find_optimum(Exponential(0.098), IncomeTerms(one, none, one, none)).interval.round(2)
     array([5.36])
     """
     return any_optimum(decay, terms)
 
 
-@optimum_of.register
-def _(decay: Exponential, terms: Terms) -> Optimum:
+@find_optimum.register
+def _(decay: Exponential, terms: IncomeTerms) -> IntervalOptimum:
     return exponential_optimum(_like(decay.rate, terms), terms)
 
 
-@optimum_of.register
-def _(decay: Linear, terms: Terms) -> Optimum:
+@find_optimum.register
+def _(decay: Linear, terms: IncomeTerms) -> IntervalOptimum:
     return linear_optimum(_like(decay.rate, terms), terms)
 
 
-@optimum_of.register
-def _(decay: Geometric, terms: Terms) -> Optimum:
+@find_optimum.register
+def _(decay: Geometric, terms: IncomeTerms) -> IntervalOptimum:
     return geometric_optimum(_like(decay.p, terms), _like(decay.step, terms), terms)
 
 
-@optimum_of.register
-def _(decay: Empirical, terms: Terms) -> Optimum:
+@find_optimum.register
+def _(decay: Empirical, terms: IncomeTerms) -> IntervalOptimum:
     return empirical_optimum(decay, terms)
 
 
-@optimum_of.register
-def _(decay: Weibull, terms: Terms) -> Optimum:
+@find_optimum.register
+def _(decay: Weibull, terms: IncomeTerms) -> IntervalOptimum:
     return weibull_optimum(decay, terms)
 
 
-@optimum_of.register
-def _(decay: Lomax, terms: Terms) -> Optimum:
+@find_optimum.register
+def _(decay: Lomax, terms: IncomeTerms) -> IntervalOptimum:
     return lomax_optimum(decay, terms)
 
 
-def _like(parameter: npt.ArrayLike, terms: Terms) -> Float64s:
+def _like(parameter: npt.ArrayLike, terms: IncomeTerms) -> Float64s:
     """A parameter of the decay, one per item."""
     return np.broadcast_to(np.asarray(parameter, dtype=np.float64), terms.gain.shape)

@@ -8,8 +8,8 @@ from typing import Unpack
 import numpy as np
 
 from afresh.allocation.allocate import allocate
-from afresh.money.many import solve_items
-from afresh.money.priced_items import Options, items_of
+from afresh.money.best_interval import solve_items
+from afresh.money.priced_items import IncomeOptions, build_items
 from afresh.values.arrays import ArrayLike, Float64s, nonnegative
 
 
@@ -35,7 +35,12 @@ class RefreshesByRatio:
 
 
 def best_total_refreshes(
-    rate: ArrayLike, benefit: ArrayLike, cost: ArrayLike, *, count: ArrayLike = 1, **options: Unpack[Options]
+    rate: ArrayLike,
+    benefit: ArrayLike,
+    cost: ArrayLike,
+    *,
+    count: ArrayLike = 1,
+    **options: Unpack[IncomeOptions],
 ) -> float:
     """Σ count/u*: the refreshes per time that a business should be able to make.
 
@@ -45,7 +50,7 @@ def best_total_refreshes(
     3.8
     """
     many = nonnegative("count", count)
-    items = items_of(rate, benefit, cost, **options, along=("count", many))
+    items = build_items(rate, benefit, cost, **options, along=("count", many))
     frequency = solve_items(items.with_terms(items.terms)).frequency.ravel()
     return float(np.broadcast_to(many, items.shape).astype(np.float64).ravel() @ frequency)
 
@@ -63,10 +68,10 @@ def refreshes_by_ratio(
     (array([ 270., 1033., 4712.]), array([ 0. ,  6. , 25.8]))
     """
     many = nonnegative("count", count)
-    kinds = items_of(rate, 0.0, 1.0, along=("count", many))
+    kinds = build_items(rate, 0.0, 1.0, along=("count", many))
     counts = np.broadcast_to(many, kinds.shape).astype(np.float64).ravel()
     ratio = np.asarray(nonnegative("ratio", ratios), dtype=np.float64).ravel()
-    best = solve_items(items_of(kinds.rate, ratio[:, None], 1.0))
+    best = solve_items(build_items(kinds.rate, ratio[:, None], 1.0))
     base = allocate(kinds.rate, fixed, weights=counts, costs=counts)
     right = base.freshness * counts.sum()
     return RefreshesByRatio(

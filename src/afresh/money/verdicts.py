@@ -15,7 +15,7 @@ import numpy.typing as npt
 from afresh.values.arrays import Bools, Float64s
 
 
-class Verdict(IntEnum):
+class RefreshVerdict(IntEnum):
     """Why an item is refreshed, or is not; the first that fits."""
 
     PAYS = 0
@@ -25,12 +25,12 @@ class Verdict(IntEnum):
     TOO_RARE = 4
 
 
-WORDS = {
-    Verdict.PAYS: "pays: one refresh earns more than it costs",
-    Verdict.STATIC: "never changes: the copy stays right without a refresh",
-    Verdict.WORTHLESS: "a right copy earns nothing and a wrong one costs nothing",
-    Verdict.TOO_DEAR: "changes too fast for its cost: no interval earns what its refreshes cost",
-    Verdict.TOO_RARE: "pays only at intervals beyond 1e300",
+VERDICT_TEXTS = {
+    RefreshVerdict.PAYS: "pays: one refresh earns more than it costs",
+    RefreshVerdict.STATIC: "never changes: the copy stays right without a refresh",
+    RefreshVerdict.WORTHLESS: "a right copy earns nothing and a wrong one costs nothing",
+    RefreshVerdict.TOO_DEAR: "changes too fast for its cost: no interval earns what its refreshes cost",
+    RefreshVerdict.TOO_RARE: "pays only at intervals beyond 1e300",
 }
 """A reason for each verdict, for tables."""
 
@@ -39,22 +39,22 @@ def verdicts(pays: Bools, gain: Float64s, threshold: Float64s) -> npt.NDArray[np
     """The verdict of each item as a small integer, from its gain and the gain at which refreshing pays.
 
     >>> gain, threshold = np.array([3.0, 1.0, 0.0, 1.0, 1.0]), np.array([1.0, np.inf, 1.0, 2.0, 0.0])
-    >>> [Verdict(v).name for v in verdicts(gain == 3, gain, threshold)]
+    >>> [RefreshVerdict(v).name for v in verdicts(gain == 3, gain, threshold)]
     ['PAYS', 'STATIC', 'WORTHLESS', 'TOO_DEAR', 'TOO_RARE']
     """
     # a hair above the threshold the income may round to 0: that is still too dear, not too rare
     conditions = [pays, np.isinf(threshold), gain == 0, gain <= threshold * (1 + 1e-6)]
-    codes = [Verdict.PAYS, Verdict.STATIC, Verdict.WORTHLESS, Verdict.TOO_DEAR]
-    return np.select(conditions, [np.int8(code) for code in codes], np.int8(Verdict.TOO_RARE))
+    codes = [RefreshVerdict.PAYS, RefreshVerdict.STATIC, RefreshVerdict.WORTHLESS, RefreshVerdict.TOO_DEAR]
+    return np.select(conditions, [np.int8(code) for code in codes], np.int8(RefreshVerdict.TOO_RARE))
 
 
-def in_words(verdict: Verdict, break_even: float, ratio: float) -> str:
+def describe_verdict(verdict: RefreshVerdict, break_even: float, ratio: float) -> str:
     """The reason for one item, with the benefit from which refreshing pays.
 
-    >>> in_words(Verdict.PAYS, 0.457, 0.457)
+    >>> describe_verdict(RefreshVerdict.PAYS, 0.457, 0.457)
     'pays: one refresh earns more than it costs; pays above a benefit of 0.457, 0.457 times the cost'
     """
-    if verdict is Verdict.STATIC or break_even == 0:
-        return WORDS[verdict]
+    if verdict is RefreshVerdict.STATIC or break_even == 0:
+        return VERDICT_TEXTS[verdict]
     times_cost = f", {ratio:.6g} times the cost" if np.isfinite(ratio) else ""
-    return f"{WORDS[verdict]}; pays above a benefit of {break_even:.6g}{times_cost}"
+    return f"{VERDICT_TEXTS[verdict]}; pays above a benefit of {break_even:.6g}{times_cost}"

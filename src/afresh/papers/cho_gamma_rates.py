@@ -21,8 +21,13 @@ import numpy.typing as npt
 
 from afresh.model import curves
 from afresh.model.decays.lomax import Lomax
-from afresh.model.decays.parameters import parameter
-from afresh.model.refresh_order import changes_per_refresh, check_shapes, rates_and_frequencies, stored_like
+from afresh.model.decays.parameters import check_parameter
+from afresh.model.refresh_order import (
+    cast_like_inputs,
+    changes_per_refresh,
+    check_rates_and_frequencies,
+    check_shapes,
+)
 from afresh.values.arrays import Float64s, Floats, as_floats
 from afresh.values.errors import one_of
 
@@ -43,12 +48,12 @@ def freshness(
     one_of("allocation", allocation, ALLOCATIONS)
     rates, frequencies, deltas = _checked(rate, frequency, delta)
     r, square = np.broadcast_arrays(changes_per_refresh(rates, frequencies), deltas.astype(np.float64) ** 2)
-    equal = curves.fresh(r)
+    equal = curves.freshness_curve(r)
     if allocation == "uniform":
         never = np.isinf(r)
         mixed = _lomax(np.where(never, 1.0, r), square).integral(1.0)
         equal = np.where(square < _EQUAL, equal, np.where(never, 0.0, mixed))
-    return stored_like(equal, rates, frequencies, deltas)
+    return cast_like_inputs(equal, rates, frequencies, deltas)
 
 
 def age(
@@ -64,7 +69,7 @@ def age(
     one_of("allocation", allocation, ALLOCATIONS)
     rates, frequencies, deltas = _checked(rate, frequency, delta)
     r, square = np.broadcast_arrays(changes_per_refresh(rates, frequencies), deltas.astype(np.float64) ** 2)
-    equal = curves.aged(r)
+    equal = curves.age_curve(r)
     if allocation == "uniform":
         never = np.isinf(r)
         decay = _lomax(np.where(never, 1.0, r), square)
@@ -74,15 +79,15 @@ def age(
         share = np.where(square < 1, equal / np.where(square < 1, 1 - square, 1.0), np.inf)
     with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
         value = np.where(r > 0, share / frequencies.astype(np.float64), 0.0)
-    return stored_like(value, rates, frequencies, deltas)
+    return cast_like_inputs(value, rates, frequencies, deltas)
 
 
 def _checked(
     rate: npt.ArrayLike, frequency: npt.ArrayLike, delta: npt.ArrayLike
 ) -> tuple[Floats, Floats, Floats]:
     deltas = as_floats("delta", delta)
-    parameter("delta", deltas, high=300)
-    rates, frequencies = rates_and_frequencies(rate, frequency)
+    check_parameter("delta", deltas, high=300)
+    rates, frequencies = check_rates_and_frequencies(rate, frequency)
     check_shapes(rate=rates, frequency=frequencies, delta=deltas)
     return rates, frequencies, deltas
 

@@ -11,7 +11,7 @@ from afresh.money.net_income import net_income
 from afresh.papers.check import Check, Correction, row
 from afresh.papers.razniewski_uniform import against_uniform
 from afresh.papers.report import Section
-from afresh.papers.zhang_log_family import ratio_estimate
+from afresh.rates.estimators.log_family import ratio_estimate
 from afresh.values.arrays import Floats
 
 # §2: an address is wrong after 10 (Smith) or 20 (Jones) years at the latest

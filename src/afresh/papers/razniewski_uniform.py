@@ -7,16 +7,17 @@ from typing import Unpack
 
 import numpy as np
 
-from afresh.money.many import solve_items
+from afresh.money.best_interval import solve_items
 from afresh.money.net_income import income_at
-from afresh.money.priced_items import Items, Options, items_of
-from afresh.money.record_bulks import Bulks, solve_bulks
+from afresh.money.priced_items import IncomeOptions, PricedItems, build_items
+from afresh.money.record_bulks import RecordBulks, solve_bulks
+from afresh.money.terms import IncomeTerms
 from afresh.values.arrays import ArrayLike, Float64s, nonnegative
 from afresh.values.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Uniform:
+class UniformIncome:
     """The net income of all items at one interval, beside that of each item at its own best interval."""
 
     interval: float
@@ -41,8 +42,8 @@ def against_uniform(
     *,
     interval: float | None = None,
     count: ArrayLike = 1,
-    **options: Unpack[Options],
-) -> Uniform:
+    **options: Unpack[IncomeOptions],
+) -> UniformIncome:
     """Net income at one ``interval`` for all items, by default the best such, against individual intervals.
 
     ``count`` says how many items of each kind there are. §8.4 of the paper: one big, ten medium and twenty
@@ -54,7 +55,7 @@ def against_uniform(
     (1640.0, 1673.3, 0.0199)
     """
     many = nonnegative("count", count)
-    items = items_of(rate, benefit, cost, **options, along=("count", many))
+    items = build_items(rate, benefit, cost, **options, along=("count", many))
     counts = np.broadcast_to(many, items.shape).astype(np.float64).ravel()
     if interval is None:
         interval = _best_interval_for_all(items, counts)
@@ -62,12 +63,15 @@ def against_uniform(
         raise InputError(f"interval is {interval}: must be above 0")
     alike = income_at(items, np.full(counts.size, float(interval)))
     best = solve_items(items.with_terms(items.terms)).net_income.ravel()
-    return Uniform(float(interval), float(counts @ alike), float(counts @ best))
+    return UniformIncome(float(interval), float(counts @ alike), float(counts @ best))
 
 
-def _best_interval_for_all(items: Items, counts: Float64s) -> float:
+def _best_interval_for_all(items: PricedItems, counts: Float64s) -> float:
     """The interval of the highest total: all items as one bulk whose cost is the sum of theirs."""
-    scaled = items.with_terms(items.terms.times(counts))
+    one = items.terms
+    scaled = items.with_terms(
+        IncomeTerms(one.gain * counts, one.stale * counts, one.check * counts, one.update * counts)
+    )
     check = np.array([scaled.terms.check.sum()])
-    whole = Bulks(scaled, np.zeros(counts.size, dtype=np.intp), check)
+    whole = RecordBulks(scaled, np.zeros(counts.size, dtype=np.intp), check)
     return float(solve_bulks(whole).interval[0])

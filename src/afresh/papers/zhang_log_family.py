@@ -8,12 +8,13 @@ Zhang, Tang, Yang & Li 2007, §2.2 and §3; Cho & Garcia-Molina 2003 for a = 0.5
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from afresh.rates.falling_root import falling_root
+from afresh.model.roots import find_crossing
 from afresh.values.arrays import ArrayLike, Float64s, Floats, as_floats, like_inputs
 from afresh.values.errors import InfeasibleError, InputError
 
@@ -26,46 +27,6 @@ RANGES_OF_SEVEN = (
     (3.0, 3.3, 0.2),
     (3.3, 3.7, 0.15),
 )
-
-
-def ratio_estimate(polls: ArrayLike, changes: ArrayLike, a: float = 0.5) -> Any:
-    """r̂ = −ln((n−X+a)/(n+a)), changes per poll interval; λ̂ = r̂·f. Finite even if every poll found a change.
-
-    a = 0 is the maximum-likelihood estimate, infinite there.
-
-    >>> round(ratio_estimate(7, 7, a=0.4), 2), ratio_estimate(7, 7, a=0)
-    (2.92, inf)
-    """
-    n, x = _counts(polls, changes)
-    if a != 0:
-        _check_a(a)
-    with np.errstate(divide="ignore"):
-        return like_inputs(-np.log1p(-x.astype(np.float64) / (n.astype(np.float64) + a)), n, x)
-
-
-def ratio_interval(polls: ArrayLike, changes: ArrayLike, level: float = 0.9) -> tuple[Any, Any]:
-    """Clopper–Pearson bounds on r = −ln(1−p): they cover the true r at least ``level`` of the time.
-
-    Low is 0 if no poll found a change, high is infinite if every one did.
-
-    >>> low, high = ratio_interval(7, 7)
-    >>> round(low, 3), high
-    (1.055, inf)
-    """
-    from scipy.special import betaincinv
-
-    n, x = _counts(polls, changes)
-    if not 0 < level < 1:
-        raise InputError(f"level is {level}: must lie between 0 and 1")
-    tail = (1 - level) / 2
-    n64, x64 = np.broadcast_arrays(n.astype(np.float64), x.astype(np.float64))
-    some, rest = np.maximum(x64, 1), np.maximum(n64 - x64, 1)
-    low = -np.log1p(-betaincinv(some, n64 - some + 1, tail))
-    # The bound on q = 1−p keeps r accurate where p is close to 1, the one on p where it is close to 0.
-    q, p = betaincinv(rest, n64 - rest + 1, tail), betaincinv(n64 - rest + 1, rest, 1 - tail)
-    high = np.where(q < 0.5, -np.log(q), -np.log1p(-np.minimum(p, 0.5)))
-    low, high = np.where(x64 == 0, 0.0, low), np.where(x64 == n64, np.inf, high)
-    return like_inputs(low, n, x), like_inputs(high, n, x)
 
 
 def expectation(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
@@ -184,23 +145,23 @@ def suitable_a(
     def width(a: float) -> float:
         return float(np.max(spread(ratios, polls, a)))
 
-    least_a, most_a = 1e-9, 1.0
     lowest = max(
-        falling_root(lambda a: largest(a) - tolerance, least_a, most_a),
-        falling_root(lambda a: width(a) - widest, least_a, most_a),
+        _falling_root(lambda a: largest(a) - tolerance),
+        _falling_root(lambda a: width(a) - widest),
     )
-    highest = falling_root(lambda a: least(a) + tolerance, least_a, most_a)
-    best = falling_root(lambda a: largest(a) + least(a), least_a, most_a)
+    highest = _falling_root(lambda a: least(a) + tolerance)
+    best = _falling_root(lambda a: largest(a) + least(a))
     if lowest <= highest:
         best = min(max(best, lowest), highest)
     return SuitableA(best, lowest, highest, float(np.max(np.abs(bias(ratios, polls, best)))), width(best))
 
 
-def _counts(polls: ArrayLike, changes: ArrayLike) -> tuple[Floats, Floats]:
-    n, x = as_floats("polls", polls), as_floats("changes", changes)
-    if not (np.all(n >= 1) and np.all((x >= 0) & (x <= n)) and np.all(np.isfinite(n))):
-        raise InputError("changes must lie between 0 and the number of polls, and polls be 1 or more")
-    return n, x
+def _falling_root(function: Callable[[float], float]) -> float:
+    """The a from 0 to 1 at which a falling function is 0, or the end that comes nearest to it."""
+    found = find_crossing(
+        lambda a: np.array([math.exp(function(float(a[0])))]), np.array([1e-9]), np.array([1.0])
+    )
+    return float(found[0])
 
 
 def _ratios(r: ArrayLike) -> tuple[Floats, Float64s]:

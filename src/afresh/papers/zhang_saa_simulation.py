@@ -17,16 +17,16 @@ from afresh.rates.saa import (
     ADDED_WHEN_STUCK,
     MERGED,
     ROUND,
-    Came,
     Move,
     Round,
+    RoundOrigin,
     final_ratio,
     next_move,
 )
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
 from afresh.values.errors import InputError
 
-_CAME = tuple(Came)
+_CAME = tuple(RoundOrigin)
 _ENDS = (Move.STOP, Move.STOP_LOW, Move.AT_LEAST, Move.AT_MOST)
 
 
@@ -163,7 +163,7 @@ def _advance(pages: _Pages, running: Ints, moves: Ints) -> None:
     pages.changes[faster] = 0
     pages.target[faster] = ROUND
     pages.doublings[faster] += 1
-    pages.came[faster] = _CAME.index(Came.FASTER)
+    pages.came[faster] = _CAME.index(RoundOrigin.FASTER)
 
     kept = np.stack([pages.bits[slower, lo:hi].any(axis=1) for lo, hi in MERGED], axis=1)
     pages.frequency[slower] /= 3
@@ -172,10 +172,10 @@ def _advance(pages: _Pages, running: Ints, moves: Ints) -> None:
     pages.changes[slower] = kept.sum(axis=1)
     pages.target[slower] = len(MERGED) + ADDED_WHEN_SLOWER
     pages.divisions[slower] += 1
-    pages.came[slower] = _CAME.index(Came.SLOWER)
+    pages.came[slower] = _CAME.index(RoundOrigin.SLOWER)
 
     pages.target[longer] += ADDED_WHEN_STUCK
-    pages.came[longer] = _CAME.index(Came.FASTER)
+    pages.came[longer] = _CAME.index(RoundOrigin.FASTER)
 
 
 def _code(move: Move) -> int:

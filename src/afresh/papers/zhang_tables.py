@@ -10,10 +10,10 @@ from afresh.papers.zhang_log_family import (
     exact_a,
     expectation,
     polls_needed,
-    ratio_estimate,
     spread,
     suitable_a,
 )
+from afresh.rates.estimators.log_family import ratio_estimate
 
 _RATIOS = (0.1, 0.5, 1.0, 1.5, 1.8, 2.0)
 _TABLE_1 = {

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.allocation.objectives.table import Objective
+from afresh.allocation.objectives.objective import Objective
 from afresh.policy.belief import Rows
 from afresh.values.arrays import Bools, Float64s
 

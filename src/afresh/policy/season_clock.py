@@ -10,7 +10,7 @@ from collections import deque
 
 import numpy as np
 
-from afresh.rates.observations import Polls
+from afresh.rates.observations import PollTable
 from afresh.rates.regime.season import HOURS, Season, fit_season
 from afresh.values.arrays import Bools, Float64s, Ints
 
@@ -53,5 +53,5 @@ class SeasonClock:
         order = np.argsort(item, kind="stable")
         order = order[elapsed[order] > 0]
         present, place = np.unique(item[order], return_inverse=True)
-        polls = Polls(place, elapsed[order], changed[order], present.size, end=now[order])
+        polls = PollTable(place, elapsed[order], changed[order], present.size, end=now[order])
         self.season = fit_season(polls, rate[present], hour=self.season.hour)

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from afresh.papers.zhang_log_family import ratio_interval
+from afresh.model.roots import find_crossing
+from afresh.rates.estimators.log_family import ratio_interval
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
 from afresh.values.errors import InputError
 
@@ -87,21 +88,18 @@ class _Expected:
     total: Float64s
 
     def rate(self, r: ArrayLike) -> Float64s:
-        """λ with Σ n_j·e^{−λt_j}/N = e^{−r}; between r/t_max and r/t_min, found by bisection of ln λ."""
+        """λ with Σ n_j·e^{−λt_j}/N = e^{−r}, which lies between r/t_max and r/t_min."""
         ratio = np.asarray(r, dtype=np.float64)
         if ratio.size == 0:
             return ratio
         solvable = (ratio > 0) & np.isfinite(ratio)
         inside = np.where(solvable, ratio, 1.0)
-        low = np.log(inside / np.maximum.reduceat(self.span, self.first))
-        high = np.log(inside / np.minimum.reduceat(self.span, self.first))
-        while True:
-            middle = (low + high) / 2
-            if np.all((middle <= low) | (middle >= high) | (high - low < 1e-15)):
-                break
-            below = self._mean_chance(np.exp(middle)) < -np.expm1(-inside)
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return np.where(solvable, np.exp(middle), ratio)
+        found = find_crossing(
+            lambda rate: np.asarray(-np.expm1(-inside) / self._mean_chance(rate)),
+            inside / np.maximum.reduceat(self.span, self.first),
+            inside / np.minimum.reduceat(self.span, self.first),
+        )
+        return np.where(solvable, found, ratio)
 
     def _mean_chance(self, rate: Float64s) -> Float64s:
         counts = np.diff(self.first, append=self.span.size)

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from afresh.rates.estimator import ESTIMATORS, FORGETFUL, Estimator
+from afresh.rates.estimator import ESTIMATORS, POSTERIOR_METHODS, Estimator
 from afresh.rates.estimators.gamma_filter import GammaFilter, GammaState
-from afresh.rates.estimators.grid_integrals import in_parts
+from afresh.rates.estimators.grid_integrals import map_parts
 from afresh.rates.estimators.grid_posterior import GridPosterior, GridState
 from afresh.rates.likelihood import rate_grid
-from afresh.rates.observations import Polls, polls_from_times, whole_numbers
+from afresh.rates.observations import PollTable, as_whole_numbers, polls_from_times
 from afresh.rates.planning_rate import planning_rate
-from afresh.rates.priors.fit_gamma import fit_gamma, fit_gamma_groups, fit_gamma_table, settling_items
+from afresh.rates.priors.fit_gamma import fit_gamma, fit_gamma_groups, fit_gamma_table, sample_items
 from afresh.rates.priors.gamma_prior import GammaPrior, check_level, weak_prior
-from afresh.rates.priors.static_share import fit_static_share, log_odds
-from afresh.rates.regime.forgetting import ages, faded, forgetting
+from afresh.rates.priors.static_share import fit_static_share, static_log_odds
+from afresh.rates.regime.forgetting import fade, poll_ages, weigh_by_age
 from afresh.values.arrays import ArrayLike, Float64s, Ints
 from afresh.values.errors import InputError, UsageError, one_of
 from afresh.values.results import RateEstimate, RateEstimates
@@ -98,7 +98,7 @@ def estimate_many(
     polls = polls_from_times(
         item_index, times, changed, items=items, modified=modified, count=count, reached=reached, now=now
     )
-    of_group = None if groups is None else whole_numbers("groups", groups)
+    of_group = None if groups is None else as_whole_numbers("groups", groups)
     if of_group is not None and of_group.shape != (polls.items,):
         raise InputError(f"groups has {of_group.size} values for {polls.items} items")
     return estimate_polls(
@@ -107,7 +107,7 @@ def estimate_many(
 
 
 def estimate_polls(
-    polls: Polls,
+    polls: PollTable,
     *,
     method: str | Estimator[Any] = DEFAULT_METHOD,
     level: float = 0.9,
@@ -124,7 +124,7 @@ def estimate_polls(
     estimator = ESTIMATORS[one_of("method", method, ESTIMATORS)] if isinstance(method, str) else method
     forgets = _checked_horizon(estimator, horizon)
     if isinstance(estimator, GridPosterior):
-        told = forgetting(polls, horizon) if forgets else polls
+        told = weigh_by_age(polls, horizon) if forgets else polls
         rate, low, high = _by_grid(told, prior, groups, level)
     else:
         belief = fit_gamma(polls, groups) if prior is None else prior
@@ -137,20 +137,22 @@ def estimate_polls(
         low, high = estimator.interval(state, level)
     counts = polls.polls_per_item(), polls.changes_per_item()
     found = RateEstimates(rate, low, high, *counts, estimator.name)
-    return found if interval is None else to_plan_with(found, interval, level)
+    return found if interval is None else with_planning_rates(found, interval, level)
 
 
-def to_plan_with(found: RateEstimates, interval: float, level: float = 0.9) -> RateEstimates:
+def with_planning_rates(found: RateEstimates, interval: float, level: float = 0.9) -> RateEstimates:
     """The same with the rates to plan with at a mean ``interval``; ``level`` is that of its intervals."""
     if not 0 < interval < math.inf:
         raise InputError(f"interval is {interval}: must be a time above 0")
-    if found.method not in FORGETFUL:
-        raise UsageError(f"method {found.method!r} has no posterior to plan with: {', '.join(FORGETFUL)} do")
+    if found.method not in POSTERIOR_METHODS:
+        raise UsageError(
+            f"method {found.method!r} has no posterior to plan with: {', '.join(POSTERIOR_METHODS)} do"
+        )
     return replace(found, rate=planning_rate(found.rate, found.low, found.polls, interval, level))
 
 
 def _by_grid(
-    polls: Polls, prior: GammaPrior | None, groups: Ints | None, level: float
+    polls: PollTable, prior: GammaPrior | None, groups: Ints | None, level: float
 ) -> tuple[Float64s, Float64s, Float64s]:
     """Rates and intervals by the grid posterior.
 
@@ -167,22 +169,22 @@ def _by_grid(
     def answers(part: slice) -> tuple[Float64s, Float64s, Float64s]:
         own = polls.between(part.start, part.stop)
         state = estimator.update(belief.of_items(kind[part]), own)
-        return estimator.answers(estimator.sharpened(state, own), level)
+        return estimator.answers(estimator.sharpen(state, own), level)
 
-    parts = in_parts(polls.items, answers, ITEMS_AT_ONCE)
+    parts = map_parts(polls.items, answers, ITEMS_AT_ONCE)
     rate, low, high = (np.concatenate(column) for column in zip(*parts, strict=True))
     return rate, low, high
 
 
-def _learned(estimator: GridPosterior, polls: Polls, groups: Ints | None) -> tuple[GridState, Ints]:
+def _learned(estimator: GridPosterior, polls: PollTable, groups: Ints | None) -> tuple[GridState, Ints]:
     """A belief with priors learned from as many items as settle them, and which of these each item has."""
-    sample = settling_items(polls.items, groups)
+    sample = sample_items(polls.items, groups)
     part = polls if sample is None else polls.of_items(sample)
     blank = estimator.start(GammaPrior.of(1.0, 1.0), part.items)
     state = estimator.update(blank, part)
     table, rates, weak = state.log_likelihood, state.rates, weak_prior(polls)
     share, start = fit_static_share(table, state.quiet, rates, weak)
-    static = log_odds(state.quiet, share)
+    static = static_log_odds(state.quiet, share)
     if groups is None:
         fitted = fit_gamma_table(table, rates, weak, static=static, start=start)
         return estimator.learned(state, fitted, share), np.zeros(polls.items, dtype=np.int64)
@@ -200,14 +202,14 @@ def _checked_horizon(estimator: Estimator[Any], horizon: float) -> bool:
         raise InputError(f"horizon is {horizon}: must be a time above 0")
     if math.isinf(horizon):
         return False
-    if estimator.name not in FORGETFUL:
-        raise UsageError(f"method {estimator.name!r} does not forget: {', '.join(FORGETFUL)} do")
+    if estimator.name not in POSTERIOR_METHODS:
+        raise UsageError(f"method {estimator.name!r} does not forget: {', '.join(POSTERIOR_METHODS)} do")
     return True
 
 
-def _faded_to_now(state: GammaState, polls: Polls, horizon: float) -> GammaState:
+def _faded_to_now(state: GammaState, polls: PollTable, horizon: float) -> GammaState:
     """The belief of each item faded from its own latest poll to the latest of all."""
     gap = np.full(polls.items, np.inf)
-    np.minimum.at(gap, polls.item, ages(polls))
-    shape, rate = faded(state.shape, state.rate, state.prior, gap, horizon)
+    np.minimum.at(gap, polls.item, poll_ages(polls))
+    shape, rate = fade(state.shape, state.rate, state.prior, gap, horizon)
     return replace(state, shape=shape, rate=rate)

@@ -14,7 +14,7 @@ from afresh.rates.estimators.log_family import LogFamily
 from afresh.rates.estimators.mle import MaximumLikelihood
 from afresh.rates.estimators.moment import MomentMatching
 from afresh.rates.estimators.naive import Naive
-from afresh.rates.observations import Polls
+from afresh.rates.observations import PollTable
 from afresh.rates.priors.gamma_prior import GammaPrior
 from afresh.values.arrays import Float64s
 
@@ -27,7 +27,7 @@ class Estimator(Protocol[State]):
     A state is a frozen value of arrays with a row per item: a few floats each, or the polls
     themselves where a method has no shorter summary. It pickles. An item without polls is answered by
     the prior. Nothing here ever returns NaN; a rate of 0 or ∞ only where a formula says so (see each file).
-    Forgetting and rates to plan with are not of the protocol: they know the posterior of ``FORGETFUL`` ones.
+    Forgetting and rates to plan with are not of the protocol: they know the posterior of ``POSTERIOR_METHODS`` ones.
     """
 
     @property
@@ -45,7 +45,7 @@ class Estimator(Protocol[State]):
     def start(self, prior: GammaPrior, items: int) -> State:
         """The state of items without polls."""
 
-    def update(self, state: State, polls: Polls) -> State:
+    def update(self, state: State, polls: PollTable) -> State:
         """The state after further polls, one or many, of any of the items."""
 
     def rate(self, state: State) -> Float64s:
@@ -71,4 +71,6 @@ ESTIMATORS: Mapping[str, Estimator[Any]] = {
     )
 }
 
-FORGETFUL = tuple(name for name, e in ESTIMATORS.items() if isinstance(e, GammaFilter | GridPosterior))
+POSTERIOR_METHODS = tuple(
+    name for name, e in ESTIMATORS.items() if isinstance(e, GammaFilter | GridPosterior)
+)

@@ -11,11 +11,11 @@ import math
 
 import numpy as np
 
-from afresh.rates.estimators.counts import evidence_of_counts
-from afresh.rates.estimators.gamma_filter import Evidence
-from afresh.rates.estimators.last_modified import evidence_of_stamps
+from afresh.rates.estimators.counts import count_evidence
+from afresh.rates.estimators.gamma_filter import PollEvidence
+from afresh.rates.estimators.last_modified import stamp_evidence
 from afresh.rates.estimators.log_family import log_ratio
-from afresh.rates.observations import Polls
+from afresh.rates.observations import PollTable
 from afresh.rates.segments import Segments
 from afresh.values.arrays import Float64s
 
@@ -25,14 +25,14 @@ LEAST_PRODUCT = 1e-290  # of the probabilities of a run
 CHUNK = 1 << 14  # polls at a time: the doubling stays in the cache
 
 
-def rate_grid(polls: Polls) -> Float64s:
+def rate_grid(polls: PollTable) -> Float64s:
     """Log-spaced rates that span what the polls can tell apart, 3, 2 or 1 to the octave, at most 48.
 
     From a fiftieth of a change in the longest history (below, an item might as well be static) to eight times
     the highest single estimate.
 
-    >>> from afresh.rates.observations import polls_of
-    >>> grid = rate_grid(polls_of([1.0] * 10, [True] * 10, item=[0] * 10))
+    >>> from afresh.rates.observations import polls_from_intervals
+    >>> grid = rate_grid(polls_from_intervals([1.0] * 10, [True] * 10, item=[0] * 10))
     >>> len(grid), (grid[3] / grid[0]).round(12).item(), grid[0].item()
     (43, 2.0, 0.002)
     """
@@ -44,9 +44,9 @@ def rate_grid(polls: Polls) -> Float64s:
     return _spaced(min(low, high / 2.0**8), high)
 
 
-def _single_estimates(polls: Polls) -> Float64s:
+def _single_estimates(polls: PollTable) -> Float64s:
     """A rough rate of every item from its own polls: by bits, or by exact events where that is more."""
-    evidence = all_evidence(polls)
+    evidence = best_evidence(polls)
     events = np.bincount(polls.item, evidence.events, minlength=polls.items)
     exposure = np.bincount(polls.item, evidence.exposure, minlength=polls.items)
     found = np.bincount(polls.item[polls.changed], minlength=polls.items)
@@ -68,31 +68,31 @@ def _spaced(low: float, high: float) -> Float64s:
     return low * np.exp2(exponents)
 
 
-def all_evidence(polls: Polls) -> Evidence:
+def best_evidence(polls: PollTable) -> PollEvidence:
     """The best each poll offers: a count, else a credible stamp, else the bit; weighted, but for the bit."""
-    told = evidence_of_stamps(polls)
+    told = stamp_evidence(polls)
     if polls.count is not None:
-        counted, known = evidence_of_counts(polls), ~np.isnan(polls.count)
-        told = Evidence(
+        counted, known = count_evidence(polls), ~np.isnan(polls.count)
+        told = PollEvidence(
             np.where(known, counted.events, told.events),
             np.where(known, counted.exposure, told.exposure),
             np.where(known, counted.bit, told.bit),
         )
     if polls.weight is None:
         return told
-    return Evidence(told.events * polls.weight, told.exposure * polls.weight, told.bit)
+    return PollEvidence(told.events * polls.weight, told.exposure * polls.weight, told.bit)
 
 
-def log_likelihood(polls: Polls, rates: Float64s) -> Float64s:
+def log_likelihood(polls: PollTable, rates: Float64s) -> Float64s:
     """ln P(polls | λ) up to a constant, a row per item and a column per rate of the grid.
 
-    >>> from afresh.rates.observations import polls_of
-    >>> polls = polls_of([1.0, 2.0], [True, False], item=[0, 0])
+    >>> from afresh.rates.observations import polls_from_intervals
+    >>> polls = polls_from_intervals([1.0, 2.0], [True, False], item=[0, 0])
     >>> table = log_likelihood(polls, np.array([0.5, 1.0, 2.0]))
     >>> bool(np.allclose(table[0], np.log(1 - np.exp([-0.5, -1, -2])) - 2 * np.array([0.5, 1, 2])))
     True
     """
-    evidence = all_evidence(polls)
+    evidence = best_evidence(polls)
     exposure = np.bincount(polls.item, evidence.exposure, minlength=polls.items)
     table = -exposure[:, None] * rates
     if np.any(evidence.events):
@@ -124,16 +124,16 @@ def _bits(runs: Segments, rates: Float64s, weight: Float64s | None) -> Float64s:
     return np.log(sums, out=sums) if product else sums
 
 
-def scaled(table: Float64s) -> Float64s:
+def scale_to_maximum(table: Float64s) -> Float64s:
     """Likelihoods scaled to a maximum of 1 per row."""
     return np.asarray(np.exp(table - table.max(axis=1, keepdims=True)))
 
 
-def finer(table: Float64s, rates: Float64s, per_octave: int) -> tuple[Float64s, Float64s]:
+def interpolate_table(table: Float64s, rates: Float64s, per_octave: int) -> tuple[Float64s, Float64s]:
     """The table at no fewer than ``per_octave`` rates to the octave, by cubics in ln λ, and those rates.
 
     >>> grid = np.exp2(np.arange(-3.0, 3.0))
-    >>> table, rates = finer(2 * np.log(grid)[None] - 0.5 * np.log(grid)[None] ** 3, grid, 8)
+    >>> table, rates = interpolate_table(2 * np.log(grid)[None] - 0.5 * np.log(grid)[None] ** 3, grid, 8)
     >>> bool(np.allclose(table[0], 2 * np.log(rates) - 0.5 * np.log(rates) ** 3)), rates.size
     (True, 41)
     """

@@ -36,7 +36,7 @@ NOW = 1e-4  # a stamp within this share of the interval before the poll says "no
 
 
 @dataclass(frozen=True, slots=True)
-class Polls:
+class PollTable:
     """Polls of ``items`` items as flat arrays, sorted by item and, within an item, by time.
 
     ``item``     row of the item, 0 … items−1, never falling.
@@ -47,7 +47,7 @@ class Polls:
     ``end``      time of the poll; None where nobody asks for the clock (seasons and drift do).
     ``weight``   how much of the poll still counts, 0 to 1; None is all of it (only drift says otherwise).
 
-    >>> p = Polls(np.array([0, 0, 1]), np.array([1.0, 2.0, 5.0]), np.array([True, False, True]), items=3)
+    >>> p = PollTable(np.array([0, 0, 1]), np.array([1.0, 2.0, 5.0]), np.array([True, False, True]), items=3)
     >>> p.polls_per_item().tolist(), p.changes_per_item().tolist(), p.time_per_item().tolist()
     ([2, 1, 0], [1, 1, 0], [3.0, 5.0, 0.0])
     """
@@ -96,11 +96,11 @@ class Polls:
         """Σt of every item."""
         return np.asarray(np.bincount(self.item, self.elapsed, minlength=self.items), dtype=np.float64)
 
-    def of_items(self, chosen: Bools) -> Polls:
+    def of_items(self, chosen: Bools) -> PollTable:
         """The polls of the chosen items alone, renumbered from 0."""
         rows = np.cumsum(chosen) - 1
         keep = chosen[self.item]
-        return Polls(
+        return PollTable(
             rows[self.item[keep]],
             self.elapsed[keep],
             self.changed[keep],
@@ -108,14 +108,14 @@ class Polls:
             **self._optional(keep),
         )
 
-    def between(self, first: int, end: int) -> Polls:
+    def between(self, first: int, end: int) -> PollTable:
         """The polls of items ``first`` up to ``end`` alone, renumbered from 0: views, nothing is copied.
 
-        >>> polls_of(np.ones(3), [0, 1, 0], item=[0, 1, 2]).between(1, 3).changed.tolist()
+        >>> polls_from_intervals(np.ones(3), [0, 1, 0], item=[0, 1, 2]).between(1, 3).changed.tolist()
         [True, False]
         """
         part = slice(*np.searchsorted(self.item, (first, end)))
-        return Polls(
+        return PollTable(
             self.item[part] - first,
             self.elapsed[part],
             self.changed[part],
@@ -128,7 +128,7 @@ class Polls:
         return {name: column[which] for name, column in columns.items() if column is not None}
 
 
-def polls_of(
+def polls_from_intervals(
     elapsed: ArrayLike,
     changed: ArrayLike,
     *,
@@ -136,17 +136,17 @@ def polls_of(
     items: int | None = None,
     since: ArrayLike | None = None,
     count: ArrayLike | None = None,
-) -> Polls:
+) -> PollTable:
     """Polls from intervals: one poll of each item in turn, or of the rows in ``item`` (sorted).
 
-    >>> polls_of(2.0, True).size
+    >>> polls_from_intervals(2.0, True).size
     1
     """
     time = np.atleast_1d(np.asarray(as_floats("elapsed", elapsed), dtype=np.float64))
     rows = np.arange(time.size) if item is None else np.atleast_1d(np.asarray(item, dtype=np.int64))
     total = items if items is not None else int(rows.max(initial=-1)) + 1
-    bits = np.atleast_1d(flags("changed", changed))
-    return Polls(rows, time, bits, total, _optional("since", since), _optional("count", count))
+    bits = np.atleast_1d(as_flags("changed", changed))
+    return PollTable(rows, time, bits, total, _optional("since", since), _optional("count", count))
 
 
 def polls_from_times(
@@ -159,7 +159,7 @@ def polls_from_times(
     count: ArrayLike | None = None,
     reached: ArrayLike | None = None,
     now: float | None = None,
-) -> Polls:
+) -> PollTable:
     """Polls from the times of looks, in any order: sorted, looks at one instant merged, first looks dropped.
 
     ``modified`` the source's own modification times and ``count`` the changes since the last look (NaN where
@@ -172,7 +172,7 @@ def polls_from_times(
     if items is not None:
         _refuse_if("item", columns.item, columns.item >= items, f"below the number of items, {items}")
     if reached is not None:
-        columns = columns.take(_same_length("reached", flags("reached", reached), columns.item))
+        columns = columns.take(_same_length("reached", as_flags("reached", reached), columns.item))
     columns = columns.ordered().merged()
     total = items if items is not None else int(columns.item.max(initial=-1)) + 1
     later = np.zeros(columns.item.size, dtype=bool)
@@ -185,7 +185,7 @@ def polls_from_times(
     since = None
     if ends.modified is not None:
         since = credible_since(ends.item, ends.time, elapsed, bits, ends.modified, total)
-    return Polls(ends.item, elapsed, bits, total, since, counted, ends.time)
+    return PollTable(ends.item, elapsed, bits, total, since, counted, ends.time)
 
 
 def credible_since(
@@ -228,12 +228,12 @@ class _Looks:
         count: ArrayLike | None,
         now: float | None,
     ) -> _Looks:
-        rows = whole_numbers("item", item)
+        rows = as_whole_numbers("item", item)
         time = np.asarray(as_floats("times", times), dtype=np.float64)
         looks = cls(
             rows,
             time,
-            flags("changed", changed),
+            as_flags("changed", changed),
             _optional("modified", modified),
             _optional("count", count),
         )
@@ -307,10 +307,10 @@ class _Looks:
         )
 
 
-def whole_numbers(name: str, given: ArrayLike) -> Ints:
+def as_whole_numbers(name: str, given: ArrayLike) -> Ints:
     """``given`` as whole numbers of 0 or more, such as rows of items or of groups.
 
-    >>> whole_numbers("item", [0, 2]).tolist()
+    >>> as_whole_numbers("item", [0, 2]).tolist()
     [0, 2]
     """
     numbers = as_floats(name, given) if not isinstance(given, np.ndarray) else given
@@ -321,10 +321,10 @@ def whole_numbers(name: str, given: ArrayLike) -> Ints:
     return numbers.astype(np.int64, copy=False)
 
 
-def flags(name: str, given: ArrayLike) -> Bools:
+def as_flags(name: str, given: ArrayLike) -> Bools:
     """``given`` as true and false; numbers must be 0 or 1, for anything else might mean anything.
 
-    >>> flags("changed", [1, 0]).tolist()
+    >>> as_flags("changed", [1, 0]).tolist()
     [True, False]
     """
     array = np.asarray(given)
@@ -348,14 +348,14 @@ def _same_length(name: str, column: npt.NDArray[Any], rows: Ints) -> npt.NDArray
     return column
 
 
-def _check_since(polls: Polls) -> None:
+def _check_since(polls: PollTable) -> None:
     if polls.since is not None:
         with np.errstate(invalid="ignore"):
             bad = (polls.since < 0) | (polls.changed & (polls.since > polls.elapsed))
         _refuse_if("since", polls.since, bad, "within the interval in which the change was found")
 
 
-def _check_count(polls: Polls) -> None:
+def _check_count(polls: PollTable) -> None:
     if polls.count is not None:
         known = ~np.isnan(polls.count)
         _refuse_if("count", polls.count, _no_counts(polls.count), _COUNT)

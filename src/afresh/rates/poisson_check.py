@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.rates.observations import Polls
+from afresh.rates.observations import PollTable
 from afresh.values.arrays import ArrayLike, Float64s, Ints, as_floats, nonnegative
 from afresh.values.errors import InputError
 
@@ -138,7 +138,7 @@ def check_items(item: ArrayLike, times: ArrayLike, *, least: int = 10) -> Poisso
     return PoissonChecks(names[enough], counts[enough], mean, statistic, p_value, dispersion, few, least)
 
 
-def changes_to_judge(polls: Polls) -> tuple[Ints, Float64s]:
+def changes_to_judge(polls: PollTable) -> tuple[Ints, Float64s]:
     """Item and time of the changes that polls tell well enough: of items polled ``COARSE`` times as often as
     they change, and of those whose every change has a credible stamp.
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from afresh.papers.zhang_log_family import ratio_estimate, ratio_interval
+from afresh.rates.estimators.log_family import ratio_estimate, ratio_interval
 from afresh.values.arrays import ArrayLike
 from afresh.values.errors import InputError
 
@@ -48,7 +48,7 @@ class Move(Enum):
     DIVIDE = "a third of the frequency"
 
 
-class Came(Enum):
+class RoundOrigin(Enum):
     """How the present round came about; only the paper's own rules ask."""
 
     START = "start"
@@ -65,7 +65,7 @@ class Round:
     doublings: int
     divisions: int
     growable: bool
-    came: Came
+    came: RoundOrigin
     paper: bool
 
 
@@ -75,13 +75,13 @@ def next_move(done: Round) -> Move:
     The paper leaves a round after a doubling as soon as r̂ < 2 and one after a division as soon as r̂ > 0.5,
     both with a = 0.4 and without looking at the other ranges, and has no caps.
 
-    >>> next_move(Round(7, 7, doublings=0, divisions=0, growable=True, came=Came.START, paper=False)).value
+    >>> next_move(Round(7, 7, doublings=0, divisions=0, growable=True, came=RoundOrigin.START, paper=False)).value
     'double the frequency'
     """
     ratio = ratio_estimate(done.polls, done.changes, 0.4)
-    if done.paper and done.came is Came.FASTER:
+    if done.paper and done.came is RoundOrigin.FASTER:
         return Move.STOP if ratio < 2 else _faster(done)
-    if done.paper and done.came is Came.SLOWER:
+    if done.paper and done.came is RoundOrigin.SLOWER:
         return Move.STOP if ratio > 0.5 else Move.DIVIDE
     if ratio > 2:
         return _faster(done)
@@ -133,7 +133,7 @@ class SelfAdaptive:
     target: int = ROUND
     doublings: int = 0
     divisions: int = 0
-    came: Came = Came.START
+    came: RoundOrigin = RoundOrigin.START
     polls: int = 1
     end: Move | None = None
 
@@ -213,7 +213,7 @@ def _turned(state: SelfAdaptive) -> SelfAdaptive:
     if move is Move.DIVIDE:
         return _divided(state)
     if move is Move.EXTEND:
-        return replace(state, target=state.target + ADDED_WHEN_STUCK, came=Came.FASTER)
+        return replace(state, target=state.target + ADDED_WHEN_STUCK, came=RoundOrigin.FASTER)
     return replace(state, end=move)
 
 
@@ -225,7 +225,7 @@ def _doubled(state: SelfAdaptive) -> SelfAdaptive:
         late=(),
         target=ROUND,
         doublings=state.doublings + 1,
-        came=Came.FASTER,
+        came=RoundOrigin.FASTER,
     )
 
 
@@ -242,5 +242,5 @@ def _divided(state: SelfAdaptive) -> SelfAdaptive:
         late=tuple(sum(state.late[lo:hi]) for lo, hi in MERGED),
         target=len(kept) + ADDED_WHEN_SLOWER,
         divisions=state.divisions + 1,
-        came=Came.SLOWER,
+        came=RoundOrigin.SLOWER,
     )

@@ -23,10 +23,10 @@ from typing import TypeVar
 import numpy as np
 
 from afresh.allocation.large import passes_numpy
-from afresh.allocation.large.binning import WHOLE, Window
+from afresh.allocation.large.binning import WHOLE, PriceWindow
 from afresh.allocation.large.cutoff import Cutoff
 from afresh.allocation.large.histogram import Histogram
-from afresh.allocation.large.item_columns import Columns, Sums
+from afresh.allocation.large.item_columns import ItemColumns, PlanSums
 from afresh.allocation.problem_inputs import check_budget
 from afresh.values.arrays import ArrayLike, Floats
 from afresh.values.errors import InputError, UsageError, one_of
@@ -63,7 +63,7 @@ def allocate_large(
     >>> plan.frequency.round(4), round(plan.spend, 9), plan.dropped
     (array([1.1499, 1.3584, 1.3538, 1.1379, 0.    ]), 5.0, 1)
     """
-    columns, budget = Columns.checked(rates, weights, costs), check_budget(budget)
+    columns, budget = ItemColumns.checked(rates, weights, costs), check_budget(budget)
     out = _output(columns, out)
     passes = _passes(engine, columns.size)
     workers = threads or min(_processors(), passes.THREADS)
@@ -72,7 +72,7 @@ def allocate_large(
         return _solve(run, budget)
 
 
-def _output(columns: Columns, out: Floats | None) -> Floats:
+def _output(columns: ItemColumns, out: Floats | None) -> Floats:
     if out is None:
         given = [c for c in (columns.rates, columns.weights, columns.costs) if c is not None]
         return np.empty(columns.size, dtype=np.result_type(*given))
@@ -106,13 +106,13 @@ def _processors() -> int:
 class _Run:
     """The items, where their frequencies go, and the hands that do it."""
 
-    columns: Columns
+    columns: ItemColumns
     out: Floats
     passes: ModuleType
     pool: ThreadPoolExecutor
     workers: int
 
-    def tally(self, window: Window = WHOLE) -> Histogram:
+    def tally(self, window: PriceWindow = WHOLE) -> Histogram:
         """One pass: the histogram of the items in ``window``."""
 
         def one(start: int, stop: int) -> Histogram:
@@ -122,10 +122,10 @@ class _Run:
         first, *others = self._spread(one, self.workers)
         return sum(others, start=first)
 
-    def apply(self, cutoff: Cutoff, scale: float, *, with_age: bool) -> Sums:
+    def apply(self, cutoff: Cutoff, scale: float, *, with_age: bool) -> PlanSums:
         """One pass: writes the plan with this cut-off, and adds it up in short parts, hence accurately."""
 
-        def one(start: int, stop: int) -> list[Sums]:
+        def one(start: int, stop: int) -> list[PlanSums]:
             step = self.passes.PART
             bounds = [(first, min(first + step, stop)) for first in range(start, stop, step)]
             return [
@@ -136,7 +136,7 @@ class _Run:
             ]
 
         sums = [part for parts in self._spread(one, 4 * self.workers) for part in parts]
-        return Sums(
+        return PlanSums(
             spend=math.fsum(part.spend for part in sums),
             value=math.fsum(part.value for part in sums),
             age=math.fsum(part.age for part in sums),
@@ -178,7 +178,7 @@ def _solve(run: _Run, budget: float) -> Allocation:
     )
 
 
-def _meet(run: _Run, histogram: Histogram, cutoff: Cutoff, budget: float) -> tuple[Cutoff, float, Sums]:
+def _meet(run: _Run, histogram: Histogram, cutoff: Cutoff, budget: float) -> tuple[Cutoff, float, PlanSums]:
     """Write the plan so that its exact spend meets the budget: the cut-off, the scale and the sums."""
     asked = budget
     for _ in range(_TRIES):

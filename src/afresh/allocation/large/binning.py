@@ -11,30 +11,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.allocation.large.item_columns import LARGEST_PRICE, LEAST_PRICE, Columns
+from afresh.allocation.large.item_columns import LARGEST_PRICE, LEAST_PRICE, ItemColumns
 from afresh.values.arrays import Float64s, Ints
 
 
-def bits_of(x: float) -> int:
+def double_to_bits(x: float) -> int:
     """The bits of a positive double as an integer.
 
-    >>> bits_of(2.0) - bits_of(1.0) == 1 << 52
+    >>> double_to_bits(2.0) - double_to_bits(1.0) == 1 << 52
     True
     """
     return int(np.float64(x).view(np.int64))
 
 
-def double_of(bits: int) -> float:
+def bits_to_double(bits: int) -> float:
     """The double with these bits.
 
-    >>> double_of(bits_of(0.1))
+    >>> bits_to_double(double_to_bits(0.1))
     0.1
     """
     return float(np.int64(bits).view(np.float64))
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class PriceWindow:
     """Bins of one width: keys are bits shifted right by ``shift``, ``rows`` of them from ``first`` on."""
 
     shift: int
@@ -49,15 +49,15 @@ class Window:
     @property
     def prices(self) -> tuple[float, float]:
         """The least and largest price inside, with a little to spare for rounding in float32."""
-        low, high = (double_of(bits) for bits in self.bounds)
+        low, high = (bits_to_double(bits) for bits in self.bounds)
         return low * (1 - 1e-6), high * (1 + 1e-6)
 
 
 _COARSE_SHIFT = 44
-WHOLE = Window(_COARSE_SHIFT, 0, (bits_of(LARGEST_PRICE) >> _COARSE_SHIFT) + 1)
+WHOLE = PriceWindow(_COARSE_SHIFT, 0, (double_to_bits(LARGEST_PRICE) >> _COARSE_SHIFT) + 1)
 
 
-def candidates(columns: Columns, window: Window) -> Ints:
+def find_candidates(columns: ItemColumns, window: PriceWindow) -> Ints:
     """Rows that may lie in ``window``: float32 is enough to tell, unless it would over- or underflow."""
     low, high = window.prices
     single = columns.costs is None and 1e-30 < low < high < 1e30
@@ -70,7 +70,7 @@ def candidates(columns: Columns, window: Window) -> Ints:
         return np.flatnonzero((part >= low) & (part <= high))
 
 
-def add_to(table: Float64s, prices: Float64s, weight: Float64s | float, window: Window) -> None:
+def add_items(table: Float64s, prices: Float64s, weight: Float64s | float, window: PriceWindow) -> None:
     """Add count, Σw, Σw·t and Σw·t² of these items to the rows of ``table``; ``prices`` is used up."""
     np.maximum(prices, LEAST_PRICE, out=prices)
     np.minimum(prices, LARGEST_PRICE, out=prices)

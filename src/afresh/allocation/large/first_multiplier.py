@@ -13,8 +13,8 @@ import math
 import numpy as np
 
 from afresh.allocation.gains import RateGains
-from afresh.allocation.objectives.table import Objective
-from afresh.allocation.problem import Problem
+from afresh.allocation.objectives.objective import Objective
+from afresh.allocation.problem import AllocationProblem
 from afresh.model.roots import HUGE, solve_decreasing
 from afresh.values.arrays import Float64s
 
@@ -22,7 +22,7 @@ _BINS = 2048
 _EDGE_BINS = 3
 
 
-def first_multiplier(problem: Problem, gains: RateGains, budget: float) -> tuple[float, float]:
+def first_multiplier(problem: AllocationProblem, gains: RateGains, budget: float) -> tuple[float, float]:
     """μ with C(μ) ≈ budget, bounds apart, and the slope dlog C/dlog μ there."""
     active = problem.active()
     rate, cost, weight = problem.rate[active], problem.cost[active], problem.weight[active]

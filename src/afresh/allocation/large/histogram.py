@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.allocation.large.binning import WHOLE, Window, add_to, bits_of, candidates
+from afresh.allocation.large.binning import WHOLE, PriceWindow, add_items, double_to_bits, find_candidates
 from afresh.allocation.large.cutoff import Cutoff, freshness_at
-from afresh.allocation.large.item_columns import Columns
+from afresh.allocation.large.item_columns import ItemColumns
 from afresh.model.roots import HUGE, TINY, solve_decreasing
 from afresh.values.arrays import ArrayLike, Float64s, Ints
 
@@ -55,28 +55,28 @@ class Histogram:
     @staticmethod
     def of(rates: ArrayLike, weights: ArrayLike | None = None, costs: ArrayLike | None = None) -> Histogram:
         """The histogram of these items."""
-        return Histogram.of_columns(Columns.checked(rates, weights, costs))
+        return Histogram.of_columns(ItemColumns.checked(rates, weights, costs))
 
     @staticmethod
-    def of_columns(columns: Columns, window: Window = WHOLE) -> Histogram:
+    def of_columns(columns: ItemColumns, window: PriceWindow = WHOLE) -> Histogram:
         """The histogram of those items whose price lies in ``window``."""
         table = np.zeros((4, window.rows))
         static, unweighted, static_weight = 0, 0, 0.0
         for start in range(0, columns.size, _CHUNK):
             part = columns.part(start, start + _CHUNK)
             if window is not WHOLE:
-                part = part[candidates(part, window)]
+                part = part[find_candidates(part, window)]
             zeros = part.zeros()
             if any(zeros):
                 static, unweighted = static + zeros[0], unweighted + zeros[1]
                 static_weight += float(np.sum(part.weight() * (part.rates == 0)))
                 part = part[np.flatnonzero((part.rates > 0) & np.greater(part.weight(), 0))]
-            add_to(table, part.prices(), part.weight(), window)
+            add_items(table, part.prices(), part.weight(), window)
         return Histogram.from_table(table, window, static, unweighted, static_weight)
 
     @staticmethod
     def from_table(
-        table: Float64s, window: Window, static: int, unweighted: int, static_weight: float
+        table: Float64s, window: PriceWindow, static: int, unweighted: int, static_weight: float
     ) -> Histogram:
         """From the rows count, Σw, Σw·t, Σw·t² over all keys of ``window``, most of them empty."""
         if window is not WHOLE:  # a closer look at items that were counted before
@@ -210,10 +210,10 @@ class Histogram:
         left = budget - self.spend(Cutoff(price))
         return Cutoff(price, float(self.sums[1][last]) * price / left) if left > 0 else Cutoff(edge)
 
-    def window(self, edge: float, budget: float) -> Window | None:
+    def window(self, edge: float, budget: float) -> PriceWindow | None:
         """Where a closer look at the items would tell the spend apart; None if all is resolved."""
         low, high = self.start, self.start + (1 << self.shift)
-        place = bits_of(edge)
+        place = double_to_bits(edge)
         close = np.flatnonzero((low - (1 << self.shift) <= place) & (place < high + (1 << self.shift)))
         middle, half = self._stretches()
         vague = (half > 0) | (np.abs(middle - edge) < _TOO_CLOSE * edge)
@@ -231,9 +231,9 @@ class Histogram:
         begin = max(first << shift, int(high[wider & (high <= place)].max(initial=0)))
         end = min(last << shift, int(low[wider & (low > place)].min(initial=last << shift)))
         narrow = max(shift - _NARROWER, 0)
-        return Window(narrow, begin >> narrow, (end - begin) >> narrow) if begin < end else None
+        return PriceWindow(narrow, begin >> narrow, (end - begin) >> narrow) if begin < end else None
 
-    def outside(self, window: Window) -> Histogram:
+    def outside(self, window: PriceWindow) -> Histogram:
         """Without the bins that ``window`` counts again; what is not binned stays."""
         begin, end = window.bounds
         keep = (self.start < begin) | (self.start >= end)

@@ -18,7 +18,7 @@ LEAST_PRICE, LARGEST_PRICE = 2.0**-1022, 2.0**1022
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ItemColumns:
     """Rates, and weights and costs where they are not all 1; float32 or float64, of one length."""
 
     rates: Floats
@@ -26,10 +26,10 @@ class Columns:
     costs: Floats | None = None
 
     @staticmethod
-    def checked(rates: ArrayLike, weights: ArrayLike | None, costs: ArrayLike | None) -> Columns:
+    def checked(rates: ArrayLike, weights: ArrayLike | None, costs: ArrayLike | None) -> ItemColumns:
         """Columns whose every number is fit to plan with; a single weight or cost serves all items.
 
-        >>> Columns.checked([1.0, 2.0], [1.0], None)
+        >>> ItemColumns.checked([1.0, 2.0], [1.0], None)
         Traceback (most recent call last):
         afresh.values.errors.InputError: weight has 1 values for 2 items: give one for each item
         """
@@ -41,20 +41,20 @@ class Columns:
         cost = _column("cost", costs, rate)
         if cost is not None and cost.size and not cost.min() > 0:
             raise InputError(f"cost[{int(np.argmin(cost))}] is 0: a refresh must cost more than nothing")
-        return Columns(rate, _column("weight", weights, rate), cost)
+        return ItemColumns(rate, _column("weight", weights, rate), cost)
 
     @property
     def size(self) -> int:
         """How many items."""
         return self.rates.size
 
-    def part(self, start: int, stop: int) -> Columns:
+    def part(self, start: int, stop: int) -> ItemColumns:
         """The items from ``start`` to before ``stop``, not copied."""
         return self[slice(start, stop)]
 
-    def __getitem__(self, rows: slice | Ints) -> Columns:
+    def __getitem__(self, rows: slice | Ints) -> ItemColumns:
         weights = None if self.weights is None else self.weights[rows]
-        return Columns(self.rates[rows], weights, None if self.costs is None else self.costs[rows])
+        return ItemColumns(self.rates[rows], weights, None if self.costs is None else self.costs[rows])
 
     def weight(self) -> Float64s | float:
         """w of each item in double precision."""
@@ -71,7 +71,7 @@ class Columns:
     def prices(self) -> Float64s:
         """x = cλ/w of each item; infinite for items of weight 0, NaN where the rate is 0 too.
 
-        >>> Columns(np.array([2.0, 3.0]), np.array([4.0, 1.0])).prices()
+        >>> ItemColumns(np.array([2.0, 3.0]), np.array([4.0, 1.0])).prices()
         array([0.5, 3. ])
         """
         prices = self.rates.astype(np.float64)
@@ -95,7 +95,7 @@ def _column(name: str, given: ArrayLike | None, rate: Floats) -> Floats | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class PlanSums:
     """What a plan adds up to: Σ c·f, Σ w·F, Σ w·A (age, if asked for) and how many items are dropped."""
 
     spend: float

@@ -15,10 +15,10 @@ import numba
 import numpy as np
 
 from afresh.allocation.large import phi_table
-from afresh.allocation.large.binning import WHOLE, Window
+from afresh.allocation.large.binning import WHOLE, PriceWindow
 from afresh.allocation.large.cutoff import Cutoff
 from afresh.allocation.large.histogram import Histogram
-from afresh.allocation.large.item_columns import LARGEST_PRICE, LEAST_PRICE, Columns, Sums
+from afresh.allocation.large.item_columns import LARGEST_PRICE, LEAST_PRICE, ItemColumns, PlanSums
 from afresh.values.arrays import Float64s, Floats
 
 THREADS = 64  # at most
@@ -50,10 +50,10 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
-def tally(columns: Columns, window: Window = WHOLE) -> Histogram:
+def tally(columns: ItemColumns, window: PriceWindow = WHOLE) -> Histogram:
     """The histogram of those items whose price lies in ``window``.
 
-    >>> tally(Columns(np.array([1.0, 0.0, 3.0]))).items
+    >>> tally(ItemColumns(np.array([1.0, 0.0, 3.0]))).items
     3
     """
     if window is not WHOLE:
@@ -63,17 +63,19 @@ def tally(columns: Columns, window: Window = WHOLE) -> Histogram:
     return Histogram.from_table(table.T, window, *rest)
 
 
-def apply(columns: Columns, cutoff: Cutoff, scale: float, out: Floats, *, with_age: bool) -> Sums:
+def apply(columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, *, with_age: bool) -> PlanSums:
     """Write f = scale·λ/Φ(y) of each item into ``out`` and say what the plan adds up to.
 
     >>> frequency = np.empty(2)
-    >>> apply(Columns(np.array([1.0, 5.0])), Cutoff(4.6204), 1.0, frequency, with_age=False).dropped
+    >>> apply(ItemColumns(np.array([1.0, 5.0])), Cutoff(4.6204), 1.0, frequency, with_age=False).dropped
     1
     >>> frequency.round(2)  # Cho & Garcia-Molina 2000, Table 5 (b)
     array([1.15, 0.  ])
     """
     place = (cutoff.multiplier, cutoff.edge, cutoff.rest, 1 / cutoff.ratio)
-    return Sums(*_apply(columns.rates, columns.weights, columns.costs, out, place, scale, with_age, _table()))
+    return PlanSums(
+        *_apply(columns.rates, columns.weights, columns.costs, out, place, scale, with_age, _table())
+    )
 
 
 @cache

@@ -11,8 +11,8 @@ import numpy as np
 
 from afresh.allocation.large.cutoff import Cutoff, freshness_at
 from afresh.allocation.large.histogram import Histogram
-from afresh.allocation.large.item_columns import Columns, Sums
-from afresh.model.curves import aged
+from afresh.allocation.large.item_columns import ItemColumns, PlanSums
+from afresh.model.curves import age_curve
 from afresh.values.arrays import Float64s, Floats
 
 PART = 1 << 14  # items per call of ``apply``
@@ -21,13 +21,13 @@ THREADS = 1  # half of the time the GIL is held: a second thread gets in the way
 tally = Histogram.of_columns
 
 
-def apply(columns: Columns, cutoff: Cutoff, scale: float, out: Floats, *, with_age: bool) -> Sums:
+def apply(columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, *, with_age: bool) -> PlanSums:
     """Write f = scale·λ/Φ(y) of each item into ``out`` and say what the plan adds up to.
 
     ``scale`` is 1 but for a few parts in 1e7, the correction that makes the spend meet the budget.
 
     >>> frequency = np.empty(2)
-    >>> apply(Columns(np.array([1.0, 5.0])), Cutoff(4.6204), 1.0, frequency, with_age=False).dropped
+    >>> apply(ItemColumns(np.array([1.0, 5.0])), Cutoff(4.6204), 1.0, frequency, with_age=False).dropped
     1
     >>> frequency.round(2)  # Cho & Garcia-Molina 2000, Table 5 (b)
     array([1.15, 0.  ])
@@ -52,7 +52,7 @@ def apply(columns: Columns, cutoff: Cutoff, scale: float, out: Floats, *, with_a
     out[:] = inverse
     if columns.costs is not None:
         inverse *= columns.costs
-    return Sums(float(inverse.sum()), float(fresh.sum()), age, dropped)
+    return PlanSums(float(inverse.sum()), float(fresh.sum()), age, dropped)
 
 
 def _freshness_at_scale(y: Float64s, inverse: Float64s, scale: float) -> Float64s:
@@ -67,9 +67,9 @@ def _freshness_at_scale(y: Float64s, inverse: Float64s, scale: float) -> Float64
     return fresh
 
 
-def _age(columns: Columns, inverse: Float64s) -> float:
+def _age(columns: ItemColumns, inverse: Float64s) -> float:
     """Σ w·A over the items that are refreshed: A = r·aged(r)/λ."""
     kept = inverse > 0
     ratio = 1 / inverse[kept]
     weight = np.broadcast_to(columns.weight(), kept.shape)[kept]
-    return float((weight * aged(ratio) * ratio / columns.rates[kept]).sum())
+    return float((weight * age_curve(ratio) * ratio / columns.rates[kept]).sum())

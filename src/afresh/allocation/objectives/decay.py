@@ -27,16 +27,40 @@ _JUST_BEFORE = 0.99  # near enough that even (λt)^100 does not underflow from t
 
 
 @dataclass(frozen=True, slots=True)
-class DecayFreshness:
-    """Average freshness of ``items`` items under one decay object, its parameters scalars or arrays.
+class _DecayGains:
+    """Gains of ``items`` items under one decay object, its parameters scalars or arrays."""
+
+    decay: Decay
+    items: int
+
+    def marginal_at(self, interval: Float64s) -> Float64s:
+        """What one more refresh per time buys at this interval."""
+        raise NotImplementedError
+
+    def marginal(self, frequency: Float64s) -> Float64s:
+        """What one more refresh per time buys at this frequency."""
+        return np.broadcast_to(self.marginal_at(_interval(frequency)), (self.items,))
+
+    def frequency(self, price: npt.ArrayLike) -> Float64s:
+        """The frequency whose marginal is ``price``."""
+        return _invert(self.marginal_at, price, self.items)
+
+    def max_marginal(self) -> Float64s:
+        """The marginal at frequency 0."""
+        return self.marginal(np.zeros(self.items))
+
+    def max_frequency(self) -> Float64s:
+        """Finite where z starts with a step: nothing is gained before it."""
+        return _first_step(self.marginal_at, self.frequency(TINY))
+
+
+class DecayFreshness(_DecayGains):
+    """Average freshness Z(T)/T.
 
     >>> from afresh.model.decay import Linear
     >>> DecayFreshness(Linear(0.1), 1).value(np.array([0.2]))  # every five years
     array([0.75])
     """
-
-    decay: Decay
-    items: int
 
     def value(self, frequency: Float64s) -> Float64s:
         """Z(T)/T; the plateau of z where never refreshed."""
@@ -45,34 +69,18 @@ class DecayFreshness:
         mean = np.where(interval > 0, self.decay.integral(inner) / inner, self.decay.survival(0.0))
         return np.where(np.isinf(interval), self.decay.plateau(), mean)
 
-    def marginal(self, frequency: Float64s) -> Float64s:
+    def marginal_at(self, interval: Float64s) -> Float64s:
         """Z(T) − T·z(T)."""
-        return np.broadcast_to(self.decay.gain(_interval(frequency)), (self.items,))
-
-    def frequency(self, price: npt.ArrayLike) -> Float64s:
-        """The frequency whose marginal is ``price``."""
-        return _invert(self.decay.gain, price, self.items, slope=-2.0)
-
-    def top(self) -> Float64s:
-        """∫₀^∞ s·(−dz)."""
-        return self.marginal(np.zeros(self.items))
-
-    def most(self) -> Float64s:
-        """Finite where z starts with a step: nothing is gained before it."""
-        return _first_step(self.decay.gain, self.frequency(TINY))
+        return self.decay.gain(interval)
 
 
-@dataclass(frozen=True, slots=True)
-class DecayAge:
-    """Minus the average age of ``items`` items under one decay object.
+class DecayAge(_DecayGains):
+    """Minus the average age.
 
     >>> from afresh.model.decay import Linear
     >>> DecayAge(Linear(0.1), 1).value(np.array([0.2])).round(4)  # λT²/6
     array([-0.4167])
     """
-
-    decay: Decay
-    items: int
 
     def value(self, frequency: Float64s) -> Float64s:
         """−(L(T) − ∫₀ᵀs(1−z)/T)."""
@@ -82,21 +90,9 @@ class DecayAge:
         never = np.isinf(interval) & (self.decay.plateau() < 1)
         return np.where(never, -np.inf, np.where(interval > 0, -age, 0.0))
 
-    def marginal(self, frequency: Float64s) -> Float64s:
+    def marginal_at(self, interval: Float64s) -> Float64s:
         """T²/2 − M(T)."""
-        return np.broadcast_to(self.decay.age_gain(_interval(frequency)), (self.items,))
-
-    def frequency(self, price: npt.ArrayLike) -> Float64s:
-        """The frequency whose marginal is ``price``."""
-        return _invert(self.decay.age_gain, price, self.items, slope=-3.0)
-
-    def top(self) -> Float64s:
-        """Infinite unless nothing ever changes."""
-        return self.marginal(np.zeros(self.items))
-
-    def most(self) -> Float64s:
-        """Finite where z starts with a step: nothing is gained before it."""
-        return _first_step(self.decay.age_gain, self.frequency(TINY))
+        return self.decay.age_gain(interval)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +115,13 @@ class MixedGains:
         every = np.broadcast_to(np.asarray(price, dtype=np.float64), (self.items,))
         return self._gather(lambda gains, own: gains.frequency(own), every)
 
-    def top(self) -> Float64s:
+    def max_marginal(self) -> Float64s:
         """Each part's own top."""
-        return self._gather(lambda gains, _: gains.top(), np.zeros(self.items))
+        return self._gather(lambda gains, _: gains.max_marginal(), np.zeros(self.items))
 
-    def most(self) -> Float64s:
+    def max_frequency(self) -> Float64s:
         """Each part's own limit."""
-        return self._gather(lambda gains, _: gains.most(), np.zeros(self.items))
+        return self._gather(lambda gains, _: gains.max_frequency(), np.zeros(self.items))
 
     def _gather(self, call: Callable[[Gains, Float64s], Float64s], argument: Float64s) -> Float64s:
         out = np.empty(self.items)
@@ -181,9 +177,7 @@ def _interval(frequency: Float64s) -> Float64s:
         return np.asarray(1 / frequency, dtype=np.float64)
 
 
-def _invert(
-    marginal: Callable[[Float64s], Float64s], price: npt.ArrayLike, items: int, slope: float
-) -> Float64s:
+def _invert(marginal: Callable[[Float64s], Float64s], price: npt.ArrayLike, items: int) -> Float64s:
     """f with marginal(1/f) = price, 0 where the marginal never reaches the price."""
     price = np.broadcast_to(np.asarray(price, dtype=np.float64), (items,))
     top = np.broadcast_to(marginal(np.asarray(np.inf)), (items,))
@@ -193,5 +187,5 @@ def _invert(
     target = np.where(kept, price, marginal(1 / guess))
     target = np.where(target > 0, target, 1.0)
     with np.errstate(all="ignore"):
-        bracket = solve_decreasing(lambda f: marginal(1 / f), target, guess, slope=slope)
+        bracket = solve_decreasing(lambda f: marginal(1 / f), target, guess, slope=-2.0)
     return np.where(kept, bracket.low, 0.0)

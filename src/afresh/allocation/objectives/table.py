@@ -1,4 +1,4 @@
-"""What a plan may pursue: five objectives, each under two orders of refreshing, in one table.
+"""The table of objectives: what a plan may pursue, five objectives under two orders of refreshing.
 
 Every objective scales with time, so it is written without units. With r = λ/f (changes per refresh) its time
 average for one item is λ^(1−p)·value(r), p its power; one more refresh per time buys λ^(−p)·marginal(r),
@@ -18,61 +18,32 @@ so that τ since the last refresh is exponential.
 
 from __future__ import annotations
 
-from typing import Protocol
-
-import numpy.typing as npt
-
-from afresh.allocation.objectives.age import AgeFixed, AgeMemoryless
-from afresh.allocation.objectives.freshness import FreshnessFixed, FreshnessMemoryless
-from afresh.allocation.objectives.harmonic import HarmonicFixed, HarmonicMemoryless
-from afresh.allocation.objectives.lag import LagFixed, LagMemoryless
-from afresh.allocation.objectives.missed import MissedFixed, MissedMemoryless
-from afresh.values.arrays import Float64s
+from afresh.allocation.objectives import age, freshness, harmonic, lag, missed
+from afresh.allocation.objectives.objective import Objective
 from afresh.values.errors import one_of
 
-
-class Objective(Protocol):
-    """One objective under one order, without units; r, y ≥ 0, infinity included."""
-
-    @property
-    def power(self) -> int:
-        """p: the value is in units of λ^(1−p)."""
-
-    @property
-    def top(self) -> float:
-        """Limit of the marginal as r → ∞: at a higher price the item is dropped."""
-
-    def value(self, r: npt.ArrayLike) -> Float64s:
-        """What an item earns on average over time: its freshness, or minus its loss."""
-
-    def marginal(self, r: npt.ArrayLike) -> Float64s:
-        """What one more refresh per time buys; increasing in r."""
-
-    def inverse(self, y: npt.ArrayLike) -> Float64s:
-        """The r with marginal(r) = y; infinite from ``top`` on."""
-
-
 OBJECTIVES: dict[tuple[str, str], Objective] = {
-    ("freshness", "fixed"): FreshnessFixed(),
-    ("freshness", "random"): FreshnessMemoryless(),
-    ("age", "fixed"): AgeFixed(),
-    ("age", "random"): AgeMemoryless(),
-    ("harmonic", "fixed"): HarmonicFixed(),
-    ("harmonic", "random"): HarmonicMemoryless(),
-    ("missed", "fixed"): MissedFixed(),
-    ("missed", "random"): MissedMemoryless(),
-    ("lag", "fixed"): LagFixed(),
-    ("lag", "random"): LagMemoryless(),
+    ("freshness", "fixed"): freshness.FIXED,
+    ("freshness", "random"): freshness.MEMORYLESS,
+    ("age", "fixed"): age.FIXED,
+    ("age", "random"): age.MEMORYLESS,
+    ("harmonic", "fixed"): harmonic.FIXED,
+    ("harmonic", "random"): harmonic.MEMORYLESS,
+    ("missed", "fixed"): missed.FIXED,
+    ("missed", "random"): missed.MEMORYLESS,
+    ("lag", "fixed"): lag.FIXED,
+    ("lag", "random"): lag.MEMORYLESS,
 }
 
 NAMES = tuple(dict.fromkeys(name for name, _ in OBJECTIVES))
+NAMES_IN_WORDS = f"{', '.join(NAMES[:-1])} or {NAMES[-1]}"
 ORDERS = ("fixed", "random", "memoryless")
 
 
-def canonical_order(order: str) -> str:
+def objective_order(order: str) -> str:
     """``fixed`` or ``random``, of which ``memoryless`` is another name.
 
-    >>> canonical_order("memoryless")
+    >>> objective_order("memoryless")
     'random'
     """
     return "random" if one_of("order", order, ORDERS) == "memoryless" else order
@@ -84,4 +55,4 @@ def objective_for(name: str, order: str) -> Objective:
     >>> objective_for("freshness", "fixed").top
     1.0
     """
-    return OBJECTIVES[one_of("objective", name, NAMES), canonical_order(order)]
+    return OBJECTIVES[one_of("objective", name, NAMES), objective_order(order)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.decays.parameters import Size, as_times, parameter, sample_shape
+from afresh.model.decays.parameters import Size, as_times, check_parameter, sample_shape
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError
 
@@ -31,7 +31,10 @@ class Empirical:
     _pieces: _Pieces = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        times, values = parameter("times", self.times), parameter("survival", self.values, high=1.0)
+        times, values = (
+            check_parameter("times", self.times),
+            check_parameter("survival", self.values, high=1.0),
+        )
         if times.ndim != 1 or times.shape != values.shape or not times.size:
             raise InputError("times and survival must be two lists of the same length, 1 or more")
         if (np.diff(times) <= 0).any() or (np.diff(values) > 0).any():
@@ -169,7 +172,7 @@ def kaplan_meier(lifetimes: npt.ArrayLike, ended: npt.ArrayLike | None = None) -
     >>> kaplan_meier([1.0, 2.0, 3.0], [True, False, True])
     (array([1., 3.]), array([0.66666667, 0.        ]))
     """
-    seen = parameter("lifetimes", lifetimes)
+    seen = check_parameter("lifetimes", lifetimes)
     over = np.ones(seen.shape, dtype=bool) if ended is None else np.asarray(ended, dtype=bool)
     if seen.ndim != 1 or over.shape != seen.shape:
         raise InputError("lifetimes and ended must be two lists of the same length")

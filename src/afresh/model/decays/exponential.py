@@ -9,7 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.model import curves
-from afresh.model.decays.parameters import Size, as_times, over_rate, parameter, sample_shape, times_rate
+from afresh.model.decays.parameters import (
+    Size,
+    as_times,
+    check_parameter,
+    divide_by_rate,
+    multiply_by_rate,
+    sample_shape,
+)
 from afresh.values.arrays import Float64s
 
 
@@ -26,11 +33,11 @@ class Exponential:
     rate: npt.ArrayLike
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", parameter("rate", self.rate))
+        object.__setattr__(self, "rate", check_parameter("rate", self.rate))
 
     def survival(self, t: npt.ArrayLike) -> Float64s:
         """e^{−λt}."""
-        return np.exp(-times_rate(as_times(t), self._rate))
+        return np.exp(-multiply_by_rate(as_times(t), self._rate))
 
     def integral(self, t: npt.ArrayLike) -> Float64s:
         """(1−e^{−λt})/λ."""
@@ -54,11 +61,11 @@ class Exponential:
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
         """Times from a refresh to the first change."""
-        return over_rate(rng.standard_exponential(sample_shape(size, self._rate)), self._rate)
+        return divide_by_rate(rng.standard_exponential(sample_shape(size, self._rate)), self._rate)
 
     def total(self) -> Float64s:
         """1/λ."""
-        return over_rate(1.0, self._rate)
+        return divide_by_rate(1.0, self._rate)
 
     def plateau(self) -> Float64s:
         """0, or 1 for what never changes."""
@@ -81,7 +88,7 @@ class Exponential:
         """
         t = as_times(t)
         rate = np.where(self._rate > 0, self._rate, 1.0)
-        x = times_rate(t, self._rate)
+        x = multiply_by_rate(t, self._rate)
         value = curve(x)
         middle = np.clip(x, 1e-30, 1.0)
         ratio = np.where(x < 1e-30, lead(np.minimum(x, 1.0)), np.where(x < 1, value / middle**power, 0.0))

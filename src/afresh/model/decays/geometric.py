@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.model import curves
-from afresh.model.decays.parameters import Size, as_times, parameter, sample_shape
+from afresh.model.decays.parameters import Size, as_times, check_parameter, sample_shape
 from afresh.values.arrays import Bools, Float64s
 
 _NEVER = 1e-100  # a probability below this never shows in double precision
@@ -26,8 +26,8 @@ class Geometric:
     step: npt.ArrayLike = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "p", parameter("p", self.p, high=1.0))
-        object.__setattr__(self, "step", parameter("step", self.step, low=1e-300))
+        object.__setattr__(self, "p", check_parameter("p", self.p, high=1.0))
+        object.__setattr__(self, "step", check_parameter("step", self.step, low=1e-300))
 
     def survival(self, t: npt.ArrayLike) -> Float64s:
         """q^n, n = ⌊t/step⌋."""

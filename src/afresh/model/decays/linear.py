@@ -7,7 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.decays.parameters import Size, as_times, over_rate, parameter, sample_shape, times_rate
+from afresh.model.decays.parameters import (
+    Size,
+    as_times,
+    check_parameter,
+    divide_by_rate,
+    multiply_by_rate,
+    sample_shape,
+)
 from afresh.values.arrays import Float64s
 
 
@@ -25,11 +32,11 @@ class Linear:
     rate: npt.ArrayLike
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", parameter("rate", self.rate))
+        object.__setattr__(self, "rate", check_parameter("rate", self.rate))
 
     def survival(self, t: npt.ArrayLike) -> Float64s:
         """max(1 − λt, 0)."""
-        return 1 - np.minimum(times_rate(as_times(t), self._rate), 1.0)
+        return 1 - np.minimum(multiply_by_rate(as_times(t), self._rate), 1.0)
 
     def integral(self, t: npt.ArrayLike) -> Float64s:
         """u(1 − λu/2), u = min(t, 1/λ)."""
@@ -63,11 +70,11 @@ class Linear:
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
         """Times from a refresh to the first change: uniform on (0, 1/λ)."""
-        return over_rate(rng.random(sample_shape(size, self._rate)), self._rate)
+        return divide_by_rate(rng.random(sample_shape(size, self._rate)), self._rate)
 
     def total(self) -> Float64s:
         """1/(2λ)."""
-        return over_rate(0.5, self._rate)
+        return divide_by_rate(0.5, self._rate)
 
     def plateau(self) -> Float64s:
         """0, or 1 for what never changes."""
@@ -79,5 +86,5 @@ class Linear:
 
     def _until_wrong(self, t: npt.ArrayLike) -> tuple[Float64s, Float64s]:
         """u = min(t, 1/λ) and λu."""
-        u = np.minimum(as_times(t), over_rate(1.0, self._rate))
-        return u, np.minimum(times_rate(as_times(t), self._rate), 1.0)
+        u = np.minimum(as_times(t), divide_by_rate(1.0, self._rate))
+        return u, np.minimum(multiply_by_rate(as_times(t), self._rate), 1.0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.decays.parameters import Size, as_times, parameter, sample_shape
+from afresh.model.decays.parameters import Size, as_times, check_parameter, sample_shape
 from afresh.values.arrays import Float64s
 
 # The integrands are analytic with the nearest singularity one interval away: 12 nodes leave 1e−18.
@@ -30,8 +30,8 @@ class Lomax:
     scale: npt.ArrayLike
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", parameter("shape", self.shape, low=1e-5, high=1e30))
-        object.__setattr__(self, "scale", parameter("scale", self.scale, low=1e-300, infinite=True))
+        object.__setattr__(self, "shape", check_parameter("shape", self.shape, low=1e-5, high=1e30))
+        object.__setattr__(self, "scale", check_parameter("scale", self.scale, low=1e-300, infinite=True))
 
     def survival(self, t: npt.ArrayLike) -> Float64s:
         """(1+t/b)^{−a}."""

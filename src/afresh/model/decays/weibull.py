@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.decays.parameters import Size, as_times, over_rate, parameter, sample_shape, times_rate
+from afresh.model.decays.parameters import (
+    Size,
+    as_times,
+    check_parameter,
+    divide_by_rate,
+    multiply_by_rate,
+    sample_shape,
+)
 from afresh.values.arrays import Float64s
 
 _TERMS = range(1, 21)  # at v = 1 the next term is below 1e−19
@@ -28,8 +35,8 @@ class Weibull:
     shape: npt.ArrayLike
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", parameter("rate", self.rate))
-        object.__setattr__(self, "shape", parameter("shape", self.shape, low=0.02, high=100))
+        object.__setattr__(self, "rate", check_parameter("rate", self.rate))
+        object.__setattr__(self, "shape", check_parameter("shape", self.shape, low=0.02, high=100))
 
     def survival(self, t: npt.ArrayLike) -> Float64s:
         """e^{−(λt)^k}."""
@@ -61,13 +68,13 @@ class Weibull:
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
         """Times from a refresh to the first change."""
         draws = rng.standard_exponential(sample_shape(size, self._rate, self._shape))
-        return over_rate(draws ** (1 / self._shape), self._rate)
+        return divide_by_rate(draws ** (1 / self._shape), self._rate)
 
     def total(self) -> Float64s:
         """Γ(1+1/k)/λ."""
         from scipy.special import gamma
 
-        return over_rate(gamma(1 + 1 / self._shape), self._rate)
+        return divide_by_rate(gamma(1 + 1 / self._shape), self._rate)
 
     def plateau(self) -> Float64s:
         """0, or 1 for what never changes."""
@@ -83,7 +90,7 @@ class Weibull:
 
     def _power(self, t: npt.ArrayLike) -> Float64s:
         with np.errstate(over="ignore", under="ignore"):
-            return np.asarray(times_rate(as_times(t), self._rate) ** self._shape, dtype=np.float64)
+            return np.asarray(multiply_by_rate(as_times(t), self._rate) ** self._shape, dtype=np.float64)
 
     def _mean_share(self, t: npt.ArrayLike, power: int) -> Float64s:
         """∫₀ᵗ s^{p−1}·z(s)ds."""

@@ -8,32 +8,38 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.rates.estimators.gamma_filter import Evidence, GammaFilter, GammaState, evidence_of_bits, fold
-from afresh.rates.observations import Polls
+from afresh.rates.estimators.gamma_filter import (
+    GammaFilter,
+    GammaState,
+    PollEvidence,
+    bit_evidence,
+    carry_through_polls,
+)
+from afresh.rates.observations import PollTable
 
 
-def evidence_of_counts(polls: Polls) -> Evidence:
+def count_evidence(polls: PollTable) -> PollEvidence:
     """So many events in the interval, where counted; else one bit."""
     if polls.count is None:
-        return evidence_of_bits(polls)
+        return bit_evidence(polls)
     known = ~np.isnan(polls.count)
     bit = polls.changed & ~known
-    return Evidence(np.where(known, polls.count, 0.0), np.where(bit, 0.0, polls.elapsed), bit)
+    return PollEvidence(np.where(known, polls.count, 0.0), np.where(bit, 0.0, polls.elapsed), bit)
 
 
 class Counts(GammaFilter):
     """Gamma belief from counts, one bit where there is none.
 
     >>> from afresh.rates.priors.gamma_prior import GammaPrior
-    >>> from afresh.rates.observations import polls_of
+    >>> from afresh.rates.observations import polls_from_intervals
     >>> counts = Counts()
-    >>> polls = polls_of([10.0, 10.0], [True, False], item=[0, 0], count=[4, 0])
+    >>> polls = polls_from_intervals([10.0, 10.0], [True, False], item=[0, 0], count=[4, 0])
     >>> counts.rate(counts.update(counts.start(GammaPrior.of(1.0, 5.0), 1), polls)).tolist()
     [0.2]
     """
 
     name = "counts"
 
-    def update(self, state: GammaState, polls: Polls) -> GammaState:
+    def update(self, state: GammaState, polls: PollTable) -> GammaState:
         """Add the counts."""
-        return fold(state, polls, evidence_of_counts(polls), self.horizon)
+        return carry_through_polls(state, polls, count_evidence(polls), self.horizon)

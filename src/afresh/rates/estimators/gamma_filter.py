@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.rates.observations import Polls
+from afresh.rates.observations import PollTable
 from afresh.rates.priors.gamma_prior import GammaPrior, gamma_interval
 from afresh.rates.segments import rank_within, rounds
 from afresh.values.arrays import Bools, Float64s, Ints
@@ -39,7 +39,7 @@ class GammaState:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class PollEvidence:
     """What each poll says: ``events`` in a time ``exposure``, or (``bit``) only that something changed."""
 
     events: Float64s
@@ -47,21 +47,21 @@ class Evidence:
     bit: Bools
 
 
-def evidence_of_bits(polls: Polls) -> Evidence:
+def bit_evidence(polls: PollTable) -> PollEvidence:
     """One bit per poll: no event in the interval, or at least one."""
-    return Evidence(np.zeros(polls.size), np.where(polls.changed, 0.0, polls.elapsed), polls.changed)
+    return PollEvidence(np.zeros(polls.size), np.where(polls.changed, 0.0, polls.elapsed), polls.changed)
 
 
 @dataclass(frozen=True, slots=True)
 class GammaFilter:
     """Gamma belief from one bit per poll.
 
-    >>> from afresh.rates.observations import polls_of
+    >>> from afresh.rates.observations import polls_from_intervals
     >>> gamma = GammaFilter()
-    >>> state = gamma.update(gamma.start(GammaPrior.of(1.0, 1.0), 1), polls_of(1.0, False))
+    >>> state = gamma.update(gamma.start(GammaPrior.of(1.0, 1.0), 1), polls_from_intervals(1.0, False))
     >>> gamma.rate(state).tolist()                # Gamma(1, 2)
     [0.5]
-    >>> state = gamma.update(state, polls_of(2.0, True))
+    >>> state = gamma.update(state, polls_from_intervals(2.0, True))
     >>> gamma.rate(state).round(12).tolist()       # (1/2)·(1−1/4)/(1−1/2)
     [0.75]
     """
@@ -76,9 +76,9 @@ class GammaFilter:
         rows = prior.for_items(items)
         return GammaState(rows, rows.shape, rows.rate)
 
-    def update(self, state: GammaState, polls: Polls) -> GammaState:
+    def update(self, state: GammaState, polls: PollTable) -> GammaState:
         """Carry the belief through the polls, in order within each item."""
-        return fold(state, polls, evidence_of_bits(polls), self.horizon)
+        return carry_through_polls(state, polls, bit_evidence(polls), self.horizon)
 
     def rate(self, state: GammaState) -> Float64s:
         """Posterior mean a/b."""
@@ -89,10 +89,10 @@ class GammaFilter:
         return gamma_interval(state.shape, state.rate, level)
 
 
-def found_change(shape: Float64s, rate: Float64s, elapsed: Float64s) -> tuple[Float64s, Float64s]:
+def belief_after_change(shape: Float64s, rate: Float64s, elapsed: Float64s) -> tuple[Float64s, Float64s]:
     """Gamma(a', b') of the same mean and variance as the posterior after a change found within ``elapsed``.
 
-    >>> [x.round(6).tolist() for x in found_change(np.array([1.0]), np.array([2.0]), np.array([2.0]))]
+    >>> [x.round(6).tolist() for x in belief_after_change(np.array([1.0]), np.array([2.0]), np.array([2.0]))]
     [[1.8], [2.4]]
     """
     ell = np.log1p(np.maximum(elapsed / rate, 1e-300))
@@ -104,7 +104,9 @@ def found_change(shape: Float64s, rate: Float64s, elapsed: Float64s) -> tuple[Fl
     return new_shape, new_shape / mean
 
 
-def fold(state: GammaState, polls: Polls, evidence: Evidence, horizon: float = math.inf) -> GammaState:
+def carry_through_polls(
+    state: GammaState, polls: PollTable, evidence: PollEvidence, horizon: float = math.inf
+) -> GammaState:
     """Carry many beliefs through their polls at once.
 
     Polls are gathered into steps of "add what is exact, then perhaps one bit"; the k-th steps of all items
@@ -125,7 +127,7 @@ def fold(state: GammaState, polls: Polls, evidence: Evidence, horizon: float = m
             a, b = shape0[rows] + (a - shape0[rows]) * keep, rate0[rows] + (b - rate0[rows]) * keep
         a, b = a + steps.events[these], b + steps.exposure[these]
         bit = steps.bit[these]
-        a[bit], b[bit] = found_change(a[bit], b[bit], steps.bit_elapsed[these][bit])
+        a[bit], b[bit] = belief_after_change(a[bit], b[bit], steps.bit_elapsed[these][bit])
         shape[rows], rate[rows] = a, b
     else:
         return replace(state, shape=shape, rate=rate)
@@ -146,7 +148,7 @@ class _Steps:
     bit_elapsed: Float64s
 
     @classmethod
-    def of(cls, polls: Polls, evidence: Evidence, *, fading: bool) -> _Steps:
+    def of(cls, polls: PollTable, evidence: PollEvidence, *, fading: bool) -> _Steps:
         new_item = np.ones(polls.size, dtype=bool)
         new_item[1:] = polls.item[1:] != polls.item[:-1]
         begins = new_item.copy()
@@ -183,7 +185,7 @@ def _finish_one_by_one(
 
 
 def _found_change_once(a: float, b: float, elapsed: float) -> tuple[float, float]:
-    """``found_change`` for one item."""
+    """``belief_after_change`` for one item."""
     ell = math.log1p(max(elapsed / b, 1e-300))
     none, more = math.expm1(-a * ell), math.expm1(-(a + 1.0) * ell)
     ratio = math.expm1(-ell) / more

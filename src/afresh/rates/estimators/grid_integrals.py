@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from afresh.rates.likelihood import finer
+from afresh.rates.likelihood import interpolate_table
 from afresh.values.arrays import Bools, Float64s, Ints
 
 NODES = 40  # of a narrow posterior, over the part of the axis that holds it
@@ -113,7 +113,7 @@ def _share_of_cell(left: Float64s, right: Float64s, rest: Float64s, whole: Float
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class PosteriorRows:
     """Some items' log-likelihoods on the grid, and the priors that each of them has."""
 
     rates: Float64s
@@ -132,12 +132,12 @@ class Rows:
     def wide(self) -> tuple[Nodes, Bools]:
         """All rows on common nodes, and which of them are wide enough for these."""
         height = self.log_likelihood + self.log_cautious[self.kind]
-        height, rates = finer(height, self.rates, FINER)
+        height, rates = interpolate_table(height, self.rates, FINER)
         top = height.max(axis=1)
         height -= top[:, None]
         enough = np.count_nonzero(height > -DEPTH, axis=1) >= WIDE
         density = np.exp(height, out=height)
-        log_ratio, _ = finer(self.log_prior - self.log_cautious, self.rates, FINER)
+        log_ratio, _ = interpolate_table(self.log_prior - self.log_cautious, self.rates, FINER)
         ratio = np.exp(log_ratio)
         spacing = np.log(rates[1] / rates[0])
         own = self.tail[self.kind]
@@ -167,7 +167,7 @@ class Rows:
         return Nodes(
             np.log(self.rates[0]) + self.step * axis,
             density,
-            np.exp(cubic((self.log_prior - self.log_cautious)[kind], axis)),
+            np.exp(interpolate_cubic((self.log_prior - self.log_cautious)[kind], axis)),
             spacing,
             np.exp(log_static - top) * (self.step / spacing),
             np.where(axis[:, 0] == 0.0, density[:, 0] / (own * spacing), 0.0),
@@ -176,10 +176,10 @@ class Rows:
         )
 
 
-def in_parts(items: int, job: Callable[[slice], T], rows: int = ROWS) -> list[T]:
+def map_parts(items: int, job: Callable[[slice], T], rows: int = ROWS) -> list[T]:
     """What ``job`` returns for all items, ``rows`` of them at a time, the parts on two threads.
 
-    >>> in_parts(5, lambda part: (part.start, part.stop), rows=3)
+    >>> map_parts(5, lambda part: (part.start, part.stop), rows=3)
     [(0, 3), (3, 5)]
     """
     parts = [slice(begin, min(begin + rows, items)) for begin in range(0, max(items, 1), rows)]
@@ -192,13 +192,13 @@ def in_parts(items: int, job: Callable[[slice], T], rows: int = ROWS) -> list[T]
 def even_nodes(table: Float64s, low: Float64s, high: Float64s) -> tuple[Float64s, Float64s]:
     """Even nodes from ``low`` to ``high`` on each row's index axis, and the cubic there."""
     axis = low[:, None] + (high - low)[:, None] * (np.arange(NODES) / (NODES - 1))
-    return axis, cubic(table, axis)
+    return axis, interpolate_cubic(table, axis)
 
 
-def cubic(table: Float64s, axis: Float64s) -> Float64s:
+def interpolate_cubic(table: Float64s, axis: Float64s) -> Float64s:
     """Each row of the table at the places of ``axis`` on its index axis, by the cubic through 4 points.
 
-    >>> cubic(np.array([[0.0, 1.0, 8.0, 27.0, 64.0]]), np.array([[0.5, 3.5]])).tolist()
+    >>> interpolate_cubic(np.array([[0.0, 1.0, 8.0, 27.0, 64.0]]), np.array([[0.5, 3.5]])).tolist()
     [[0.125, 42.875]]
     """
     points = table.shape[1]

@@ -17,14 +17,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.rates.estimators.grid_integrals import Nodes, Rows, cubic, even_nodes, in_parts
-from afresh.rates.estimators.sharp_items import POINTS, Sharp, sharp_items
+from afresh.rates.estimators.grid_integrals import (
+    Nodes,
+    PosteriorRows,
+    even_nodes,
+    interpolate_cubic,
+    map_parts,
+)
+from afresh.rates.estimators.sharp_items import POINTS, SharpItems, find_sharp_items
 from afresh.rates.likelihood import log_likelihood
-from afresh.rates.observations import Polls
+from afresh.rates.observations import PollTable
 from afresh.rates.priors.gamma_prior import LEAST_MASS, GammaPrior, cell_masses, check_level
 from afresh.rates.priors.grid_prior import fit_grid, fit_grid_groups, flat_share
 from afresh.rates.priors.lognormal_prior import FEWEST, fit_lognormal
-from afresh.rates.priors.static_share import Mixture
+from afresh.rates.priors.static_share import StaticMixture
 from afresh.values.arrays import Bools, Float64s, Ints
 
 OCTAVES_BELOW, OCTAVES_ABOVE, PER_OCTAVE = 9, 6, 2  # the grid around a prior's mean when none is given
@@ -49,7 +55,7 @@ class GridState:
     log_odds: Float64s
     log_likelihood: Float64s
     quiet: Bools
-    sharp: Sharp | None = None
+    sharp: SharpItems | None = None
 
     def of_items(self, kind: Ints) -> GridState:
         """The same priors for other items, of these kinds, without evidence yet."""
@@ -66,9 +72,9 @@ class GridState:
 class GridPosterior:
     """Posterior mean and credible interval on a grid of rates.
 
-    >>> from afresh.rates.observations import polls_of
+    >>> from afresh.rates.observations import polls_from_intervals
     >>> grid = GridPosterior()
-    >>> state = grid.update(grid.start(GammaPrior.of(2.0, 2.0), 1), polls_of(2.0, False))
+    >>> state = grid.update(grid.start(GammaPrior.of(2.0, 2.0), 1), polls_from_intervals(2.0, False))
     >>> grid.rate(state).round(2).tolist()            # Gamma(2, 4)
     [0.5]
     """
@@ -91,16 +97,16 @@ class GridPosterior:
         blank, quiet = np.zeros((items, rates.size)), np.ones(items, dtype=bool)
         return GridState(rates, row, weights, weights, kinds.shape, never, blank, quiet)
 
-    def update(self, state: GridState, polls: Polls) -> GridState:
+    def update(self, state: GridState, polls: PollTable) -> GridState:
         """Add the log-likelihood of the polls: bits, counts and credible stamps."""
         table = log_likelihood(polls, state.rates)
         table += state.log_likelihood
         quiet = state.quiet & (polls.changes_per_item() == 0)
         return replace(state, log_likelihood=table, quiet=quiet, sharp=None)
 
-    def sharpened(self, state: GridState, polls: Polls) -> GridState:
+    def sharpen(self, state: GridState, polls: PollTable) -> GridState:
         """The same belief with points of their own for items known closely; ``polls`` are all so far."""
-        return replace(state, sharp=sharp_items(polls, state.log_likelihood, state.rates))
+        return replace(state, sharp=find_sharp_items(polls, state.log_likelihood, state.rates))
 
     def learned(self, state: GridState, fitted: GammaPrior, static: float = 0.0) -> GridState:
         """The same evidence under priors learned from all items, for each kind of ``fitted`` rows.
@@ -111,7 +117,7 @@ class GridPosterior:
         begun = replace(self, rates=state.rates).start(fitted, len(state.log_likelihood))
         kinds = fitted.distinct()[0]
         gamma, table = cell_masses(kinds, state.rates), state.log_likelihood
-        mixture = Mixture.of(table, state.quiet, gamma[begun.kind])
+        mixture = StaticMixture.of(table, state.quiet, gamma[begun.kind])
         shares = mixture.shares(begun.kind, len(gamma), static)
         changing = 1.0 - mixture.responsible(shares[begun.kind])
         if len(gamma) == 1 and len(table) >= FEWEST:
@@ -181,7 +187,7 @@ def _each(state: GridState, of: Callable[[Nodes], list[Float64s]]) -> list[Float
     """What ``of`` gives for the posterior of every item."""
 
     def job(part: slice) -> list[Float64s]:
-        rows = Rows(
+        rows = PosteriorRows(
             state.rates,
             state.log_likelihood[part],
             state.kind[part],
@@ -200,7 +206,7 @@ def _each(state: GridState, of: Callable[[Nodes], list[Float64s]]) -> list[Float
             _put(found, local, of(_sharp_nodes(rows, sharp, state.kind[sharp.item])))
         return found
 
-    return [np.concatenate(column) for column in zip(*in_parts(len(state.log_likelihood), job), strict=True)]
+    return [np.concatenate(column) for column in zip(*map_parts(len(state.log_likelihood), job), strict=True)]
 
 
 def _put(found: list[Float64s], where: Bools | Ints, better: list[Float64s]) -> None:
@@ -208,11 +214,11 @@ def _put(found: list[Float64s], where: Bools | Ints, better: list[Float64s]) -> 
         column[where] = values
 
 
-def _sharp_nodes(rows: Rows, sharp: Sharp, kind: Ints) -> Nodes:
+def _sharp_nodes(rows: PosteriorRows, sharp: SharpItems, kind: Ints) -> Nodes:
     """Nodes of items that have points of their own."""
     none = np.zeros(sharp.item.size)
     own, height = even_nodes(sharp.log_likelihood, none, none + (POINTS - 1.0))
     start = (sharp.low - np.log(rows.rates[0])) / rows.step
     axis = start[:, None] + own * (sharp.step / rows.step)[:, None]
     never = np.full(kind.size, -np.inf)  # what is known so closely was seen to change
-    return rows.on_nodes(kind, axis, height + cubic(rows.log_cautious[kind], axis), never)
+    return rows.on_nodes(kind, axis, height + interpolate_cubic(rows.log_cautious[kind], axis), never)

@@ -9,28 +9,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.rates.estimators.gamma_filter import Evidence, GammaFilter, GammaState, evidence_of_bits, fold
-from afresh.rates.observations import Polls
+from afresh.rates.estimators.gamma_filter import (
+    GammaFilter,
+    GammaState,
+    PollEvidence,
+    bit_evidence,
+    carry_through_polls,
+)
+from afresh.rates.observations import PollTable
 
 
-def evidence_of_stamps(polls: Polls) -> Evidence:
+def stamp_evidence(polls: PollTable) -> PollEvidence:
     """One event and the time since, where the stamp is credible; else one bit."""
     if polls.since is None:
-        return evidence_of_bits(polls)
+        return bit_evidence(polls)
     known = ~np.isnan(polls.since)
     stamped = polls.changed & known
     exposure = np.where(polls.changed, 0.0, polls.elapsed)
     exposure[stamped] = polls.since[stamped]
-    return Evidence(stamped.astype(np.float64), exposure, polls.changed & ~known)
+    return PollEvidence(stamped.astype(np.float64), exposure, polls.changed & ~known)
 
 
 class LastModified(GammaFilter):
     """Gamma belief from modification times, one bit where there is none.
 
     >>> from afresh.rates.priors.gamma_prior import GammaPrior
-    >>> from afresh.rates.observations import polls_of
+    >>> from afresh.rates.observations import polls_from_intervals
     >>> stamped = LastModified()
-    >>> polls = polls_of([10.0, 10.0], [True, False], item=[0, 0], since=[3.0, np.nan])
+    >>> polls = polls_from_intervals([10.0, 10.0], [True, False], item=[0, 0], since=[3.0, np.nan])
     >>> state = stamped.update(stamped.start(GammaPrior.of(1.0, 2.0), 1), polls)
     >>> state.shape.tolist(), state.rate.tolist()
     ([2.0], [15.0])
@@ -38,6 +44,6 @@ class LastModified(GammaFilter):
 
     name = "last-modified"
 
-    def update(self, state: GammaState, polls: Polls) -> GammaState:
+    def update(self, state: GammaState, polls: PollTable) -> GammaState:
         """Add what the stamps say."""
-        return fold(state, polls, evidence_of_stamps(polls), self.horizon)
+        return carry_through_polls(state, polls, stamp_evidence(polls), self.horizon)

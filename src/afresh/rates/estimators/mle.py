@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.rates.estimators.history import History, HistoryEstimator
-from afresh.rates.observations import Polls
+from afresh.rates.estimators.history import HistoryEstimator, HistoryState
+from afresh.rates.observations import PollTable
 from afresh.rates.priors.gamma_prior import check_level
 from afresh.rates.segments import Segments, roots
 from afresh.values.arrays import Float64s, Ints
@@ -21,9 +21,9 @@ class MaximumLikelihood(HistoryEstimator):
     """The most likely rate of each item.
 
     >>> from afresh.rates.priors.gamma_prior import GammaPrior
-    >>> from afresh.rates.observations import polls_of
+    >>> from afresh.rates.observations import polls_from_intervals
     >>> mle = MaximumLikelihood()
-    >>> polls = polls_of([1.0] * 4, [True, False, True, False], item=[0] * 4)
+    >>> polls = polls_from_intervals([1.0] * 4, [True, False, True, False], item=[0] * 4)
     >>> mle.rate(mle.update(mle.start(GammaPrior.of(1, 1), 1), polls)).round(12).tolist()    # ln 2
     [0.69314718056]
     """
@@ -31,20 +31,20 @@ class MaximumLikelihood(HistoryEstimator):
     name = "mle"
     consistent = True
 
-    def rate(self, state: History) -> Float64s:
+    def rate(self, state: HistoryState) -> Float64s:
         """The maximum, 0 and ∞ included; the prior's mean without polls."""
-        return state.or_prior(most_likely(state.polls))
+        return state.rate_or_prior(most_likely(state.polls))
 
-    def interval(self, state: History, level: float) -> tuple[Float64s, Float64s]:
+    def interval(self, state: HistoryState, level: float) -> tuple[Float64s, Float64s]:
         """Where the likelihood is within χ²₁(level)/2 of its maximum."""
-        return state.or_prior_interval(*likelihood_interval(state.polls, level), level)
+        return state.interval_or_prior(*likelihood_interval(state.polls, level), level)
 
 
-def most_likely(polls: Polls) -> Float64s:
+def most_likely(polls: PollTable) -> Float64s:
     """The maximum of the likelihood for every item: 0 if X = 0, ∞ if X = n.
 
-    >>> from afresh.rates.observations import polls_of
-    >>> most_likely(polls_of([1.0, 1.0], [True, False])).tolist()
+    >>> from afresh.rates.observations import polls_from_intervals
+    >>> most_likely(polls_from_intervals([1.0, 1.0], [True, False])).tolist()
     [inf, 0.0]
     """
     inner = _Inner.of(polls)
@@ -54,7 +54,7 @@ def most_likely(polls: Polls) -> Float64s:
     return rate
 
 
-def likelihood_interval(polls: Polls, level: float) -> tuple[Float64s, Float64s]:
+def likelihood_interval(polls: PollTable, level: float) -> tuple[Float64s, Float64s]:
     """All rates with 2(ℓ(λ̂)−ℓ(λ)) ≤ χ²₁(level), for every item."""
     from scipy.special import ndtri
 
@@ -79,7 +79,7 @@ class _Inner:
         self.changed, self.items, self.unchanged = changed, items, unchanged_time
 
     @classmethod
-    def of(cls, polls: Polls) -> _Inner:
+    def of(cls, polls: PollTable) -> _Inner:
         quiet = ~polls.changed
         unchanged = np.bincount(polls.item[quiet], polls.elapsed[quiet], minlength=polls.items)
         keep = polls.changed & (unchanged > 0)[polls.item]
@@ -143,7 +143,7 @@ class _Inner:
         return value, slope, bend
 
 
-def _low_when_always_changed(polls: Polls, drop: float) -> Float64s:
+def _low_when_always_changed(polls: PollTable, drop: float) -> Float64s:
     """The rate below which Σ ln(1−e^{−λt}) is under −drop: the lower end where every poll found a change."""
     runs, _ = Segments.of(polls.item, polls.elapsed)
     shortest, _ = runs.range()

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.rates.estimators.history import History, HistoryEstimator
+from afresh.rates.estimators.history import HistoryEstimator, HistoryState
 from afresh.rates.estimators.states import change_probability_interval
-from afresh.rates.observations import Polls
+from afresh.rates.observations import PollTable
 from afresh.rates.segments import Segments, roots
 from afresh.values.arrays import Float64s, Ints
 
@@ -18,9 +18,9 @@ class MomentMatching(HistoryEstimator):
     """The rate that makes the changes found the expected ones: 0 if X = 0, ∞ if X = n.
 
     >>> from afresh.rates.priors.gamma_prior import GammaPrior
-    >>> from afresh.rates.observations import polls_of
+    >>> from afresh.rates.observations import polls_from_intervals
     >>> moment = MomentMatching()
-    >>> polls = polls_of([1.0] * 4, [True, False, True, False], item=[0] * 4)
+    >>> polls = polls_from_intervals([1.0] * 4, [True, False, True, False], item=[0] * 4)
     >>> moment.rate(moment.update(moment.start(GammaPrior.of(1, 1), 1), polls)).round(12).tolist()    # ln 2
     [0.69314718056]
     """
@@ -28,24 +28,24 @@ class MomentMatching(HistoryEstimator):
     name = "moment"
     consistent = True
 
-    def rate(self, state: History) -> Float64s:
+    def rate(self, state: HistoryState) -> Float64s:
         """The match; the prior's mean without polls."""
         share = state.polls.changes_per_item() / np.maximum(state.polls.polls_per_item(), 1)
-        return state.or_prior(matching_rate(state.polls, share))
+        return state.rate_or_prior(matching_rate(state.polls, share))
 
-    def interval(self, state: History, level: float) -> tuple[Float64s, Float64s]:
+    def interval(self, state: HistoryState, level: float) -> tuple[Float64s, Float64s]:
         """The matches of the Clopper–Pearson ends of X/n: unequal chances vary less than equal ones."""
         changes, polls = state.polls.changes_per_item(), state.polls.polls_per_item()
         ends = change_probability_interval(changes.astype(np.float64), polls.astype(np.float64), level)
         low, high = (matching_rate(state.polls, end) for end in ends)
-        return state.or_prior_interval(low, high, level)
+        return state.interval_or_prior(low, high, level)
 
 
-def matching_rate(polls: Polls, share: Float64s) -> Float64s:
+def matching_rate(polls: PollTable, share: Float64s) -> Float64s:
     """The rate of every item at which the mean of 1−e^{−λt} over its polls is ``share``.
 
-    >>> from afresh.rates.observations import polls_of
-    >>> matching_rate(polls_of([2.0], [True]), np.array([1 - np.exp(-3.0)])).round(12).tolist()
+    >>> from afresh.rates.observations import polls_from_intervals
+    >>> matching_rate(polls_from_intervals([2.0], [True]), np.array([1 - np.exp(-3.0)])).round(12).tolist()
     [1.5]
     """
     rate = np.where(share > 0, np.inf, 0.0)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.rates.estimators.states import Tally, TallyEstimator
+from afresh.rates.estimators.states import TallyEstimator, TallyState
 from afresh.rates.priors.gamma_prior import check_level
 from afresh.values.arrays import Float64s
 
@@ -15,8 +15,8 @@ class Naive(TallyEstimator):
     """X/Σt (Cho & Garcia-Molina 2003; Zhang 2007 §2.1).
 
     >>> from afresh.rates.priors.gamma_prior import GammaPrior
-    >>> from afresh.rates.observations import polls_of
-    >>> polls = polls_of([1.0, 3.0], [True, False], item=[0, 0])
+    >>> from afresh.rates.observations import polls_from_intervals
+    >>> polls = polls_from_intervals([1.0, 3.0], [True, False], item=[0, 0])
     >>> Naive().rate(Naive().update(Naive().start(GammaPrior.of(1, 1), 1), polls)).tolist()
     [0.25]
     """
@@ -24,11 +24,11 @@ class Naive(TallyEstimator):
     name = "naive"
     consistent = False
 
-    def rate(self, state: Tally) -> Float64s:
+    def rate(self, state: TallyState) -> Float64s:
         """X/Σt."""
-        return state.or_prior(state.changes / _time(state))
+        return state.rate_or_prior(state.changes / _time(state))
 
-    def interval(self, state: Tally, level: float) -> tuple[Float64s, Float64s]:
+    def interval(self, state: TallyState, level: float) -> tuple[Float64s, Float64s]:
         """Garwood's exact Poisson interval of X, over Σt; of changes found, not of changes made."""
         from scipy.special import gammaincinv
 
@@ -37,9 +37,9 @@ class Naive(TallyEstimator):
         found = np.maximum(state.changes, 0.5)
         low = np.where(state.changes > 0, gammaincinv(found, tail), 0.0) / time
         high = gammaincinv(state.changes + 1.0, 1.0 - tail) / time
-        return state.or_prior_interval(low, high, level)
+        return state.interval_or_prior(low, high, level)
 
 
-def _time(state: Tally) -> Float64s:
+def _time(state: TallyState) -> Float64s:
     """Σt, 1 where there is no poll yet."""
     return np.where(state.polls > 0, state.time, 1.0)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.estimators.gamma_filter import Evidence
-from afresh.rates.likelihood import all_evidence
-from afresh.rates.observations import Polls
+from afresh.rates.estimators.gamma_filter import PollEvidence
+from afresh.rates.likelihood import best_evidence
+from afresh.rates.observations import PollTable
 from afresh.rates.segments import Segments
 from afresh.values.arrays import Float64s, Ints
 
@@ -27,7 +27,7 @@ NEWTON_STEPS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Sharp:
+class SharpItems:
     """The items, in order, and for each the ln λ of its first point, their spacing, and the values there."""
 
     item: Ints
@@ -35,28 +35,28 @@ class Sharp:
     step: Float64s
     log_likelihood: Float64s
 
-    def between(self, first: int, end: int) -> Sharp:
+    def between(self, first: int, end: int) -> SharpItems:
         """Those of the items from ``first`` up to ``end``."""
         these = slice(*np.searchsorted(self.item, (first, end)))
-        return Sharp(self.item[these], self.low[these], self.step[these], self.log_likelihood[these])
+        return SharpItems(self.item[these], self.low[these], self.step[these], self.log_likelihood[these])
 
 
-def sharp_items(polls: Polls, table: Float64s, rates: Float64s) -> Sharp | None:
+def find_sharp_items(polls: PollTable, table: Float64s, rates: Float64s) -> SharpItems | None:
     """The items that the polls tell more closely than the grid ``rates`` is spaced; None if there are none.
 
     ``table`` holds the log-likelihood of the same polls on the grid.
 
     >>> from afresh.rates.likelihood import log_likelihood
-    >>> from afresh.rates.observations import polls_of
-    >>> polls = polls_of(np.ones(4000), np.arange(4000) % 4 == 0, item=np.zeros(4000, dtype=np.int64))
+    >>> from afresh.rates.observations import polls_from_intervals
+    >>> polls = polls_from_intervals(np.ones(4000), np.arange(4000) % 4 == 0, item=np.zeros(4000, dtype=np.int64))
     >>> grid = np.exp2(np.arange(-6.0, 3.0))
-    >>> found = sharp_items(polls, log_likelihood(polls, grid), grid)
+    >>> found = find_sharp_items(polls, log_likelihood(polls, grid), grid)
     >>> top = found.low[0] + found.step[0] * (POINTS - 1) / 2
     >>> bool(np.isclose(top, np.log(-np.log(1 - 0.25))))
     True
     """
     closely = CLOSELY * float(np.log(rates[1] / rates[0]))
-    evidence = all_evidence(polls)
+    evidence = best_evidence(polls)
     # An event tells 1 of ln λ, a change seen as a bit x²eˣ/(eˣ−1)² < 1.
     bits = evidence.bit if polls.weight is None else np.where(evidence.bit, polls.weight, 0.0)
     told = np.bincount(polls.item, evidence.events + bits, minlength=polls.items)
@@ -73,7 +73,7 @@ def sharp_items(polls: Polls, table: Float64s, rates: Float64s) -> Sharp | None:
     # Those that are not sharp are looked at too, but near their start: their tops may be at infinity.
     low, step = np.where(sharp, low, start), np.where(sharp, step, 0.0)
     values = np.stack([known.log_likelihood(low + k * step) for k in range(POINTS)], axis=1)
-    return Sharp(maybe[sharp], low[sharp], step[sharp], values[sharp])
+    return SharpItems(maybe[sharp], low[sharp], step[sharp], values[sharp])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class _Known:
     weight: Float64s | float
 
     @classmethod
-    def of(cls, polls: Polls, evidence: Evidence, items: Ints) -> _Known:
+    def of(cls, polls: PollTable, evidence: PollEvidence, items: Ints) -> _Known:
         place = np.full(polls.items, -1)
         place[items] = np.arange(items.size)
         row = place[polls.item]

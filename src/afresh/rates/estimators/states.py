@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.rates.observations import Polls
+from afresh.rates.observations import PollTable
 from afresh.rates.priors.gamma_prior import GammaPrior, check_level
 from afresh.values.arrays import Float64s
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class TallyState:
     """n polls, X of which found a change, over a time Σt, for every item; the prior answers where n = 0."""
 
     prior: GammaPrior
@@ -24,11 +24,11 @@ class Tally:
         """Σt/n, 1 where there is no poll yet."""
         return np.where(self.polls > 0, self.time / np.maximum(self.polls, 1.0), 1.0)
 
-    def or_prior(self, rate: Float64s) -> Float64s:
+    def rate_or_prior(self, rate: Float64s) -> Float64s:
         """``rate`` where there are polls, the prior's mean elsewhere."""
         return np.where(self.polls > 0, rate, self.prior.mean())
 
-    def or_prior_interval(self, low: Float64s, high: Float64s, level: float) -> tuple[Float64s, Float64s]:
+    def interval_or_prior(self, low: Float64s, high: Float64s, level: float) -> tuple[Float64s, Float64s]:
         """The interval where there are polls, the prior's own elsewhere."""
         prior_low, prior_high = self.prior.interval(level)
         seen = self.polls > 0
@@ -36,15 +36,15 @@ class Tally:
 
 
 class TallyEstimator:
-    """What the estimators on a ``Tally`` share: how it starts and grows."""
+    """What the estimators on a ``TallyState`` share: how it starts and grows."""
 
     order_free = True
 
-    def start(self, prior: GammaPrior, items: int) -> Tally:
+    def start(self, prior: GammaPrior, items: int) -> TallyState:
         """No polls yet."""
-        return Tally(prior.for_items(items), *(np.zeros(items) for _ in range(3)))
+        return TallyState(prior.for_items(items), *(np.zeros(items) for _ in range(3)))
 
-    def update(self, state: Tally, polls: Polls) -> Tally:
+    def update(self, state: TallyState, polls: PollTable) -> TallyState:
         """Add polls: O(1) each."""
         found = np.bincount(polls.item[polls.changed], minlength=polls.items)
         return replace(

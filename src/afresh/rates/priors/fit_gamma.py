@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.likelihood import finer, log_likelihood, rate_grid, scaled
-from afresh.rates.observations import Polls
+from afresh.rates.likelihood import interpolate_table, log_likelihood, rate_grid, scale_to_maximum
+from afresh.rates.observations import PollTable
 from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses, weak_prior
 from afresh.rates.segments import whole_groups
 from afresh.values.arrays import Bools, Float64s, Ints
@@ -35,21 +35,21 @@ FINE = 8  # rates to the octave for the climb
 CLIMB, CLOSE_ENOUGH = 40, 0.01  # most steps, and the last step in ln a and ln(a/b)
 
 
-def fit_gamma(polls: Polls, groups: Ints | None = None, *, max_shape: float = np.inf) -> GammaPrior:
+def fit_gamma(polls: PollTable, groups: Ints | None = None, *, max_shape: float = np.inf) -> GammaPrior:
     """The Gamma prior of every item's group (of all items without ``groups``: one row).
 
     ``max_shape`` caps a: with a ≤ 1 the value of looking again grows without bound, so that no item is
     given up for ever; policies that rank by that value ask for 1.
 
-    >>> from afresh.rates.observations import polls_of
+    >>> from afresh.rates.observations import polls_from_intervals
     >>> rng = np.random.default_rng(1)
     >>> item = np.repeat(np.arange(4000), 10)
     >>> rates = rng.gamma(2.0, 0.25, 4000)[item]
-    >>> prior = fit_gamma(polls_of(np.ones(40000), rng.random(40000) < -np.expm1(-rates), item=item))
+    >>> prior = fit_gamma(polls_from_intervals(np.ones(40000), rng.random(40000) < -np.expm1(-rates), item=item))
     >>> abs(prior.mean()[0] - 0.5) < 0.03, abs(prior.shape[0] - 2.0) < 0.3
     (np.True_, np.True_)
     """
-    sample = settling_items(polls.items, groups)
+    sample = sample_items(polls.items, groups)
     part = polls if sample is None else polls.of_items(sample)
     rates = rate_grid(polls)
     table, weak = log_likelihood(part, rates), weak_prior(polls)
@@ -137,7 +137,7 @@ def _log_mixed(
     table: Float64s, masses: Float64s, static: Float64s | None, likelihood: Float64s | None = None
 ) -> Float64s:
     """ln Σ mass × likelihood, less the row's maximum, of every row under every candidate."""
-    mixed = (scaled(table) if likelihood is None else likelihood) @ masses.T
+    mixed = (scale_to_maximum(table) if likelihood is None else likelihood) @ masses.T
     if static is not None:
         mixed += np.exp(static - table.max(axis=1))[:, None]
     return np.log(np.maximum(mixed, np.finfo(float).tiny))
@@ -159,8 +159,8 @@ def _climbed(
     static: Float64s | None,
 ) -> GammaPrior:
     """From ``start`` uphill to the best of eight neighbours, in steps halved where none is better."""
-    finer_table, grid = finer(table, rates, FINE)
-    likelihood = scaled(finer_table)
+    finer_table, grid = interpolate_table(table, rates, FINE)
+    likelihood = scale_to_maximum(finer_table)
     bounds = np.log([[SHAPES[0], rates[0]], [min(SHAPES[-1], max_shape), rates[-1]]])
     around = np.array([(0, 0), *((i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)])
     at, step = np.clip(np.log([start.shape[0], start.mean()[0]]), *bounds), 0.2
@@ -219,10 +219,10 @@ def _fit_groups(
     return GammaPrior(shape, rate)
 
 
-def settling_items(items: int, groups: Ints | None = None) -> Bools | None:
+def sample_items(items: int, groups: Ints | None = None) -> Bools | None:
     """Every k-th item of each group, so that about ``ITEMS_ENOUGH`` remain; None where all do.
 
-    >>> settling_items(50_000).sum().item(), settling_items(20_000)
+    >>> sample_items(50_000).sum().item(), sample_items(20_000)
     (16667, None)
     """
     if items <= ITEMS_ENOUGH:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.observations import Polls
+from afresh.rates.observations import PollTable
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError
 
@@ -58,13 +58,13 @@ class GammaPrior:
         return gamma_interval(self.shape, self.rate, level)
 
 
-def weak_prior(polls: Polls) -> GammaPrior:
+def weak_prior(polls: PollTable) -> GammaPrior:
     """Half a change in half a mean interval: the prior where nothing else is known, in the data's own time.
 
     Without any poll the unit of time is all there is: half a change in half a unit.
 
-    >>> from afresh.rates.observations import polls_of
-    >>> weak_prior(polls_of([2.0, 6.0], [True, False], item=[0, 0])).mean().tolist()
+    >>> from afresh.rates.observations import polls_from_intervals
+    >>> weak_prior(polls_from_intervals([2.0, 6.0], [True, False], item=[0, 0])).mean().tolist()
     [0.25]
     """
     unit = float(polls.elapsed.mean()) if polls.size else 1.0

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.rates.likelihood import scaled
+from afresh.rates.likelihood import scale_to_maximum
 from afresh.rates.priors.fit_gamma import ITEMS_ENOUGH
 from afresh.rates.segments import whole_groups
 from afresh.values.arrays import Float64s, Ints
@@ -35,7 +35,7 @@ def flat_share(table: Float64s, gamma: Float64s, counts: Float64s | None = None)
     (0.15, 0.0)
     """
     every = max(1, -(-len(table) // ITEMS_ENOUGH))
-    likelihood = scaled(table[::every])
+    likelihood = scale_to_maximum(table[::every])
     rows = np.ones(len(likelihood)) if counts is None else counts[::every]
     flat, fitted = likelihood.mean(axis=1), likelihood @ gamma
     share = FLAT
@@ -62,7 +62,7 @@ def fit_grid(table: Float64s, start: Float64s, counts: Float64s | None = None) -
     every = -(-len(table) // ITEMS_ENOUGH)
     rows = np.ones(len(table)) if counts is None else counts
     first = np.zeros(1, dtype=np.int64)
-    weights = _ems(scaled(table[::every]), first, start[None], BORROWED_BY_ALL, rows[::every])
+    weights = _ems(scale_to_maximum(table[::every]), first, start[None], BORROWED_BY_ALL, rows[::every])
     return np.asarray(weights[0])
 
 
@@ -84,7 +84,9 @@ def fit_grid_groups(
     for begin, end in whole_groups(starts, groups.size):
         rows = order[starts[begin] : starts[end] if end < starts.size else groups.size]
         local = starts[begin:end] - starts[begin]
-        weights[present[begin:end]] = _ems(scaled(table[rows]), local, everyone, BORROWED, each[rows])
+        weights[present[begin:end]] = _ems(
+            scale_to_maximum(table[rows]), local, everyone, BORROWED, each[rows]
+        )
     return weights
 
 

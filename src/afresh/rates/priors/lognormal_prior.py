@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.likelihood import scaled
+from afresh.rates.likelihood import scale_to_maximum
 from afresh.rates.priors.gamma_prior import LEAST_MASS
 from afresh.values.arrays import Float64s
 
@@ -70,7 +70,7 @@ def fit_lognormal(
     (True, True)
     """
     every = max(1, -(-len(table) // ITEMS))
-    likelihood, rows = scaled(table[::every]), counts[::every]
+    likelihood, rows = scale_to_maximum(table[::every]), counts[::every]
     log_rate = np.log(rates)
     # Rates are known no closer than their cells, which widens their spread.
     blur = (log_rate[1] - log_rate[0]) ** 2 / 12.0

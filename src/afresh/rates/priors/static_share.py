@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.likelihood import scaled
+from afresh.rates.likelihood import scale_to_maximum
 from afresh.rates.priors.fit_gamma import fit_gamma_table
 from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses
 from afresh.values.arrays import Bools, Float64s, Ints
@@ -26,19 +26,19 @@ LARGEST = 0.99
 
 
 @dataclass(frozen=True, slots=True)
-class Mixture:
+class StaticMixture:
     """Likelihood of each row if its item is static, and if it is not, under a Gamma; both scaled alike."""
 
     if_static: Float64s
     if_not: Float64s
 
     @classmethod
-    def of(cls, table: Float64s, quiet: Bools, masses: Float64s) -> Mixture:
+    def of(cls, table: Float64s, quiet: Bools, masses: Float64s) -> StaticMixture:
         """From log-likelihoods on the grid; ``quiet`` are the rows of items never seen to change.
 
         ``masses`` are the Gamma's cell masses, a row for each or one for all.
         """
-        likelihood = scaled(table)
+        likelihood = scale_to_maximum(table)
         mixed = likelihood @ masses[0] if len(masses) == 1 else np.einsum("ij,ij->i", likelihood, masses)
         static = np.exp(np.where(quiet, -table.max(axis=1, initial=-np.inf), -np.inf))
         return cls(static, np.maximum(mixed, np.finfo(float).tiny))
@@ -74,9 +74,9 @@ def fit_static_share(
     The Gamma is of a sample of the items: a place to climb from. None where there was nothing to decide.
 
     >>> from afresh.rates.likelihood import log_likelihood
-    >>> from afresh.rates.observations import polls_of
+    >>> from afresh.rates.observations import polls_from_intervals
     >>> item = np.repeat(np.arange(200), 30)
-    >>> polls = polls_of(np.ones(6000), (item % 2 == 0) & (np.arange(6000) % 3 == 0), item=item)
+    >>> polls = polls_from_intervals(np.ones(6000), (item % 2 == 0) & (np.arange(6000) % 3 == 0), item=item)
     >>> grid = np.exp2(np.arange(-10.0, 5.0))
     >>> quiet = polls.changes_per_item() == 0
     >>> share, _ = fit_static_share(log_likelihood(polls, grid), quiet, grid, GammaPrior.of(0.5, 0.5))
@@ -88,17 +88,17 @@ def fit_static_share(
     if np.count_nonzero(silent) < FEWEST or np.all(silent):
         return 0.0, None
     gamma = alone = fit_gamma_table(some, rates, parent)
-    without = Mixture.of(some, silent, cell_masses(gamma, rates))
+    without = StaticMixture.of(some, silent, cell_masses(gamma, rates))
     share = 0.8 * float(silent.mean())
     for _ in range(ROUNDS):
-        gamma = fit_gamma_table(some, rates, parent, static=log_odds(silent, share), start=gamma)
-        mixture = Mixture.of(some, silent, cell_masses(gamma, rates))
+        gamma = fit_gamma_table(some, rates, parent, static=static_log_odds(silent, share), start=gamma)
+        mixture = StaticMixture.of(some, silent, cell_masses(gamma, rates))
         share = mixture.share(share)
     gain = mixture.log_likelihood(share) - without.log_likelihood(0.0)
     return (share, gamma) if gain > MARGIN else (0.0, alone)
 
 
-def log_odds(quiet: Bools, share: float | Float64s) -> Float64s | None:
+def static_log_odds(quiet: Bools, share: float | Float64s) -> Float64s | None:
     """ln(share/(1−share)) for items never seen to change, −∞ for the others; None where there is no share."""
     if not np.any(share):
         return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.rates.estimate import estimate_polls
-from afresh.rates.observations import Polls
+from afresh.rates.observations import PollTable
 from afresh.rates.priors.fit_gamma import fit_gamma
 from afresh.rates.regime.forgetting import choose_horizon
 from afresh.rates.regime.season import HOURS, Season, fit_season
@@ -30,7 +30,7 @@ class Regime:
 
 
 def find_regime(
-    polls: Polls, *, hour: float, horizon: float | None = None, season: bool | None = None
+    polls: PollTable, *, hour: float, horizon: float | None = None, season: bool | None = None
 ) -> Regime:
     """What the polls say of season and drift. ``hour`` is the length of an hour in the unit of their times.
 
@@ -55,7 +55,7 @@ def find_regime(
     return Regime(found, choose_horizon(part, prior).horizon if horizon is None else horizon)
 
 
-def _sample(polls: Polls) -> Bools:
+def _sample(polls: PollTable) -> Bools:
     """Every k-th item, so that the polls of these suffice to decide."""
     every = max(1, -(-polls.size // POLLS_ENOUGH))
     return np.asarray(np.arange(polls.items) % every == 0)

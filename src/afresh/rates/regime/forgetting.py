@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.rates.estimators.gamma_filter import found_change
-from afresh.rates.observations import Polls
+from afresh.rates.estimators.gamma_filter import belief_after_change
+from afresh.rates.observations import PollTable
 from afresh.rates.priors.gamma_prior import GammaPrior
 from afresh.rates.segments import rank_within, rounds
 from afresh.values.arrays import Bools, Float64s, Ints
@@ -47,12 +47,12 @@ class Drift:
         return math.isfinite(self.horizon)
 
 
-def faded(
+def fade(
     shape: Float64s, rate: Float64s, prior: GammaPrior, elapsed: Float64s, horizon: float | Float64s
 ) -> tuple[Float64s, Float64s]:
     """Gamma(a, b) after ``elapsed`` without evidence.
 
-    >>> a, b = faded(np.array([5.0]), np.array([9.0]), GammaPrior.of(1.0, 1.0), np.array([np.log(2)]), 1.0)
+    >>> a, b = fade(np.array([5.0]), np.array([9.0]), GammaPrior.of(1.0, 1.0), np.array([np.log(2)]), 1.0)
     >>> a.round(12).tolist(), b.round(12).tolist()
     ([3.0], [5.0])
     """
@@ -60,11 +60,11 @@ def faded(
     return prior.shape + (shape - prior.shape) * keep, prior.rate + (rate - prior.rate) * keep
 
 
-def ages(polls: Polls) -> Float64s:
+def poll_ages(polls: PollTable) -> Float64s:
     """How long before the latest poll each one was: of all items, or of its own where the clock is unknown.
 
-    >>> from afresh.rates.observations import polls_of
-    >>> ages(polls_of([1.0, 2.0, 4.0, 8.0], [1, 0, 0, 1], item=[0, 0, 0, 1])).tolist()
+    >>> from afresh.rates.observations import polls_from_intervals
+    >>> poll_ages(polls_from_intervals([1.0, 2.0, 4.0, 8.0], [1, 0, 0, 1], item=[0, 0, 0, 1])).tolist()
     [6.0, 4.0, 0.0, 0.0]
     """
     if polls.end is not None:
@@ -76,23 +76,23 @@ def ages(polls: Polls) -> Float64s:
     return np.asarray(np.maximum(latest[polls.item] - until, 0.0))
 
 
-def forgetting(polls: Polls, horizon: float) -> Polls:
+def weigh_by_age(polls: PollTable, horizon: float) -> PollTable:
     """The same polls, each counting e^{−age/H}.
 
-    >>> from afresh.rates.observations import polls_of
-    >>> forgetting(polls_of([1.0, 2.0], [1, 0], item=[0, 0]), 2.0).weight.round(3).tolist()
+    >>> from afresh.rates.observations import polls_from_intervals
+    >>> weigh_by_age(polls_from_intervals([1.0, 2.0], [1, 0], item=[0, 0]), 2.0).weight.round(3).tolist()
     [0.368, 1.0]
     """
-    return replace(polls, weight=np.exp(-ages(polls) / horizon))
+    return replace(polls, weight=np.exp(-poll_ages(polls) / horizon))
 
 
-def predictive_scores(polls: Polls, prior: GammaPrior, horizons: Float64s) -> Float64s:
+def predictive_scores(polls: PollTable, prior: GammaPrior, horizons: Float64s) -> Float64s:
     """Σ ln P(what the poll saw | the polls before): a row per horizon to forget over, a column per item.
 
     Unchanged after t: −a·ln(1+t/b).
 
-    >>> from afresh.rates.observations import polls_of
-    >>> scores = predictive_scores(polls_of(1.0, False), GammaPrior.of(1.0, 1.0), np.array([np.inf]))
+    >>> from afresh.rates.observations import polls_from_intervals
+    >>> scores = predictive_scores(polls_from_intervals(1.0, False), GammaPrior.of(1.0, 1.0), np.array([np.inf]))
     >>> scores.round(12).tolist()                     # ½
     [[-0.69314718056]]
     """
@@ -104,23 +104,23 @@ def predictive_scores(polls: Polls, prior: GammaPrior, horizons: Float64s) -> Fl
     for these in rounds(rank_within(first)):
         item, t, found = polls.item[these], polls.elapsed[these], polls.changed[these]
         own = GammaPrior(rows.shape[item], rows.rate[item])
-        a, b = faded(shape[:, item], rate[:, item], own, t, over)
+        a, b = fade(shape[:, item], rate[:, item], own, t, over)
         quiet = a * np.log1p(t / b)
         # ln(1−e^{−q}); both are evaluated, so keep the unused one off its pole.
         seen = np.log(-np.expm1(-np.maximum(quiet, np.finfo(float).tiny)))
         score[:, item] += np.where(found, seen, -quiet)
         b[:, ~found] += t[~found]
-        a[:, found], b[:, found] = found_change(a[:, found], b[:, found], t[found])
+        a[:, found], b[:, found] = belief_after_change(a[:, found], b[:, found], t[found])
         shape[:, item], rate[:, item] = a, b
     return score
 
 
-def choose_horizon(polls: Polls, prior: GammaPrior) -> Drift:
+def choose_horizon(polls: PollTable, prior: GammaPrior) -> Drift:
     """The horizon that predicts best, half the longest history down to 1/128 of it, or none.
 
-    >>> from afresh.rates.observations import polls_of
+    >>> from afresh.rates.observations import polls_from_intervals
     >>> item = np.repeat(np.arange(50), 40)
-    >>> busy_then_quiet = polls_of(np.ones(2000), np.tile(np.arange(40) < 20, 50), item=item)
+    >>> busy_then_quiet = polls_from_intervals(np.ones(2000), np.tile(np.arange(40) < 20, 50), item=item)
     >>> choose_horizon(busy_then_quiet, GammaPrior.of(1.0, 1.0)).supported
     True
     """
@@ -139,7 +139,7 @@ def choose_horizon(polls: Polls, prior: GammaPrior) -> Drift:
     return Drift(horizon, float(gains[best].sum()) / part.size)
 
 
-def _telling(polls: Polls) -> Bools:
+def _telling(polls: PollTable) -> Bools:
     """Items with a few polls and a change, every k-th where they are many."""
     number = polls.polls_per_item()
     telling = np.asarray((number >= FEWEST) & (polls.changes_per_item() > 0))
@@ -147,22 +147,22 @@ def _telling(polls: Polls) -> Bools:
     return np.asarray(telling & (np.cumsum(telling) % max(every, 1) == 0))
 
 
-def _latest(polls: Polls) -> Polls:
+def _latest(polls: PollTable) -> PollTable:
     """The latest polls of each item, bits alone."""
     ends = np.cumsum(polls.polls_per_item())
     keep = ends[polls.item] - np.arange(polls.size) <= LATEST
-    return Polls(polls.item[keep], polls.elapsed[keep], polls.changed[keep], polls.items)
+    return PollTable(polls.item[keep], polls.elapsed[keep], polls.changed[keep], polls.items)
 
 
-def _shuffled(polls: Polls) -> Polls:
+def _shuffled(polls: PollTable) -> PollTable:
     """Each item's polls in another order: by the fractions of their ranks times the golden ratio."""
     first = np.ones(polls.size, dtype=bool)
     first[1:] = polls.item[1:] != polls.item[:-1]
     order: Ints = np.lexsort(((rank_within(first) * GOLDEN) % 1.0, polls.item))
-    return Polls(polls.item, polls.elapsed[order], polls.changed[order], polls.items)
+    return PollTable(polls.item, polls.elapsed[order], polls.changed[order], polls.items)
 
 
-def _gains(polls: Polls, prior: GammaPrior, horizons: Float64s) -> Float64s:
+def _gains(polls: PollTable, prior: GammaPrior, horizons: Float64s) -> Float64s:
     """What each horizon but the first gains over the first, a column per item."""
     scores = predictive_scores(polls, prior, horizons)
     return np.asarray(scores[1:] - scores[0])

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.rates.observations import Polls
+from afresh.rates.observations import PollTable
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Floats, Ints
 from afresh.values.errors import InputError
 
@@ -60,7 +60,7 @@ class Season:
         """
         return float(self.profile.std())
 
-    def applied(self, polls: Polls) -> Polls:
+    def applied(self, polls: PollTable) -> PollTable:
         """The same polls in operational time; they need their ``end``."""
         if polls.end is None:
             raise InputError(_NO_CLOCK)
@@ -84,7 +84,7 @@ class Season:
         return np.asarray(self.hour * (week + np.interp(rest, np.arange(HOURS + 1), before)))
 
 
-def fit_season(polls: Polls, rates: Floats, *, hour: float = 3600.0, always: bool = False) -> Season:
+def fit_season(polls: PollTable, rates: Floats, *, hour: float = 3600.0, always: bool = False) -> Season:
     """The hour-of-week profile of these polls, or the flat one where it does not predict better.
 
     ``rates`` are the items' estimated rates in clock time; ``polls`` need their ``end``. ``always`` takes the
@@ -119,7 +119,7 @@ class _Intervals:
     changed: Bools
 
     @classmethod
-    def of(cls, polls: Polls, end: Float64s, rates: Floats, hour: float) -> _Intervals:
+    def of(cls, polls: PollTable, end: Float64s, rates: Floats, hour: float) -> _Intervals:
         first = float((end - polls.elapsed).min()) if end.size else 0.0
         origin = np.floor(first / (hour * HOURS)) * HOURS
         last = end / hour - origin
