@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.rates.estimators.counts import Counts
-from afresh.rates.estimators.gamma_filter import FEW, GammaFilter, belief_after_change
-from afresh.rates.estimators.last_modified import LastModified
+from afresh.rates.estimators.gamma_filter import FEW, Counts, GammaFilter, LastModified, belief_after_change
 from afresh.rates.observations import PollTable, polls_from_intervals
 from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses
 

@@ -112,7 +112,7 @@ def _with_views(
 ) -> tuple[pa.Array, RateEstimates]:
     """Every view as a further row: a view changes when any of its distinct bases does."""
     from afresh.cli.view_pairs import ViewPairs
-    from afresh.rates.view_estimates import with_views
+    from afresh.rates.views import with_views
 
     pairs, polled = ViewPairs.read(views), names.to_pylist()
     pairs.refuse_unknown(polled)

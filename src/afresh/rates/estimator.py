@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
-from afresh.rates.estimators.counts import Counts
-from afresh.rates.estimators.gamma_filter import GammaFilter
+from afresh.rates.estimators.gamma_filter import Counts, GammaFilter, LastModified
 from afresh.rates.estimators.grid_posterior import GridPosterior
-from afresh.rates.estimators.last_modified import LastModified
 from afresh.rates.estimators.lln import LawOfLargeNumbers
 from afresh.rates.estimators.log_family import LogFamily
 from afresh.rates.estimators.mle import MaximumLikelihood

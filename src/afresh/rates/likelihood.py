@@ -11,10 +11,8 @@ import math
 
 import numpy as np
 
-from afresh.rates.estimators.counts import count_evidence
-from afresh.rates.estimators.gamma_filter import PollEvidence
-from afresh.rates.estimators.last_modified import stamp_evidence
 from afresh.rates.estimators.log_family import log_ratio
+from afresh.rates.evidence import best_evidence
 from afresh.rates.observations import PollTable
 from afresh.rates.segments import Segments
 from afresh.values.arrays import Float64s
@@ -28,13 +26,13 @@ CHUNK = 1 << 14  # polls at a time: the doubling stays in the cache
 def rate_grid(polls: PollTable) -> Float64s:
     """Log-spaced rates that span what the polls can tell apart, 3, 2 or 1 to the octave, at most 48.
 
-    From a fiftieth of a change in the longest history (below, an item might as well be static) to eight times
-    the highest single estimate.
+        From a fiftieth of a change in the longest history (below, an item might as well be static) to eight times
+        the highest single estimate.
 
-    >>> from afresh.rates.observations import polls_from_intervals
-    >>> grid = rate_grid(polls_from_intervals([1.0] * 10, [True] * 10, item=[0] * 10))
-    >>> len(grid), (grid[3] / grid[0]).round(12).item(), grid[0].item()
-    (43, 2.0, 0.002)
+        >>> from afresh.rates.observations import polls_from_intervals
+        >>> grid = rate_grid(polls_from_intervals([1.0] * 10, [True] * 10, item=[0] * 10))
+        >>> len(grid), (grid[3] / grid[0]).round(12).item(), grid[0].item()
+        (43, 2.0, 0.002)
     """
     if polls.size == 0:
         return _spaced(2.0**-8, 2.0**4)
@@ -68,29 +66,14 @@ def _spaced(low: float, high: float) -> Float64s:
     return low * np.exp2(exponents)
 
 
-def best_evidence(polls: PollTable) -> PollEvidence:
-    """The best each poll offers: a count, else a credible stamp, else the bit; weighted, but for the bit."""
-    told = stamp_evidence(polls)
-    if polls.count is not None:
-        counted, known = count_evidence(polls), ~np.isnan(polls.count)
-        told = PollEvidence(
-            np.where(known, counted.events, told.events),
-            np.where(known, counted.exposure, told.exposure),
-            np.where(known, counted.bit, told.bit),
-        )
-    if polls.weight is None:
-        return told
-    return PollEvidence(told.events * polls.weight, told.exposure * polls.weight, told.bit)
-
-
 def log_likelihood(polls: PollTable, rates: Float64s) -> Float64s:
     """ln P(polls | λ) up to a constant, a row per item and a column per rate of the grid.
 
-    >>> from afresh.rates.observations import polls_from_intervals
-    >>> polls = polls_from_intervals([1.0, 2.0], [True, False], item=[0, 0])
-    >>> table = log_likelihood(polls, np.array([0.5, 1.0, 2.0]))
-    >>> bool(np.allclose(table[0], np.log(1 - np.exp([-0.5, -1, -2])) - 2 * np.array([0.5, 1, 2])))
-    True
+        >>> from afresh.rates.observations import polls_from_intervals
+        >>> polls = polls_from_intervals([1.0, 2.0], [True, False], item=[0, 0])
+        >>> table = log_likelihood(polls, np.array([0.5, 1.0, 2.0]))
+        >>> bool(np.allclose(table[0], np.log(1 - np.exp([-0.5, -1, -2])) - 2 * np.array([0.5, 1, 2])))
+        True
     """
     evidence = best_evidence(polls)
     exposure = np.bincount(polls.item, evidence.exposure, minlength=polls.items)

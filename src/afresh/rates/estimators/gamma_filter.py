@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from afresh.rates.evidence import PollEvidence, bit_evidence, count_evidence, stamp_evidence
 from afresh.rates.observations import PollTable
 from afresh.rates.priors.gamma_prior import GammaPrior, gamma_interval
 from afresh.rates.segments import rank_within, rounds
@@ -36,20 +37,6 @@ class GammaState:
     prior: GammaPrior
     shape: Float64s
     rate: Float64s
-
-
-@dataclass(frozen=True, slots=True)
-class PollEvidence:
-    """What each poll says: ``events`` in a time ``exposure``, or (``bit``) only that something changed."""
-
-    events: Float64s
-    exposure: Float64s
-    bit: Bools
-
-
-def bit_evidence(polls: PollTable) -> PollEvidence:
-    """One bit per poll: no event in the interval, or at least one."""
-    return PollEvidence(np.zeros(polls.size), np.where(polls.changed, 0.0, polls.elapsed), polls.changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +65,11 @@ class GammaFilter:
 
     def update(self, state: GammaState, polls: PollTable) -> GammaState:
         """Carry the belief through the polls, in order within each item."""
-        return carry_through_polls(state, polls, bit_evidence(polls), self.horizon)
+        return carry_through_polls(state, polls, self.evidence(polls), self.horizon)
+
+    def evidence(self, polls: PollTable) -> PollEvidence:
+        """What the polls say, as far as this estimator looks at it."""
+        return bit_evidence(polls)
 
     def rate(self, state: GammaState) -> Float64s:
         """Posterior mean a/b."""
@@ -87,6 +78,45 @@ class GammaFilter:
     def interval(self, state: GammaState, level: float) -> tuple[Float64s, Float64s]:
         """Equal-tailed credible interval."""
         return gamma_interval(state.shape, state.rate, level)
+
+
+class LastModified(GammaFilter):
+    """Gamma belief from the source's own modification times, from one bit where there is none.
+
+    After X credible stamps it is Gamma(a+X, b+Σx), x = min(time since modification, t).
+
+    >>> from afresh.rates.observations import polls_from_intervals
+    >>> stamped = LastModified()
+    >>> polls = polls_from_intervals([10.0, 10.0], [True, False], item=[0, 0], since=[3.0, np.nan])
+    >>> state = stamped.update(stamped.start(GammaPrior.of(1.0, 2.0), 1), polls)
+    >>> state.shape.tolist(), state.rate.tolist()
+    ([2.0], [15.0])
+    """
+
+    name = "last-modified"
+
+    def evidence(self, polls: PollTable) -> PollEvidence:
+        """The stamps, where they are credible."""
+        return stamp_evidence(polls)
+
+
+class Counts(GammaFilter):
+    """Gamma belief from exact counts, from one bit where there is none.
+
+    After N changes in a time Σt it is Gamma(a+N, b+Σt).
+
+    >>> from afresh.rates.observations import polls_from_intervals
+    >>> counts = Counts()
+    >>> polls = polls_from_intervals([10.0, 10.0], [True, False], item=[0, 0], count=[4, 0])
+    >>> counts.rate(counts.update(counts.start(GammaPrior.of(1.0, 5.0), 1), polls)).tolist()
+    [0.2]
+    """
+
+    name = "counts"
+
+    def evidence(self, polls: PollTable) -> PollEvidence:
+        """The counts, where there are any."""
+        return count_evidence(polls)
 
 
 def belief_after_change(shape: Float64s, rate: Float64s, elapsed: Float64s) -> tuple[Float64s, Float64s]:

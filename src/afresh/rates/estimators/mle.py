@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.rates.estimators.history import HistoryEstimator, HistoryState
+from afresh.rates.estimators.states import HistoryEstimator, HistoryState
 from afresh.rates.observations import PollTable
 from afresh.rates.priors.gamma_prior import check_level
 from afresh.rates.segments import Segments, roots

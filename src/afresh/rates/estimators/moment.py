@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.rates.estimators.history import HistoryEstimator, HistoryState
-from afresh.rates.estimators.states import change_probability_interval
+from afresh.rates.estimators.states import HistoryEstimator, HistoryState, change_probability_interval
 from afresh.rates.observations import PollTable
 from afresh.rates.segments import Segments, roots
 from afresh.values.arrays import Float64s, Ints

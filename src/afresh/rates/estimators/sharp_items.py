@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.estimators.gamma_filter import PollEvidence
-from afresh.rates.likelihood import best_evidence
+from afresh.rates.evidence import PollEvidence, best_evidence
 from afresh.rates.observations import PollTable
 from afresh.rates.segments import Segments
 from afresh.values.arrays import Float64s, Ints

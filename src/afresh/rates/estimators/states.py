@@ -1,4 +1,4 @@
-"""Three numbers per item, polls, changes and time: the whole state of the simple estimators."""
+"""The two states that the simpler estimators keep: three numbers per item, or all of its polls."""
 
 from __future__ import annotations
 
@@ -8,31 +8,45 @@ import numpy as np
 
 from afresh.rates.observations import PollTable
 from afresh.rates.priors.gamma_prior import GammaPrior, check_level
-from afresh.values.arrays import Float64s
+from afresh.values.arrays import Bools, Float64s
 
 
 @dataclass(frozen=True, slots=True)
-class TallyState:
-    """n polls, X of which found a change, over a time Σt, for every item; the prior answers where n = 0."""
+class _StateWithPrior:
+    """A state whose prior answers for the items without polls."""
 
     prior: GammaPrior
-    polls: Float64s
-    changes: Float64s
-    time: Float64s
 
-    def mean_interval(self) -> Float64s:
-        """Σt/n, 1 where there is no poll yet."""
-        return np.where(self.polls > 0, self.time / np.maximum(self.polls, 1.0), 1.0)
+    def has_polls(self) -> Bools:
+        """Which items have been polled."""
+        raise NotImplementedError
 
     def rate_or_prior(self, rate: Float64s) -> Float64s:
         """``rate`` where there are polls, the prior's mean elsewhere."""
-        return np.where(self.polls > 0, rate, self.prior.mean())
+        return np.where(self.has_polls(), rate, self.prior.mean())
 
     def interval_or_prior(self, low: Float64s, high: Float64s, level: float) -> tuple[Float64s, Float64s]:
         """The interval where there are polls, the prior's own elsewhere."""
         prior_low, prior_high = self.prior.interval(level)
-        seen = self.polls > 0
-        return np.where(seen, low, prior_low), np.where(seen, high, prior_high)
+        polled = self.has_polls()
+        return np.where(polled, low, prior_low), np.where(polled, high, prior_high)
+
+
+@dataclass(frozen=True, slots=True)
+class TallyState(_StateWithPrior):
+    """n polls, X of which found a change, over a time Σt, for every item."""
+
+    polls: Float64s
+    changes: Float64s
+    time: Float64s
+
+    def has_polls(self) -> Bools:
+        """Which items have been polled."""
+        return np.asarray(self.polls > 0)
+
+    def mean_interval(self) -> Float64s:
+        """Σt/n, 1 where there is no poll yet."""
+        return np.where(self.polls > 0, self.time / np.maximum(self.polls, 1.0), 1.0)
 
 
 class TallyEstimator:
@@ -53,6 +67,37 @@ class TallyEstimator:
             changes=state.changes + found,
             time=state.time + polls.time_per_item(),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryState(_StateWithPrior):
+    """All polls so far, for estimators that have no shorter summary of irregular intervals."""
+
+    polls: PollTable
+
+    def has_polls(self) -> Bools:
+        """Which items have been polled."""
+        return np.asarray(self.polls.polls_per_item() > 0)
+
+
+class HistoryEstimator:
+    """What the estimators on a ``HistoryState`` share; an update is O(polls so far)."""
+
+    order_free = True
+
+    def start(self, prior: GammaPrior, items: int) -> HistoryState:
+        """No polls yet."""
+        empty = PollTable(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=bool), items)
+        return HistoryState(prior.for_items(items), empty)
+
+    def update(self, state: HistoryState, polls: PollTable) -> HistoryState:
+        """Append the polls; only their intervals and bits are kept."""
+        before = state.polls
+        item = np.concatenate((before.item, polls.item))
+        order = slice(None) if before.size == 0 else np.argsort(item, kind="stable")
+        elapsed = np.concatenate((before.elapsed, polls.elapsed))[order]
+        changed = np.concatenate((before.changed, polls.changed))[order]
+        return HistoryState(state.prior, PollTable(item[order], elapsed, changed, polls.items))
 
 
 def change_probability_interval(
