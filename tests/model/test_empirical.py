@@ -77,11 +77,11 @@ def test_unfinished_long_lifetimes_give_a_lower_bound() -> None:
 def test_steps_and_lines_by_hand() -> None:
     steps = Empirical([1.0, 3.0], [0.5, 0.0])
     np.testing.assert_allclose(steps.integral([0.5, 1.0, 2.0, 3.0, 9.0]), [0.5, 1, 1.5, 2, 2])
-    np.testing.assert_allclose(steps.moment([1.0, 3.0, 9.0]), [0.5, 2.5, 2.5])
+    np.testing.assert_allclose(steps.age_gain([1.0, 3.0, 9.0]), [0, 2, 38])
     np.testing.assert_allclose(steps.gain([0.9, 1.0, 9.0]), [0, 0.5, 2])
     lines = Empirical([0.0, 2.0], [1.0, 0.0], linear=True)
     np.testing.assert_allclose(lines.survival([0.0, 0.5, 2.0, 3.0]), [1, 0.75, 0, 0])
-    np.testing.assert_allclose(lines.moment([2.0, 5.0]), [2 / 3, 2 / 3])
+    np.testing.assert_allclose(lines.age_gain([2.0, 5.0]), [4 / 3, 71 / 6])
 
 
 @pytest.mark.parametrize(

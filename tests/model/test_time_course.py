@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from afresh.model.age import age
 from afresh.model.decay import DECAYS, Exponential, Linear, decay_from
 from afresh.model.freshness import freshness
-from afresh.model.time_course import database_course, expected_age, expected_freshness, observed_course
+from afresh.model.time_course import database_course
+from afresh.papers.cho_time_course import expected_age, expected_freshness, observed_course
 from afresh.values.errors import InputError
 
 instants = st.lists(st.integers(1, 60).map(lambda i: i / 4), max_size=12)

@@ -42,8 +42,8 @@ class Decay(Protocol):
     """z(t), the probability that a copy is still right t after its refresh, with its integrals.
 
     z(0) ≤ 1, z never grows. Times are 0 or more, scalars or arrays that broadcast against the parameters,
-    and infinity is a fair time; results are float64 arrays. The last three integrals follow from the first
-    two, yet are computed without their cancellation, so that they hold for any λt.
+    and infinity is a fair time; results are float64 arrays. ``gain``, ``loss`` and ``age_gain`` follow from z
+    and its moments, yet each is computed without cancellation, so that it is accurate for any λt.
     """
 
     def survival(self, t: npt.ArrayLike) -> Float64s:
@@ -52,9 +52,6 @@ class Decay(Protocol):
     def integral(self, t: npt.ArrayLike) -> Float64s:
         """Z(t) = ∫₀ᵗ z: the time for which a copy is right until t."""
 
-    def moment(self, t: npt.ArrayLike) -> Float64s:
-        """M(t) = ∫₀ᵗ s·z(s)ds."""
-
     def gain(self, t: npt.ArrayLike) -> Float64s:
         """Z(t) − t·z(t) = ∫₀ᵗ s·(−dz): marginal freshness of refreshing at interval t, and the index."""
 
@@ -62,7 +59,7 @@ class Decay(Protocol):
         """t − Z(t) = ∫₀ᵗ (1−z): the expected age of a copy t after its refresh."""
 
     def age_gain(self, t: npt.ArrayLike) -> Float64s:
-        """t²/2 − M(t) = ∫₀ᵗ s·(1−z(s))ds: marginal age of refreshing at interval t."""
+        """∫₀ᵗ s·(1−z(s))ds = t²/2 − ∫₀ᵗ s·z(s)ds: marginal age of refreshing at interval t."""
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
         """Times from a refresh to the first change, infinite where none comes; P(T > t) = z(t)."""

@@ -12,9 +12,8 @@ from typing import TypeAlias, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from afresh.money.decay_groups import DecayLike
 from afresh.money.net_income import income_at
-from afresh.money.priced_items import CostOfSize, IncomeOptions, PricedItems, build_items
+from afresh.money.priced_items import CostOfSize, DecayLike, IncomeOptions, PricedItems, build_items
 from afresh.money.record_bulks import build_bulks, solve_bulks
 from afresh.money.solve import find_optimum
 from afresh.money.terms import IncomeTerms

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from afresh.model.curves import freshness_curve
+from afresh.model.decays.parameters import multiply_by_rate
 from afresh.model.roots import solve_decreasing
 from afresh.money.best_interval import Incomes, solve_items
 from afresh.money.limited import spend_at, with_money
@@ -140,7 +142,8 @@ def choose_budget(
     request_price = _least_price(lambda extra: _total(requests, _frequency(within(extra)[0])), most_requests)
     interval, price = within(request_price)
     frequency = _frequency(interval)
-    found = items.rate * _freshness(items.rate, interval)  # changes found per time
+    # λ times the freshness is how often a poll finds a change
+    found = items.rate * freshness_curve(multiply_by_rate(interval, items.rate))
     futile = best.futile.ravel()
     return ChosenBudget(
         interval=interval,
@@ -189,13 +192,6 @@ def _least_price(requests: Callable[[float], float], most: float) -> float:
 
 def _frequency(interval: Float64s) -> Float64s:
     return np.divide(1.0, interval, out=np.zeros_like(interval), where=interval > 0)
-
-
-def _freshness(rate: Float64s, interval: Float64s) -> Float64s:
-    """(1−e^{−λu})/(λu), 0 where an item is never refreshed: λ times it is how often a look finds a change."""
-    refreshed = interval < np.inf
-    r = np.where(refreshed, rate * np.where(refreshed, interval, 1.0), 1.0)
-    return np.where(refreshed, np.divide(-np.expm1(-r), r, out=np.ones_like(r), where=r > 0), 0.0)
 
 
 def _total(each: ArrayLike, frequency: Float64s) -> float:

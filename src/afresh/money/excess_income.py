@@ -12,12 +12,12 @@ never refreshing and its slope are
 
 from __future__ import annotations
 
-from functools import singledispatch
-
 import numpy as np
+import numpy.typing as npt
 
 from afresh.model.curves import g, h
 from afresh.model.decay import Decay, Exponential, Linear, Lomax, Weibull
+from afresh.model.decays.parameters import multiply_by_rate
 from afresh.model.roots import HUGE, find_crossing
 from afresh.money.terms import IncomeTerms
 from afresh.values.arrays import Float64s
@@ -28,37 +28,25 @@ SMOOTH_DECAYS = (Exponential, Linear, Weibull, Lomax)
 """Decays whose ``turning_term`` is known; any other is searched by its income alone."""
 
 
-@singledispatch
 def change_probability(decay: Decay, u: Float64s) -> Float64s:
-    """1−z(u), to full relative precision for the decays named below.
+    """1−z(u), to full relative precision for ``SMOOTH_DECAYS``.
 
     >>> change_probability(Exponential(1.0), np.array(1e-20))
     array(1.e-20)
     """
-    return np.asarray(1 - decay.survival(u))
+    match decay:
+        case Exponential():
+            return np.asarray(-np.expm1(-_rate_times(decay.rate, u)))
+        case Linear():
+            return np.minimum(_rate_times(decay.rate, u), 1.0)
+        case Weibull():
+            return np.asarray(-np.expm1(-weibull_power(decay, u)))
+        case Lomax():
+            return np.asarray(-np.expm1(-_lomax_power(decay, u)))
+        case _:
+            return np.asarray(1 - decay.survival(u))
 
 
-@change_probability.register
-def _(decay: Exponential, u: Float64s) -> Float64s:
-    return np.asarray(-np.expm1(-_product(decay.rate, u)))
-
-
-@change_probability.register
-def _(decay: Linear, u: Float64s) -> Float64s:
-    return np.minimum(_product(decay.rate, u), 1.0)
-
-
-@change_probability.register
-def _(decay: Weibull, u: Float64s) -> Float64s:
-    return np.asarray(-np.expm1(-weibull_power(decay, u)))
-
-
-@change_probability.register
-def _(decay: Lomax, u: Float64s) -> Float64s:
-    return np.asarray(-np.expm1(-_lomax_power(decay, u)))
-
-
-@singledispatch
 def turning_term(decay: Decay, u: Float64s) -> Float64s:
     """1−z(u)+u·z'(u) of a decay of ``SMOOTH_DECAYS``.
 
@@ -67,31 +55,21 @@ def turning_term(decay: Decay, u: Float64s) -> Float64s:
     >>> turning_term(Linear(1.0), np.array([0.5, 2.0]))
     array([0., 1.])
     """
-    raise NotImplementedError(f"the slope of {type(decay).__name__} is not known")
-
-
-@turning_term.register
-def _(decay: Exponential, u: Float64s) -> Float64s:
-    return g(_product(decay.rate, u))
-
-
-@turning_term.register
-def _(decay: Linear, u: Float64s) -> Float64s:
-    return np.where(_product(decay.rate, u) < 1, 0.0, 1.0)
-
-
-@turning_term.register
-def _(decay: Weibull, u: Float64s) -> Float64s:
-    power = weibull_power(decay, u)
-    near = np.minimum(power, 800.0)  # e^{−800} is 0, ∞·0 is not
-    return np.asarray(g(power) + (1 - np.asarray(decay.shape)) * near * np.exp(-near))
-
-
-@turning_term.register
-def _(decay: Lomax, u: Float64s) -> Float64s:
-    shape, power = np.asarray(decay.shape), _lomax_power(decay, u)
-    near = np.minimum(power, 800.0)
-    return np.asarray(g(power) + shape * np.exp(-near) * h(near / shape))
+    match decay:
+        case Exponential():
+            return g(_rate_times(decay.rate, u))
+        case Linear():
+            return np.where(_rate_times(decay.rate, u) < 1, 0.0, 1.0)
+        case Weibull():
+            power = weibull_power(decay, u)
+            near = np.minimum(power, 800.0)  # e^{−800} is 0, ∞·0 is not
+            return np.asarray(g(power) + (1 - np.asarray(decay.shape)) * near * np.exp(-near))
+        case Lomax():
+            shape, power = np.asarray(decay.shape), _lomax_power(decay, u)
+            near = np.minimum(power, 800.0)
+            return np.asarray(g(power) + shape * np.exp(-near) * h(near / shape))
+        case _:
+            raise NotImplementedError(f"the slope of {type(decay).__name__} is not known")
 
 
 def excess_income(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
@@ -140,7 +118,6 @@ def cost_to_gain(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
     return ratio_of(owed, terms.gain * decay.gain(u))
 
 
-@singledispatch
 def time_range(decay: Decay, items: int) -> tuple[Float64s, Float64s]:
     """The intervals worth searching, as (first, last) for each of ``items`` items under ``decay``.
 
@@ -150,32 +127,26 @@ def time_range(decay: Decay, items: int) -> tuple[Float64s, Float64s]:
     >>> time_range(Exponential([2.0, 0.0]), 2)
     (array([5.e-13, 1.e+00]), array([20.,  1.]))
     """
-    whole = (np.full(items, 1 / HUGE), np.full(items, HUGE))
     plateau = np.broadcast_to(decay.plateau(), (items,))
+    changing = plateau < 1
+    if isinstance(decay, Exponential):
+        rate = np.broadcast_to(np.asarray(decay.rate, dtype=np.float64), (items,))
+        time = 1 / np.where(changing, rate, 1.0)
+        return np.where(changing, 1e-12 * time, 1.0), np.where(changing, 40 * time, 1.0)
+    whole = (np.full(items, 1 / HUGE), np.full(items, HUGE))
     half = find_crossing(lambda u: ratio_of(0.5 * (1 - plateau), change_probability(decay, u)), *whole)
     last = find_crossing(lambda u: (decay.survival(u) - plateau) / 1e-17, *whole)
-    changing = plateau < 1
     return np.where(changing, 1e-12 * half, 1.0), np.where(changing, np.maximum(last, 2 * half), 1.0)
 
 
-@time_range.register
-def _(decay: Exponential, items: int) -> tuple[Float64s, Float64s]:
-    rate = np.broadcast_to(np.asarray(decay.rate, dtype=np.float64), (items,))
-    time = 1 / np.where(rate > 0, rate, 1.0)
-    return np.where(rate > 0, 1e-12 * time, 1.0), np.where(rate > 0, 40 * time, 1.0)
-
-
-def _product(rate: object, u: Float64s) -> Float64s:
-    """λ·u, where a rate of 0 wins over an infinite interval."""
-    given = np.asarray(rate, dtype=np.float64)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        return np.where(given > 0, given * u, 0.0)
+def _rate_times(rate: npt.ArrayLike, u: Float64s) -> Float64s:
+    return multiply_by_rate(u, np.asarray(rate, dtype=np.float64))
 
 
 def weibull_power(decay: Weibull, u: Float64s) -> Float64s:
     """(λu)^k."""
     with np.errstate(over="ignore", under="ignore"):
-        return np.asarray(_product(decay.rate, u) ** np.asarray(decay.shape))
+        return np.asarray(_rate_times(decay.rate, u) ** np.asarray(decay.shape))
 
 
 def _lomax_power(decay: Lomax, u: Float64s) -> Float64s:

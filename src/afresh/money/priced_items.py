@@ -15,12 +15,16 @@ from typing import TypeAlias, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from afresh.money.decay_groups import DecayGroup, DecayLike, decay_groups
+from afresh.model.decay import Decay, decay_from
 from afresh.money.terms import IncomeTerms
 from afresh.values.arrays import ArrayLike, Float64s, Floats, nonnegative
 from afresh.values.errors import InputError, one_of
 
+DecayLike: TypeAlias = str | Decay | Sequence[str] | npt.NDArray[np.str_ | np.object_]
+Rows: TypeAlias = npt.NDArray[np.intp]
 CostOfSize: TypeAlias = str | Callable[[Float64s], ArrayLike]
+
+_BLOCK = 1 << 15  # items of a group: their arrays stay in the cache
 
 COSTS_OF_SIZE: dict[str, Callable[[Float64s], Float64s]] = {
     "constant": np.ones_like,
@@ -28,6 +32,14 @@ COSTS_OF_SIZE: dict[str, Callable[[Float64s], Float64s]] = {
     "linear": np.array,
 }
 """By what factor a refresh of n records costs more than one of a single record."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecayGroup:
+    """The rows that share a decay function, and that function with their parameters."""
+
+    rows: Rows
+    decay: Decay
 
 
 class IncomeOptions(TypedDict, total=False):
@@ -149,3 +161,37 @@ def _aligned(
         said = ", ".join(f"{name} {size}" for name, size in sizes.items() if decay.ndim or name != "decay")
         raise InputError(f"lengths differ: {said}") from None
     return shape, [np.array(np.broadcast_to(a, shape), dtype=np.float64).ravel() for a in named.values()]
+
+
+def decay_groups(decay: DecayLike, rate: Float64s) -> list[DecayGroup]:
+    """Items grouped by decay. A ``Decay`` object brings its own parameters, and ``rate`` is not used then.
+
+    >>> groups = decay_groups(["linear", "exponential", "linear"], np.array([1.0, 2.0, 3.0]))
+    >>> [(group.rows.tolist(), type(group.decay).__name__) for group in groups]
+    [([0, 2], 'Linear'), ([1], 'Exponential')]
+    """
+    everything = np.arange(rate.size)
+    if isinstance(decay, str):
+        return _blocks(decay, everything, rate)
+    if not isinstance(decay, Sequence | np.ndarray):
+        _check_length(decay, rate.size)
+        return [DecayGroup(everything, decay)]
+    codes: dict[str, int] = {}
+    coded = np.fromiter((codes.setdefault(str(name), len(codes)) for name in decay), dtype=np.int64)
+    order = np.argsort(coded, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(coded, minlength=len(codes)))[:-1]) if codes else []
+    return [group for name, rows in zip(codes, parts, strict=True) for group in _blocks(name, rows, rate)]
+
+
+def _blocks(name: str, rows: Rows, rate: Float64s) -> list[DecayGroup]:
+    """One decay in groups that fit into the processor's cache."""
+    starts = range(0, max(rows.size, 1), _BLOCK)
+    blocks = [rows[start : start + _BLOCK] for start in starts]
+    return [DecayGroup(block, decay_from(name, rate[block])) for block in blocks]
+
+
+def _check_length(decay: Decay, items: int) -> None:
+    """Refuse a decay whose parameters are arrays of another length."""
+    size = np.asarray(decay.plateau()).size
+    if size not in (1, items):
+        raise InputError(f"lengths differ: decay {size}, other columns {items}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
-
 import numpy as np
 import numpy.typing as npt
 
@@ -15,7 +13,6 @@ from afresh.money.terms import IncomeTerms, IntervalOptimum
 from afresh.values.arrays import Float64s
 
 
-@singledispatch
 def find_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
     """The best interval under ``decay``; a decay without a method of its own is searched.
 
@@ -23,39 +20,22 @@ def find_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
     >>> find_optimum(Exponential(0.098), IncomeTerms(one, none, one, none)).interval.round(2)
     array([5.36])
     """
-    return any_optimum(decay, terms)
 
+    def per_item(parameter: npt.ArrayLike) -> Float64s:
+        return np.broadcast_to(np.asarray(parameter, dtype=np.float64), terms.gain.shape)
 
-@find_optimum.register
-def _(decay: Exponential, terms: IncomeTerms) -> IntervalOptimum:
-    return exponential_optimum(_like(decay.rate, terms), terms)
-
-
-@find_optimum.register
-def _(decay: Linear, terms: IncomeTerms) -> IntervalOptimum:
-    return linear_optimum(_like(decay.rate, terms), terms)
-
-
-@find_optimum.register
-def _(decay: Geometric, terms: IncomeTerms) -> IntervalOptimum:
-    return geometric_optimum(_like(decay.p, terms), _like(decay.step, terms), terms)
-
-
-@find_optimum.register
-def _(decay: Empirical, terms: IncomeTerms) -> IntervalOptimum:
-    return empirical_optimum(decay, terms)
-
-
-@find_optimum.register
-def _(decay: Weibull, terms: IncomeTerms) -> IntervalOptimum:
-    return weibull_optimum(decay, terms)
-
-
-@find_optimum.register
-def _(decay: Lomax, terms: IncomeTerms) -> IntervalOptimum:
-    return lomax_optimum(decay, terms)
-
-
-def _like(parameter: npt.ArrayLike, terms: IncomeTerms) -> Float64s:
-    """A parameter of the decay, one per item."""
-    return np.broadcast_to(np.asarray(parameter, dtype=np.float64), terms.gain.shape)
+    match decay:
+        case Exponential():
+            return exponential_optimum(per_item(decay.rate), terms)
+        case Linear():
+            return linear_optimum(per_item(decay.rate), terms)
+        case Geometric():
+            return geometric_optimum(per_item(decay.p), per_item(decay.step), terms)
+        case Empirical():
+            return empirical_optimum(decay, terms)
+        case Weibull():
+            return weibull_optimum(decay, terms)
+        case Lomax():
+            return lomax_optimum(decay, terms)
+        case _:
+            return any_optimum(decay, terms)

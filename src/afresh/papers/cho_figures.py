@@ -8,7 +8,6 @@ from afresh.allocation.allocate import allocate
 from afresh.model.age import age
 from afresh.model.decay import Exponential
 from afresh.model.freshness import freshness
-from afresh.model.time_course import expected_age, expected_freshness, observed_course
 from afresh.papers import cho_gamma_rates as gamma_rates
 from afresh.papers.cho_allocation import (
     FIVE_BUDGET,
@@ -18,6 +17,7 @@ from afresh.papers.cho_allocation import (
     frequencies_at,
     web_plan,
 )
+from afresh.papers.cho_time_course import expected_age, expected_freshness, observed_course
 from afresh.papers.cho_windows import figure_5
 from afresh.papers.figure import Figure
 from afresh.papers.web_pages import CLASSES, INTERVALS_DAYS, MONTH_DAYS, SHARES

@@ -6,8 +6,8 @@ import numpy as np
 
 from afresh.allocation.allocate import allocate
 from afresh.money.inverse import implied_benefit
-from afresh.money.total_refreshes import refreshes_by_ratio
 from afresh.papers.check import Check, Correction, row
+from afresh.papers.razniewski_refreshes import refreshes_by_ratio
 from afresh.papers.report import Section
 from afresh.papers.web_pages import INTERVALS_DAYS, MONTH_DAYS, SHARES
 

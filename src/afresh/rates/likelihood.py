@@ -26,13 +26,13 @@ CHUNK = 1 << 14  # polls at a time: the doubling stays in the cache
 def rate_grid(polls: PollTable) -> Float64s:
     """Log-spaced rates that span what the polls can tell apart, 3, 2 or 1 to the octave, at most 48.
 
-        From a fiftieth of a change in the longest history (below, an item might as well be static) to eight times
-        the highest single estimate.
+    From a fiftieth of a change in the longest history (below, an item might as well be static) to eight times
+    the highest single estimate.
 
-        >>> from afresh.rates.observations import polls_from_intervals
-        >>> grid = rate_grid(polls_from_intervals([1.0] * 10, [True] * 10, item=[0] * 10))
-        >>> len(grid), (grid[3] / grid[0]).round(12).item(), grid[0].item()
-        (43, 2.0, 0.002)
+    >>> from afresh.rates.observations import polls_from_intervals
+    >>> grid = rate_grid(polls_from_intervals([1.0] * 10, [True] * 10, item=[0] * 10))
+    >>> len(grid), (grid[3] / grid[0]).round(12).item(), grid[0].item()
+    (43, 2.0, 0.002)
     """
     if polls.size == 0:
         return _spaced(2.0**-8, 2.0**4)
@@ -69,11 +69,11 @@ def _spaced(low: float, high: float) -> Float64s:
 def log_likelihood(polls: PollTable, rates: Float64s) -> Float64s:
     """ln P(polls | λ) up to a constant, a row per item and a column per rate of the grid.
 
-        >>> from afresh.rates.observations import polls_from_intervals
-        >>> polls = polls_from_intervals([1.0, 2.0], [True, False], item=[0, 0])
-        >>> table = log_likelihood(polls, np.array([0.5, 1.0, 2.0]))
-        >>> bool(np.allclose(table[0], np.log(1 - np.exp([-0.5, -1, -2])) - 2 * np.array([0.5, 1, 2])))
-        True
+    >>> from afresh.rates.observations import polls_from_intervals
+    >>> polls = polls_from_intervals([1.0, 2.0], [True, False], item=[0, 0])
+    >>> table = log_likelihood(polls, np.array([0.5, 1.0, 2.0]))
+    >>> bool(np.allclose(table[0], np.log(1 - np.exp([-0.5, -1, -2])) - 2 * np.array([0.5, 1, 2])))
+    True
     """
     evidence = best_evidence(polls)
     exposure = np.bincount(polls.item, evidence.exposure, minlength=polls.items)

@@ -80,10 +80,6 @@ class Empirical:
         """∫₀ᵗz, exact on every piece."""
         return self._pieces.integrate(t, 0, lost=False)
 
-    def moment(self, t: npt.ArrayLike) -> Float64s:
-        """∫₀ᵗs·z(s)ds, exact on every piece."""
-        return self._pieces.integrate(t, 1, lost=False)
-
     def gain(self, t: npt.ArrayLike) -> Float64s:
         """∫₀ᵗs·(−dz(s)): jumps and slopes, all positive."""
         return self._pieces.fallen(t)

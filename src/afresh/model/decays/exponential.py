@@ -43,10 +43,6 @@ class Exponential:
         """(1−e^{−λt})/λ."""
         return self._scaled(lambda x: -np.expm1(-x), t, 1, lambda x: np.ones_like(x))
 
-    def moment(self, t: npt.ArrayLike) -> Float64s:
-        """g(λt)/λ²."""
-        return self._scaled(curves.g, t, 2, lambda x: np.full_like(x, 0.5))
-
     def gain(self, t: npt.ArrayLike) -> Float64s:
         """g(λt)/λ."""
         return self._scaled(curves.g, t, 1, lambda x: x / 2)

@@ -39,15 +39,6 @@ class Geometric:
         value = self._step * self._sum0(n) + rest * self.survival(t)
         return self._settle(t, value, self.total(), as_times(t))
 
-    def moment(self, t: npt.ArrayLike) -> Float64s:
-        """step²·Σ_{i<n} (i+½)qⁱ + (t² − (n·step)²)/2·q^n."""
-        n, rest = self._steps(t)
-        with np.errstate(over="ignore"):
-            whole = self._step**2 * (self._sum1(n) + self._sum0(n) / 2)
-            part = rest * (n * self._step + rest / 2) * self.survival(t)
-            limit = self._step**2 * (1 / self._safe - 0.5) / self._safe
-            return self._settle(t, whole + part, limit, as_times(t) ** 2 / 2)
-
     def gain(self, t: npt.ArrayLike) -> Float64s:
         """step·Σ_{i<n} (qⁱ − q^n)."""
         value = self._step * self._drop(self._steps(t)[0]) * self._p

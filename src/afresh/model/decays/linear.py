@@ -43,12 +43,6 @@ class Linear:
         u, x = self._until_wrong(t)
         return u * (1 - x / 2)
 
-    def moment(self, t: npt.ArrayLike) -> Float64s:
-        """u²(1/2 − λu/3)."""
-        u, x = self._until_wrong(t)
-        with np.errstate(over="ignore", under="ignore"):
-            return u * u * (1 / 2 - x / 3)
-
     def gain(self, t: npt.ArrayLike) -> Float64s:
         """λu²/2."""
         u, x = self._until_wrong(t)

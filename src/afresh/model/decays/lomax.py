@@ -45,10 +45,6 @@ class Lomax:
             near = np.where(x < 1e-300, 1.0, grown / np.maximum(x, 1e-300))
             return np.where(x < 1, as_times(t) * near, self._scale * grown)
 
-    def moment(self, t: npt.ArrayLike) -> Float64s:
-        """b²·[E(2−a) − E(1−a)], E(c) = ((1+x)^c − 1)/c."""
-        return self._near_or_far(t, 2, lambda u, y, a: u * np.exp(-a * np.log1p(y)), self._far_moment)
-
     def gain(self, t: npt.ArrayLike) -> Float64s:
         """b·[E(1−a) − x(1+x)^{−a}]."""
         return self._near_or_far(t, 1, lambda _, y, a: a * y * np.exp(-(a + 1) * np.log1p(y)), self._far_gain)

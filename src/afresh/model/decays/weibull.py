@@ -44,11 +44,10 @@ class Weibull:
 
     def integral(self, t: npt.ArrayLike) -> Float64s:
         """γ(1/k, v)/(kλ)."""
-        return self._mean_share(t, 1)
-
-    def moment(self, t: npt.ArrayLike) -> Float64s:
-        """γ(2/k, v)/(kλ²)."""
-        return self._mean_share(t, 2)
+        t, v, a = as_times(t), self._power(t), 1 / self._shape
+        with np.errstate(over="ignore", under="ignore"):
+            near = t * (1 - _complement(a, np.minimum(v, 1.0)))
+        return np.where(v <= 1, near, _lower_gamma(a, v, self._rate, 1) * a)
 
     def gain(self, t: npt.ArrayLike) -> Float64s:
         """γ(1+1/k, v)/λ."""
@@ -91,13 +90,6 @@ class Weibull:
     def _power(self, t: npt.ArrayLike) -> Float64s:
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(multiply_by_rate(as_times(t), self._rate) ** self._shape, dtype=np.float64)
-
-    def _mean_share(self, t: npt.ArrayLike, power: int) -> Float64s:
-        """∫₀ᵗ s^{p−1}·z(s)ds."""
-        t, v, b = as_times(t), self._power(t), power / self._shape
-        with np.errstate(over="ignore", under="ignore"):
-            near = t**power / power * (1 - _complement(b, np.minimum(v, 1.0)))
-        return np.where(v <= 1, near, _lower_gamma(b, v, self._rate, power) * b / power)
 
     def _lost_share(self, t: npt.ArrayLike, power: int) -> Float64s:
         """∫₀ᵗ s^{p−1}·(1−z(s))ds."""
