@@ -88,19 +88,19 @@ def regimes(seeds: int) -> Iterator[Row]:
     for name, make in worlds.items():
         logs = [make(np.random.default_rng(seed)) for seed in range(seeds)]
         found = [choose_horizon(polls, fit_gamma(polls)) for polls in logs]
-        horizons = [drift.horizon for drift in found if drift.supported]
+        horizons = [drift.horizon for drift in found if drift.is_supported]
         yield Row(f"{name}: called drifting", len(horizons), f"of {seeds}")
         if horizons:
             yield Row(f"{name}: horizon", float(np.median(horizons)), "")
     for fast, slow, share in ((24.0, 1 / 365, 0.3), (3.0, 0.1, 0.3), (24.0, 1 / 30, 0.1)):
         each = [find_regime(steady_log(fast, slow, share, seed), hour=HOUR) for seed in range(seeds)]
         paces = f"own paces, {share:.0%} at {fast:g} a day, others at {slow:.3g}"
-        yield Row(f"{paces}: called seasonal", sum(one.season.supported for one in each), f"of {seeds}")
+        yield Row(f"{paces}: called seasonal", sum(one.season.is_supported for one in each), f"of {seeds}")
         moving = sum(bool(np.isfinite(one.horizon)) for one in each)
         yield Row(f"{paces}: called drifting", moving, f"of {seeds}")
     for profile in PROFILES:
         few = -(-2 * seeds // 5)
-        seen = sum(fitted(profile, seed).supported for seed in range(few))
+        seen = sum(fitted(profile, seed).is_supported for seed in range(few))
         yield Row(f"{profile}: called seasonal", seen, f"of {few}")
 
 

@@ -58,8 +58,8 @@ def test_cutoff_with_items_at_the_edge() -> None:
 def test_partitions_merge_to_the_whole(seed: int, cuts: list[int]) -> None:
     rates, weights, costs = items(seed, 400)
     ends = sorted({0, 400, *cuts})
-    parts = [Histogram.of(rates[a:b], weights[a:b], costs[a:b]) for a, b in pairwise(ends)]
-    whole, merged = Histogram.of(rates, weights, costs), sum(parts[1:], start=parts[0])
+    parts = [Histogram.from_items(rates[a:b], weights[a:b], costs[a:b]) for a, b in pairwise(ends)]
+    whole, merged = Histogram.from_items(rates, weights, costs), sum(parts[1:], start=parts[0])
     assert np.array_equal(whole.start, merged.start)
     np.testing.assert_allclose(merged.sums, whole.sums, rtol=1e-13)
     assert (merged.static, merged.unweighted, merged.items) == (whole.static, whole.unweighted, 400)
@@ -69,8 +69,11 @@ def test_partitions_merge_to_the_whole(seed: int, cuts: list[int]) -> None:
 
 def test_travels_as_a_pickle() -> None:
     rates, weights, _ = items(1, 1000)
-    one, other = Histogram.of(rates[:500], weights[:500]), Histogram.of(rates[500:], weights[500:])
-    back, whole = pickle.loads(pickle.dumps(one)) + other, Histogram.of(rates, weights)
+    one, other = (
+        Histogram.from_items(rates[:500], weights[:500]),
+        Histogram.from_items(rates[500:], weights[500:]),
+    )
+    back, whole = pickle.loads(pickle.dumps(one)) + other, Histogram.from_items(rates, weights)
     assert np.array_equal(back.start, whole.start)
     np.testing.assert_allclose(back.sums, whole.sums, rtol=1e-13)
     assert (back.static, back.unweighted, back.items) == (whole.static, whole.unweighted, 1000)
@@ -79,7 +82,7 @@ def test_travels_as_a_pickle() -> None:
 @pytest.mark.parametrize("budget", [1e-3, 1.0, 1e3, 1e5, 1e9])
 def test_sums_at_the_root_are_those_of_the_items(budget: float) -> None:
     rates, weights, costs = items(2, 200_000)
-    bins = Histogram.of(rates, weights, costs)
+    bins = Histogram.from_items(rates, weights, costs)
     cutoff = bins.solve(budget)
     assert bins.spend(cutoff) == pytest.approx(budget, rel=1e-12)
     live = (rates > 0) & (weights > 0)
@@ -96,12 +99,12 @@ def test_sums_at_the_root_are_those_of_the_items(budget: float) -> None:
 def test_a_closer_look_resolves_the_edge() -> None:
     rates, weights, costs = items(3, 200_000)
     columns, budget = ItemColumns(rates, weights, costs), 2e4
-    bins = Histogram.of_columns(columns)
+    bins = Histogram.from_columns(columns)
     cutoff = bins.solve(budget)
     window = bins.window(cutoff.edge, budget)
     assert window is not None
     assert window.shift == 32
-    closer = bins.outside(window) + Histogram.of_columns(columns, window)
+    closer = bins.without(window) + Histogram.from_columns(columns, window)
     assert closer.items == bins.items
     assert closer.total_weight == pytest.approx(bins.total_weight, rel=1e-13)
     better = closer.solve(budget, near=cutoff)
@@ -113,11 +116,11 @@ def test_a_closer_look_resolves_the_edge() -> None:
 
 def test_equal_items_share_a_tiny_budget() -> None:
     """Beyond r = 37 no multiplier in doubles meets the budget; the edge at their price does."""
-    bins = Histogram.of(np.full(1000, 3.0))
+    bins = Histogram.from_items(np.full(1000, 3.0))
     for _ in range(4):  # down to a single double
         window = bins.window(bins.solve(1.0).edge, 1.0)
         assert window is not None
-        bins = bins.outside(window) + Histogram.of_columns(ItemColumns(np.full(1000, 3.0)), window)
+        bins = bins.without(window) + Histogram.from_columns(ItemColumns(np.full(1000, 3.0)), window)
     assert bins.window(bins.solve(1.0).edge, 1.0) is None
     cutoff = bins.solve(1.0)
     assert cutoff.edge == 3.0
@@ -128,22 +131,24 @@ def test_equal_items_share_a_tiny_budget() -> None:
 
 def test_a_rich_budget_follows_the_asymptote() -> None:
     rates = np.array([1.0, 4.0, 9.0])
-    assert Histogram.of(rates).solve(1e9).multiplier == pytest.approx((1 + 2 + 3) ** 2 / 2 / 1e18, rel=1e-7)
+    assert Histogram.from_items(rates).solve(1e9).multiplier == pytest.approx(
+        (1 + 2 + 3) ** 2 / 2 / 1e18, rel=1e-7
+    )
 
 
 def test_nothing_to_buy() -> None:
-    assert Histogram.of([]).items == 0
-    bins = Histogram.of([0.0, 2.0], [1.0, 0.0]) + Histogram.of([])
+    assert Histogram.from_items([]).items == 0
+    bins = Histogram.from_items([0.0, 2.0], [1.0, 0.0]) + Histogram.from_items([])
     assert (bins.items, bins.static, bins.unweighted, bins.total_weight) == (2, 1, 1, 1.0)
 
 
 def test_budget_zero_has_the_price_of_the_best_item() -> None:
-    assert Histogram.of([4.0, 2.0]).solve(0.0).multiplier == pytest.approx(0.5)
+    assert Histogram.from_items([4.0, 2.0]).solve(0.0).multiplier == pytest.approx(0.5)
 
 
 def test_bins_cover_all_doubles_in_order() -> None:
     prices = np.array([5e-324, 1e-300, 1e-45, 1.0, 1.0 + 1e-9, 1e38, 1e308])
-    bins = Histogram.of(prices)
+    bins = Histogram.from_items(prices)
     assert bins.items == 7
     assert np.all(np.diff(bins.start) > 0)
     assert (bins.start >= WHOLE.bounds[0]).all()
@@ -153,8 +158,8 @@ def test_bins_cover_all_doubles_in_order() -> None:
 
 def test_wrong_columns_are_named() -> None:
     with pytest.raises(InputError, match=r"cost\[1\] is 0: a refresh must cost more than nothing"):
-        Histogram.of([1.0, 2.0], None, [1.0, 0.0])
+        Histogram.from_items([1.0, 2.0], None, [1.0, 0.0])
     with pytest.raises(InputError, match=r"rate\[0\] is nan"):
-        Histogram.of([np.nan])
+        Histogram.from_items([np.nan])
     with pytest.raises(InputError, match="rate has 2 dimensions"):
-        Histogram.of([[1.0]])
+        Histogram.from_items([[1.0]])

@@ -110,7 +110,7 @@ def test_below_the_grid_the_prior_goes_on_as_a_power() -> None:
 def learned_state(polls: PollTable, fitted: GammaPrior) -> tuple[GridPosterior, Float64s]:
     grid = GridPosterior(rate_grid(polls))
     state = grid.update(grid.start(fitted, polls.items), polls)
-    return grid, grid.rate(grid.learned(state, fitted))
+    return grid, grid.rate(grid.with_learned_priors(state, fitted))
 
 
 def test_a_learned_prior_sees_two_kinds_where_a_gamma_cannot() -> None:

@@ -16,14 +16,14 @@ from afresh.values.errors import InputError
 @pytest.mark.parametrize("seed", range(4))
 def test_no_season_is_found_where_there_is_none(seed: int) -> None:
     season = fitted("flat", seed)
-    assert not season.supported
+    assert not season.is_supported
     assert np.all(season.profile == 1.0)
 
 
 @pytest.mark.parametrize("name", ["day and night", "week-end"])
 def test_a_season_is_found_and_looks_like_it(name: str) -> None:
     season = fitted(name, 0)
-    assert season.supported
+    assert season.is_supported
     assert season.gain > 0
     assert season.profile.mean() == pytest.approx(1.0)
     assert np.corrcoef(season.profile, PROFILES[name])[0, 1] > 0.85
@@ -34,13 +34,13 @@ def test_what_happened_once_to_all_items_is_no_season() -> None:
     item, times = np.repeat(np.arange(200), 170), np.tile(np.arange(170) * 4.0 + 1.0, 200)
     burst = (times > 200) & (times < 210)
     polls = polls_from_times(item, times, (rng.random(item.size) < 0.03) | burst)
-    assert not fit_season(polls, np.full(200, 0.01), hour=1.0).supported
+    assert not fit_season(polls, np.full(200, 0.01), hour=1.0).is_supported
 
 
 def test_polls_in_operational_time_keep_their_stamps_inside() -> None:
     season = Season(PROFILES["week-end"] / PROFILES["week-end"].mean(), 1.0)
     polls = polls_from_times([0, 0, 0], [0.0, 60.0, 70.0], [0, 1, 0], modified=[np.nan, 40.0, 40.0])
-    applied = season.applied(polls)
+    applied = season.apply_to(polls)
     assert applied.since is not None
     assert 0 < applied.since[0] < applied.elapsed[0] < polls.elapsed[0]
     assert applied.elapsed.sum() == pytest.approx(float(season.operational(70.0) - season.operational(0.0)))
@@ -51,7 +51,7 @@ def test_polls_at_one_hour_of_the_day_cannot_show_a_season() -> None:
     item = np.repeat(np.arange(200), 50)
     times = np.tile(np.arange(50) * 24.0, 200)
     polls = polls_from_times(item, times, rng.random(item.size) < 0.4)
-    assert not fit_season(polls, np.full(200, 0.02), hour=1.0).supported
+    assert not fit_season(polls, np.full(200, 0.02), hour=1.0).is_supported
 
 
 @given(

@@ -86,10 +86,10 @@ def allocate(
         groups=groups,
         caps=caps,
     )
-    return _planned(problem, budget, policy, as_floats("rate", rates))
+    return _evaluate_plan(problem, budget, policy, as_floats("rate", rates))
 
 
-def _planned(problem: AllocationProblem, budget: float, policy: str, rates: Floats) -> Allocation:
+def _evaluate_plan(problem: AllocationProblem, budget: float, policy: str, rates: Floats) -> Allocation:
     """The plan of a policy with all that is told about it; frequencies are stored as the rates are."""
     shape = None if policy == "optimal" else policy_shape(problem, policy)
     optimum = find_optimal_plan(problem, budget)

@@ -36,9 +36,9 @@ def parse_caps(groups: Labels | None, caps: CapsLike | None, items: int) -> Grou
         return None
     if groups is None:
         raise UsageError("caps need groups: give the group of each item")
-    labels = _labels(groups, items)
+    labels = _check_labels(groups, items)
     if not isinstance(caps, Mapping):
-        caps = _aligned(labels, caps)
+        caps = _caps_by_number(labels, caps)
     present = set(labels)
     unknown = [label for label in caps if label not in present]
     if unknown:
@@ -50,7 +50,7 @@ def parse_caps(groups: Labels | None, caps: CapsLike | None, items: int) -> Grou
     return GroupCaps(group, cap, tuple(rows))
 
 
-def _labels(groups: Labels, items: int) -> list[Hashable]:
+def _check_labels(groups: Labels, items: int) -> list[Hashable]:
     array = groups if isinstance(groups, np.ndarray) else np.array(groups, dtype=object)
     if array.shape != (items,):
         raise InputError(f"groups has {array.size} labels for {items} items: give one for each item")
@@ -58,7 +58,7 @@ def _labels(groups: Labels, items: int) -> list[Hashable]:
     return labels
 
 
-def _aligned(labels: list[Hashable], caps: Sequence[float]) -> dict[Hashable, float]:
+def _caps_by_number(labels: list[Hashable], caps: Sequence[float]) -> dict[Hashable, float]:
     wrong = [label for label in labels if not isinstance(label, int) or not 0 <= label < len(caps)]
     if wrong:
         raise InputError(
@@ -82,15 +82,15 @@ def apply_caps(problem: AllocationProblem, most: Float64s) -> tuple[AllocationPr
         tight = caps.sums(problem.spends(most)) > caps.cap
     if not tight.any():
         return problem, np.zeros(len(caps.cap))
-    binding = _rows(caps, tight)
-    ceiling, price = _solve(problem, binding)
+    binding = _keep_groups(caps, tight)
+    ceiling, price = _solve_groups(problem, binding)
     ceiling = ceiling if problem.upper is None else np.minimum(problem.upper, ceiling)
     prices = np.zeros(len(caps.cap))
     prices[tight] = price
     return replace(problem, upper=ceiling), prices
 
 
-def _rows(caps: GroupCaps, kept: Bools) -> GroupCaps:
+def _keep_groups(caps: GroupCaps, kept: Bools) -> GroupCaps:
     """Only the groups that are kept; the items of the others have none."""
     number = np.where(kept, np.cumsum(kept) - 1, kept.sum())
     group = np.append(number, kept.sum())[caps.group]
@@ -98,7 +98,7 @@ def _rows(caps: GroupCaps, kept: Bools) -> GroupCaps:
     return GroupCaps(group, caps.cap[kept], labels)
 
 
-def _solve(problem: AllocationProblem, caps: GroupCaps) -> tuple[Float64s, Float64s]:
+def _solve_groups(problem: AllocationProblem, caps: GroupCaps) -> tuple[Float64s, Float64s]:
     """For groups whose cap binds: each item's frequency at the cap (infinite elsewhere), and the prices."""
     floor = problem.floor()
     entry = problem.prices()
@@ -115,7 +115,7 @@ def _solve(problem: AllocationProblem, caps: GroupCaps) -> tuple[Float64s, Float
     # A cap that the floors use up has no root: nothing more is bought at any price.
     room = caps.cap > floors
     target = np.where(room, caps.cap, 1.0)
-    bracket = solve_decreasing(spends, target, _start(problem, caps), high=highest[:-1])
+    bracket = solve_decreasing(spends, target, _first_prices(problem, caps), high=highest[:-1])
     share = caps.spread(bracket.share(target), 0.0)
     upper_plan = plan(bracket.high)
     at_cap = upper_plan + share * (plan(bracket.low) - upper_plan)
@@ -124,7 +124,7 @@ def _solve(problem: AllocationProblem, caps: GroupCaps) -> tuple[Float64s, Float
     return np.where(caps.group < len(caps.cap), at_cap, np.inf), price
 
 
-def _start(problem: AllocationProblem, caps: GroupCaps) -> Float64s:
+def _first_prices(problem: AllocationProblem, caps: GroupCaps) -> Float64s:
     """What one more unit buys in a group that spends its cap uniformly."""
     active = problem.active()
     cost = caps.sums(np.where(active, problem.cost, 0.0))

@@ -53,7 +53,7 @@ def build_problem(
     if rate.ndim != 1:
         raise InputError(f"rate has {rate.ndim} dimensions: give a list of numbers, one for each item")
     _check_range("rate", rate)
-    decay = _simplified(decay)
+    decay = _simplify_decay(decay)
     _check_combination(objective, order, decay, update_costs)
     cost = _column("cost", costs, rate, 1.0)
     if cost.size and cost.min() <= 0:
@@ -76,7 +76,7 @@ def build_problem(
     return problem
 
 
-def _simplified(decay: str | Sequence[str] | Decay | None) -> str | Sequence[str] | Decay | None:
+def _simplify_decay(decay: str | Sequence[str] | Decay | None) -> str | Sequence[str] | Decay | None:
     """Exponential decay by any other name is no special decay."""
     if isinstance(decay, str):
         return None if decay.strip() == "exponential" else decay

@@ -48,7 +48,7 @@ def estimate_log(path: str, asked: Question, answer: Answer) -> None:
     del log  # as large as the polls themselves
     regime = _regime(polls, estimator.name, asked, unit_s)
     found = estimate_polls(
-        regime.season.applied(polls) if regime.season.supported else polls,
+        regime.season.apply_to(polls) if regime.season.is_supported else polls,
         method=estimator,
         level=asked.level,
         prior=None if polls.size else GammaPrior.of(WEAK_SHAPE, WEAK_SHAPE * _DAY_S / unit_s),
@@ -147,7 +147,7 @@ def _tell(items: int, found: RateEstimates, regime: Regime, poisson: str | None,
         "unchanged_items": int((found.changes[:items] == 0).sum()),
         "mean_rate": float(seen.mean()) if seen.size else 0.0,
         "drift": None if math.isinf(regime.horizon) else regime.horizon,
-        "season": regime.season.strength if regime.season.supported else None,
+        "season": regime.season.strength if regime.season.is_supported else None,
         "method": found.method,
         "unit": answer.unit,
     }
@@ -176,7 +176,7 @@ def _in_words(regime: Regime, unit: str) -> list[tuple[str, str]]:
     if not math.isinf(regime.horizon):
         over = f"{number(regime.horizon)} {unit}s"
         rows.append(("drift", f"rates change with time: old polls fade, to 1/e in {over}; rates are of now"))
-    if regime.season.supported:
+    if regime.season.is_supported:
         profile = regime.season.profile
         quiet, busy = (_hour_name(profile, int(at)) for at in (profile.argmin(), profile.argmax()))
         rows.append(("season", f"the hours of the week differ, from {quiet} to {busy}"))

@@ -25,7 +25,7 @@ from afresh.model.refresh_order import (
 from afresh.values.arrays import Float64s
 
 # The random-order age is Σ_{j≥5} (−1)^{j+1}(2ʲ−2)·r^{j−4}/j!; the printed form is 24 % off at r = 1e−5.
-_SHUFFLED = [(-1) ** (j + 1) * (2**j - 2) / math.factorial(j) for j in range(5, 33)]
+_RANDOM_ORDER = [(-1) ** (j + 1) * (2**j - 2) / math.factorial(j) for j in range(5, 33)]
 
 
 def age(rate: npt.ArrayLike, frequency: npt.ArrayLike, order: str = "fixed") -> Any:
@@ -43,11 +43,11 @@ def age(rate: npt.ArrayLike, frequency: npt.ArrayLike, order: str = "fixed") -> 
     rates, frequencies = check_rates_and_frequencies(rate, frequency)
     r = changes_per_refresh(rates, frequencies)
     with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
-        value = np.where(r > 0, _in_intervals(r, order) / frequencies.astype(np.float64), 0.0)
+        value = np.where(r > 0, _age_in_intervals(r, order) / frequencies.astype(np.float64), 0.0)
     return cast_like_inputs(value, rates, frequencies)
 
 
-def _in_intervals(r: Float64s, order: str) -> Float64s:
+def _age_in_intervals(r: Float64s, order: str) -> Float64s:
     """The age in units of the interval T."""
     if order == "fixed":
         return age_curve(r)
@@ -56,4 +56,4 @@ def _in_intervals(r: Float64s, order: str) -> Float64s:
     near, far = np.minimum(r, 1.0), np.maximum(r, 1.0)
     # The difference of squares, factored: (½−1/r)² − (φ/r)² = aged·(aged − 2φ/r).
     late = 1 / 3 + age_curve(far) * (age_curve(far) - 2 * freshness_curve(far) / far)
-    return np.where(r < 1, near * horner(_SHUFFLED, near), late)
+    return np.where(r < 1, near * horner(_RANDOM_ORDER, near), late)

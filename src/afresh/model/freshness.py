@@ -42,13 +42,13 @@ def freshness(rate: npt.ArrayLike, frequency: npt.ArrayLike, order: str = "fixed
     if order == "fixed":
         value = freshness_curve(r)
     elif order == "random":
-        value = _shuffled(r)
+        value = _random_order(r)
     else:
         value = np.asarray(1 / (1 + r))
     return cast_like_inputs(value, rates, frequencies)
 
 
-def _shuffled(r: Float64s) -> Float64s:
+def _random_order(r: Float64s) -> Float64s:
     """(1−φ²)/r = h(r)/r²·(1+φ) with φ = fresh(r), since 1−φ = h(r)/r: nothing is left that cancels."""
     middle = np.clip(r, 1e-30, 1e100)
     value = h(middle) / middle / middle * (1 + freshness_curve(middle))

@@ -179,11 +179,11 @@ def _incomes(
 ) -> Incomes:
     frequency = np.divide(1.0, interval, out=np.full_like(interval, np.inf), where=interval > 0)
     return Incomes(
-        interval=items.back(interval),
-        frequency=items.back(frequency),
-        freshness=items.back(freshness),
-        net_income=items.back(income),
-        break_even=items.back(break_even),
+        interval=items.in_input_shape(interval),
+        frequency=items.in_input_shape(frequency),
+        freshness=items.in_input_shape(freshness),
+        net_income=items.in_input_shape(income),
+        break_even=items.in_input_shape(break_even),
         futile=np.isinf(interval).reshape(items.shape),
         verdict=verdict.reshape(items.shape),
     )

@@ -55,7 +55,7 @@ def implied_benefit(
     times = check_positive("interval", interval)
     items = build_items(rate, 0.0, check_positive("cost", cost), **options, along=("interval", times))
     u = np.broadcast_to(times, items.shape).astype(np.float64).ravel()
-    gain = _by_group(items, u, _gain_for)
+    gain = _by_group(items, u, _smallest_gain)
     return _answer(items, (gain - items.terms.stale) / items.size, "benefit")
 
 
@@ -70,7 +70,7 @@ def implied_cost(
     times = check_positive("interval", interval)
     items = build_items(rate, benefit, 0.0, **options, along=("interval", times))
     u = np.broadcast_to(times, items.shape).astype(np.float64).ravel()
-    check = _by_group(items, u, _check_for)
+    check = _by_group(items, u, _largest_check)
     factor = size_factor(items.size, options.get("cost_of_size", "constant"))
     return _answer(items, check / factor, "cost")
 
@@ -149,7 +149,7 @@ def _by_group(
     return values
 
 
-def _gain_for(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
+def _smallest_gain(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
     """The smallest gain for which u is best, NaN where none is."""
     if isinstance(decay, SMOOTH_DECAYS):
         marginal = decay.gain(u)
@@ -168,7 +168,7 @@ def _gain_for(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
     return np.where(np.abs(interval_at(gain) - u) <= 1e-6 * u, gain, np.nan)
 
 
-def _check_for(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
+def _largest_check(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
     """The largest cost of a refresh for which u is best, NaN where none is."""
     if isinstance(decay, SMOOTH_DECAYS):
         check = terms.gain * decay.gain(u) - terms.update * turning_term(decay, u)
@@ -211,7 +211,7 @@ def _boundary(holds: Callable[[Float64s], Bools], low: Float64s, high: Float64s)
 def _answer(items: PricedItems, values: Float64s, name: str) -> Any:
     """An array as asked, or one number; a single item without an answer is an error."""
     if items.shape:
-        return items.back(values)
+        return items.in_input_shape(values)
     if np.isnan(values[0]):
         raise InfeasibleError(f"no {name} makes this interval the best: another interval always earns more")
     return float(values[0])

@@ -129,9 +129,9 @@ def spend_at(items: PricedItems, interval: Float64s) -> Float64s:
 def _plan(items: PricedItems, interval: Float64s, price: float) -> LimitedPlan:
     frequency = _frequency(interval)
     return LimitedPlan(
-        interval=items.back(interval),
-        frequency=items.back(frequency),
-        net_income=items.back(income_at(items, interval)),
+        interval=items.in_input_shape(interval),
+        frequency=items.in_input_shape(frequency),
+        net_income=items.in_input_shape(income_at(items, interval)),
         price=price,
         spend=float(spend_at(items, interval).sum()),
         refreshes=float(frequency.sum()),

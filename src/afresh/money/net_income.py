@@ -38,7 +38,7 @@ def net_income(
     times = nonnegative("interval", interval, infinite=True)
     items = build_items(rate, benefit, cost, **options, along=("interval", times))
     income = income_at(items, np.broadcast_to(times, items.shape).astype(np.float64).ravel())
-    return items.back(income) if items.shape else float(income[0])
+    return items.in_input_shape(income) if items.shape else float(income[0])
 
 
 def income_at(items: PricedItems, interval: Float64s) -> Float64s:

@@ -65,7 +65,7 @@ class PricedItems:
     shape: tuple[int, ...]
     storage: npt.DTypeLike
 
-    def back(self, values: Float64s) -> Floats:
+    def in_input_shape(self, values: Float64s) -> Floats:
         """``values`` of the items in the shape and storage type of what was given."""
         # beyond float32's range is infinity there, which is what it should say
         with np.errstate(over="ignore", under="ignore"):
@@ -106,7 +106,7 @@ def build_items(
     columns = [array for array in named.values() if array.ndim]
     names = np.array(decay, dtype=object) if isinstance(decay, Sequence | np.ndarray) else np.array(None)
     single = bool(columns) and all(array.dtype == np.float32 for array in columns)
-    shape, (lam, earned, check, update, stale, records, _) = _aligned(named, names)
+    shape, (lam, earned, check, update, stale, records, _) = _broadcast_columns(named, names)
     if names.ndim:
         decay = np.broadcast_to(names, shape).ravel()
     terms = IncomeTerms(
@@ -150,7 +150,7 @@ def check_positive(name: str, given: ArrayLike) -> Floats:
     return array
 
 
-def _aligned(
+def _broadcast_columns(
     named: dict[str, Floats], decay: npt.NDArray[np.object_]
 ) -> tuple[tuple[int, ...], list[Float64s]]:
     """The common shape, and the columns as flat float64 arrays of their own."""
@@ -174,7 +174,7 @@ def decay_groups(decay: DecayLike, rate: Float64s) -> list[DecayGroup]:
     if isinstance(decay, str):
         return _blocks(decay, everything, rate)
     if not isinstance(decay, Sequence | np.ndarray):
-        _check_length(decay, rate.size)
+        _check_decay_length(decay, rate.size)
         return [DecayGroup(everything, decay)]
     codes: dict[str, int] = {}
     coded = np.fromiter((codes.setdefault(str(name), len(codes)) for name in decay), dtype=np.int64)
@@ -190,7 +190,7 @@ def _blocks(name: str, rows: Rows, rate: Float64s) -> list[DecayGroup]:
     return [DecayGroup(block, decay_from(name, rate[block])) for block in blocks]
 
 
-def _check_length(decay: Decay, items: int) -> None:
+def _check_decay_length(decay: Decay, items: int) -> None:
     """Refuse a decay whose parameters are arrays of another length."""
     size = np.asarray(decay.plateau()).size
     if size not in (1, items):

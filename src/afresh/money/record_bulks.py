@@ -60,8 +60,12 @@ class RecordBulks:
     def cost_to_gain(self, u: Float64s) -> Float64s:
         """What is owed over what is gained at u: above 1 while H(u) = −u²·E'(u) < 0."""
         terms = self.items.terms
-        gained = self._each(lambda decay, t: decay.gain(t), u, terms.gain)
-        owed = self.check + self._each(turning_term, u, terms.update) if terms.update.any() else self.check
+        gained = self._sum_over_records(lambda decay, t: decay.gain(t), u, terms.gain)
+        owed = (
+            self.check + self._sum_over_records(turning_term, u, terms.update)
+            if terms.update.any()
+            else self.check
+        )
         return ratio_of(owed, gained)
 
     def crosses_once(self, gain: Float64s) -> bool:
@@ -86,7 +90,7 @@ class RecordBulks:
         np.maximum.at(high, self.member, last)
         return low, high
 
-    def _each(
+    def _sum_over_records(
         self, function: Callable[[Decay, Float64s], Float64s], u: Float64s, weight: Float64s
     ) -> Float64s:
         values, times = np.empty_like(weight), u[self.member]

@@ -26,13 +26,13 @@ from afresh.rates.saa import (
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
 from afresh.values.errors import InputError
 
-_CAME = tuple(RoundOrigin)
+_ORIGINS = tuple(RoundOrigin)
 _ENDS = (Move.STOP, Move.STOP_LOW, Move.AT_LEAST, Move.AT_MOST)
 
 
 @dataclass(frozen=True, slots=True)
 class SaaRuns:
-    """What SAA came to on each page: rate, polls spent with the baseline visit, time spent, verdict.
+    """What SAA origin to on each page: rate, polls spent with the baseline visit, time spent, verdict.
 
     ``verdict`` is ``estimated``, ``at least``, ``at most``, or ``unfinished`` if ``most_polls`` cut it short.
     """
@@ -54,7 +54,7 @@ class _Pages:
     target: Ints
     doublings: Ints
     divisions: Ints
-    came: Ints
+    origin: Ints
 
 
 def simulate_saa(
@@ -92,9 +92,9 @@ def simulate_saa(
 
 def _fresh_pages(frequency: Float64s) -> _Pages:
     size = frequency.size
-    have, changes, doublings, divisions, came = (np.zeros(size, np.int64) for _ in range(5))
+    have, changes, doublings, divisions, origin = (np.zeros(size, np.int64) for _ in range(5))
     bits = np.zeros((size, ROUND), np.bool_)
-    return _Pages(frequency, bits, have, changes, np.full(size, ROUND), doublings, divisions, came)
+    return _Pages(frequency, bits, have, changes, np.full(size, ROUND), doublings, divisions, origin)
 
 
 def _poll_round(
@@ -126,14 +126,14 @@ def _moves(pages: _Pages, running: Ints, fastest: float, paper: bool) -> Ints:
             pages.doublings[running] * (not paper),
             pages.divisions[running] * (not paper),
             2 * pages.frequency[running] <= fastest,
-            pages.came[running],
+            pages.origin[running],
         ]
     ).astype(np.int64)
     keys = np.ravel_multi_index(tuple(states), tuple(states.max(axis=1) + 1))
     _, one, which = np.unique(keys, return_index=True, return_inverse=True)
     codes = [
-        _code(next_move(Round(n, x, up, down, bool(grow), _CAME[came], paper)))
-        for n, x, up, down, grow, came in states[:, one].T.tolist()
+        _code(next_move(Round(n, x, up, down, bool(grow), _ORIGINS[origin], paper)))
+        for n, x, up, down, grow, origin in states[:, one].T.tolist()
     ]
     return np.asarray(codes, np.int64)[which]
 
@@ -163,7 +163,7 @@ def _advance(pages: _Pages, running: Ints, moves: Ints) -> None:
     pages.changes[faster] = 0
     pages.target[faster] = ROUND
     pages.doublings[faster] += 1
-    pages.came[faster] = _CAME.index(RoundOrigin.FASTER)
+    pages.origin[faster] = _ORIGINS.index(RoundOrigin.FASTER)
 
     kept = np.stack([pages.bits[slower, lo:hi].any(axis=1) for lo, hi in MERGED], axis=1)
     pages.frequency[slower] /= 3
@@ -172,10 +172,10 @@ def _advance(pages: _Pages, running: Ints, moves: Ints) -> None:
     pages.changes[slower] = kept.sum(axis=1)
     pages.target[slower] = len(MERGED) + ADDED_WHEN_SLOWER
     pages.divisions[slower] += 1
-    pages.came[slower] = _CAME.index(RoundOrigin.SLOWER)
+    pages.origin[slower] = _ORIGINS.index(RoundOrigin.SLOWER)
 
     pages.target[longer] += ADDED_WHEN_STUCK
-    pages.came[longer] = _CAME.index(RoundOrigin.FASTER)
+    pages.origin[longer] = _ORIGINS.index(RoundOrigin.FASTER)
 
 
 def _code(move: Move) -> int:

@@ -32,7 +32,7 @@ class SeasonClock:
 
     def read(self, time: Float64s) -> Float64s:
         """Operational time."""
-        if self.season is None or not self.season.supported:
+        if self.season is None or not self.season.is_supported:
             return time
         return self.season.operational(time)
 
@@ -47,7 +47,7 @@ class SeasonClock:
 
     def refit(self, rate: Float64s) -> None:
         """The profile from the latest polls; ``rate`` of every item."""
-        if self.season is None or not self.log or (self.season.supported and self.logged < FEWEST):
+        if self.season is None or not self.log or (self.season.is_supported and self.logged < FEWEST):
             return
         item, now, elapsed, changed = (np.concatenate(column) for column in zip(*self.log, strict=True))
         order = np.argsort(item, kind="stable")

@@ -57,8 +57,8 @@ def cohort_rates(
     >>> found.rate.round(3).tolist(), found.high.round(2).tolist()
     ([0.609, 0.196, 0.052, 0.022], [inf, 0.44, 0.14, 0.07])
     """
-    groups, which = _numbered(group)
-    span, size, gone = _checked(elapsed, n, changed, which.size)
+    groups, which = _number_groups(group)
+    span, size, gone = _check_columns(elapsed, n, changed, which.size)
     order = np.argsort(which, kind="stable")
     first = np.searchsorted(which[order], np.arange(len(groups)))
     span, size, gone = span[order], size[order], gone[order]
@@ -107,13 +107,13 @@ class _Expected:
         return np.asarray(np.add.reduceat(gone, self.first) / self.total)
 
 
-def _numbered(group: Sequence[Any]) -> tuple[tuple[Hashable, ...], Ints]:
+def _number_groups(group: Sequence[Any]) -> tuple[tuple[Hashable, ...], Ints]:
     number: dict[Hashable, int] = {}
     which = [number.setdefault(name, len(number)) for name in group]
     return tuple(number), np.asarray(which, np.int64)
 
 
-def _checked(
+def _check_columns(
     elapsed: ArrayLike, n: ArrayLike, changed: ArrayLike, rows: int
 ) -> tuple[Float64s, Float64s, Float64s]:
     columns = {"elapsed": elapsed, "n": n, "changed": changed}
@@ -123,13 +123,13 @@ def _checked(
     for name, column in zip(columns, (span, size, gone), strict=True):
         if column.shape != (rows,):
             raise InputError(f"{rows} groups and {column.size} values of {name}: give one for each group")
-    _refuse("elapsed", span, span == 0, "must be above 0")
-    _refuse("n", size, (size < 1) | (size % 1 != 0), "must be a whole number of 1 or more")
-    _refuse("changed", gone, (gone > size) | (gone % 1 != 0), "must be a whole number, at most n")
+    _refuse_where("elapsed", span, span == 0, "must be above 0")
+    _refuse_where("n", size, (size < 1) | (size % 1 != 0), "must be a whole number of 1 or more")
+    _refuse_where("changed", gone, (gone > size) | (gone % 1 != 0), "must be a whole number, at most n")
     return span, size, gone
 
 
-def _refuse(name: str, column: Float64s, wrong: Bools, what: str) -> None:
+def _refuse_where(name: str, column: Float64s, wrong: Bools, what: str) -> None:
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
         raise InputError(f"{name}[{at}] is {column[at]:g}: {what}")

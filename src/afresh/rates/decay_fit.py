@@ -114,8 +114,8 @@ def fit_decays(lifetimes: ArrayLike, ended: ArrayLike | None = None) -> DecayFit
     # In units of the mean lifetime every class has numbers near 1, whatever the unit of time.
     unit = float(seen.sum() / over.sum())
     data = _Lifetimes(seen / unit, over)
-    fits = [_in_time(name, fitted(data), unit, data.ends) for name, fitted in _FITTERS.items()]
-    fits.append(_whole_steps(seen, over))
+    fits = [_in_input_unit(name, fitted(data), unit, data.ends) for name, fitted in _FITTERS.items()]
+    fits.append(_geometric(seen, over))
     longest = float(seen.max())
     judged = [_with_error(fit, empirical, longest) for fit in fits]
     return DecayFits(
@@ -211,7 +211,7 @@ _FITTERS: dict[str, Callable[[_Lifetimes], _Found]] = {
 }
 
 
-def _in_time(name: str, found: _Found, unit: float, ends: int) -> DecayFit:
+def _in_input_unit(name: str, found: _Found, unit: float, ends: int) -> DecayFit:
     """A fit back in the unit of time that the lifetimes came in."""
     spec = name if found.shape is None else f"{name}:{found.shape!r}"
     parameters = 1 if found.shape is None else 2
@@ -219,7 +219,7 @@ def _in_time(name: str, found: _Found, unit: float, ends: int) -> DecayFit:
     return DecayFit(name, spec, found.rate / unit, parameters, log_likelihood, 0.0)
 
 
-def _whole_steps(seen: Float64s, over: Bools) -> DecayFit:
+def _geometric(seen: Float64s, over: Bools) -> DecayFit:
     """Geometric: p = ends/steps survived or ended; only for lifetimes that all end on whole steps of 1.
 
     Its probabilities per step stand beside densities per unit of time, as if those were known to one step.

@@ -54,13 +54,13 @@ def estimate(
         raise InputError(f"times must be a list of times, not an array of {looks.ndim} dimensions")
     rows = np.zeros(looks.size, dtype=np.int64)
     polls = polls_from_times(rows, looks, changed, items=1, modified=modified, count=count, reached=reached)
-    belief = weak_prior(polls) if prior is None else _given_prior(prior)
+    belief = weak_prior(polls) if prior is None else _parse_prior(prior)
     many = estimate_polls(polls, method=method, level=level, prior=belief, horizon=horizon)
     ends = (float(many.rate[0]), float(many.low[0]), float(many.high[0]))
     return RateEstimate(*ends, int(many.polls[0]), int(many.changes[0]), method)
 
 
-def _given_prior(prior: tuple[float, float]) -> GammaPrior:
+def _parse_prior(prior: tuple[float, float]) -> GammaPrior:
     try:
         shape, rate = map(float, prior)
     except (TypeError, ValueError):
@@ -122,17 +122,17 @@ def estimate_polls(
     """
     check_level(level)
     estimator = ESTIMATORS[one_of("method", method, ESTIMATORS)] if isinstance(method, str) else method
-    forgets = _checked_horizon(estimator, horizon)
+    forgets = _check_horizon(estimator, horizon)
     if isinstance(estimator, GridPosterior):
-        told = weigh_by_age(polls, horizon) if forgets else polls
-        rate, low, high = _by_grid(told, prior, groups, level)
+        weighed = weigh_by_age(polls, horizon) if forgets else polls
+        rate, low, high = _by_grid(weighed, prior, groups, level)
     else:
         belief = fit_gamma(polls, groups) if prior is None else prior
         if forgets and isinstance(estimator, GammaFilter):
             estimator = replace(estimator, horizon=horizon)
         state = estimator.update(estimator.start(belief, polls.items), polls)
         if forgets:
-            state = _faded_to_now(state, polls, horizon)
+            state = _fade_to_now(state, polls, horizon)
         rate = estimator.rate(state)
         low, high = estimator.interval(state, level)
     counts = polls.polls_per_item(), polls.changes_per_item()
@@ -161,7 +161,7 @@ def _by_grid(
     """
     estimator = GridPosterior(rate_grid(polls) if polls.size else None)
     if prior is None:
-        belief, kind = _learned(estimator, polls, groups)
+        belief, kind = _learn_priors(estimator, polls, groups)
     else:
         belief = estimator.start(prior, prior.shape.size)
         kind = np.broadcast_to(belief.kind, polls.items)
@@ -176,7 +176,7 @@ def _by_grid(
     return rate, low, high
 
 
-def _learned(estimator: GridPosterior, polls: PollTable, groups: Ints | None) -> tuple[GridState, Ints]:
+def _learn_priors(estimator: GridPosterior, polls: PollTable, groups: Ints | None) -> tuple[GridState, Ints]:
     """A belief with priors learned from as many items as settle them, and which of these each item has."""
     sample = sample_items(polls.items, groups)
     part = polls if sample is None else polls.of_items(sample)
@@ -187,16 +187,18 @@ def _learned(estimator: GridPosterior, polls: PollTable, groups: Ints | None) ->
     static = static_log_odds(state.quiet, share)
     if groups is None:
         fitted = fit_gamma_table(table, rates, weak, static=static, start=start)
-        return estimator.learned(state, fitted, share), np.zeros(polls.items, dtype=np.int64)
+        return estimator.with_learned_priors(state, fitted, share), np.zeros(polls.items, dtype=np.int64)
     of_part = groups if sample is None else groups[sample]
     by_group = fit_gamma_groups(table, rates, of_part, weak, static=static)
-    learned = estimator.learned(state, GammaPrior(by_group.shape[of_part], by_group.rate[of_part]), share)
+    learned = estimator.with_learned_priors(
+        state, GammaPrior(by_group.shape[of_part], by_group.rate[of_part]), share
+    )
     of_group = np.zeros(by_group.shape.size, dtype=np.int64)
     of_group[of_part] = learned.kind
     return learned, of_group[groups]
 
 
-def _checked_horizon(estimator: Estimator[Any], horizon: float) -> bool:
+def _check_horizon(estimator: Estimator[Any], horizon: float) -> bool:
     """Whether evidence is to fade; only methods with a posterior can."""
     if not horizon > 0:
         raise InputError(f"horizon is {horizon}: must be a time above 0")
@@ -207,7 +209,7 @@ def _checked_horizon(estimator: Estimator[Any], horizon: float) -> bool:
     return True
 
 
-def _faded_to_now(state: GammaState, polls: PollTable, horizon: float) -> GammaState:
+def _fade_to_now(state: GammaState, polls: PollTable, horizon: float) -> GammaState:
     """The belief of each item faded from its own latest poll to the latest of all."""
     gap = np.full(polls.items, np.inf)
     np.minimum.at(gap, polls.item, poll_ages(polls))

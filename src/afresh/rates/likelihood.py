@@ -35,11 +35,11 @@ def rate_grid(polls: PollTable) -> Float64s:
     (43, 2.0, 0.002)
     """
     if polls.size == 0:
-        return _spaced(2.0**-8, 2.0**4)
+        return _log_spaced_grid(2.0**-8, 2.0**4)
     highest = float(_single_estimates(polls).max())
     low = LOWEST / float(polls.time_per_item().max())
     high = HIGHEST * (highest if highest > 0 else 1.0 / float(polls.elapsed.mean()))
-    return _spaced(min(low, high / 2.0**8), high)
+    return _log_spaced_grid(min(low, high / 2.0**8), high)
 
 
 def _single_estimates(polls: PollTable) -> Float64s:
@@ -59,7 +59,7 @@ def points_per_octave(rates: Float64s) -> int:
     return round(1.0 / math.log2(float(rates[1] / rates[0])))
 
 
-def _spaced(low: float, high: float) -> Float64s:
+def _log_spaced_grid(low: float, high: float) -> Float64s:
     octaves = math.ceil(math.log2(high / low))
     per_octave = next((k for k in (3, 2) if octaves * k < MOST_POINTS), 1)
     exponents = np.arange(octaves * per_octave + 1)[-MOST_POINTS:] / per_octave
@@ -86,11 +86,11 @@ def log_likelihood(polls: PollTable, rates: Float64s) -> Float64s:
     for begin in range(0, item.size, CHUNK):
         part = slice(begin, begin + CHUNK)
         runs, rows = Segments.of(item[part], elapsed[part])
-        table[rows] += _bits(runs, rates, None if weight is None else weight[part]).T
+        table[rows] += _bit_log_likelihood(runs, rates, None if weight is None else weight[part]).T
     return table
 
 
-def _bits(runs: Segments, rates: Float64s, weight: Float64s | None) -> Float64s:
+def _bit_log_likelihood(runs: Segments, rates: Float64s, weight: Float64s | None) -> Float64s:
     """Σ w·ln(1−e^{−λt}) of each run, a row per rate; the ln of the product where that fits a double."""
     per_octave = points_per_octave(rates)
     sums = np.empty((rates.size, runs.starts.size))

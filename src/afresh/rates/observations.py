@@ -168,12 +168,12 @@ def polls_from_times(
     >>> polls_from_times([0, 0, 0], [10.0, 0.0, 4.0], [True, False, False]).elapsed.tolist()
     [4.0, 6.0]
     """
-    columns = _Looks.checked(item, times, changed, modified, count, now)
+    columns = _Looks.from_arrays(item, times, changed, modified, count, now)
     if items is not None:
         _refuse_if("item", columns.item, columns.item >= items, f"below the number of items, {items}")
     if reached is not None:
         columns = columns.take(_same_length("reached", as_flags("reached", reached), columns.item))
-    columns = columns.ordered().merged()
+    columns = columns.sort().merge_same_instants()
     total = items if items is not None else int(columns.item.max(initial=-1)) + 1
     later = np.zeros(columns.item.size, dtype=bool)
     np.equal(columns.item[1:], columns.item[:-1], out=later[1:])
@@ -219,7 +219,7 @@ class _Looks:
     count: Float64s | None
 
     @classmethod
-    def checked(
+    def from_arrays(
         cls,
         item: ArrayLike,
         times: ArrayLike,
@@ -253,12 +253,12 @@ class _Looks:
         optional = (None if c is None else c[which] for c in (self.modified, self.count))
         return _Looks(self.item[which], self.time[which], self.changed[which], *optional)
 
-    def ordered(self) -> _Looks:
+    def sort(self) -> _Looks:
         """Sorted by item and time. Logs mostly have each item in order: times are sorted only where not."""
-        if bool(np.all(self.falls_nowhere())):
+        if bool(np.all(self.is_in_order())):
             return self
         looks = self.sorted_by_item()
-        right = looks.falls_nowhere()
+        right = looks.is_in_order()
         if bool(np.all(right)):
             return looks
         wrong = np.zeros(int(looks.item[-1]) + 1, dtype=bool)
@@ -285,13 +285,13 @@ class _Looks:
         optional = (None if c is None else c[order] for c in (self.modified, self.count))
         return _Looks(keys, self.time[order], self.changed[order], *optional)
 
-    def falls_nowhere(self) -> Bools:
+    def is_in_order(self) -> Bools:
         """For each look but the first: is it of a later item, or no earlier than the look before?"""
         same = self.item[1:] == self.item[:-1]
         right: Bools = (self.item[1:] > self.item[:-1]) | (same & (self.time[1:] >= self.time[:-1]))
         return right
 
-    def merged(self) -> _Looks:
+    def merge_same_instants(self) -> _Looks:
         """Looks at one instant are one look, however often it was written down: changed if any says so."""
         first = np.ones(self.item.size, dtype=bool)
         first[1:] = (self.item[1:] != self.item[:-1]) | (self.time[1:] != self.time[:-1])

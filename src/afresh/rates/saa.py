@@ -65,7 +65,7 @@ class Round:
     doublings: int
     divisions: int
     growable: bool
-    came: RoundOrigin
+    origin: RoundOrigin
     paper: bool
 
 
@@ -75,13 +75,13 @@ def next_move(done: Round) -> Move:
     The paper leaves a round after a doubling as soon as r̂ < 2 and one after a division as soon as r̂ > 0.5,
     both with a = 0.4 and without looking at the other ranges, and has no caps.
 
-    >>> next_move(Round(7, 7, doublings=0, divisions=0, growable=True, came=RoundOrigin.START, paper=False)).value
+    >>> next_move(Round(7, 7, doublings=0, divisions=0, growable=True, origin=RoundOrigin.START, paper=False)).value
     'double the frequency'
     """
     ratio = ratio_estimate(done.polls, done.changes, 0.4)
-    if done.paper and done.came is RoundOrigin.FASTER:
+    if done.paper and done.origin is RoundOrigin.FASTER:
         return Move.STOP if ratio < 2 else _faster(done)
-    if done.paper and done.came is RoundOrigin.SLOWER:
+    if done.paper and done.origin is RoundOrigin.SLOWER:
         return Move.STOP if ratio > 0.5 else Move.DIVIDE
     if ratio > 2:
         return _faster(done)
@@ -133,7 +133,7 @@ class SelfAdaptive:
     target: int = ROUND
     doublings: int = 0
     divisions: int = 0
-    came: RoundOrigin = RoundOrigin.START
+    origin: RoundOrigin = RoundOrigin.START
     polls: int = 1
     end: Move | None = None
 
@@ -199,25 +199,25 @@ class SelfAdaptive:
             late=(*self.late, now - due),
             polls=self.polls + 1,
         )
-        return after if len(after.changed) < after.target else _turned(after)
+        return after if len(after.changed) < after.target else _after_round(after)
 
 
-def _turned(state: SelfAdaptive) -> SelfAdaptive:
+def _after_round(state: SelfAdaptive) -> SelfAdaptive:
     """The state after a finished round."""
     polls, changes = len(state.changed), sum(state.changed)
     growable = 2 * state.frequency <= state.fastest
-    done = Round(polls, changes, state.doublings, state.divisions, growable, state.came, state.paper)
+    done = Round(polls, changes, state.doublings, state.divisions, growable, state.origin, state.paper)
     move = next_move(done)
     if move is Move.DOUBLE:
-        return _doubled(state)
+        return _double_frequency(state)
     if move is Move.DIVIDE:
-        return _divided(state)
+        return _divide_frequency(state)
     if move is Move.EXTEND:
-        return replace(state, target=state.target + ADDED_WHEN_STUCK, came=RoundOrigin.FASTER)
+        return replace(state, target=state.target + ADDED_WHEN_STUCK, origin=RoundOrigin.FASTER)
     return replace(state, end=move)
 
 
-def _doubled(state: SelfAdaptive) -> SelfAdaptive:
+def _double_frequency(state: SelfAdaptive) -> SelfAdaptive:
     return replace(
         state,
         frequency=2 * state.frequency,
@@ -225,11 +225,11 @@ def _doubled(state: SelfAdaptive) -> SelfAdaptive:
         late=(),
         target=ROUND,
         doublings=state.doublings + 1,
-        came=RoundOrigin.FASTER,
+        origin=RoundOrigin.FASTER,
     )
 
 
-def _divided(state: SelfAdaptive) -> SelfAdaptive:
+def _divide_frequency(state: SelfAdaptive) -> SelfAdaptive:
     """Polls 1, 4 and 7 stay, each with what was found since the one before it.
 
     The first of the three covers one old interval only; inside SAA it counts as three like the others.
@@ -242,5 +242,5 @@ def _divided(state: SelfAdaptive) -> SelfAdaptive:
         late=tuple(sum(state.late[lo:hi]) for lo, hi in MERGED),
         target=len(kept) + ADDED_WHEN_SLOWER,
         divisions=state.divisions + 1,
-        came=RoundOrigin.SLOWER,
+        origin=RoundOrigin.SLOWER,
     )

@@ -202,11 +202,11 @@ def _parts_first(parts_of: Mapping[str, Mapping[str, None]]) -> list[str]:
             if waiting[whole] == 0:
                 order.append(whole)
     if len(order) < len(parts_of):
-        raise InputError(f"views stand on each other in a circle: {_circle(parts_of, set(order))}")
+        raise InputError(f"views stand on each other in a circle: {_describe_cycle(parts_of, set(order))}")
     return order
 
 
-def _circle(parts_of: Mapping[str, Mapping[str, None]], placed: set[str]) -> str:
+def _describe_cycle(parts_of: Mapping[str, Mapping[str, None]], placed: set[str]) -> str:
     """One cycle in words: every view that could not be placed stands on another such view."""
     name = next(name for name in parts_of if name not in placed)
     seen: dict[str, None] = {}

@@ -63,7 +63,7 @@ def allocate_large(
     >>> plan.frequency.round(4), round(plan.spend, 9), plan.dropped
     (array([1.1499, 1.3584, 1.3538, 1.1379, 0.    ]), 5.0, 1)
     """
-    columns, budget = ItemColumns.checked(rates, weights, costs), check_budget(budget)
+    columns, budget = ItemColumns.from_arrays(rates, weights, costs), check_budget(budget)
     out = _output(columns, out)
     passes = _passes(engine, columns.size)
     workers = threads or min(_processors(), passes.THREADS)
@@ -112,30 +112,30 @@ class _Run:
     pool: ThreadPoolExecutor
     workers: int
 
-    def tally(self, window: PriceWindow = WHOLE) -> Histogram:
+    def build_histogram(self, window: PriceWindow = WHOLE) -> Histogram:
         """One pass: the histogram of the items in ``window``."""
 
         def one(start: int, stop: int) -> Histogram:
-            histogram: Histogram = self.passes.tally(self.columns.part(start, stop), window)
+            histogram: Histogram = self.passes.build_histogram(self.columns.part(start, stop), window)
             return histogram
 
-        first, *others = self._spread(one, self.workers)
+        first, *others = self._run_on_threads(one, self.workers)
         return sum(others, start=first)
 
-    def apply(self, cutoff: Cutoff, scale: float, *, with_age: bool) -> PlanSums:
+    def write_plan(self, cutoff: Cutoff, scale: float, *, with_age: bool) -> PlanSums:
         """One pass: writes the plan with this cut-off, and adds it up in short parts, hence accurately."""
 
         def one(start: int, stop: int) -> list[PlanSums]:
             step = self.passes.PART
             bounds = [(first, min(first + step, stop)) for first in range(start, stop, step)]
             return [
-                self.passes.apply(
+                self.passes.write_plan(
                     self.columns.part(*b), cutoff, scale, self.out[slice(*b)], with_age=with_age
                 )
                 for b in bounds
             ]
 
-        sums = [part for parts in self._spread(one, 4 * self.workers) for part in parts]
+        sums = [part for parts in self._run_on_threads(one, 4 * self.workers) for part in parts]
         return PlanSums(
             spend=math.fsum(part.spend for part in sums),
             value=math.fsum(part.value for part in sums),
@@ -143,7 +143,7 @@ class _Run:
             dropped=sum(part.dropped for part in sums),
         )
 
-    def _spread(self, job: Callable[[int, int], _T], jobs: int) -> list[_T]:
+    def _run_on_threads(self, job: Callable[[int, int], _T], jobs: int) -> list[_T]:
         """``job(start, stop)`` on the threads, for about ``jobs`` stretches that cover all items."""
         stretch = max(-(-self.columns.size // jobs), 1 << 14)
         starts = range(0, max(self.columns.size, 1), stretch)
@@ -151,7 +151,7 @@ class _Run:
 
 
 def _solve(run: _Run, budget: float) -> Allocation:
-    histogram = run.tally()
+    histogram = run.build_histogram()
     if not len(histogram.start):  # nothing changes or nothing matters
         run.out[:] = 0
         return Allocation(run.out, multiplier=0.0, spend=0.0, gap=0.0, freshness=1.0, age=0.0, dropped=0)
@@ -160,9 +160,9 @@ def _solve(run: _Run, budget: float) -> Allocation:
         window = histogram.window(cutoff.edge, budget)
         if window is None:
             break
-        histogram = histogram.outside(window) + run.tally(window)
+        histogram = histogram.without(window) + run.build_histogram(window)
         cutoff = histogram.solve(budget, near=cutoff)
-    cutoff, scale, sums = _meet(run, histogram, cutoff, budget)
+    cutoff, scale, sums = _meet_budget(run, histogram, cutoff, budget)
     weight = histogram.total_weight
     # To the second order a plan scaled by 1+ε lacks ½ε²·Σ w·r·e^{−r}, and r·e^{−r} ≤ 1/e; so does rounding.
     error = max(abs(scale - 1), 2.0**-24 if run.out.dtype == np.float32 else 2.0**-53)
@@ -178,23 +178,25 @@ def _solve(run: _Run, budget: float) -> Allocation:
     )
 
 
-def _meet(run: _Run, histogram: Histogram, cutoff: Cutoff, budget: float) -> tuple[Cutoff, float, PlanSums]:
+def _meet_budget(
+    run: _Run, histogram: Histogram, cutoff: Cutoff, budget: float
+) -> tuple[Cutoff, float, PlanSums]:
     """Write the plan so that its exact spend meets the budget: the cut-off, the scale and the sums."""
     asked = budget
     for _ in range(_TRIES):
         scale = 1.0
         with_age = histogram.dropped(cutoff) == 0
-        sums = run.apply(cutoff, 1.0, with_age=with_age)
+        sums = run.write_plan(cutoff, 1.0, with_age=with_age)
         off = sums.spend - budget
         if abs(off) <= _GOOD_SPEND * budget:
             break
         scale = budget / sums.spend
         if abs(off) <= _GOOD_SCALE * budget:
-            sums = run.apply(cutoff, scale, with_age=with_age)
+            sums = run.write_plan(cutoff, scale, with_age=with_age)
             break
         # The histogram's error is nearly the same a little further on.
         asked *= scale
         cutoff = histogram.solve(asked, near=cutoff)
     if not with_age and sums.dropped == 0:
-        sums = run.apply(cutoff, scale, with_age=True)
+        sums = run.write_plan(cutoff, scale, with_age=True)
     return cutoff, scale, sums

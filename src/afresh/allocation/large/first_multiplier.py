@@ -30,17 +30,17 @@ def first_multiplier(problem: AllocationProblem, gains: RateGains, budget: float
     scale = np.log(mass / weight if gains.objective.power == 1 else mass * rate / weight)
     low = float(scale.min())
     width = max(float(scale.max()) - low, 1e-12) / _BINS
-    points = _binned(scale, mass, low, width)
+    points = _bin_masses(scale, mass, low, width)
     price, slope = _root(gains.objective, *points, budget, math.exp(-float(np.median(points[0]))))
     if math.isinf(gains.objective.top):
         return price, slope
     near = np.abs(scale - math.log(gains.objective.top / price)) < _EDGE_BINS * width
-    centre, total = _binned(scale[~near], mass[~near], low, width)
+    centre, total = _bin_masses(scale[~near], mass[~near], low, width)
     points = np.append(centre, scale[near]), np.append(total, mass[near])
     return _root(gains.objective, *points, budget, price)
 
 
-def _binned(scale: Float64s, mass: Float64s, low: float, width: float) -> tuple[Float64s, Float64s]:
+def _bin_masses(scale: Float64s, mass: Float64s, low: float, width: float) -> tuple[Float64s, Float64s]:
     """The mass of each bin that has any, and where its centre lies."""
     row = np.minimum(((scale - low) / width).astype(np.int64), _BINS - 1)
     total = np.bincount(row, weights=mass, minlength=_BINS).astype(np.float64, copy=False)

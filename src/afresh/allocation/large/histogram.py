@@ -40,7 +40,7 @@ class Histogram:
     rows of ``sums`` are the number of items, Σw, Σw·t and Σw·t². Items of rate 0 (static) or weight 0 have
     no bin.
 
-    >>> halves = Histogram.of([1.0, 2.0]) + Histogram.of([3.0, 4.0, 5.0])
+    >>> halves = Histogram.from_items([1.0, 2.0]) + Histogram.from_items([3.0, 4.0, 5.0])
     >>> round(halves.solve(5.0).multiplier, 4)  # Cho & Garcia-Molina 2000, Table 5 (b): the fifth is dropped
     0.2164
     """
@@ -53,12 +53,14 @@ class Histogram:
     static_weight: float = 0.0
 
     @staticmethod
-    def of(rates: ArrayLike, weights: ArrayLike | None = None, costs: ArrayLike | None = None) -> Histogram:
+    def from_items(
+        rates: ArrayLike, weights: ArrayLike | None = None, costs: ArrayLike | None = None
+    ) -> Histogram:
         """The histogram of these items."""
-        return Histogram.of_columns(ItemColumns.checked(rates, weights, costs))
+        return Histogram.from_columns(ItemColumns.from_arrays(rates, weights, costs))
 
     @staticmethod
-    def of_columns(columns: ItemColumns, window: PriceWindow = WHOLE) -> Histogram:
+    def from_columns(columns: ItemColumns, window: PriceWindow = WHOLE) -> Histogram:
         """The histogram of those items whose price lies in ``window``."""
         table = np.zeros((4, window.rows))
         static, unweighted, static_weight = 0, 0, 0.0
@@ -66,7 +68,7 @@ class Histogram:
             part = columns.part(start, start + _CHUNK)
             if window is not WHOLE:
                 part = part[find_candidates(part, window)]
-            zeros = part.zeros()
+            zeros = part.count_zeros()
             if any(zeros):
                 static, unweighted = static + zeros[0], unweighted + zeros[1]
                 static_weight += float(np.sum(part.weight() * (part.rates == 0)))
@@ -233,7 +235,7 @@ class Histogram:
         narrow = max(shift - _NARROWER, 0)
         return PriceWindow(narrow, begin >> narrow, (end - begin) >> narrow) if begin < end else None
 
-    def outside(self, window: PriceWindow) -> Histogram:
+    def without(self, window: PriceWindow) -> Histogram:
         """Without the bins that ``window`` counts again; what is not binned stays."""
         begin, end = window.bounds
         keep = (self.start < begin) | (self.start >= end)

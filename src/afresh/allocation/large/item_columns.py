@@ -26,10 +26,10 @@ class ItemColumns:
     costs: Floats | None = None
 
     @staticmethod
-    def checked(rates: ArrayLike, weights: ArrayLike | None, costs: ArrayLike | None) -> ItemColumns:
+    def from_arrays(rates: ArrayLike, weights: ArrayLike | None, costs: ArrayLike | None) -> ItemColumns:
         """Columns whose every number is fit to plan with; a single weight or cost serves all items.
 
-        >>> ItemColumns.checked([1.0, 2.0], [1.0], None)
+        >>> ItemColumns.from_arrays([1.0, 2.0], [1.0], None)
         Traceback (most recent call last):
         afresh.values.errors.InputError: weight has 1 values for 2 items: give one for each item
         """
@@ -60,7 +60,7 @@ class ItemColumns:
         """w of each item in double precision."""
         return 1.0 if self.weights is None else self.weights.astype(np.float64)
 
-    def zeros(self) -> tuple[int, int]:
+    def count_zeros(self) -> tuple[int, int]:
         """How many items are static, and how many others have no weight."""
         # The least value is found several times as fast as the zeros are counted, and seldom is 0.
         static = self.size - int(np.count_nonzero(self.rates)) if self.rates.min(initial=1) == 0 else 0

@@ -35,7 +35,7 @@ _ONE = np.float64(1.0).view(np.int64).item()
 _ROOT_HALF = np.float64(math.sqrt(0.5)).view(np.int64).item()
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
     """Machine code, kept on disk beside the source or in the user's cache if either can be written."""
     # Sums may be reordered and products fused; NaN and infinity keep their meaning.
     options: dict[str, Any] = {
@@ -50,31 +50,33 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
-def tally(columns: ItemColumns, window: PriceWindow = WHOLE) -> Histogram:
+def build_histogram(columns: ItemColumns, window: PriceWindow = WHOLE) -> Histogram:
     """The histogram of those items whose price lies in ``window``.
 
-    >>> tally(ItemColumns(np.array([1.0, 0.0, 3.0]))).items
+    >>> build_histogram(ItemColumns(np.array([1.0, 0.0, 3.0]))).items
     3
     """
     if window is not WHOLE:
         columns = columns[_candidates(columns.rates, columns.weights, columns.costs, *window.prices)]
     table = np.zeros((window.rows, 4))
-    rest = _tally(columns.rates, columns.weights, columns.costs, window.shift, window.first, table)
+    rest = _fill_table(columns.rates, columns.weights, columns.costs, window.shift, window.first, table)
     return Histogram.from_table(table.T, window, *rest)
 
 
-def apply(columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, *, with_age: bool) -> PlanSums:
+def write_plan(
+    columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, *, with_age: bool
+) -> PlanSums:
     """Write f = scale·λ/Φ(y) of each item into ``out`` and say what the plan adds up to.
 
     >>> frequency = np.empty(2)
-    >>> apply(ItemColumns(np.array([1.0, 5.0])), Cutoff(4.6204), 1.0, frequency, with_age=False).dropped
+    >>> write_plan(ItemColumns(np.array([1.0, 5.0])), Cutoff(4.6204), 1.0, frequency, with_age=False).dropped
     1
     >>> frequency.round(2)  # Cho & Garcia-Molina 2000, Table 5 (b)
     array([1.15, 0.  ])
     """
     place = (cutoff.multiplier, cutoff.edge, cutoff.rest, 1 / cutoff.ratio)
     return PlanSums(
-        *_apply(columns.rates, columns.weights, columns.costs, out, place, scale, with_age, _table())
+        *_write_blocks(columns.rates, columns.weights, columns.costs, out, place, scale, with_age, _table())
     )
 
 
@@ -84,7 +86,7 @@ def _table() -> Float64s:
     return np.ascontiguousarray(phi_table.table().T)
 
 
-@_compiled
+@_compile
 def _price(rate, weight, cost, j):  # type: ignore[no-untyped-def]
     """x = cλ/w of item j."""
     x = np.float64(rate[j])
@@ -95,8 +97,8 @@ def _price(rate, weight, cost, j):  # type: ignore[no-untyped-def]
     return x
 
 
-@_compiled
-def _tally(rates, weights, costs, shift, first, table):  # type: ignore[no-untyped-def]
+@_compile
+def _fill_table(rates, weights, costs, shift, first, table):  # type: ignore[no-untyped-def]
     x = np.empty(_BLOCK)
     static, unweighted, static_weight = 0, 0, 0.0
     for start in range(0, rates.size, _BLOCK):
@@ -106,7 +108,7 @@ def _tally(rates, weights, costs, shift, first, table):  # type: ignore[no-untyp
         cost = None if costs is None else costs[start:stop]
         for j in range(rate.size):
             x[j] = min(max(_price(rate, weight, cost, j), LEAST_PRICE), LARGEST_PRICE)
-        zeros = _set_aside(rate, weight, x)
+        zeros = _exclude_zeros(rate, weight, x)
         static += zeros[0]
         unweighted += zeros[1]
         static_weight += zeros[2]
@@ -114,8 +116,8 @@ def _tally(rates, weights, costs, shift, first, table):  # type: ignore[no-untyp
     return static, unweighted, static_weight
 
 
-@_compiled
-def _set_aside(rate, weight, x):  # type: ignore[no-untyped-def]
+@_compile
+def _exclude_zeros(rate, weight, x):  # type: ignore[no-untyped-def]
     """Give static and unweighted items an infinite price, which has no bin, and count them."""
     zeros, static, unweighted, static_weight = 0, 0, 0, 0.0
     for j in range(rate.size):  # most blocks have none
@@ -133,7 +135,7 @@ def _set_aside(rate, weight, x):  # type: ignore[no-untyped-def]
     return static, unweighted, static_weight
 
 
-@_compiled
+@_compile
 def _count(size, weight, x, shift, first, table):  # type: ignore[no-untyped-def]
     """Add count, Σw, Σw·t, Σw·t² of a block to the rows of ``table``."""
     bits = x.view(np.int64)
@@ -150,7 +152,7 @@ def _count(size, weight, x, shift, first, table):  # type: ignore[no-untyped-def
             table[row, 3] += w * t * t
 
 
-@_compiled
+@_compile
 def _candidates(rates, weights, costs, low, high):  # type: ignore[no-untyped-def]
     """Rows whose price may lie from ``low`` to ``high``, by multiplication alone; they are few."""
     flags = np.zeros(_BLOCK, np.uint8)
@@ -176,8 +178,8 @@ def _candidates(rates, weights, costs, low, high):  # type: ignore[no-untyped-de
     return found[:many]
 
 
-@_compiled
-def _apply(rates, weights, costs, out, place, scale, with_age, table):  # type: ignore[no-untyped-def]
+@_compile
+def _write_blocks(rates, weights, costs, out, place, scale, with_age, table):  # type: ignore[no-untyped-def]
     s, h, y, rest = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK)
     spend, value, age, dropped = 0.0, 0.0, 0.0, 0
     for start in range(0, rates.size, _BLOCK):
@@ -200,7 +202,7 @@ def _apply(rates, weights, costs, out, place, scale, with_age, table):  # type: 
     return spend, value, age, dropped
 
 
-@_compiled
+@_compile
 def _roots(size, y, rest, rest_at_edge, s):  # type: ignore[no-untyped-def]
     """s = √(2L), L = −ln(1−y): with 1−y = 2ᵏm, m around 1, it is −k·ln 2 + 2·artanh((1−m)/(1+m)).
 
@@ -220,7 +222,7 @@ def _roots(size, y, rest, rest_at_edge, s):  # type: ignore[no-untyped-def]
         s[j] = max(np.sqrt(4 * z * series - 2 * _LN2 * power), _LEAST_ROOT)
 
 
-@_compiled
+@_compile
 def _look_up(size, s, h, rest, at_edge, table):  # type: ignore[no-untyped-def]
     """h = s/Φ from the table; 0 beyond the edge, s·``at_edge`` on it."""
     for j in range(size):
@@ -233,7 +235,7 @@ def _look_up(size, s, h, rest, at_edge, table):  # type: ignore[no-untyped-def]
         h[j] = h[j] if rest[j] > 0.0 else outside
 
 
-@_compiled
+@_compile
 def _write(rate, weight, cost, target, y, s, h, scale):  # type: ignore[no-untyped-def]
     """Frequencies of a block, their Σ c·f and Σ w·F (F as in ``passes_numpy``), and how many are dropped."""
     lack = 1.0 - 1.0 / scale
@@ -257,7 +259,7 @@ def _write(rate, weight, cost, target, y, s, h, scale):  # type: ignore[no-untyp
     return spend, scale * value, dropped
 
 
-@_compiled
+@_compile
 def _age(rate, weight, s, h, scale):  # type: ignore[no-untyped-def]
     """Σ w·A of a block: A = r(½−1/r+(1−e^{−r})/r²)/λ; below r = 1 the bracket is r·Σ (−r)ʲ/(j+3)!."""
     age = 0.0

@@ -18,22 +18,24 @@ from afresh.values.arrays import Float64s, Floats
 PART = 1 << 14  # items per call of ``apply``
 THREADS = 1  # half of the time the GIL is held: a second thread gets in the way
 
-tally = Histogram.of_columns
+build_histogram = Histogram.from_columns
 
 
-def apply(columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, *, with_age: bool) -> PlanSums:
+def write_plan(
+    columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, *, with_age: bool
+) -> PlanSums:
     """Write f = scale·λ/Φ(y) of each item into ``out`` and say what the plan adds up to.
 
     ``scale`` is 1 but for a few parts in 1e7, the correction that makes the spend meet the budget.
 
     >>> frequency = np.empty(2)
-    >>> apply(ItemColumns(np.array([1.0, 5.0])), Cutoff(4.6204), 1.0, frequency, with_age=False).dropped
+    >>> write_plan(ItemColumns(np.array([1.0, 5.0])), Cutoff(4.6204), 1.0, frequency, with_age=False).dropped
     1
     >>> frequency.round(2)  # Cho & Garcia-Molina 2000, Table 5 (b)
     array([1.15, 0.  ])
     """
     prices, weight = columns.prices(), columns.weight()
-    static, unweighted = columns.zeros()
+    static, unweighted = columns.count_zeros()
     if static:
         still = columns.rates == 0
         prices[still] = math.inf

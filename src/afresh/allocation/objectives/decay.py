@@ -133,12 +133,12 @@ class MixedGains:
 def decay_gains(objective: str, decay: str | Sequence[str] | Decay, rate: Float64s) -> Gains:
     """Gains under a decay given as one name for all, a name for each item, or a decay object."""
     if isinstance(decay, str):
-        return _named(objective, decay, rate)
+        return _gains_of_name(objective, decay, rate)
     if _is_decay(decay):
         shape = np.shape(decay.gain(1.0))
         if shape not in ((), (1,), rate.shape):
             raise InputError(f"decay has parameters for {shape[0]} items, there are {len(rate)}")
-        return _of(objective, decay, len(rate))
+        return _gains_of_decay(objective, decay, len(rate))
     specs = np.asarray(decay, dtype=object)
     if specs.shape != rate.shape:
         raise InputError(f"decay has {specs.size} names for {rate.size} items: give one for each item")
@@ -147,7 +147,7 @@ def decay_gains(objective: str, decay: str | Sequence[str] | Decay, rate: Float6
     parts = []
     for spec in sorted(set(specs)):
         where = np.flatnonzero(specs == spec)
-        parts.append((where, _named(objective, spec, rate[where])))
+        parts.append((where, _gains_of_name(objective, spec, rate[where])))
     return MixedGains(len(rate), tuple(parts))
 
 
@@ -155,13 +155,13 @@ def _is_decay(given: object) -> TypeGuard[Decay]:
     return hasattr(given, "survival")
 
 
-def _named(objective: str, spec: str, rate: Float64s) -> Gains:
+def _gains_of_name(objective: str, spec: str, rate: Float64s) -> Gains:
     if spec.strip() == "exponential":
         return RateGains(objective_for(objective, "fixed"), rate)
-    return _of(objective, decay_from(spec, rate), len(rate))
+    return _gains_of_decay(objective, decay_from(spec, rate), len(rate))
 
 
-def _of(objective: str, decay: Decay, items: int) -> Gains:
+def _gains_of_decay(objective: str, decay: Decay, items: int) -> Gains:
     return DecayFreshness(decay, items) if objective == "freshness" else DecayAge(decay, items)
 
 

@@ -82,7 +82,7 @@ class Empirical:
 
     def gain(self, t: npt.ArrayLike) -> Float64s:
         """∫₀ᵗs·(−dz(s)): jumps and slopes, all positive."""
-        return self._pieces.fallen(t)
+        return self._pieces.fall_moment(t)
 
     def loss(self, t: npt.ArrayLike) -> Float64s:
         """∫₀ᵗ(1−z)."""
@@ -149,7 +149,7 @@ class _Pieces:
         value = np.append(0.0, np.cumsum(whole))[i] + piece(i, d)
         return np.where((as_times(t) > _FAR) & (level[-1] > 0), np.inf, value)
 
-    def fallen(self, t: npt.ArrayLike) -> Float64s:
+    def fall_moment(self, t: npt.ArrayLike) -> Float64s:
         """∫₀ᵗ s·(−dz(s))."""
 
         def piece(i: npt.NDArray[np.intp], d: Float64s) -> Float64s:

@@ -41,19 +41,19 @@ class Exponential:
 
     def integral(self, t: npt.ArrayLike) -> Float64s:
         """(1−e^{−λt})/λ."""
-        return self._scaled(lambda x: -np.expm1(-x), t, 1, lambda x: np.ones_like(x))
+        return self._scale_curve(lambda x: -np.expm1(-x), t, 1, lambda x: np.ones_like(x))
 
     def gain(self, t: npt.ArrayLike) -> Float64s:
         """g(λt)/λ."""
-        return self._scaled(curves.g, t, 1, lambda x: x / 2)
+        return self._scale_curve(curves.g, t, 1, lambda x: x / 2)
 
     def loss(self, t: npt.ArrayLike) -> Float64s:
         """h(λt)/λ."""
-        return self._scaled(curves.h, t, 1, lambda x: x / 2)
+        return self._scale_curve(curves.h, t, 1, lambda x: x / 2)
 
     def age_gain(self, t: npt.ArrayLike) -> Float64s:
         """k(λt)/λ²."""
-        return self._scaled(curves.k, t, 2, lambda x: x / 3)
+        return self._scale_curve(curves.k, t, 2, lambda x: x / 3)
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
         """Times from a refresh to the first change."""
@@ -71,7 +71,7 @@ class Exponential:
     def _rate(self) -> Float64s:
         return np.asarray(self.rate, dtype=np.float64)
 
-    def _scaled(
+    def _scale_curve(
         self,
         curve: Callable[[Float64s], Float64s],
         t: npt.ArrayLike,

@@ -155,7 +155,7 @@ class PosteriorRows:
     def narrow(self, which: Bools) -> Nodes:
         """The rows ``which`` on nodes of their own."""
         kind = self.kind[which]
-        axis, height = _narrowed(self.log_likelihood[which] + self.log_cautious[kind])
+        axis, height = _narrow_nodes(self.log_likelihood[which] + self.log_cautious[kind])
         return self.on_nodes(kind, axis, height, self.log_static[which])
 
     def on_nodes(self, kind: Ints, axis: Float64s, height: Float64s, log_static: Float64s) -> Nodes:
@@ -212,7 +212,7 @@ def interpolate_cubic(table: Float64s, axis: Float64s) -> Float64s:
     return np.asarray(f0 + x * (d1 + (x - 1) * (d2 / 2 + (x - 2) * (d3 / 6))))
 
 
-def _narrowed(log_posterior: Float64s) -> tuple[Float64s, Float64s]:
+def _narrow_nodes(log_posterior: Float64s) -> tuple[Float64s, Float64s]:
     """For every row nodes on the grid's index axis that span its posterior, and its height there."""
     low, high = (end.astype(np.float64) for end in _span(log_posterior))
     axis, height = even_nodes(log_posterior, low, high)

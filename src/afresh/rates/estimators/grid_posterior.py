@@ -108,36 +108,38 @@ class GridPosterior:
         """The same belief with points of their own for items known closely; ``polls`` are all so far."""
         return replace(state, sharp=find_sharp_items(polls, state.log_likelihood, state.rates))
 
-    def learned(self, state: GridState, fitted: GammaPrior, static: float = 0.0) -> GridState:
+    def with_learned_priors(self, state: GridState, fitted: GammaPrior, static: float = 0.0) -> GridState:
         """The same evidence under priors learned from all items, for each kind of ``fitted`` rows.
 
         ``fitted`` is the Gamma prior of all items or of each item's group (``prior.fit_gamma``), ``static``
         the share of items that never change (``static_share``).
         """
-        begun = replace(self, rates=state.rates).start(fitted, len(state.log_likelihood))
+        started = replace(self, rates=state.rates).start(fitted, len(state.log_likelihood))
         kinds = fitted.distinct()[0]
         gamma, table = cell_masses(kinds, state.rates), state.log_likelihood
-        mixture = StaticMixture.of(table, state.quiet, gamma[begun.kind])
-        shares = mixture.shares(begun.kind, len(gamma), static)
-        changing = 1.0 - mixture.responsible(shares[begun.kind])
+        mixture = StaticMixture.of(table, state.quiet, gamma[started.kind])
+        shares = mixture.shares(started.kind, len(gamma), static)
+        changing = 1.0 - mixture.responsible(shares[started.kind])
         if len(gamma) == 1 and len(table) >= FEWEST:
             lognormal, probable = fit_lognormal(table, state.rates, gamma[0], changing)
-            begun = replace(begun, log_prior=lognormal.mixed_density(begun.log_prior, state.rates, probable))
+            started = replace(
+                started, log_prior=lognormal.mixed_density(started.log_prior, state.rates, probable)
+            )
             gamma = (1.0 - probable) * gamma + probable * lognormal.cell_masses(state.rates)
-        share = np.bincount(begun.kind, minlength=len(gamma)) / max(begun.kind.size, 1)
+        share = np.bincount(started.kind, minlength=len(gamma)) / max(started.kind.size, 1)
         flat = flat_share(table, share @ gamma, changing)
         floor = flat / state.rates.size
         floored = (1.0 - flat) * gamma + floor
         if len(gamma) == 1:
             weights = fit_grid(table, floored[0], changing)[None]
         else:
-            weights = fit_grid_groups(table, begun.kind, len(gamma), share @ floored, changing)
+            weights = fit_grid_groups(table, started.kind, len(gamma), share @ floored, changing)
         cautious = LEARNED_SHARE * weights + (1.0 - LEARNED_SHARE) * floored
-        density = np.logaddexp(np.log1p(-flat) + begun.log_prior, np.log(floor))
+        density = np.logaddexp(np.log1p(-flat) + started.log_prior, np.log(floor))
         with np.errstate(divide="ignore"):
             log_odds = np.log(shares) - np.log1p(-shares)
         return replace(
-            begun,
+            started,
             log_prior=density + np.log(weights / floored),
             log_cautious=density + np.log(cautious / floored),
             log_odds=log_odds,
@@ -147,7 +149,7 @@ class GridPosterior:
 
     def rate(self, state: GridState) -> Float64s:
         """Posterior mean."""
-        return _each(state, lambda nodes: [_mean(nodes)])[0]
+        return _map_posteriors(state, lambda nodes: [_mean(nodes)])[0]
 
     def interval(self, state: GridState, level: float) -> tuple[Float64s, Float64s]:
         """Equal-tailed credible interval, and no further from the rate than the rate itself."""
@@ -164,7 +166,7 @@ class GridPosterior:
             # The mean is under the learned prior, and may lie outside where few polls taught it much.
             return [rate, np.minimum(low, rate), np.maximum(high, rate)]
 
-        rate, low, high = _each(state, of)
+        rate, low, high = _map_posteriors(state, of)
         return rate, low, high
 
 
@@ -183,7 +185,7 @@ def _log_density(prior: GammaPrior, rates: Float64s) -> Float64s:
     return np.asarray(np.maximum(log_density, np.log(LEAST_MASS)))
 
 
-def _each(state: GridState, of: Callable[[Nodes], list[Float64s]]) -> list[Float64s]:
+def _map_posteriors(state: GridState, of: Callable[[Nodes], list[Float64s]]) -> list[Float64s]:
     """What ``of`` gives for the posterior of every item."""
 
     def job(part: slice) -> list[Float64s]:

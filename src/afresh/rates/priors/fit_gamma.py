@@ -94,7 +94,7 @@ def fit_gamma_table(
         lattice, every = _Lattice.of(rates, max_shape), -(-max(1, len(table)) // ENOUGH_TO_START)
         scores = lattice.scores(table[::every], None if static is None else static[::every]).sum(0)
         start = lattice.best((every * scores + lattice.near(parent, loosely))[None])
-    return _climbed(table, rates, start, parent, loosely, max_shape, static)
+    return _climb(table, rates, start, parent, loosely, max_shape, static)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def _near(candidates: GammaPrior, parent: GammaPrior, deviations: tuple[float, f
     return np.asarray(-0.5 * (shape * shape + mean * mean))
 
 
-def _climbed(
+def _climb(
     table: Float64s,
     rates: Float64s,
     start: GammaPrior,
@@ -212,9 +212,9 @@ def _fit_groups(
     sizes = np.diff(np.append(starts, groups.size))
     for k in np.flatnonzero(sizes >= MANY):
         group, rows = present[k], order[starts[k] : starts[k] + sizes[k]]
-        begun = GammaPrior.of(shape[group], rate[group])
+        first = GammaPrior.of(shape[group], rate[group])
         of_rows = None if static is None else static[rows]
-        fitted = _climbed(table[rows], rates, begun, parent, GROUPS, max_shape, of_rows)
+        fitted = _climb(table[rows], rates, first, parent, GROUPS, max_shape, of_rows)
         shape[group], rate[group] = fitted.shape[0], fitted.rate[0]
     return GammaPrior(shape, rate)
 

@@ -39,7 +39,7 @@ def find_regime(
     >>> from afresh.rates.observations import polls_from_times
     >>> steady = polls_from_times(np.repeat([0, 1], 50), np.tile(np.arange(50.0), 2), np.arange(100) % 3 == 0)
     >>> found = find_regime(steady, hour=1 / 24)
-    >>> found.season.supported, found.horizon
+    >>> found.season.is_supported, found.horizon
     (False, inf)
     """
     flat = Season(np.ones(HOURS), hour)
@@ -51,7 +51,7 @@ def find_regime(
     if season is not False:
         # Not by the Gamma filter: where items are polled each at its own pace one Gamma is wrong for some.
         found = fit_season(part, estimate_polls(part).rate, hour=hour, always=season is True)
-        part = found.applied(part) if found.supported else part
+        part = found.apply_to(part) if found.is_supported else part
     return Regime(found, choose_horizon(part, prior).horizon if horizon is None else horizon)
 
 

@@ -42,7 +42,7 @@ class Drift:
     gain: float
 
     @property
-    def supported(self) -> bool:
+    def is_supported(self) -> bool:
         """Whether the polls call for forgetting."""
         return math.isfinite(self.horizon)
 
@@ -121,40 +121,40 @@ def choose_horizon(polls: PollTable, prior: GammaPrior) -> Drift:
     >>> from afresh.rates.observations import polls_from_intervals
     >>> item = np.repeat(np.arange(50), 40)
     >>> busy_then_quiet = polls_from_intervals(np.ones(2000), np.tile(np.arange(40) < 20, 50), item=item)
-    >>> choose_horizon(busy_then_quiet, GammaPrior.of(1.0, 1.0)).supported
+    >>> choose_horizon(busy_then_quiet, GammaPrior.of(1.0, 1.0)).is_supported
     True
     """
-    telling = _telling(polls)
-    if np.count_nonzero(telling) < FEWEST:
+    informative = _informative_items(polls)
+    if np.count_nonzero(informative) < FEWEST:
         return Drift(math.inf, 0.0)
-    part, own = _latest(polls.of_items(telling)), prior.for_items(polls.items)
-    own = GammaPrior(own.shape[telling], own.rate[telling])
+    part, own = _latest_polls(polls.of_items(informative)), prior.for_items(polls.items)
+    own = GammaPrior(own.shape[informative], own.rate[informative])
     longest = float(part.time_per_item().max())
     horizons = np.append(np.inf, longest / np.exp2(np.arange(1, HALVINGS + 1)))
     gains = _gains(part, own, horizons)
     best = int(np.argmax(gains.sum(axis=1)))
-    ordered = gains[best] - _gains(_shuffled(part), own, horizons[[0, best + 1]])[0]
+    ordered = gains[best] - _gains(_shuffle_order(part), own, horizons[[0, best + 1]])[0]
     errors = min(_standard_errors(gains[best]), _standard_errors(ordered))
     horizon = float(horizons[best + 1]) if errors > MARGIN else math.inf
     return Drift(horizon, float(gains[best].sum()) / part.size)
 
 
-def _telling(polls: PollTable) -> Bools:
+def _informative_items(polls: PollTable) -> Bools:
     """Items with a few polls and a change, every k-th where they are many."""
     number = polls.polls_per_item()
-    telling = np.asarray((number >= FEWEST) & (polls.changes_per_item() > 0))
-    every = -(-int(np.minimum(number[telling], LATEST).sum()) // POLLS_ENOUGH)
-    return np.asarray(telling & (np.cumsum(telling) % max(every, 1) == 0))
+    informative = np.asarray((number >= FEWEST) & (polls.changes_per_item() > 0))
+    every = -(-int(np.minimum(number[informative], LATEST).sum()) // POLLS_ENOUGH)
+    return np.asarray(informative & (np.cumsum(informative) % max(every, 1) == 0))
 
 
-def _latest(polls: PollTable) -> PollTable:
+def _latest_polls(polls: PollTable) -> PollTable:
     """The latest polls of each item, bits alone."""
     ends = np.cumsum(polls.polls_per_item())
     keep = ends[polls.item] - np.arange(polls.size) <= LATEST
     return PollTable(polls.item[keep], polls.elapsed[keep], polls.changed[keep], polls.items)
 
 
-def _shuffled(polls: PollTable) -> PollTable:
+def _shuffle_order(polls: PollTable) -> PollTable:
     """Each item's polls in another order: by the fractions of their ranks times the golden ratio."""
     first = np.ones(polls.size, dtype=bool)
     first[1:] = polls.item[1:] != polls.item[:-1]

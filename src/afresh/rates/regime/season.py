@@ -38,7 +38,7 @@ class Season:
     ``gain`` is what it adds to the log score per poll of weeks it was not fitted on.
 
     >>> flat = Season(np.ones(168), hour=3600.0)
-    >>> flat.operational([0.0, 7200.0, 1e9]).round(6).tolist(), flat.supported
+    >>> flat.operational([0.0, 7200.0, 1e9]).round(6).tolist(), flat.is_supported
     ([0.0, 7200.0, 1000000000.0], False)
     """
 
@@ -47,7 +47,7 @@ class Season:
     gain: float = 0.0
 
     @property
-    def supported(self) -> bool:
+    def is_supported(self) -> bool:
         """Whether it is anything but flat."""
         return bool(np.any(self.profile != 1.0))
 
@@ -60,7 +60,7 @@ class Season:
         """
         return float(self.profile.std())
 
-    def applied(self, polls: PollTable) -> PollTable:
+    def apply_to(self, polls: PollTable) -> PollTable:
         """The same polls in operational time; they need their ``end``."""
         if polls.end is None:
             raise InputError(_NO_CLOCK)
