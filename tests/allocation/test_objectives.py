@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation.objectives.table import NAMES, OBJECTIVES, Objective, objective_for, objective_order
+from afresh.allocation.objectives.objective import Objective
+from afresh.allocation.objectives.table import OBJECTIVES, objective_for, objective_order
 from afresh.values.errors import UsageError
+from afresh.values.objective_names import OBJECTIVE_NAMES
 
 # The loss of one item by its formula (the table of allocation/objectives.py), in units of λ^(1−p), r = λ/f.
 LOSSES: dict[tuple[str, str], Any] = {
@@ -33,7 +35,7 @@ ratios = st.floats(-6, 3).map(lambda x: 10.0**x)
 
 def test_every_objective_has_its_formula() -> None:
     assert set(OBJECTIVES) == set(LOSSES)
-    assert set(OBJECTIVES) == {(name, order) for name in NAMES for order in ("fixed", "random")}
+    assert set(OBJECTIVES) == {(name, order) for name in OBJECTIVE_NAMES for order in ("fixed", "random")}
 
 
 @every

@@ -6,18 +6,19 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation.objectives.table import NAMES, objective_for
+from afresh.allocation.objectives.table import objective_for
 from afresh.policy.curiosity import Curiosity
 from afresh.policy.policy import Start
 from afresh.replay.compare import replay
 from afresh.replay.history import History
+from afresh.values.objective_names import OBJECTIVE_NAMES
 
 RATES = np.exp2(np.arange(-6.0, 8.0))
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from(NAMES),
+    st.sampled_from(OBJECTIVE_NAMES),
     st.lists(st.floats(0.0, 1.0), min_size=RATES.size, max_size=RATES.size),
     st.floats(1e-3, 1e3),
     st.floats(1e-3, 10.0),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation.objectives.table import NAMES, objective_for
+from afresh.allocation.objectives.table import objective_for
 from afresh.model.curves import g
 from afresh.model.index import poisson_due
 from afresh.policy.belief import SILENT, Belief
@@ -21,6 +21,7 @@ from afresh.policy.roster import Roster
 from afresh.policy.season_clock import SeasonClock
 from afresh.policy.worth import Worth
 from afresh.values.errors import InputError
+from afresh.values.objective_names import OBJECTIVE_NAMES
 
 
 def test_the_posterior_is_bayes() -> None:
@@ -66,7 +67,7 @@ def test_the_prior_is_learned_and_serves_new_items() -> None:
     np.testing.assert_allclose(belief.of(np.array([600]))[0], belief.prior, atol=1e-7)
 
 
-@pytest.mark.parametrize("objective", NAMES)
+@pytest.mark.parametrize("objective", OBJECTIVE_NAMES)
 @given(st.floats(1e-6, 1e3))
 @settings(max_examples=30, deadline=None)
 def test_worth_is_the_marginal_of_allocation(objective: str, expected: float) -> None:

@@ -20,24 +20,27 @@ from __future__ import annotations
 
 from afresh.allocation.objectives import age, freshness, harmonic, lag, missed
 from afresh.allocation.objectives.objective import Objective
+from afresh.model.refresh_order import ORDERS
 from afresh.values.errors import one_of
+from afresh.values.objective_names import OBJECTIVE_NAMES
 
-OBJECTIVES: dict[tuple[str, str], Objective] = {
-    ("freshness", "fixed"): freshness.FIXED,
-    ("freshness", "random"): freshness.MEMORYLESS,
-    ("age", "fixed"): age.FIXED,
-    ("age", "random"): age.MEMORYLESS,
-    ("harmonic", "fixed"): harmonic.FIXED,
-    ("harmonic", "random"): harmonic.MEMORYLESS,
-    ("missed", "fixed"): missed.FIXED,
-    ("missed", "random"): missed.MEMORYLESS,
-    ("lag", "fixed"): lag.FIXED,
-    ("lag", "random"): lag.MEMORYLESS,
+_FIXED = {
+    "freshness": freshness.FIXED,
+    "age": age.FIXED,
+    "harmonic": harmonic.FIXED,
+    "missed": missed.FIXED,
+    "lag": lag.FIXED,
 }
-
-NAMES = tuple(dict.fromkeys(name for name, _ in OBJECTIVES))
-NAMES_IN_WORDS = f"{', '.join(NAMES[:-1])} or {NAMES[-1]}"
-ORDERS = ("fixed", "random", "memoryless")
+_MEMORYLESS = {
+    "freshness": freshness.MEMORYLESS,
+    "age": age.MEMORYLESS,
+    "harmonic": harmonic.MEMORYLESS,
+    "missed": missed.MEMORYLESS,
+    "lag": lag.MEMORYLESS,
+}
+OBJECTIVES: dict[tuple[str, str], Objective] = {(name, "fixed"): _FIXED[name] for name in OBJECTIVE_NAMES} | {
+    (name, "random"): _MEMORYLESS[name] for name in OBJECTIVE_NAMES
+}
 
 
 def objective_order(order: str) -> str:
@@ -55,4 +58,4 @@ def objective_for(name: str, order: str) -> Objective:
     >>> objective_for("freshness", "fixed").top
     1.0
     """
-    return OBJECTIVES[one_of("objective", name, NAMES), objective_order(order)]
+    return OBJECTIVES[one_of("objective", name, OBJECTIVE_NAMES), objective_order(order)]
