@@ -1,4 +1,4 @@
-"""One interval for all, and plans that money or the number of refreshes holds back."""
+"""Plans that money or the number of refreshes holds back: one price for all items, and no swap pays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from hypothesis.extra import numpy as hnp
 
 from afresh.allocation.allocate import allocate
 from afresh.money.best_interval import best_intervals
-from afresh.money.limited import with_money, with_refreshes
+from afresh.money.limited import LimitedPlan, with_money, with_refreshes
+from afresh.money.net_income import net_income
 from afresh.money.total_refreshes import best_total_refreshes
 from afresh.papers.razniewski_refreshes import refreshes_by_ratio
 from afresh.papers.razniewski_uniform import against_uniform
