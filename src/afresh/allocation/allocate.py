@@ -1,4 +1,4 @@
-"""The one entry: spend a budget of refreshes over items."""
+"""``allocate``, the entry point: it distributes a budget of refreshes over items."""
 
 from __future__ import annotations
 
@@ -39,14 +39,17 @@ def allocate(
 ) -> Allocation:
     """How often to refresh each item so that Σ c·f = budget and the weighted objective is best.
 
-    ``rates`` changes per time of each item; 0 is static and gets nothing beyond its lower bound.
-    ``weights`` importance (1), ``costs`` of one refresh (1), ``update_costs`` added when it finds a change
-    (freshness in fixed order only).
-    ``objective`` freshness, age, harmonic, missed or lag; ``order`` fixed, or random (memoryless).
-    ``policy`` optimal, uniform or proportional; the last two take no bounds and no caps.
-    ``decay`` the name of a decay function, one for each item, or a decay object (freshness and age only).
-    ``lower``, ``upper`` bounds on the frequencies; ``groups`` a label for each item, ``caps`` the most that a
-    group may spend, by label or as a list for groups numbered from 0.
+    ``rates``        changes per time of each item; an item of rate 0 gets nothing beyond its lower bound.
+    ``weights``      importance of each item (default 1).
+    ``costs``        cost of one refresh (default 1).
+    ``update_costs`` cost added when a refresh finds a change (freshness in fixed order only).
+    ``objective``    freshness, age, harmonic, missed or lag.
+    ``order``        fixed, or random (memoryless).
+    ``policy``       optimal, uniform or proportional; the last two take no bounds and no caps.
+    ``decay``        name of a decay function, a name for each item, or a decay object (freshness and age).
+    ``lower``, ``upper``  bounds on the frequencies.
+    ``groups``       a label for each item.
+    ``caps``         the most that each group may spend: by label, or as a list for groups numbered from 0.
 
     Cho & Garcia-Molina 2000, Table 5: five items that change 1 to 5 times a day, five refreshes a day.
 
@@ -90,7 +93,7 @@ def allocate(
 
 
 def _evaluate_plan(problem: AllocationProblem, budget: float, policy: str, rates: Floats) -> Allocation:
-    """The plan of a policy with all that is told about it; frequencies are stored as the rates are."""
+    """The plan of a policy with its summary; frequencies have the storage type of the rates."""
     shape = None if policy == "optimal" else policy_shape(problem, policy)
     optimum = find_optimal_plan(problem, budget)
     frequency, multiplier = optimum.frequency, optimum.multiplier

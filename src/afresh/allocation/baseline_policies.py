@@ -1,4 +1,4 @@
-"""The plans people use today: the same frequency for all, or more for what changes more.
+"""Two simple policies to compare with: the same frequency for all items, or one proportional to the rate.
 
 Uniform gives every item the same frequency, static and unweighted ones too; proportional gives f ∝ λ. Both
 spend the whole budget. Uniform is never worse than proportional, by freshness and by age, whatever the rates

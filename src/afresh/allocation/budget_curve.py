@@ -1,4 +1,4 @@
-"""From budget to freshness: what each further unit of budget still buys."""
+"""The budget curve: the freshness, age and marginal value of the optimal plan at each of many budgets."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The least budget that reaches a target: a mean freshness, or a mean age.
 
-All frequencies fall as the price of spend rises, and with them freshness; age rises. So the answer is one
-search for the price at which the plan just meets the target, and the spend of that plan. In fixed order a
-freshness of 0.8 needs 1/r = f/λ ≥ 2.15 where all rates are equal.
+As the price of spend rises, all frequencies and the freshness fall, and the age rises. So the answer is one
+search for the price at which the plan just meets the target; the spend of that plan is the budget. In fixed
+order a freshness of 0.8 needs 1/r = f/λ ≥ 2.15 where all rates are equal.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def budget_for(
 ) -> float:
     """The least budget whose plan has the target as its weighted mean freshness (or age, at most).
 
-    ``target_is`` freshness or age; unless said, age where the objective is age and freshness otherwise. The
-    plan pursues ``objective`` all the same: the least budget of all is found when the two agree.
+    ``target_is`` freshness or age; by default age if the objective is age, else freshness. The plan
+    pursues ``objective`` in any case: the budget is the least of all plans if the two agree.
 
     >>> round(budget_for([1.0], 0.8), 4)
     2.1542
@@ -55,7 +55,7 @@ def budget_for(
 
 
 def budget_for_problem(problem: AllocationProblem, target: float, aim: str) -> float:
-    """The same for a problem whose caps are ceilings already."""
+    """The same for a problem whose caps have been turned into upper bounds."""
     return _search(problem, _Goal(aim, target), problem.plan, problem.max_plan())
 
 
@@ -72,7 +72,7 @@ def _check_target(aim: str, target: float) -> float:
 
 
 class _Goal:
-    """How well a plan does, as a number that falls with its frequencies and is 1 at the target."""
+    """The target, and a score of plans that falls with their frequencies and is 1 at the target."""
 
     def __init__(self, aim: str, target: float) -> None:
         self.aim, self.target = aim, target
@@ -82,13 +82,13 @@ class _Goal:
         return problem.mean_freshness(frequency) if self.aim == "freshness" else problem.mean_age(frequency)
 
     def met(self, reached: float) -> bool:
-        """Is it enough?"""
+        """Whether this freshness or age meets the target."""
         return reached >= self.target if self.aim == "freshness" else reached <= self.target
 
     def score(self, reached: float) -> float:
         """1 at the target, more where the plan does better than it."""
         if self.aim == "freshness":
-            # Near 1 what is left to 1 is what counts; the odds tell both ends apart.
+            # The odds resolve freshness near 0 and near 1 alike.
             return _ratio(_ratio(reached, 1 - reached), _ratio(self.target, 1 - self.target))
         return _ratio(self.target, reached)
 
@@ -120,7 +120,7 @@ def _search(
 
 
 def _between(problem: AllocationProblem, goal: _Goal, dear: Float64s, cheap: Float64s) -> float:
-    """Where the target lies in a jump of the plan: the least share of it that will do."""
+    """The spend where the target lies within a jump of the plan: by the least share that suffices."""
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2

@@ -22,7 +22,7 @@ from afresh.values.results import Allocation
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """For every item of a plan: what it is worth, and in a word why it has its frequency.
+    """For every item of a plan: its freshness and age, its marginal value, and why it has its frequency.
 
     ``freshness``, ``age`` time averages of the item's copy. ``marginal`` gain in Σ w·value per further unit
     of spend on the item, at its frequency; static and unweighted items have 0. ``status`` is an index into
@@ -66,7 +66,7 @@ def explain(rates: ArrayLike, plan: Allocation, **options: Unpack[ProblemOptions
 def explain_parts(
     rates: ArrayLike, plan: Allocation, **options: Unpack[ProblemOptions]
 ) -> Callable[[slice], Explanation]:
-    """The same for the items of a slice at a time, where those of all would take too much memory.
+    """A function that explains one slice of the items at a time, to save memory.
 
     >>> from afresh.allocation.allocate import allocate
     >>> explain_parts([1, 5, 0], allocate([1, 5, 0], 1))(slice(1, 2)).words().tolist()
@@ -74,7 +74,7 @@ def explain_parts(
     """
     decay = options.get("decay")
     named = decay is None or isinstance(decay, Sequence)
-    if options.get("caps") is not None or not named:  # a group's spend, a decay's arrays: known only whole
+    if options.get("caps") is not None or not named:  # these need all items at once
         whole = _explanation(build_problem(rates, **options), plan, slice(None))
         return lambda part: Explanation(
             whole.freshness[part], whole.age[part], whole.marginal[part], whole.status[part]
@@ -89,7 +89,7 @@ def explain_parts(
 
 
 def _cut(value: Any, part: slice, shape: tuple[int, ...]) -> Any:
-    """What has an entry for each item, for those of ``part``; what serves all, as it is."""
+    """The entries of ``part`` from an option with one entry per item; other options unchanged."""
     if isinstance(value, str) or value is None or np.ndim(value) == 0:
         return value
     return value[part] if isinstance(value, list | tuple) else np.asarray(value).reshape(shape)[part]
@@ -98,7 +98,7 @@ def _cut(value: Any, part: slice, shape: tuple[int, ...]) -> Any:
 def _explanation(problem: AllocationProblem, plan: Allocation, part: slice) -> Explanation:
     frequency = np.asarray(plan.frequency[part], dtype=np.float64)
     changing = problem.rate > 0
-    # At a step of the decay the gain ends: what a further unit buys shows just above the frequency.
+    # Where the decay has a step, the marginal value of a further unit is found just above the frequency.
     above = frequency if isinstance(problem.gains, RateGains) else frequency * (1 + 1e-12)
     return Explanation(
         freshness=np.where(changing, problem.freshness.value(frequency), 1.0),
@@ -111,8 +111,9 @@ def _explanation(problem: AllocationProblem, plan: Allocation, part: slice) -> E
 def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[ProblemOptions]) -> Float64s:
     """The least budget at which each of the ``items`` (positions) gets more than its floor.
 
-    It is the spend of the whole plan at the price the item is willing to pay: a pass over all items for each
-    price asked for. Infinite for items that never get any: static, unweighted, or crowded out by a cap.
+    It is the spend of the whole plan at the highest price at which the item is refreshed; each distinct price
+    takes one pass over all items. It is infinite for items that are static, unweighted, or held back by a
+    cap.
 
     >>> from afresh.allocation.allocate import allocate
     >>> float(returns_at([1, 2, 3, 4, 5], [4])[0].round(3))
@@ -126,7 +127,7 @@ def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[ProblemOpti
     if limited.upper is not None:
         entry = np.where(limited.floor() < limited.upper, entry, 0.0)
     asked, where = np.unique(entry[np.asarray(items, dtype=np.intp)], return_inverse=True)
-    # Just above its own price the item is not yet in, whatever rounding does.
+    # Just above its own price the item is not yet refreshed, whatever rounding does.
     budgets = [limited.spend(limited.plan(price * JUST_ABOVE)) if price > 0 else np.inf for price in asked]
     return np.array(budgets, dtype=np.float64)[where]
 

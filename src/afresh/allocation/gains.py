@@ -1,4 +1,4 @@
-"""What refreshing buys, item by item: an objective put to the items at hand."""
+"""The value of refreshing each item as a function of its frequency: an objective applied to items."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Gains(Protocol):
         """The marginal at frequency 0."""
 
     def max_frequency(self) -> Float64s:
-        """Limit of the frequency as the price goes to 0: infinite unless nothing is left to gain."""
+        """Limit of the frequency as the price goes to 0: infinite unless the gain ends at some frequency."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateGains:
-    """Items that change in Poisson fashion at ``rate`` > 0, under any objective of the table.
+    """Items whose changes are Poisson processes of ``rate`` > 0, under any objective of the table.
 
     >>> from afresh.allocation.objectives.table import objective_for
     >>> gains = RateGains(objective_for("missed", "fixed"), np.array([8.0]))
@@ -94,7 +94,7 @@ def _ratio(a: Float64s, b: Float64s) -> Float64s:
 
 
 def _in_blocks(of: Callable[[Float64s, Float64s], Float64s], a: Float64s, b: Float64s) -> Float64s:
-    """``of(a, b)``, some thousand items at a time."""
+    """``of(a, b)``, some thousand items at a time, so that temporaries stay in the cache."""
     if len(a) <= _BLOCK:
         return of(a, b)
     out = np.empty(len(a))

@@ -25,9 +25,9 @@ CapsLike: TypeAlias = Mapping[Any, float] | Sequence[float]
 
 
 def parse_caps(groups: Labels | None, caps: CapsLike | None, items: int) -> GroupCaps | None:
-    """Labels and caps as users give them: a mapping from label to cap, or caps[g] for labels 0, 1, …
+    """The caps from what users give, checked: a mapping by label, or caps[g] for labels 0, 1, …
 
-    Groups that no cap names are free.
+    Groups without a cap are not limited.
 
     >>> parse_caps(["a", "b", "a"], {"a": 2.0}, 3)
     GroupCaps(group=array([0, 1, 0]), cap=array([2.]), labels=('a',))
@@ -91,7 +91,7 @@ def apply_caps(problem: AllocationProblem, most: Float64s) -> tuple[AllocationPr
 
 
 def _keep_groups(caps: GroupCaps, kept: Bools) -> GroupCaps:
-    """Only the groups that are kept; the items of the others have none."""
+    """The caps of the chosen groups; the items of the others belong to no group."""
     number = np.where(kept, np.cumsum(kept) - 1, kept.sum())
     group = np.append(number, kept.sum())[caps.group]
     labels = tuple(label for label, keep in zip(caps.labels, kept, strict=True) if keep)
@@ -125,7 +125,7 @@ def _solve_groups(problem: AllocationProblem, caps: GroupCaps) -> tuple[Float64s
 
 
 def _first_prices(problem: AllocationProblem, caps: GroupCaps) -> Float64s:
-    """What one more unit buys in a group that spends its cap uniformly."""
+    """First guess of each group's price: what one more unit buys if the group spends its cap uniformly."""
     active = problem.active()
     cost = caps.sums(np.where(active, problem.cost, 0.0))
     even = caps.spread(caps.cap / np.maximum(cost, TINY), 1.0)

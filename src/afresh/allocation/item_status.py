@@ -1,4 +1,4 @@
-"""Why an item has the frequency it has, as one word: the first that fits.
+"""The status of an item in a plan: why it has its frequency. The first that fits counts.
 
 static       it never changes
 unweighted   its freshness is worth nothing
@@ -6,7 +6,7 @@ ceiling      it has its upper bound
 capped       the cap of its group keeps it below what the budget alone would give it
 floor        it has its lower bound, above 0
 dropped      it is not worth a refresh at this budget
-kept         it gets what it is worth
+kept         its marginal value equals the multiplier
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The price of one unit of spend at which the plan uses up the budget: C(μ) = B.
+"""The multiplier μ: the price of one unit of spend at which the plan uses up the budget, C(μ) = B.
 
 C falls as μ rises, so by monotony the plan at a μ with |C(μ) − B| ≤ ε is within ε of the optimal plan in
 Σ c·|f − f*|. C may also jump: beyond r ≈ 37 g rounds to 1 and f falls from λ/40 to 0, and a decay function
@@ -60,7 +60,7 @@ def _search(problem: AllocationProblem, budget: float, highest: float) -> tuple[
     plans: dict[float, Float64s] = {}
 
     def spend(price: Float64s) -> Float64s:
-        plans.clear()  # only the latest is worth its memory
+        plans.clear()  # keep only the latest plan, to save memory
         plan = plans[price[0]] = problem.plan(float(price[0]))
         return np.array([problem.spend(plan)])
 

@@ -1,4 +1,4 @@
-"""How far a plan can be from the best one: the gap to the dual bound.
+"""How far a plan can be from the best one: its gap to the dual bound.
 
 For any price μ ≥ 0 of the budget and prices m_h of the groups (an item pays m = max(μ, m_h), ν_h = m_h − μ if
 positive), weak duality bounds the value of every feasible plan by
@@ -24,7 +24,7 @@ def optimality_gap(
     """The most by which any plan can beat ``frequency`` in Σ w·value; 0 up to rounding at the optimum."""
     price, best = optimum.multiplier, optimum.best
     if np.isinf(price):
-        return 0.0  # there is no other plan
+        return 0.0  # the lower bounds leave no other plan
     spends = problem.spends(frequency)
     bound = price * (budget - float(spends.sum()))
     prices: float | Float64s = price

@@ -1,4 +1,4 @@
-"""The arguments of ``allocate`` and its kin, checked and turned into a ``AllocationProblem``."""
+"""Checks of the arguments of ``allocate``, ``budget_for`` and ``budget_curve``; they build the problem."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEAST, _MOST = 1e-50, 1e50
 
 
 class ProblemOptions(TypedDict, total=False):
-    """Everything about a problem but its rates and budget."""
+    """The options of a problem: everything except its rates and its budget."""
 
     weights: ArrayLike | None
     costs: ArrayLike | None
@@ -48,7 +48,7 @@ def build_problem(
     groups: Labels | None = None,
     caps: CapsLike | None = None,
 ) -> AllocationProblem:
-    """The checked problem; wrong values, lengths and combinations are refused here."""
+    """The problem, after wrong values, lengths and combinations have been refused."""
     rate = nonnegative("rate", rates).astype(np.float64, copy=False)
     if rate.ndim != 1:
         raise InputError(f"rate has {rate.ndim} dimensions: give a list of numbers, one for each item")
@@ -58,7 +58,7 @@ def build_problem(
     cost = _column("cost", costs, rate, 1.0)
     if cost.size and cost.min() <= 0:
         raise InputError(f"cost[{int(np.argmin(cost))}] is 0: a refresh must cost more than nothing")
-    # Static items take part with any rate: nothing is bought for them.
+    # Static items get nothing, so any rate above 0 may stand for theirs.
     safe = np.where(rate > 0, rate, 1.0)
     problem = AllocationProblem(
         rate=rate,
@@ -77,7 +77,7 @@ def build_problem(
 
 
 def _simplify_decay(decay: str | Sequence[str] | Decay | None) -> str | Sequence[str] | Decay | None:
-    """Exponential decay by any other name is no special decay."""
+    """None if all items decay exponentially, which needs no decay object."""
     if isinstance(decay, str):
         return None if decay.strip() == "exponential" else decay
     if isinstance(decay, Sequence) and len(decay) and all(spec == "exponential" for spec in decay):
@@ -121,7 +121,7 @@ def _check_combination(objective: str, order: str, decay: object, update_costs: 
 def _column(
     name: str, given: ArrayLike | None, rate: Float64s, default: float, *, infinite: bool = False
 ) -> Float64s:
-    """One number for each item; a single number serves all."""
+    """One number for each item; a single number is repeated for all."""
     if given is None:
         return np.full(rate.shape, default)
     column = nonnegative(name, given, infinite=infinite).astype(np.float64, copy=False)

@@ -1,10 +1,10 @@
-"""Items whose staleness is seen at once: which of them to refresh whenever they change.
+"""Items whose changes are observed at once, without polls: which of them to refresh whenever they change.
 
-Nothing is spent on looking, so a refresh always meets a stale copy and buys 1/λ of fresh time on average.
-An item refreshed f ≤ λ times per time is fresh for f/λ of it, so the plan is a knapsack: maximise Σ w·f/λ
-with Σ c·f = B. It is filled in the order of w/(cλ): every change is met by a refresh down to a price μ,
-some at it, none below. This is the limit of notices that miss nothing and never err, and an upper bound
-for any plan that has to look first.
+No poll is needed to see a change, so a refresh always meets a stale copy and buys 1/λ of fresh time on
+average. An item refreshed f ≤ λ times per time is fresh for f/λ of it, so the plan is a knapsack: maximise Σ
+w·f/λ with Σ c·f = B. It is filled in the order of w/(cλ): every change is met by a refresh down to a price μ,
+some at it, none below. It is the limit of change notices that are complete and correct, and an upper bound
+for any plan that has to poll first.
 """
 
 from __future__ import annotations

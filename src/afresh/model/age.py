@@ -31,8 +31,9 @@ _RANDOM_ORDER = [(-1) ** (j + 1) * (2**j - 2) / math.factorial(j) for j in range
 def age(rate: npt.ArrayLike, frequency: npt.ArrayLike, order: str = "fixed") -> Any:
     """The mean age of a copy, in the time unit of the rates; floats for scalars, else arrays.
 
-    What never changes has no age; what changes and is never refreshed ages for ever. At one change per
-    refresh the fixed order's age is "one fourth" of the purely random one's (Cho & Garcia-Molina 2000, §4).
+    An item that never changes has age 0; one that changes and is never refreshed has an infinite age. At one
+    change per refresh the fixed order's age is "one fourth" of the purely random one's (Cho & Garcia-Molina
+    2000, §4).
 
     >>> round(age(1.0, 1.0) / age(1.0, 1.0, "purely random"), 3)
     0.264

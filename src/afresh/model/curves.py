@@ -10,8 +10,8 @@ refresh per time buys, in units of 1/λ (1/λ² for age); a plan inverts it. Age
 
 The first two rows are Cho & Garcia-Molina 2000, Table 2 (fixed order) and its derivatives. The printed forms
 cancel below r ≈ 1; there each curve is its own series, whose first terms dominate, and above r = 1 the
-printed form is exact to a few units in the last place. Arguments are 0 or more, scalars or arrays; results
-are float64 arrays; infinity is a fair argument and gives the limit.
+printed form is exact to a few units in the last place. Arguments are scalars or arrays of 0 or more; infinity
+is allowed and gives the limit. Results are float64 arrays.
 """
 
 from __future__ import annotations

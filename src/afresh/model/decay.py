@@ -1,8 +1,8 @@
 """Decay functions: how likely a copy is still right t after its refresh (Razniewski 2016, §4).
 
-Everything downstream takes any decay. Refreshed at intervals T, a copy is right for integral(T)/T of the
-time and its mean age is loss(T) − age_gain(T)/T; one more refresh per time adds gain(T) to the one and
-takes age_gain(T) off the other.
+Allocation, money and rates work with any object of the protocol ``Decay``. A copy refreshed at intervals T is
+right for integral(T)/T of the time, and its mean age is loss(T) − age_gain(T)/T. One more refresh per time
+adds gain(T) to the freshness and takes age_gain(T) off the age.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ __all__ = [
 class Decay(Protocol):
     """z(t), the probability that a copy is still right t after its refresh, with its integrals.
 
-    z(0) ≤ 1, z never grows. Times are 0 or more, scalars or arrays that broadcast against the parameters,
-    and infinity is a fair time; results are float64 arrays. ``gain``, ``loss`` and ``age_gain`` follow from z
-    and its moments, yet each is computed without cancellation, so that it is accurate for any λt.
+    z(0) ≤ 1, and z never grows. Times are scalars or arrays of 0 or more that broadcast against the
+    parameters; infinity is allowed. Results are float64 arrays. ``gain``, ``loss`` and ``age_gain`` follow
+    from z and its moments, yet each is computed without cancellation, so that it is accurate for any λt.
     """
 
     def survival(self, t: npt.ArrayLike) -> Float64s:
@@ -73,7 +73,7 @@ class Decay(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Factory:
-    """How a named decay is made from a rate and, where it has one, a shape; ``example`` is such a shape."""
+    """How to make a named decay from a rate and, if it has one, a shape. ``example`` is a usual shape."""
 
     make: Callable[[Float64s, float], Decay]
     example: float | None = None

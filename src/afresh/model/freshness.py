@@ -27,9 +27,9 @@ from afresh.values.arrays import Float64s
 def freshness(rate: npt.ArrayLike, frequency: npt.ArrayLike, order: str = "fixed") -> Any:
     """The share of time for which a copy is right, from 0 to 1; floats for scalars, else arrays.
 
-    What never changes is always fresh; what changes and is never refreshed never is. Refreshed as often as it
-    changes, a copy is right 63 % of the time in fixed order, 30 % more often than in purely random order
-    (Cho & Garcia-Molina 2000, §4).
+    An item that never changes is always fresh; one that changes and is never refreshed never is. Refreshed as
+    often as it changes, a copy is right 63 % of the time in fixed order, 30 % more often than in purely
+    random order (Cho & Garcia-Molina 2000, §4).
 
     >>> [round(freshness(1.0, 1.0, order), 4) for order in ("fixed", "random", "memoryless")]
     [0.6321, 0.6004, 0.5]
@@ -49,7 +49,7 @@ def freshness(rate: npt.ArrayLike, frequency: npt.ArrayLike, order: str = "fixed
 
 
 def _random_order(r: Float64s) -> Float64s:
-    """(1−φ²)/r = h(r)/r²·(1+φ) with φ = fresh(r), since 1−φ = h(r)/r: nothing is left that cancels."""
+    """(1−φ²)/r = h(r)/r²·(1+φ) with φ = fresh(r), since 1−φ = h(r)/r: this form has no cancellation."""
     middle = np.clip(r, 1e-30, 1e100)
     value = h(middle) / middle / middle * (1 + freshness_curve(middle))
     return np.where(r < 1e-30, 1.0, np.where(r > 1e100, 1 / np.maximum(r, 1.0), value))

@@ -1,8 +1,8 @@
-"""The index: what refreshing an item now is worth per unit of cost.
+"""The index of an item: what refreshing it now gains per unit of cost, for known rates.
 
 Refreshing whatever has the largest index runs the continuous optimum without solving for it: an item's index
 grows from 0 after a refresh, and at the item's optimal interval it is the multiplier μ, the same for all.
-So an item falls due where its index crosses μ.
+So an item is due when its index reaches μ.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The orders in which a database can be refreshed (Cho & Garcia-Molina 2000, §4), and what averages need."""
+"""The orders in which a database can be refreshed (Cho & Garcia-Molina 2000, §4), and argument checks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from afresh.values.arrays import Float64s, Floats, like_inputs, nonnegative
 from afresh.values.errors import InputError, one_of
 
 ORDERS = ("fixed", "random", "memoryless")
-"""fixed: each item at even intervals · random: shuffled anew each round · memoryless: at Poisson times."""
+"""fixed: each item at even intervals · random: shuffled before each round · memoryless: at Poisson times."""
 
 
 def check_order(order: str) -> str:
@@ -24,7 +24,7 @@ def check_order(order: str) -> str:
 
 
 def check_rates_and_frequencies(rate: npt.ArrayLike, frequency: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Both checked: rates finite, frequencies 0 to infinity, of shapes that fit."""
+    """Both as checked arrays: rates are finite, frequencies 0 to infinity, and their shapes broadcast."""
     rates, frequencies = nonnegative("rate", rate), nonnegative("frequency", frequency, infinite=True)
     check_shapes(rate=rates, frequency=frequencies)
     return rates, frequencies

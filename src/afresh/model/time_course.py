@@ -1,4 +1,4 @@
-"""How freshness and age run over time, unaveraged (Cho & Garcia-Molina 2000, §2.2, Figures 2 and 3)."""
+"""Expected freshness and age of a database as functions of time (Cho & Garcia-Molina 2000, §2.2)."""
 
 from __future__ import annotations
 

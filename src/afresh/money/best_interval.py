@@ -34,8 +34,8 @@ class Incomes:
     never refreshing; ``break_even`` the benefit per record above which refreshing pays (0: the stale
     cost alone pays for it); ``verdict`` a code of ``afresh.money.verdicts.Verdict``.
 
-    Items in a bulk share its interval and verdict. Its cost is split by size, so that their incomes add
-    up to the bulk's, and their break-even benefits are their own times one factor for all of the bulk.
+    Items in a bulk share its interval and verdict. The cost of the bulk is split by size, so that the incomes
+    of its items add up to its own; their break-even benefits are their benefits times one common factor.
     """
 
     interval: Floats
@@ -58,7 +58,7 @@ def best_interval(
     size: float = 1,
     cost_of_size: CostOfSize = "constant",
 ) -> Income:
-    """The interval of the highest net income, what it earns, and from which benefit refreshing pays.
+    """The interval of the highest net income, what it earns, and the benefit above which refreshing pays.
 
     ``benefit`` is earned per time while the copy is right, ``stale_cost`` lost per time while it is wrong;
     each refresh costs ``cost``, and ``update_cost`` more where it finds a change. ``size`` records refreshed

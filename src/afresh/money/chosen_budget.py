@@ -1,7 +1,7 @@
 """The budget that earns the most, when requests, bytes and seconds have prices (Razniewski 2016, §5 and §8).
 
-One look at an item costs c = p_r·requests + p_b·bytes + p_s·seconds, and where it finds a change c_U
-more, for the bytes and seconds that only then are spent. With the benefit B per time of a right copy and
+One poll of an item costs c = p_r·requests + p_b·bytes + p_s·seconds, and c_U more where it finds a change,
+for the bytes and seconds that are only then spent. With the benefit B per time of a right copy and
 the cost O per time of a wrong one each item has its own best interval, and together these are the budget:
 nothing is left to choose. The last unit of money then earns just itself (the plan of ``allocate`` with
 weights B+O, whose multiplier is 1). Within a limit below that it earns more, and ``price`` says how much. A
@@ -29,7 +29,7 @@ from afresh.values.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class ResourceUse:
-    """What one look at an item takes, and what it takes more where it finds a change."""
+    """What one poll of an item takes, and what it takes in addition where it finds a change."""
 
     requests: ArrayLike = 1.0
     bytes: ArrayLike = 0.0
@@ -47,7 +47,7 @@ class Prices:
     second: ArrayLike = 0.0
 
     def of(self, use: ResourceUse) -> tuple[Float64s, Float64s]:
-        """The cost of a look, and what a found change costs on top.
+        """The cost of a poll, and the additional cost of a change that it finds.
 
         >>> Prices(request=0.5, byte=0.01).of(ResourceUse(bytes=[0, 100], update_bytes=200))
         (array([0.5, 1.5]), array([2., 2.]))
@@ -129,7 +129,7 @@ def choose_budget(
     free = (items.terms.check == 0) & (items.terms.gain > 0) & (items.rate > 0)
     if free.any():
         raise InputError(
-            "a look at some items costs nothing, so that no budget is best: give a price per request"
+            "a poll of some items costs nothing, so that no budget is best: give a price per request"
         )
     best = solve_items(items.with_terms(items.terms))
     requests = np.broadcast_to(np.asarray(taken.requests, dtype=np.float64).ravel(), items.rate.shape)
@@ -181,7 +181,7 @@ def _within(
 
 
 def _least_price(requests: Callable[[float], float], most: float) -> float:
-    """The least price above their own at which no more than ``most`` requests are made, to ten digits."""
+    """The least price, added to that of a request, at which no more than ``most`` requests are made."""
     if requests(0.0) <= most:
         return 0.0
     if not most > 0:

@@ -13,7 +13,7 @@ Linear. u* = √(2K/(λG)), E = G(1−λu*) − λU; the update cost changes the
 Geometric, z = q^⌊t/s⌋, q = 1−p. Between two steps E is monotone in u, so the supremum lies just
 before a step u = js: E = (a − b·q^j)/(js) with a = Gs/p−K−U, b = Gs/p−U/q. As a function of a real j
 that is the exponential case, j = Φ((b−a)/b)/(−ln q); E rises before it and falls after it, so that
-the best whole j is one of its two neighbours, or 1.
+the best whole number j is one of its two neighbours, or 1.
 """
 
 from __future__ import annotations

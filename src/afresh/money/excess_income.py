@@ -113,7 +113,7 @@ def ratio_of(owed: Float64s, gained: Float64s) -> Float64s:
 
 
 def cost_to_gain(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
-    """(K + U·turning_term)/(G·gain): above 1 while H(u) = −u²·E'(u) < 0, where a longer interval earns more."""
+    """(K + U·turning_term)/(G·gain): above 1 while H(u) < 0, where a longer interval earns more."""
     owed = terms.check + terms.update * turning_term(decay, u) if terms.update.any() else terms.check
     return ratio_of(owed, terms.gain * decay.gain(u))
 

@@ -1,4 +1,4 @@
-"""The best intervals when not every refresh that pays can be made: too little money, or too few refreshes.
+"""The best intervals within a limit of money or of refreshes per time.
 
 A limit has a price, and items then behave as if refreshing cost more (the multiplier: Cho &
 Garcia-Molina 2000, §5; net income: Razniewski 2016, §5):
@@ -27,7 +27,7 @@ from afresh.money.terms import IncomeTerms
 from afresh.values.arrays import ArrayLike, Float64s, Floats
 from afresh.values.errors import InputError
 
-_NEXT_TO_NOTHING = 1e-200  # stands for a limit of 0, whose price is that of the very first refresh
+_NEXT_TO_NOTHING = 1e-200  # replaces a limit of 0, whose price is that of the first refresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def _limited(
     dearer: Callable[[float], IncomeTerms],
     amount: Callable[[Float64s], Float64s],
 ) -> LimitedPlan:
-    """The free optimum if it is within the limit, else that at the price where ``amount`` meets the limit."""
+    """The unlimited optimum if it is within the limit, else that at the price where ``amount`` meets it."""
     if not 0 <= limit < np.inf:
         raise InputError(f"{name} is {limit}: must be a number of 0 or more, and finite")
     free = _intervals(items, items.terms)

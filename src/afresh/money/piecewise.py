@@ -1,4 +1,4 @@
-"""The best interval under an empirical decay: steps or straight lines, solved piece by piece.
+"""The best interval under an empirical decay of steps or straight lines, solved piece by piece.
 
 On a piece where z(u) = α − m·u the excess of net income is
 

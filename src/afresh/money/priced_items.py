@@ -1,9 +1,9 @@
-"""Items as users give them, checked once and put into the terms that every formula needs.
+"""The arguments of all functions on money, checked once and turned into the terms that every formula needs.
 
-All functions of this layer take ``rate``, ``benefit`` and ``cost`` and the options of ``IncomeOptions``; scalars
-and arrays broadcast against each other. Benefit, stale cost and update cost are per record, ``cost`` is that
-of one refresh of one record; ``size`` n records refreshed together cost ``cost`` times 1, √n or n, or times
-what a function of n returns.
+All functions of this layer take ``rate``, ``benefit`` and ``cost`` and the options of ``IncomeOptions``;
+scalars and arrays broadcast against each other. Benefit, stale cost and update cost are per record, ``cost``
+is that of one refresh of one record; ``size`` n records refreshed together cost ``cost`` times 1, √n or n, or
+times what a function of n returns.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class DecayGroup:
 
 
 class IncomeOptions(TypedDict, total=False):
-    """What may be said of items beside rate, benefit and cost."""
+    """The options of items: everything except rate, benefit and cost."""
 
     update_cost: ArrayLike
     stale_cost: ArrayLike
@@ -72,7 +72,7 @@ class PricedItems:
             return values.reshape(self.shape).astype(self.storage, copy=False)
 
     def with_terms(self, terms: IncomeTerms) -> PricedItems:
-        """The same items at other costs, for further work in double precision."""
+        """The same items at other costs, in double precision."""
         fields = (self.groups, self.rate, self.benefit, self.cost, self.size)
         return PricedItems(*fields, terms, self.shape, np.float64)
 

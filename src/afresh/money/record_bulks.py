@@ -1,4 +1,4 @@
-"""Mixed bulks: records of different rates, decays and benefits refreshed together (Razniewski 2016, §6).
+"""Bulks: records of different rates, decays and benefits that are refreshed together (Razniewski 2016, §6).
 
 A bulk earns NI(u) = Σ_i [G_i·F_i(u) − S_i − U_i·(1−z_i(u))/u] − K/u. Its excess over never refreshing,
 E(u), rises while H(u) = Σ G_i·gain_i(u) − K − Σ U_i·turning_i(u) is below 0 (``afresh.money.excess_income``).
@@ -11,7 +11,7 @@ How many optima? H starts at −K, and where it crosses 0 upwards E has a local 
   same benefit and costs, that is once, and since the slowest record wins for large u, from − to +: H
   falls at first, if at all, then rises, and crosses 0 once at most: one optimum.
 - In general (each record its own update cost, or a Weibull shape above 1) there may be several; so
-  the whole axis is scanned, and the highest hump is narrowed down.
+  the whole axis is scanned, and the highest maximum is refined.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def solve_bulks(bulks: RecordBulks) -> BulkOptimum:
     if bulks.crosses_once(bulks.items.terms.gain):
         interval = find_crossing(bulks.cost_to_gain, low, last)
     else:
-        # a hump that barely pays is narrow, but stands where refreshing would pay first
+        # a maximum that barely pays is narrow, but lies where refreshing would pay first
         near = narrow_maximum(bulks.excess, np.maximum(cheapest / 2, low), np.minimum(cheapest * 2, last))
         interval = _higher(bulks, near, find_maximum(bulks.excess, low, last))
         interval = _before_a_step(bulks, interval)
@@ -200,7 +200,7 @@ def _steps_near(decay: Decay, u: Float64s) -> list[Float64s]:
 def _surplus(decay: Decay, u: Float64s, gain: Float64s, update: Float64s) -> Float64s:
     """gain·∫₀ᵘ(z−z∞) − U·(1−z(u)) of each record."""
     lost = change_probability(decay, u)
-    if isinstance(decay, Exponential):  # both are multiples of 1−z: once round is enough for the many
+    if isinstance(decay, Exponential):  # both are multiples of 1−z, which saves an evaluation
         rate = np.asarray(decay.rate, dtype=np.float64)
         lifetime = np.divide(1.0, rate, out=np.zeros_like(rate), where=rate > 0)
         return np.asarray((gain * lifetime - update) * lost)

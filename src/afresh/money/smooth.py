@@ -1,4 +1,4 @@
-"""Best intervals by search: Weibull and Lomax decay by the root of H, any other decay by its income.
+"""Best intervals by search: for Weibull and Lomax decay the root of H, for any other decay its income.
 
 With H of ``afresh.money.excess_income``, E rises while H < 0. How often H changes its sign follows from
 
@@ -65,7 +65,7 @@ def weibull_optimum(decay: Weibull, terms: IncomeTerms) -> IntervalOptimum:
 
 
 def lomax_optimum(decay: Lomax, terms: IncomeTerms) -> IntervalOptimum:
-    """The best interval under z = (1+t/b)^{−a}; for a ≤ 1 every gain above 0 is worth a refresh some day.
+    """The best interval under z = (1+t/b)^{−a}; for a ≤ 1 every gain above 0 pays at some interval.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> lomax_optimum(Lomax(2.0, 10.0), IncomeTerms(one, none, one, none)).interval.round(2)
@@ -82,7 +82,7 @@ def any_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
     """The best interval under any z, from its survival and integral alone: the highest E.
 
     The income is exact to the last digits, the interval to about eight where E is not too flat to tell.
-    A scan of the whole axis, 32 points per decade, finds the highest hump should E have several.
+    A scan of the whole axis, 32 points per decade, finds the highest maximum if E has several.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> any_optimum(Lomax(2.0, 10.0), IncomeTerms(one, none, one, none)).interval.round(2)

@@ -1,4 +1,4 @@
-"""What goes into a search for the best interval, and what comes out of it, as arrays with one number per item.
+"""What goes into a search for the best interval, and what comes out of it: arrays with a number per item.
 
 With benefit B, stale cost O and update cost C_U per record, n records refreshed together at the cost C(n),
 

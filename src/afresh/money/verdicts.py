@@ -1,4 +1,4 @@
-"""Why refreshing pays or does not, in codes for many items and in words for one.
+"""Verdicts: why refreshing an item pays or does not, as codes for many items and as text for one.
 
 Refreshing is futile when no interval earns more than never refreshing does, that is when one refresh cannot
 earn its own cost: sup_u [ (B+O)·∫₀ᵘ(z−z∞) − C − C_U·(1−z(u)) ] ≤ 0 (Razniewski 2016, §5 "Futile Entities",
@@ -42,14 +42,14 @@ def verdicts(pays: Bools, gain: Float64s, threshold: Float64s) -> npt.NDArray[np
     >>> [RefreshVerdict(v).name for v in verdicts(gain == 3, gain, threshold)]
     ['PAYS', 'STATIC', 'WORTHLESS', 'TOO_DEAR', 'TOO_RARE']
     """
-    # a hair above the threshold the income may round to 0: that is still too dear, not too rare
+    # just above the threshold the income may round to 0: the item is still too dear, not too rare
     conditions = [pays, np.isinf(threshold), gain == 0, gain <= threshold * (1 + 1e-6)]
     codes = [RefreshVerdict.PAYS, RefreshVerdict.STATIC, RefreshVerdict.WORTHLESS, RefreshVerdict.TOO_DEAR]
     return np.select(conditions, [np.int8(code) for code in codes], np.int8(RefreshVerdict.TOO_RARE))
 
 
 def describe_verdict(verdict: RefreshVerdict, break_even: float, ratio: float) -> str:
-    """The reason for one item, with the benefit from which refreshing pays.
+    """The reason for one item as text, with the benefit above which refreshing pays.
 
     >>> describe_verdict(RefreshVerdict.PAYS, 0.457, 0.457)
     'pays: one refresh earns more than it costs; pays above a benefit of 0.457, 0.457 times the cost'

@@ -1,4 +1,4 @@
-"""Rates from cohorts: of n things looked at again after time t, k had changed.
+"""Rates from cohorts: of n items checked again after a time t, k had changed.
 
 One cohort gives λ̂ = −ln(1−k/n)/t (Razniewski 2016, Example 1 and §8.2). Several cohorts of a group, with
 different times, give the λ at which as many changes are expected as were seen:
@@ -6,7 +6,7 @@ different times, give the λ at which as many changes are expected as were seen:
     Σ_j n_j·(1−e^{−λt_j}) = p·N,   p = K/N,  N = Σ n_j,  K = Σ k_j.
 
 Where all changed (K = N) that is infinite, where none did it is 0, and neither can be planned with. There p
-is taken as if one half of a further thing had gone the other way: N/(N+½) and ½/(N+½). For one cohort the
+is taken as if half of a further item had gone the other way: N/(N+½) and ½/(N+½). For one cohort the
 first is the log family with a = 0.5, ln(2n+1)/t; the second is close to 1/(2nt).
 
 Bounds are Clopper–Pearson bounds on p, carried through the same equation. They are exact for one time, and

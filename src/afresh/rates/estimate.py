@@ -1,4 +1,4 @@
-"""From the times of looks to rates: one item, or many at once with a prior learned across them."""
+"""``estimate`` and ``estimate_many``: rates from the times of polls, of one item or of many at once."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ def estimate(
     prior: tuple[float, float] | None = None,
     horizon: float = math.inf,
 ) -> RateEstimate:
-    """How often one item changes, from when it was looked at and whether it had changed.
+    """How often one item changes, from the times of its polls and whether each found a change.
 
-    The first look only starts the clock. ``modified`` and ``count`` are what the source itself says (NaN
-    where nothing), ``reached`` is false where a look failed. ``prior`` is (a, b): a changes in a time b;
-    by default half a change in half a mean interval. Over a time ``horizon`` evidence fades to 1/e.
+    The first poll only starts the clock. ``modified`` and ``count`` are what the source itself says (NaN if
+    nothing), ``reached`` is false where a poll failed. ``prior`` is (a, b): a changes in a time b; by default
+    half a change in half a mean interval. Over a time ``horizon`` the weight of evidence falls to 1/e.
 
     >>> found = estimate([0, 1, 2, 3, 4], [False, True, False, False, True])
     >>> round(found.rate, 2), round(found.low, 2), round(found.high, 2), found.polls, found.changes
     (0.73, 0.14, 1.68, 4, 2)
     """
-    looks = np.asarray(times)
-    if looks.ndim != 1:
-        raise InputError(f"times must be a list of times, not an array of {looks.ndim} dimensions")
-    rows = np.zeros(looks.size, dtype=np.int64)
-    polls = polls_from_times(rows, looks, changed, items=1, modified=modified, count=count, reached=reached)
+    when = np.asarray(times)
+    if when.ndim != 1:
+        raise InputError(f"times must be a list of times, not an array of {when.ndim} dimensions")
+    rows = np.zeros(when.size, dtype=np.int64)
+    polls = polls_from_times(rows, when, changed, items=1, modified=modified, count=count, reached=reached)
     belief = weak_prior(polls) if prior is None else _parse_prior(prior)
     many = estimate_polls(polls, method=method, level=level, prior=belief, horizon=horizon)
     ends = (float(many.rate[0]), float(many.low[0]), float(many.high[0]))
@@ -88,8 +88,9 @@ def estimate_many(
 
     Items without an interval yet get the prior, learned from the others (of their group, where ``groups``
     gives a number from 0 per item). ``rate`` is the posterior mean or, given the mean ``interval`` at which a
-    plan is going to refresh, the rate to plan with (``planning_rate``). With few polls a mean is ruled by the
-    fast changers an item might be, and the plan would drop it; survival is what counts.
+    plan is going to refresh, the rate to plan with (``planning_rate``). With few polls a mean is dominated by
+    the high rates that the item might have, and the plan would drop it; what counts is the probability that
+    a copy stays right.
 
     >>> found = estimate_many([0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [0, 1, 0, 0, 0])
     >>> found.polls.tolist(), bool(found.rate[1] < found.rate[2] < found.rate[0])
@@ -118,7 +119,7 @@ def estimate_polls(
 ) -> RateEstimates:
     """Rates and intervals of all items; without ``prior`` it is learned from the polls, per group.
 
-    ``method`` is a name of ours, or an estimator itself.
+    ``method`` is a name of the table of estimators, or an estimator.
     """
     check_level(level)
     estimator = ESTIMATORS[one_of("method", method, ESTIMATORS)] if isinstance(method, str) else method
@@ -156,8 +157,8 @@ def _by_grid(
 ) -> tuple[Float64s, Float64s, Float64s]:
     """Rates and intervals by the grid posterior.
 
-    The prior is settled by a sample of the items; then these go through in parts, on two threads, so that
-    no more than a part's log-likelihoods are ever in memory.
+    The prior is learned from a sample of the items. Then all items are processed in parts on two threads, so
+    that only the log-likelihoods of these parts are in memory.
     """
     estimator = GridPosterior(rate_grid(polls) if polls.size else None)
     if prior is None:
@@ -177,7 +178,7 @@ def _by_grid(
 
 
 def _learn_priors(estimator: GridPosterior, polls: PollTable, groups: Ints | None) -> tuple[GridState, Ints]:
-    """A belief with priors learned from as many items as settle them, and which of these each item has."""
+    """A state with priors learned from a sample of the items, and which of these priors each item has."""
     sample = sample_items(polls.items, groups)
     part = polls if sample is None else polls.of_items(sample)
     blank = estimator.start(GammaPrior.of(1.0, 1.0), part.items)
@@ -199,7 +200,7 @@ def _learn_priors(estimator: GridPosterior, polls: PollTable, groups: Ints | Non
 
 
 def _check_horizon(estimator: Estimator[Any], horizon: float) -> bool:
-    """Whether evidence is to fade; only methods with a posterior can."""
+    """Whether evidence is forgotten; only methods with a posterior can do so."""
     if not horizon > 0:
         raise InputError(f"horizon is {horizon}: must be a time above 0")
     if math.isinf(horizon):

@@ -1,4 +1,4 @@
-"""What an estimator is, and the table of all of them: a new one is one file and one line here."""
+"""The protocol of an estimator of rates, and the table of all estimators: a new one is one line here."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ State = TypeVar("State")
 class Estimator(Protocol[State]):
     """Learns the rates of many items from their polls.
 
-    A state is a frozen value of arrays with a row per item: a few floats each, or the polls
-    themselves where a method has no shorter summary. It pickles. An item without polls is answered by
-    the prior. Nothing here ever returns NaN; a rate of 0 or ∞ only where a formula says so (see each file).
-    Forgetting and rates to plan with are not of the protocol: they know the posterior of ``POSTERIOR_METHODS`` ones.
+    A state is a frozen value of arrays with a row per item: a few floats each, or the polls themselves where
+    a method has no shorter summary. It pickles. An item without polls is answered by the prior. Nothing here
+    ever returns NaN; a rate of 0 or ∞ only where a formula says so (see each file). Forgetting and rates to
+    plan with are not part of the protocol: they need a posterior, which the ``POSTERIOR_METHODS`` have.
     """
 
     @property

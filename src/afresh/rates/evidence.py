@@ -60,7 +60,7 @@ def count_evidence(polls: PollTable) -> PollEvidence:
 def best_evidence(polls: PollTable) -> PollEvidence:
     """The strongest that each poll offers: a count, else a credible stamp, else the bit.
 
-    Events and exposure are multiplied by the polls' weights; bits are not, whoever uses them must.
+    Events and exposure are multiplied by the polls' weights; bits are not: that is left to the caller.
     """
     found = stamp_evidence(polls)
     if polls.count is not None:

@@ -1,4 +1,4 @@
-"""The log-likelihood of every item's polls on a common grid of rates: all that priors and posteriors need.
+"""The log-likelihood of every item's polls on a common grid of rates: the basis of priors and posteriors.
 
 An unchanged poll adds −λt, k counted events k·ln λ − λt, a credible stamp ln λ − λx, and a change of which
 only the bit is known ln(1−e^{−λt}). The grid has a fixed number of points per octave, so that the last one
@@ -24,7 +24,7 @@ CHUNK = 1 << 14  # polls at a time: the doubling stays in the cache
 
 
 def rate_grid(polls: PollTable) -> Float64s:
-    """Log-spaced rates that span what the polls can tell apart, 3, 2 or 1 to the octave, at most 48.
+    """Log-spaced rates that span what the polls can resolve, with 3, 2 or 1 points per octave, at most 48.
 
     From a fiftieth of a change in the longest history (below, an item might as well be static) to eight times
     the highest single estimate.
@@ -113,7 +113,7 @@ def scale_to_maximum(table: Float64s) -> Float64s:
 
 
 def interpolate_table(table: Float64s, rates: Float64s, per_octave: int) -> tuple[Float64s, Float64s]:
-    """The table at no fewer than ``per_octave`` rates to the octave, by cubics in ln λ, and those rates.
+    """The table at ``per_octave`` or more rates per octave, interpolated by cubics in ln λ, and those rates.
 
     >>> grid = np.exp2(np.arange(-3.0, 3.0))
     >>> table, rates = interpolate_table(2 * np.log(grid)[None] - 0.5 * np.log(grid)[None] ** 3, grid, 8)

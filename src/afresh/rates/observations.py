@@ -1,17 +1,18 @@
-"""What a poll may tell, as checked arrays over many items.
+"""Polls of many items as checked arrays: what each poll found, and what the source says itself.
 
-One poll of one item is a look that ends an interval of length ``elapsed`` since the look before:
+Each poll of an item ends an interval of length ``elapsed`` since the poll before it. It has
 
-- always one bit: is the copy different (``changed``);
-- perhaps how long ago the source says it was last modified (``since``), where that is credible;
-- perhaps how many changes there were (``count``): a counter, a log, a feed.
+- always one bit: whether the content differs from the copy (``changed``);
+- perhaps the time since the source says that it was last modified (``since``), where that is credible;
+- perhaps the number of changes in the interval (``count``), from a counter, a log or a feed.
 
-A look that failed (unreachable) tells nothing: it is left out, and the next interval starts at the last
-look that succeeded, because the copy is still of that time. The first look only starts the clock.
+A poll that failed (unreachable) has no information: it is left out, and the next interval starts at the last
+poll that succeeded, because the copy is still of that time. The first poll of an item only starts the clock.
 
-Servers lie about Last-Modified. A stamp is a lie if it lies in the future, is the moment of the poll
-("always now"), claims no modification though the content changed ("older than the copy"), or claims one
-though it did not. A lie is not used; an item with more than one lie in ten stamps is not believed at all.
+Some servers send wrong Last-Modified times. A stamp is wrong if it is in the future, is the moment of the
+poll ("always now"), claims no modification although the content changed ("older than the copy"), or claims
+one although it did not. A wrong stamp is not used; if more than one in ten stamps of an item are wrong, none
+is.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from afresh.values.errors import InputError
 
 Numbers: TypeAlias = npt.NDArray[np.number[Any]]
 
-LIES_TOLERATED = 0.1  # share of an item's stamps
+WRONG_STAMPS_TOLERATED = 0.1  # share of an item's stamps
 _OPTIONAL = ("since", "count", "end", "weight")
 SHORTEST, LONGEST = 1e-150, 1e150  # intervals whose squares are still numbers
 MOST_CHANGES = 1e12  # in one interval: more is no count but a mistake
@@ -44,8 +45,8 @@ class PollTable:
     ``changed``  whether the copy had become different.
     ``since``    time from the last modification to the poll, NaN where not (credibly) known; else None.
     ``count``    changes in the interval, NaN where not known; else None.
-    ``end``      time of the poll; None where nobody asks for the clock (seasons and drift do).
-    ``weight``   how much of the poll still counts, 0 to 1; None is all of it (only drift says otherwise).
+    ``end``      time of the poll; None where it is not needed (seasons and forgetting need it).
+    ``weight``   weight of the poll, 0 to 1; None means 1 for all (only forgetting sets it).
 
     >>> p = PollTable(np.array([0, 0, 1]), np.array([1.0, 2.0, 5.0]), np.array([True, False, True]), items=3)
     >>> p.polls_per_item().tolist(), p.changes_per_item().tolist(), p.time_per_item().tolist()
@@ -160,15 +161,15 @@ def polls_from_times(
     reached: ArrayLike | None = None,
     now: float | None = None,
 ) -> PollTable:
-    """Polls from the times of looks, in any order: sorted, looks at one instant merged, first looks dropped.
+    """Polls from their times, in any order: sorted, polls at one instant merged, first polls dropped.
 
-    ``modified`` the source's own modification times and ``count`` the changes since the last look (NaN where
-    unknown); ``reached`` false where the look failed. A look after ``now`` is refused.
+    ``modified`` are the source's own modification times and ``count`` the changes since the last poll (NaN
+    where unknown); ``reached`` is false where the poll failed. A poll after ``now`` is refused.
 
     >>> polls_from_times([0, 0, 0], [10.0, 0.0, 4.0], [True, False, False]).elapsed.tolist()
     [4.0, 6.0]
     """
-    columns = _Looks.from_arrays(item, times, changed, modified, count, now)
+    columns = _RecordedPolls.from_arrays(item, times, changed, modified, count, now)
     if items is not None:
         _refuse_if("item", columns.item, columns.item >= items, f"below the number of items, {items}")
     if reached is not None:
@@ -202,15 +203,15 @@ def credible_since(
     known = ~np.isnan(modified)
     with np.errstate(invalid="ignore"):
         newer = age < elapsed
-        lie = known & ((age <= NOW * elapsed) | (newer != changed))
-    lies = np.bincount(item[lie], minlength=items)
-    liar = lies > LIES_TOLERATED * np.bincount(item[known], minlength=items)
-    return np.where(known & ~lie & ~liar[item], age, np.nan)
+        wrong = known & ((age <= NOW * elapsed) | (newer != changed))
+    wrongs = np.bincount(item[wrong], minlength=items)
+    distrusted = wrongs > WRONG_STAMPS_TOLERATED * np.bincount(item[known], minlength=items)
+    return np.where(known & ~wrong & ~distrusted[item], age, np.nan)
 
 
 @dataclass(frozen=True, slots=True)
-class _Looks:
-    """Looks as they were recorded, before they become intervals."""
+class _RecordedPolls:
+    """Polls as they were recorded, before they become intervals."""
 
     item: Ints
     time: Float64s
@@ -227,10 +228,10 @@ class _Looks:
         modified: ArrayLike | None,
         count: ArrayLike | None,
         now: float | None,
-    ) -> _Looks:
+    ) -> _RecordedPolls:
         rows = as_whole_numbers("item", item)
         time = np.asarray(as_floats("times", times), dtype=np.float64)
-        looks = cls(
+        polls = cls(
             rows,
             time,
             as_flags("changed", changed),
@@ -238,37 +239,37 @@ class _Looks:
             _optional("count", count),
         )
         for name in ("time", "changed", "modified", "count"):
-            column = getattr(looks, name)
+            column = getattr(polls, name)
             if column is not None:
                 _same_length(name, column, rows)
         if not np.all(np.isfinite(time)):
             _refuse("times", time, ~np.isfinite(time), "a finite time")
         if now is not None and np.any(time > now):
             _refuse("times", time, time > now, f"no later than now ({now})")
-        if looks.count is not None:
-            _refuse_if("count", looks.count, _no_counts(looks.count), _COUNT)
-        return looks
+        if polls.count is not None:
+            _refuse_if("count", polls.count, _no_counts(polls.count), _COUNT)
+        return polls
 
-    def take(self, which: Bools | Ints) -> _Looks:
+    def take(self, which: Bools | Ints) -> _RecordedPolls:
         optional = (None if c is None else c[which] for c in (self.modified, self.count))
-        return _Looks(self.item[which], self.time[which], self.changed[which], *optional)
+        return _RecordedPolls(self.item[which], self.time[which], self.changed[which], *optional)
 
-    def sort(self) -> _Looks:
-        """Sorted by item and time. Logs mostly have each item in order: times are sorted only where not."""
+    def sort(self) -> _RecordedPolls:
+        """Sorted by item and time. Most logs have each item in order, so only the others are sorted by time."""
         if bool(np.all(self.is_in_order())):
             return self
-        looks = self.sorted_by_item()
-        right = looks.is_in_order()
+        polls = self.sorted_by_item()
+        right = polls.is_in_order()
         if bool(np.all(right)):
-            return looks
-        wrong = np.zeros(int(looks.item[-1]) + 1, dtype=bool)
-        wrong[looks.item[1:][~right]] = True
-        places = np.flatnonzero(wrong[looks.item])
-        order = np.arange(looks.item.size)
-        order[places] = places[np.lexsort((looks.time[places], looks.item[places]))]
-        return looks.take(order)
+            return polls
+        wrong = np.zeros(int(polls.item[-1]) + 1, dtype=bool)
+        wrong[polls.item[1:][~right]] = True
+        places = np.flatnonzero(wrong[polls.item])
+        order = np.arange(polls.item.size)
+        order[places] = places[np.lexsort((polls.time[places], polls.item[places]))]
+        return polls.take(order)
 
-    def sorted_by_item(self) -> _Looks:
+    def sorted_by_item(self) -> _RecordedPolls:
         """Sorted by item; those of an item stay in their order.
 
         NumPy sorts plain integers several times faster than it sorts stably, so the position is made part of
@@ -283,7 +284,7 @@ class _Looks:
         order = keys & ((1 << bits) - 1)
         keys >>= bits
         optional = (None if c is None else c[order] for c in (self.modified, self.count))
-        return _Looks(keys, self.time[order], self.changed[order], *optional)
+        return _RecordedPolls(keys, self.time[order], self.changed[order], *optional)
 
     def is_in_order(self) -> Bools:
         """For each look but the first: is it of a later item, or no earlier than the look before?"""
@@ -291,14 +292,14 @@ class _Looks:
         right: Bools = (self.item[1:] > self.item[:-1]) | (same & (self.time[1:] >= self.time[:-1]))
         return right
 
-    def merge_same_instants(self) -> _Looks:
-        """Looks at one instant are one look, however often it was written down: changed if any says so."""
+    def merge_same_instants(self) -> _RecordedPolls:
+        """Polls of an item at one instant become one poll, which found a change if any of them did."""
         first = np.ones(self.item.size, dtype=bool)
         first[1:] = (self.item[1:] != self.item[:-1]) | (self.time[1:] != self.time[:-1])
         if bool(np.all(first)):
             return self
         starts = np.flatnonzero(first)
-        return _Looks(
+        return _RecordedPolls(
             self.item[starts],
             self.time[starts],
             np.logical_or.reduceat(self.changed, starts),
@@ -322,7 +323,7 @@ def as_whole_numbers(name: str, given: ArrayLike) -> Ints:
 
 
 def as_flags(name: str, given: ArrayLike) -> Bools:
-    """``given`` as true and false; numbers must be 0 or 1, for anything else might mean anything.
+    """``given`` as true and false; numbers must be 0 or 1, other values are refused as ambiguous.
 
     >>> as_flags("changed", [1, 0]).tolist()
     [True, False]
@@ -364,7 +365,7 @@ def _check_count(polls: PollTable) -> None:
 
 
 def _no_counts(count: Float64s) -> Bools:
-    """Which are not whole numbers of changes; NaN is none, and allowed."""
+    """Which values are no valid counts; NaN (unknown) is valid."""
     some = np.nan_to_num(count, nan=0.0)
     wrong: Bools = (some != np.floor(some)) | (some < 0) | (some > MOST_CHANGES)
     return wrong

@@ -1,4 +1,4 @@
-"""Do changes come as a Poisson process says? Gaps between changes against the exponential distribution.
+"""A test of the Poisson model: are the gaps between changes exponentially distributed?
 
 Lilliefors' statistic is the largest distance D between the distribution of the gaps and the exponential with
 their own mean; its p value uses Stephens' form D* = (D − 0.2/n)(√n + 0.26 + 0.5/√n), whose distribution
@@ -139,8 +139,10 @@ def check_items(item: ArrayLike, times: ArrayLike, *, least: int = 10) -> Poisso
 
 
 def changes_to_judge(polls: PollTable) -> tuple[Ints, Float64s]:
-    """Item and time of the changes that polls tell well enough: of items polled ``COARSE`` times as often as
-    they change, and of those whose every change has a credible stamp.
+    """Item and time of the changes that are known well enough to judge.
+
+    These are the changes of items polled ``COARSE`` times as often as they change, and of items whose every
+    change has a credible stamp.
 
     Seen through coarser polls, gaps are whole poll intervals, and perfect Poisson changes look regular.
     """

@@ -49,7 +49,7 @@ class Move(Enum):
 
 
 class RoundOrigin(Enum):
-    """How the present round came about; only the paper's own rules ask."""
+    """What led to the present round; only the paper's own rules depend on it."""
 
     START = "start"
     FASTER = "after a doubling or more polls"
@@ -58,7 +58,7 @@ class RoundOrigin(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A finished round, as far as the rules look at it."""
+    """A finished round: what the rules need to know of it."""
 
     polls: int
     changes: int
@@ -75,7 +75,8 @@ def next_move(done: Round) -> Move:
     The paper leaves a round after a doubling as soon as r̂ < 2 and one after a division as soon as r̂ > 0.5,
     both with a = 0.4 and without looking at the other ranges, and has no caps.
 
-    >>> next_move(Round(7, 7, doublings=0, divisions=0, growable=True, origin=RoundOrigin.START, paper=False)).value
+    >>> finished = Round(7, 7, doublings=0, divisions=0, growable=True, origin=RoundOrigin.START, paper=False)
+    >>> next_move(finished).value
     'double the frequency'
     """
     ratio = ratio_estimate(done.polls, done.changes, 0.4)
@@ -111,7 +112,7 @@ def final_ratio(move: Move, polls: ArrayLike, changes: ArrayLike) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SelfAdaptive:
-    """One item's search for its rate: poll at ``next_poll()``, tell ``observe``, until ``done``.
+    """One item's search for its rate: poll at ``next_poll()`` and call ``observe`` until ``done``.
 
     Frozen: ``observe`` returns the next state, so it can be stored and replayed. Times and ``frequency``
     are in any one unit of time. ``changed`` holds the bits of the present round, ``late`` by how much each

@@ -2,8 +2,8 @@
 
 Independent Poisson changes add up: λ_view = Σ λ_base (Zhang et al. 2007, §4 and Fig. 3). A view may stand on
 other views to any depth; a base reached along several ways counts once, so rates cannot simply be added
-up the graph. Sets of bases are bit masks, one block of bases at a time, and only the views above the block
-are looked at, parts before wholes, without recursion.
+up the graph. Sets of bases are bit masks, one block of bases at a time. Only the views above the
+block are visited, parts before wholes, without recursion.
 
 The variances of what is known of the bases add up as well, and the interval of a view is that of the Gamma
 distribution with this mean and variance. The variance of a base is read off its own interval: of width 2z

@@ -1,6 +1,7 @@
 """The names of the objectives that a plan may pursue, with a line on each for people.
 
-Commands, settings, the API and the pages read them here; the formulas are in ``afresh.allocation.objectives``.
+Commands, settings, the API and the pages read them here; the formulas are in
+``afresh.allocation.objectives``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The freshness plan of millions of items: one pass in, one root, one pass out.
+"""The freshness plan of millions of items: one pass fills a histogram, one root, one pass writes the plan.
 
 Maximise Σ w·F subject to Σ c·f = B in fixed order, without bounds (Cho & Garcia-Molina 2000, §4). The first
 pass fills a ``Histogram``, on which the cut-off is found; a closer look at the few items around it follows;
@@ -104,7 +104,7 @@ def _processors() -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The items, where their frequencies go, and the hands that do it."""
+    """The items, the array that receives their frequencies, and the threads that run the passes."""
 
     columns: ItemColumns
     out: Floats

@@ -1,4 +1,4 @@
-"""Bins of prices: keyed by the leading bits of a double, so that they are in order and need no logarithm.
+"""Bins of prices, numbered by the leading bits of a double: they are in order and need no logarithm.
 
 A price x is a positive double; its bits, read as an integer, grow with it. Shifted right by 44 they leave the
 exponent and 8 bits of the mantissa: bins 1/256 wide over the whole range. Shifted by less they are

@@ -1,4 +1,4 @@
-"""The cut-off: the one number that all items of a plan share, and what it makes of each.
+"""The cut-off price of a freshness plan, which all items share, and the frequency that follows for each.
 
 With the price x = cλ/w of an item and the multiplier μ, y = μx; the optimal plan refreshes it at f = λ/Φ(y)
 if y < 1 and drops it otherwise (Cho & Garcia-Molina 2000, §4). So μ is known by its *edge* 1/μ, the price

@@ -1,4 +1,4 @@
-"""A first multiplier for many items, good to five or six digits, from a small histogram.
+"""A first guess of the multiplier for many items, accurate to five or six digits, from a small histogram.
 
 Every objective scales with time: with s = cλ^p/w the spend is C(μ) = Σ cλ/inverse(μs), so it depends on the
 items only through the mass cλ at each s. The mass is put into bins of log s, each at its own centre of mass,

@@ -1,4 +1,4 @@
-"""The sums behind the root: all that the freshness plan's multiplier needs to know of any number of items.
+"""A histogram of prices: all that the search for the freshness plan's multiplier needs of the items.
 
 With x = cλ/w the spend at a multiplier μ is C(μ) = Σ w·x/Φ(μx): the items matter only through the
 distribution of w over x. A histogram keeps it in bins 1/256 wide, each with the number of items, Σw, Σw·t
@@ -7,8 +7,8 @@ whole, on threads or processes.
 
 A bin stands for w spread evenly over the stretch that has its mean and variance. That is right to the third
 order in the bin's width, except at the cut-off, where 1/Φ is singular: there a second pass counts the items
-of the few bins around the edge again, in bins 2¹² times as narrow (``window``), until what is left unresolved
-is not worth a look. Equal items end in a bin of their own, a single double.
+of the few bins around the edge again, in bins 2¹² times as narrow (``window``), until the unresolved spend is
+negligible. Items of equal price end in a bin of their own, a single double.
 """
 
 from __future__ import annotations

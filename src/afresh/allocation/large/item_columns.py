@@ -1,4 +1,4 @@
-"""Items as columns: what the passes over many of them read and what they add up.
+"""The columns that the passes over many items read, and the sums that they return.
 
 An item's rate λ, weight w and cost c matter to the freshness plan mostly through its *price* x = cλ/w, the
 spend on its changes per unit of weight: it is refreshed while x lies below a cut-off that all items share.

@@ -1,7 +1,8 @@
 """The two passes over the items, compiled by Numba: several times as fast as ``passes_numpy``, same answers.
 
-Items are taken in blocks that stay in the first cache, in short loops that the compiler turns into vector
-instructions; only the table look-ups are one by one. The loops release the GIL: threads can share them.
+Items are processed in blocks that stay in the first-level cache, in short loops that the compiler turns into
+vector instructions; only the table look-ups are done one by one. The loops release the GIL: threads can share
+them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Age: the time since the first change that the copy has missed, 0 while it is fresh.
 
-Even intervals: age r·(½−1/r+(1−e^{−r})/r²)/λ, marginal k(r)/λ² (Cho & Garcia-Molina 2000, §4.4). No item is ever
-dropped: an item that is never refreshed grows infinitely old.
+Even intervals: age r·(½−1/r+(1−e^{−r})/r²)/λ, marginal k(r)/λ² (Cho & Garcia-Molina 2000, §4.4). No item is
+ever dropped: an item that is never refreshed grows infinitely old.
 
 >>> FIXED.value(1.0)
 array(-0.13212056)

@@ -1,7 +1,7 @@
 """Freshness: the share of time during which the copy equals the source.
 
-Even intervals: F = (1−e^{−r})/r, marginal g(r)/λ, inverse Φ (Cho & Garcia-Molina 2000, §4). An item whose price
-y = μcλ/w is 1 or more is dropped: it changes too fast to be worth a refresh.
+Even intervals: F = (1−e^{−r})/r, marginal g(r)/λ, inverse Φ (Cho & Garcia-Molina 2000, §4). An item whose
+price y = μcλ/w is 1 or more is dropped: it changes too fast to be worth a refresh.
 
 >>> FIXED.inverse([0.5351623, 1.0]).round(4)
 array([1.7933,    inf])

@@ -2,8 +2,8 @@
 
 A source that watches what its items stand on (``sources.evidence``) tells staleness; then nothing is guessed.
 A fresh item is worth no poll. A stale one buys 1/λ of fresh time on average, and while its cost is paid off
-the others wait: ``allocation.watched.refresh_gains`` weighs both. Items that are not known to be fresh or stale
-are ranked like any other.
+the others wait: ``allocation.watched.refresh_gains`` weighs both. Items that are not known to be fresh or
+stale are ranked like any other.
 """
 
 from __future__ import annotations

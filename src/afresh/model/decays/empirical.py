@@ -1,4 +1,4 @@
-"""Empirical decay: a survival curve by points, straight from data."""
+"""Empirical decay: a survival curve given by points, for example from observed lifetimes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FAR = 1e100  # later counts as infinite; its cube is still a double
 class Empirical:
     """z by points: constant from each to the next, or on straight lines between them; flat after the last.
 
-    A point (0, 1) is put before the others unless there is one at 0. One curve for all times asked.
+    A point (0, 1) is put before the others unless there is one at 0. The curve is the same for all items.
 
     >>> half_known = Empirical([1.0, 3.0], [0.5, 0.25])
     >>> half_known.survival([0.5, 1.0, 9.0]), half_known.integral([2.0])

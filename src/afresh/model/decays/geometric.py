@@ -110,7 +110,7 @@ class Geometric:
         return n, np.maximum(rest, 0.0)
 
     def _exponent(self, n: Float64s) -> Float64s:
-        """v = n·α, where no step is no change however certain one is."""
+        """v = n·α, and 0 for n = 0 even where α is infinite."""
         some = n > 0
         return np.where(some, np.where(some, n, 1.0) * self._alpha, 0.0)
 

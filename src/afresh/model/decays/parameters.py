@@ -1,4 +1,4 @@
-"""Checked parameters of a decay function, and the limits that its arithmetic meets."""
+"""Checks of a decay function's parameters, and products and quotients of rates with the right limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Size: TypeAlias = int | tuple[int, ...] | None
 def check_parameter(
     name: str, given: npt.ArrayLike, *, low: float = 0.0, high: float = np.inf, infinite: bool = False
 ) -> Float64s:
-    """``given`` as float64, refused with a word on the first value outside [low, high].
+    """``given`` as a float64 array; the first value outside [low, high] is refused by name.
 
     >>> check_parameter("shape", [0.5, 2.0], low=1.0)
     Traceback (most recent call last):

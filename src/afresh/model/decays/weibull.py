@@ -1,4 +1,4 @@
-"""Weibull decay: z(t) = e^{−(λt)^k}, for changes that slow down (k < 1) or fall due (k > 1)."""
+"""Weibull decay: z(t) = e^{−(λt)^k}, for changes that become rarer (k < 1) or overdue (k > 1) with time."""
 
 from __future__ import annotations
 

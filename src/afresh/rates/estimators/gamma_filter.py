@@ -7,10 +7,10 @@ it is replaced by the Gamma of the same mean and variance. With q = b/(b+t), p =
     shape     a' = a / (1 − D),   D = (a+1)·p·(1−q)² / (1−p·q)²,   0 ≤ D ≤ 1/(a+1)
     rate      b' = a'/m
 
-the algebra of a' = m²/(m₂−m²) without its cancellation. The moments of one step are exact; over many the
+which is a' = m²/(m₂−m²) rewritten without cancellation. The moments of one step are exact; over many the
 answer depends a little on the order, and it is overconfident where λt ≳ 3: there use the grid posterior.
 
-What is known exactly enters exactly: k events in a time x add (k, x).
+Exact evidence is added exactly: k events in a time x add (k, x).
 With a finite horizon H evidence fades: before each poll a ← a₀+(a−a₀)e^{−t/H}, b likewise.
 """
 

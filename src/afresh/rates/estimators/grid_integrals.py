@@ -1,7 +1,7 @@
 """Means, survivals and quantiles of many posteriors on a common grid of rates, in one pass over them.
 
 The log posterior is a cubic in ln λ between the grid's points. Most posteriors are wide: all of a block are
-laid on one finer grid, and integrated there by the trapezoid rule, which is exact
+interpolated on one finer grid and integrated there by the trapezoid rule, which is exact
 to rounding for anything smooth that is as wide as a cell; quantiles take the Euler–Maclaurin term as well.
 Posteriors too narrow for that get nodes of their own, over the part of the axis that holds them.
 Below the grid the density goes on as a power of λ.

@@ -3,11 +3,12 @@
 State: the log-likelihood of each item's polls at the grid's rates, and priors on the same grid, learned over
 the items without assuming a form (``grid_prior``). Between the points the log posterior is a cubic in ln λ:
 intervals do not snap to the grid. Where many polls make the posterior much narrower than a cell, the
-log-likelihood is taken anew at closer points (``sharp``).
+log-likelihood is computed again at closer points (``sharp_items``).
 
-The rate is the posterior mean under the learned prior. The interval trusts that prior less: where it has
-found, say, two kinds of items it is sure of them, and its intervals cover 99 % instead of 90. So intervals
-use a mixture of the learned prior (15 %) and what it was learned from; docs/estimators.md has the coverage.
+The rate is the posterior mean under the learned prior. Intervals rely on that prior less: where it has found,
+for example, two kinds of items, it is too certain of them, and its intervals cover 99 % instead of 90. So
+intervals use a mixture of the learned prior (15 %) and what it was learned from; docs/estimators.md has the
+coverage.
 """
 
 from __future__ import annotations
@@ -186,7 +187,7 @@ def _log_density(prior: GammaPrior, rates: Float64s) -> Float64s:
 
 
 def _map_posteriors(state: GridState, of: Callable[[Nodes], list[Float64s]]) -> list[Float64s]:
-    """What ``of`` gives for the posterior of every item."""
+    """What ``of`` returns for the posterior of every item, computed in parts."""
 
     def job(part: slice) -> list[Float64s]:
         rows = PosteriorRows(

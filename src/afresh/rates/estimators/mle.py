@@ -13,7 +13,7 @@ import numpy as np
 from afresh.rates.estimators.states import HistoryEstimator, HistoryState
 from afresh.rates.observations import PollTable
 from afresh.rates.priors.gamma_prior import check_level
-from afresh.rates.segments import Segments, roots
+from afresh.rates.segments import Segments, find_roots
 from afresh.values.arrays import Float64s, Ints
 
 
@@ -93,7 +93,7 @@ class _Inner:
         start = step * self.changed.lengths() / changed_time
         # A hair wider than the bracket of the theory, so that rounding keeps the root inside.
         low, high = step / longest * (1 - 1e-12), step / shortest * (1 + 1e-12)
-        return roots(self.changed, self._score, low, high, start)
+        return find_roots(self.changed, self._score, low, high, start)
 
     def _score(self, runs: Segments, which: Ints, rate: Float64s) -> tuple[Float64s, Float64s]:
         """ln Σ t/(e^{λt}−1) − ln S_u, and its slope in ln λ."""
@@ -125,8 +125,8 @@ class _Inner:
             return value - target[which], slope
 
         return (
-            roots(self.changed, rising, np.minimum(floor, best), best, best / reach),
-            roots(self.changed, falling, best, ceiling, best * reach),
+            find_roots(self.changed, rising, np.minimum(floor, best), best, best / reach),
+            find_roots(self.changed, falling, best, ceiling, best * reach),
         )
 
     @staticmethod
@@ -155,4 +155,4 @@ def _low_when_always_changed(polls: PollTable, drop: float) -> Float64s:
         rest = -np.expm1(-steps)
         return -drop - part.sums(np.log(rest)), -part.sums(steps * np.exp(-steps) / rest)
 
-    return roots(runs, short_of, floor, np.maximum(ceiling, floor), np.sqrt(floor) * np.sqrt(ceiling))
+    return find_roots(runs, short_of, floor, np.maximum(ceiling, floor), np.sqrt(floor) * np.sqrt(ceiling))

@@ -9,7 +9,7 @@ import numpy as np
 
 from afresh.rates.estimators.states import HistoryEstimator, HistoryState, change_probability_interval
 from afresh.rates.observations import PollTable
-from afresh.rates.segments import Segments, roots
+from afresh.rates.segments import Segments, find_roots
 from afresh.values.arrays import Float64s, Ints
 
 
@@ -70,5 +70,7 @@ def matching_rate(polls: PollTable, share: Float64s) -> Float64s:
         return value, -pull / np.where(few, found, unfound)
 
     start = step * lengths / runs.sums(runs.values)
-    rate[items] = roots(runs, missing, step / longest * (1 - 1e-12), step / shortest * (1 + 1e-12), start)
+    rate[items] = find_roots(
+        runs, missing, step / longest * (1 - 1e-12), step / shortest * (1 + 1e-12), start
+    )
     return rate

@@ -1,9 +1,9 @@
-"""Items known more closely than the grid is spaced: their log-likelihood at points of their own.
+"""Items whose rate is known more closely than the grid is spaced: their log-likelihood at closer points.
 
 A cubic through the grid's points errs by a share of the log-likelihood, which grows with every poll, while
 its top narrows: after some thousand polls the error is a standard deviation. There the log-likelihood is
-taken anew at ``POINTS`` rates from −``REACH`` to ``REACH`` standard deviations around its top, where it is
-nearly a parabola. In u = ln λ, x = λt and with N exact events in the time T, its slope and curvature are
+computed again at ``POINTS`` rates from −``REACH`` to ``REACH`` standard deviations around its top, where it
+is nearly a parabola. In u = ln λ, x = λt and with N exact events in the time T, its slope and curvature are
 
     N − λT + Σ x/(eˣ−1)    and    −λT + Σ [x/(eˣ−1) − x²eˣ/(eˣ−1)²]    (sums over the changes seen as bits).
 """
@@ -27,7 +27,7 @@ NEWTON_STEPS = 8
 
 @dataclass(frozen=True, slots=True)
 class SharpItems:
-    """The items, in order, and for each the ln λ of its first point, their spacing, and the values there."""
+    """The sharp items in order: for each the ln λ of its first point, the spacing, and the values there."""
 
     item: Ints
     low: Float64s
@@ -41,13 +41,14 @@ class SharpItems:
 
 
 def find_sharp_items(polls: PollTable, table: Float64s, rates: Float64s) -> SharpItems | None:
-    """The items that the polls tell more closely than the grid ``rates`` is spaced; None if there are none.
+    """The items whose polls determine the rate more closely than the grid ``rates`` is spaced, or None.
 
     ``table`` holds the log-likelihood of the same polls on the grid.
 
     >>> from afresh.rates.likelihood import log_likelihood
     >>> from afresh.rates.observations import polls_from_intervals
-    >>> polls = polls_from_intervals(np.ones(4000), np.arange(4000) % 4 == 0, item=np.zeros(4000, dtype=np.int64))
+    >>> item = np.zeros(4000, dtype=np.int64)
+    >>> polls = polls_from_intervals(np.ones(4000), np.arange(4000) % 4 == 0, item=item)
     >>> grid = np.exp2(np.arange(-6.0, 3.0))
     >>> found = find_sharp_items(polls, log_likelihood(polls, grid), grid)
     >>> top = found.low[0] + found.step[0] * (POINTS - 1) / 2
@@ -56,10 +57,10 @@ def find_sharp_items(polls: PollTable, table: Float64s, rates: Float64s) -> Shar
     """
     closely = CLOSELY * float(np.log(rates[1] / rates[0]))
     evidence = best_evidence(polls)
-    # An event tells 1 of ln λ, a change seen as a bit x²eˣ/(eˣ−1)² < 1.
+    # An event contributes 1 to the information on ln λ, a change seen as a bit x²eˣ/(eˣ−1)² < 1.
     bits = evidence.bit if polls.weight is None else np.where(evidence.bit, polls.weight, 0.0)
-    told = np.bincount(polls.item, evidence.events + bits, minlength=polls.items)
-    maybe = np.flatnonzero(told > closely**-2)
+    information = np.bincount(polls.item, evidence.events + bits, minlength=polls.items)
+    maybe = np.flatnonzero(information > closely**-2)
     if maybe.size == 0:
         return None
     known = _Known.of(polls, evidence, maybe)
@@ -69,7 +70,7 @@ def find_sharp_items(polls: PollTable, table: Float64s, rates: Float64s) -> Shar
     if not np.any(sharp):
         return None
     low, step = top - REACH * deviation, deviation * (2.0 * REACH / (POINTS - 1))
-    # Those that are not sharp are looked at too, but near their start: their tops may be at infinity.
+    # The others are evaluated near their start, because their maxima may be at infinity.
     low, step = np.where(sharp, low, start), np.where(sharp, step, 0.0)
     values = np.stack([known.log_likelihood(low + k * step) for k in range(POINTS)], axis=1)
     return SharpItems(maybe[sharp], low[sharp], step[sharp], values[sharp])

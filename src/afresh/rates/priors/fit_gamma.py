@@ -7,8 +7,9 @@ groups of ``MANY``, a climb from there on a finer grid finds it.
 
 Hierarchy: ln a and ln(a/b) of a group are taken to lie around those of the whole (``GROUPS``: standard
 deviations), those of the whole, loosely, around the weak prior's (``WHOLE``). A group of one or two stays
-near the whole, a group of hundreds is itself. A few items cannot tell of a population, and would be used
-twice, as evidence and as prior: while there are few the whole stays near the weak prior (``FEW``·√items).
+near the whole, a group of hundreds has its own prior. A few items cannot determine the prior of a population
+and would be used twice, as evidence and as prior: while there are few the whole stays near the weak prior
+(``FEW``·√items).
 """
 
 from __future__ import annotations
@@ -39,13 +40,14 @@ def fit_gamma(polls: PollTable, groups: Ints | None = None, *, max_shape: float 
     """The Gamma prior of every item's group (of all items without ``groups``: one row).
 
     ``max_shape`` caps a: with a ≤ 1 the value of looking again grows without bound, so that no item is
-    given up for ever; policies that rank by that value ask for 1.
+    dropped for ever; policies that rank by that value ask for 1.
 
     >>> from afresh.rates.observations import polls_from_intervals
     >>> rng = np.random.default_rng(1)
     >>> item = np.repeat(np.arange(4000), 10)
     >>> rates = rng.gamma(2.0, 0.25, 4000)[item]
-    >>> prior = fit_gamma(polls_from_intervals(np.ones(40000), rng.random(40000) < -np.expm1(-rates), item=item))
+    >>> changed = rng.random(40000) < -np.expm1(-rates)
+    >>> prior = fit_gamma(polls_from_intervals(np.ones(40000), changed, item=item))
     >>> abs(prior.mean()[0] - 0.5) < 0.03, abs(prior.shape[0] - 2.0) < 0.3
     (np.True_, np.True_)
     """

@@ -1,7 +1,7 @@
 """A prior of no particular form: probabilities of the grid's rates, by EM over the items.
 
 EM starts from the fitted Gamma, mixed with a little of a flat prior on the grid (``flat_share``): EM only
-multiplies, and where items of several paces share a log a Gamma may leave 1e−77 to the rates of some.
+multiplies, and where items of very different rates share a log, a Gamma may leave 1e−77 to the rates of some.
 Each step is followed by a little smoothing (EMS, Silverman et al. 1990) towards that start, and there are few
 steps: the unsmoothed maximum puts all mass on a few points. Where the polls cannot tell rates apart, the
 Gamma's proportions remain. A group borrows from the whole as much as ``BORROWED`` more items would tell.

@@ -1,4 +1,4 @@
-"""Rates whose logarithms are normal, beside the Gamma: which of the two forms the items have, they say.
+"""The lognormal prior, an alternative to the Gamma: the items themselves decide between the two forms.
 
 Where polls tell little of the fastest items, the form of the prior decides how fast these may be; a Gamma
 ends where a lognormal goes on. Both are fitted to the items, and each counts by the probability of the items
@@ -19,7 +19,7 @@ from afresh.values.arrays import Float64s
 
 ITEMS = 4000  # that settle it: of more every k-th
 MARGIN = 3.0  # of ln: where nothing tells them apart, the Gamma's intervals are the better ones
-FEWEST = 50  # items below which no form can be told, and the Gamma stays
+FEWEST = 50  # items below which the form cannot be decided, and the Gamma stays
 STEPS = 40
 NARROWEST = 0.1  # of a deviation of ln λ, within which a rate is one rate
 

@@ -1,4 +1,4 @@
-"""How many items never change at all: a point mass at a rate of 0 beside the prior of those that do.
+"""The share of items that never change: a point mass at rate 0 beside the prior of the items that do.
 
 A Gamma of small shape looks much like it, and where that explains the polls as well there is no such mass:
 the share is above 0 only if the polls are then more likely by ``MARGIN`` (of ln). Where it is, an item never
@@ -18,7 +18,7 @@ from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses
 from afresh.values.arrays import Bools, Float64s, Ints
 
 MARGIN = 8.0  # after three polls slow items look static: 7 was seen where none was
-FEWEST = 20  # items never seen to change, below which nobody can tell
+FEWEST = 20  # items never seen to change, below which the share cannot be decided
 ITEMS = 2000
 ROUNDS, STEPS = 3, 10
 BORROWED = 10.0  # items' worth of the whole in a group's share

@@ -1,7 +1,7 @@
-"""Are rates steady, and alike at all hours? What a log of polls says of seasons and drift, and what to do.
+"""The regime of a log of polls: whether rates have an hour-of-week season, and whether they drift.
 
-Each is looked for in a sample of the items, and used only where it predicts clearly better (``season``,
-``drift``). A season turns clock time into operational time, then drift is looked for in that.
+Both are searched in a sample of the items and used only where they predict clearly better (``season``,
+``forgetting``). A season turns clock time into operational time, in which drift is then searched.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class Regime:
 def find_regime(
     polls: PollTable, *, hour: float, horizon: float | None = None, season: bool | None = None
 ) -> Regime:
-    """What the polls say of season and drift. ``hour`` is the length of an hour in the unit of their times.
+    """The season and the horizon of forgetting that the polls support.
+
+    ``hour`` is the length of an hour in the unit of their times.
 
     A given ``horizon`` (∞: none) is taken as it is, and so is a ``season`` of true or false.
 

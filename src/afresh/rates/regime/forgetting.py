@@ -1,16 +1,16 @@
-"""Drift: rates change, so old evidence fades towards the prior: a ← a₀+(a−a₀)e^{−t/H}, b likewise.
+"""Forgetting: rates drift, so old evidence fades towards the prior: a ← a₀+(a−a₀)e^{−t/H}, b likewise.
 
-On a grid the same: a poll's log-likelihood counts e^{−t/H}, t its age. Rates are then those of now, the
-latest poll of all.
+On a grid a poll's log-likelihood is multiplied by e^{−t/H}, t its age. The rates are then those at the time
+of the latest poll of all.
 
 Whether to forget, and over which horizon H, is decided by prediction: the Gamma filter says before each poll
 how likely a change is, and is scored by the logarithm of what it gave to what was then seen. Forgetting is
 used only if both hold by ``MARGIN`` standard errors over the items:
 
 - it predicts better than not forgetting;
-- it gains more on the polls in their order than on the same polls in another. Steady rates know no order,
-  so that this difference is then zero on average, whatever else is wrong with the prior: where all items
-  are alike forgetting gains too, because it leads back to the prior, but in any order.
+- it gains more on the polls in their order than on the same polls in another order. If rates are steady the
+  order does not matter, and this difference is zero on average, whatever else is wrong with the prior: where
+  all items are alike forgetting gains too, because it leads back to the prior, but in any order.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Drift:
 
     @property
     def is_supported(self) -> bool:
-        """Whether the polls call for forgetting."""
+        """Whether forgetting predicts clearly better."""
         return math.isfinite(self.horizon)
 
 
@@ -92,7 +92,8 @@ def predictive_scores(polls: PollTable, prior: GammaPrior, horizons: Float64s) -
     Unchanged after t: −a·ln(1+t/b).
 
     >>> from afresh.rates.observations import polls_from_intervals
-    >>> scores = predictive_scores(polls_from_intervals(1.0, False), GammaPrior.of(1.0, 1.0), np.array([np.inf]))
+    >>> polls, prior = polls_from_intervals(1.0, False), GammaPrior.of(1.0, 1.0)
+    >>> scores = predictive_scores(polls, prior, np.array([np.inf]))
     >>> scores.round(12).tolist()                     # ½
     [[-0.69314718056]]
     """

@@ -8,9 +8,9 @@ changes of a flat one added to each hour.
 
 Used only if it predicts: fitted on the polls of every other week it must raise the log score of those of the
 weeks between, both ways together, by ``MARGIN`` standard errors over the items. Weeks and not items are held
-out, because what happened once to all items is no season. Each item is expected to change as often with the
-profile as without: it may gain by saying when, not by mending the rates of items polled at certain hours
-alone. Else the flat profile is returned (off).
+out, because what happened once to all items is no season. The profile is scaled so that each item is expected
+to change as often with it as without: it may gain by predicting when, not by correcting the rates of items
+that are polled at certain hours only. Else the flat profile is returned.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class Season:
 def fit_season(polls: PollTable, rates: Floats, *, hour: float = 3600.0, always: bool = False) -> Season:
     """The hour-of-week profile of these polls, or the flat one where it does not predict better.
 
-    ``rates`` are the items' estimated rates in clock time; ``polls`` need their ``end``. ``always`` takes the
-    profile whether it predicts or not.
+    ``rates`` are the items' estimated rates in clock time; ``polls`` need their ``end``. With ``always`` the
+    profile is returned whether it predicts better or not.
     """
     if polls.end is None:
         raise InputError(_NO_CLOCK)
