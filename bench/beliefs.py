@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 import numpy as np
+from afresh.rates.view_estimates import with_views
 from tests.rates.logs import HOUR, PROFILES, drifting, fitted, steady, steady_log
 from tests.rates.populations import FAR_APART, POPULATIONS, draw_rates, poll, poll_at_own_pace
 
@@ -16,7 +17,6 @@ from afresh.rates.observations import PollTable
 from afresh.rates.priors.fit_gamma import fit_gamma
 from afresh.rates.regime.find_regime import find_regime
 from afresh.rates.regime.forgetting import choose_horizon
-from afresh.rates.view_estimates import with_views
 from afresh.values.arrays import Float64s
 from afresh.values.results import RateEstimates
 from bench.rows import Row

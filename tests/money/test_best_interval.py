@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as hnp
 
 from afresh.model.decay import Weibull
 from afresh.money.best_interval import best_interval, best_intervals
-from afresh.money.net_income import net_income
 from afresh.money.verdicts import VERDICT_TEXTS, RefreshVerdict
+from afresh.papers.razniewski_net_income import net_income
 from afresh.values.errors import InputError, UsageError
 
 TIMES = settings(max_examples=40, deadline=None)

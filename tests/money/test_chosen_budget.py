@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from afresh.allocation.allocate import allocate
 from afresh.money.best_interval import best_interval
 from afresh.money.chosen_budget import Prices, ResourceUse, choose_budget
-from afresh.money.net_income import net_income
 from afresh.money.total_refreshes import best_total_refreshes
+from afresh.papers.razniewski_net_income import net_income
 from afresh.values.errors import InputError
 
 positive = st.floats(1e-3, 1e3)

@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as hnp
 from afresh.allocation.allocate import allocate
 from afresh.money.best_interval import best_intervals
 from afresh.money.limited import LimitedPlan, with_money, with_refreshes
-from afresh.money.net_income import net_income
 from afresh.money.total_refreshes import best_total_refreshes
+from afresh.papers.razniewski_net_income import net_income
 from afresh.papers.razniewski_refreshes import refreshes_by_ratio
 from afresh.papers.razniewski_uniform import against_uniform
 from afresh.values.errors import InputError

@@ -11,8 +11,8 @@ from afresh.model.decay import Exponential, Linear
 from afresh.money.best_interval import best_interval, best_intervals
 from afresh.money.inverse import implied_benefit
 from afresh.money.limited import with_refreshes
-from afresh.money.net_income import net_income
 from afresh.money.total_refreshes import best_total_refreshes
+from afresh.papers.razniewski_net_income import net_income
 from afresh.papers.razniewski_refreshes import refreshes_by_ratio
 from afresh.papers.razniewski_uniform import against_uniform
 

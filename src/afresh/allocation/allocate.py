@@ -9,8 +9,7 @@ import numpy as np
 from afresh.allocation.baseline_policies import POLICIES, marginal_of_shape, policy_shape, scale_to_budget
 from afresh.allocation.group_caps import CapsLike, Labels
 from afresh.allocation.item_status import DROPPED, statuses
-from afresh.allocation.multiplier import find_optimal_plan
-from afresh.allocation.optimality_gap import optimality_gap
+from afresh.allocation.multiplier import find_optimal_plan, optimality_gap
 from afresh.allocation.problem import AllocationProblem
 from afresh.allocation.problem_inputs import build_problem, check_budget
 from afresh.model.decay import Decay

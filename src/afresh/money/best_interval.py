@@ -12,7 +12,7 @@ from typing import TypeAlias, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from afresh.money.net_income import income_at
+from afresh.money.excess_income import income_at
 from afresh.money.priced_items import CostOfSize, DecayLike, IncomeOptions, PricedItems, build_items
 from afresh.money.record_bulks import build_bulks, solve_bulks
 from afresh.money.solve import find_optimum

@@ -19,8 +19,8 @@ from afresh.model.curves import freshness_curve
 from afresh.model.decays.parameters import multiply_by_rate
 from afresh.model.roots import solve_decreasing
 from afresh.money.best_interval import Incomes, solve_items
-from afresh.money.limited import spend_at, with_money
-from afresh.money.net_income import income_at
+from afresh.money.excess_income import income_at, spend_at
+from afresh.money.limited import with_money
 from afresh.money.priced_items import IncomeOptions, build_items
 from afresh.money.verdicts import RefreshVerdict, describe_verdict
 from afresh.values.arrays import ArrayLike, Bools, Float64s, nonnegative

@@ -19,6 +19,7 @@ from afresh.model.curves import g, h
 from afresh.model.decay import Decay, Exponential, Linear, Lomax, Weibull
 from afresh.model.decays.parameters import multiply_by_rate
 from afresh.model.roots import HUGE, find_crossing
+from afresh.money.priced_items import PricedItems
 from afresh.money.terms import IncomeTerms
 from afresh.values.arrays import Float64s
 
@@ -98,6 +99,24 @@ def spend_rate(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
         updates = np.where(terms.update > 0, terms.update, 0.0) * change_probability(decay, time) / time
         checks = np.where(u > 0, terms.check / time, np.where(terms.check > 0, np.inf, 0.0))
     return np.asarray(checks + updates)
+
+
+def income_at(items: PricedItems, interval: Float64s) -> Float64s:
+    """NI of each item at its interval."""
+    income = np.empty_like(interval)
+    for group in items.groups:
+        terms = items.terms.take(group.rows)
+        never = terms.gain * group.decay.plateau() - terms.stale
+        income[group.rows] = never + excess_income(group.decay, terms, interval[group.rows])
+    return income
+
+
+def spend_at(items: PricedItems, interval: Float64s) -> Float64s:
+    """What refreshing each item at its interval costs per time."""
+    spent = np.empty_like(interval)
+    for group in items.groups:
+        spent[group.rows] = spend_rate(group.decay, items.terms.take(group.rows), interval[group.rows])
+    return spent
 
 
 def ratio_of(owed: Float64s, gained: Float64s) -> Float64s:

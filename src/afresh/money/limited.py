@@ -20,8 +20,7 @@ import numpy as np
 
 from afresh.model.roots import solve_decreasing
 from afresh.money.best_interval import solve_items
-from afresh.money.excess_income import spend_rate
-from afresh.money.net_income import income_at
+from afresh.money.excess_income import income_at, spend_at
 from afresh.money.priced_items import IncomeOptions, PricedItems, build_items
 from afresh.money.terms import IncomeTerms
 from afresh.values.arrays import ArrayLike, Float64s, Floats
@@ -116,14 +115,6 @@ def _intervals(items: PricedItems, terms: IncomeTerms) -> Float64s:
 
 def _frequency(interval: Float64s) -> Float64s:
     return np.divide(1.0, interval, out=np.full_like(interval, np.inf), where=interval > 0)
-
-
-def spend_at(items: PricedItems, interval: Float64s) -> Float64s:
-    """What refreshing each item at its interval costs per time."""
-    spent = np.empty_like(interval)
-    for group in items.groups:
-        spent[group.rows] = spend_rate(group.decay, items.terms.take(group.rows), interval[group.rows])
-    return spent
 
 
 def _plan(items: PricedItems, interval: Float64s, price: float) -> LimitedPlan:

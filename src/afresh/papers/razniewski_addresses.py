@@ -7,8 +7,8 @@ import numpy as np
 from afresh.allocation.allocate import allocate
 from afresh.model.decay import Decay, Exponential, Linear
 from afresh.money.best_interval import best_interval
-from afresh.money.net_income import net_income
 from afresh.papers.check import Check, Correction, row
+from afresh.papers.razniewski_net_income import net_income
 from afresh.papers.razniewski_uniform import against_uniform
 from afresh.papers.report import Section
 from afresh.rates.estimators.log_family import ratio_estimate

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from afresh.model.decay import Exponential
 from afresh.money.best_interval import best_interval
-from afresh.money.net_income import net_income
 from afresh.papers.check import Check, Correction
 from afresh.papers.razniewski_addresses import FORTY, mean_freshness
+from afresh.papers.razniewski_net_income import net_income
 from afresh.papers.report import Section
 
 _WRONG_042 = Correction("0.486", "Example 4 has 0.49 for the same address and interval")

@@ -6,9 +6,9 @@ import numpy as np
 
 from afresh.model.decay import Decay, Exponential, Linear
 from afresh.money.best_interval import best_interval
-from afresh.money.net_income import net_income
 from afresh.papers.figure import Figure
 from afresh.papers.razniewski_addresses import AGES, JONES, LINEAR_RATES, RATES, SMITH, mean_freshness
+from afresh.papers.razniewski_net_income import net_income
 from afresh.plots.panels import Panel, Series
 
 _RATIOS = (0.5, 1.0, 2.0, 3.0, 5.0)

@@ -8,7 +8,7 @@ from typing import Unpack
 import numpy as np
 
 from afresh.money.best_interval import solve_items
-from afresh.money.net_income import income_at
+from afresh.money.excess_income import income_at
 from afresh.money.priced_items import IncomeOptions, PricedItems, build_items
 from afresh.money.record_bulks import RecordBulks, solve_bulks
 from afresh.money.terms import IncomeTerms

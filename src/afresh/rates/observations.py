@@ -255,7 +255,7 @@ class _RecordedPolls:
         return _RecordedPolls(self.item[which], self.time[which], self.changed[which], *optional)
 
     def sort(self) -> _RecordedPolls:
-        """Sorted by item and time. Most logs have each item in order, so only the others are sorted by time."""
+        """Sorted by item and time. Most logs have each item in order: only others are sorted by time."""
         if bool(np.all(self.is_in_order())):
             return self
         polls = self.sorted_by_item()

@@ -30,56 +30,6 @@ COARSE = 20  # polls per change: with 20, true Poisson is rejected 7 times in 10
 
 
 @dataclass(frozen=True, slots=True)
-class PoissonCheck:
-    """One item against the Poisson model. ``p_value`` is never below 0.0001."""
-
-    gaps: int
-    mean_gap: float
-    statistic: float
-    p_value: float
-    dispersion: float
-
-    def fits(self, level: float = 0.05) -> bool:
-        """Whether the Poisson model is not rejected at ``level``."""
-        return self.p_value >= level
-
-    @property
-    def sentence(self) -> str:
-        """The finding in words.
-
-        >>> print(poisson_check(np.arange(100.0) ** 4).sentence.split(":")[0])
-        Changes come in bursts
-        """
-        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
-        seen = f"({self.gaps} gaps, {p})"
-        times = f"the variance of the gaps is {self.dispersion:.2g} times that of the Poisson model"
-        if self.fits():
-            return f"Changes come as the Poisson model says: the gaps look exponential {seen}."
-        if self.dispersion > 1.25:
-            return f"Changes come in bursts: {times} {seen}."
-        if self.dispersion < 0.8:
-            return f"Changes come more regularly than by chance: {times} {seen}."
-        return f"The gaps vary as the Poisson model says but are not exponential {seen}."
-
-
-def poisson_check(gaps: ArrayLike) -> PoissonCheck:
-    """The check of one item's gaps.
-
-    >>> gaps = np.random.default_rng(4).standard_exponential(300)
-    >>> poisson_check(gaps).fits(), poisson_check(gaps**2).fits()
-    (True, False)
-    """
-    given = np.asarray(nonnegative("gaps", gaps), dtype=np.float64).ravel()
-    if given.size < FEWEST_GAPS or not np.any(given > 0):
-        raise InputError(
-            f"{given.size} gaps between changes are too few to judge: give {FEWEST_GAPS} or more above 0"
-        )
-    found = _by_segment(given, np.zeros(given.size, np.int64), np.zeros(1, np.int64))
-    mean, statistic, p_value, dispersion = (float(column[0]) for column in found)
-    return PoissonCheck(given.size, mean, statistic, p_value, dispersion)
-
-
-@dataclass(frozen=True, slots=True)
 class PoissonChecks:
     """Every item with ``least`` gaps against the Poisson model; ``few`` counts the others that changed."""
 

@@ -13,14 +13,13 @@ to the right and either alone is too narrow for some. A view of bases that may a
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from afresh.rates.planning_rate import posterior_shape
-from afresh.values.arrays import ArrayLike, Bools, Float64s, nonnegative
+from afresh.values.arrays import Bools, Float64s, nonnegative
 from afresh.values.errors import InputError, did_you_mean
 from afresh.values.results import RateEstimates
 
@@ -118,29 +117,6 @@ class ViewGraph:
                 mask |= other
             masks[node], sums[node] = mask, rate
             total[self.place[node - first]] += rate
-
-
-def view_rates(
-    view: Iterable[str], base: Iterable[str], items: Iterable[str], rates: ArrayLike
-) -> tuple[tuple[str, ...], Float64s]:
-    """Names and rates of the views, from the pairs (view, base) and the rates of the base items.
-
-    Zhang et al. 2007, Fig. 3 shows views V1 to V4 over the base items R, S, T, U, Q, with V1 over R and S:
-
-    >>> names, found = view_rates(["V1", "V1"], ["R", "S"], ["R", "S", "T"], [0.5, 0.25, 4.0])
-    >>> names, found.tolist()
-    (('V1',), [0.75])
-    """
-    names = [str(name) for name in items]
-    checked = np.asarray(nonnegative("rates", rates), dtype=np.float64)
-    if checked.shape != (len(names),):
-        raise InputError(f"{len(names)} items and {checked.size} rates: give one rate for each item")
-    known = dict(zip(names, checked.tolist(), strict=True))
-    if len(known) < len(names):
-        twice = Counter(names).most_common(1)[0][0]
-        raise InputError(f"item {twice!r} is listed twice: give each item one rate")
-    graph = ViewGraph.of(view, base)
-    return graph.views, graph.rates(known)
 
 
 def with_views(

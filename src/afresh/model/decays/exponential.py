@@ -20,7 +20,7 @@ from afresh.model.decays.parameters import (
 from afresh.values.arrays import Float64s
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Exponential:
     """z(t) = e^{−λt}: changes come at rate λ, however long ago the last one was.
 
@@ -30,14 +30,14 @@ class Exponential:
     0.63
     """
 
-    rate: npt.ArrayLike
+    rate: Float64s
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", check_parameter("rate", self.rate))
+    def __init__(self, rate: npt.ArrayLike) -> None:
+        object.__setattr__(self, "rate", check_parameter("rate", rate))
 
     def survival(self, t: npt.ArrayLike) -> Float64s:
         """e^{−λt}."""
-        return np.exp(-multiply_by_rate(as_times(t), self._rate))
+        return np.exp(-multiply_by_rate(as_times(t), self.rate))
 
     def integral(self, t: npt.ArrayLike) -> Float64s:
         """(1−e^{−λt})/λ."""
@@ -57,19 +57,15 @@ class Exponential:
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
         """Times from a refresh to the first change."""
-        return divide_by_rate(rng.standard_exponential(sample_shape(size, self._rate)), self._rate)
+        return divide_by_rate(rng.standard_exponential(sample_shape(size, self.rate)), self.rate)
 
     def total(self) -> Float64s:
         """1/λ."""
-        return divide_by_rate(1.0, self._rate)
+        return divide_by_rate(1.0, self.rate)
 
     def plateau(self) -> Float64s:
         """0, or 1 for what never changes."""
-        return np.where(self._rate > 0, 0.0, 1.0)
-
-    @property
-    def _rate(self) -> Float64s:
-        return np.asarray(self.rate, dtype=np.float64)
+        return np.where(self.rate > 0, 0.0, 1.0)
 
     def _scale_curve(
         self,
@@ -83,8 +79,8 @@ class Exponential:
         So neither a tiny rate nor an infinite time divides zero by zero.
         """
         t = as_times(t)
-        rate = np.where(self._rate > 0, self._rate, 1.0)
-        x = multiply_by_rate(t, self._rate)
+        rate = np.where(self.rate > 0, self.rate, 1.0)
+        x = multiply_by_rate(t, self.rate)
         value = curve(x)
         middle = np.clip(x, 1e-30, 1.0)
         ratio = np.where(x < 1e-30, lead(np.minimum(x, 1.0)), np.where(x < 1, value / middle**power, 0.0))

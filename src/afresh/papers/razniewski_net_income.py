@@ -11,9 +11,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from afresh.money.excess_income import excess_income
-from afresh.money.priced_items import IncomeOptions, PricedItems, build_items
-from afresh.values.arrays import ArrayLike, Float64s, nonnegative
+from afresh.money.excess_income import income_at
+from afresh.money.priced_items import IncomeOptions, build_items
+from afresh.values.arrays import ArrayLike, nonnegative
 
 
 def net_income(
@@ -39,13 +39,3 @@ def net_income(
     items = build_items(rate, benefit, cost, **options, along=("interval", times))
     income = income_at(items, np.broadcast_to(times, items.shape).astype(np.float64).ravel())
     return items.in_input_shape(income) if items.shape else float(income[0])
-
-
-def income_at(items: PricedItems, interval: Float64s) -> Float64s:
-    """NI of each item at its interval."""
-    income = np.empty_like(interval)
-    for group in items.groups:
-        terms = items.terms.take(group.rows)
-        never = terms.gain * group.decay.plateau() - terms.stale
-        income[group.rows] = never + excess_income(group.decay, terms, interval[group.rows])
-    return income
