@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.allocation.allocate import allocate
-from afresh.allocation.explain import explain, explain_parts, next_unit, returns_at
-from afresh.allocation.item_status import STATUSES
+from afresh.allocation.explain import STATUSES, explain, explain_parts, next_unit, returns_at
 from afresh.allocation.problem_inputs import ProblemOptions
 from afresh.model.decay import Exponential
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.special import lambertw
 
 from afresh.model.decay import Decay, Exponential, Geometric, Linear
+from afresh.money.best_interval import find_optimum
 from afresh.money.excess_income import excess_income
-from afresh.money.solve import find_optimum
 from afresh.money.terms import IncomeTerms, IntervalOptimum
 
 TIMES = settings(max_examples=60, deadline=None)

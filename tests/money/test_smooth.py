@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.model.decay import DECAYS, Decay, Empirical, Exponential, Linear, Lomax, Weibull, decay_from
-from afresh.money.best_interval import best_interval
+from afresh.money.best_interval import best_interval, find_optimum
 from afresh.money.excess_income import SMOOTH_DECAYS, change_probability, excess_income, turning_term
 from afresh.money.smooth import any_optimum
-from afresh.money.solve import find_optimum
 from afresh.money.terms import IncomeTerms
 
 TIMES = settings(max_examples=50, deadline=None)

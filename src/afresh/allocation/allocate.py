@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from afresh.allocation.baseline_policies import POLICIES, marginal_of_shape, policy_shape, scale_to_budget
+from afresh.allocation.explain import DROPPED, statuses
 from afresh.allocation.group_caps import CapsLike, Labels
-from afresh.allocation.item_status import DROPPED, statuses
 from afresh.allocation.multiplier import find_optimal_plan, optimality_gap
 from afresh.allocation.problem import AllocationProblem
 from afresh.allocation.problem_inputs import build_problem, check_budget

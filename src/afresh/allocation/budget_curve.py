@@ -9,8 +9,8 @@ from typing import Unpack
 import numpy as np
 
 from afresh.allocation.budget_for import budget_for_problem
+from afresh.allocation.explain import DROPPED, statuses
 from afresh.allocation.group_caps import apply_caps
-from afresh.allocation.item_status import DROPPED, statuses
 from afresh.allocation.multiplier import find_optimal_plan
 from afresh.allocation.problem import AllocationProblem
 from afresh.allocation.problem_inputs import ProblemOptions, build_problem

@@ -12,11 +12,14 @@ from typing import TypeAlias, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from afresh.money.excess_income import income_at
+from afresh.model.decay import Decay, Empirical, Exponential, Geometric, Linear, Lomax, Weibull
+from afresh.money.closed_forms import exponential_optimum, geometric_optimum, linear_optimum
+from afresh.money.excess_income import frequency_of, income_at
+from afresh.money.piecewise import empirical_optimum
 from afresh.money.priced_items import CostOfSize, DecayLike, IncomeOptions, PricedItems, build_items
 from afresh.money.record_bulks import build_bulks, solve_bulks
-from afresh.money.solve import find_optimum
-from afresh.money.terms import IncomeTerms
+from afresh.money.smooth import any_optimum, lomax_optimum, weibull_optimum
+from afresh.money.terms import IncomeTerms, IntervalOptimum
 from afresh.money.verdicts import RefreshVerdict, describe_verdict, verdicts
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Floats
 from afresh.values.errors import UsageError
@@ -141,6 +144,34 @@ def solve_items(items: PricedItems) -> Incomes:
     return _incomes(items, interval, freshness, never + excess, break_even, verdict)
 
 
+def find_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
+    """The best interval under ``decay``; a decay without a method of its own is searched.
+
+    >>> one, none = np.array([1.0]), np.array([0.0])
+    >>> find_optimum(Exponential(0.098), IncomeTerms(one, none, one, none)).interval.round(2)
+    array([5.36])
+    """
+
+    def per_item(parameter: npt.ArrayLike) -> Float64s:
+        return np.broadcast_to(np.asarray(parameter, dtype=np.float64), terms.gain.shape)
+
+    match decay:
+        case Exponential():
+            return exponential_optimum(per_item(decay.rate), terms)
+        case Linear():
+            return linear_optimum(per_item(decay.rate), terms)
+        case Geometric():
+            return geometric_optimum(per_item(decay.p), per_item(decay.step), terms)
+        case Empirical():
+            return empirical_optimum(decay, terms)
+        case Weibull():
+            return weibull_optimum(decay, terms)
+        case Lomax():
+            return lomax_optimum(decay, terms)
+        case _:
+            return any_optimum(decay, terms)
+
+
 def _solve_in_bulks(items: PricedItems, labels: Iterable[Hashable], options: IncomeOptions) -> Incomes:
     bulks = build_bulks(items, labels, options.get("cost_of_size", "constant"))
     best, member = solve_bulks(bulks), bulks.member
@@ -177,10 +208,9 @@ def _incomes(
     break_even: Float64s,
     verdict: Codes,
 ) -> Incomes:
-    frequency = np.divide(1.0, interval, out=np.full_like(interval, np.inf), where=interval > 0)
     return Incomes(
         interval=items.in_input_shape(interval),
-        frequency=items.in_input_shape(frequency),
+        frequency=items.in_input_shape(frequency_of(interval)),
         freshness=items.in_input_shape(freshness),
         net_income=items.in_input_shape(income),
         break_even=items.in_input_shape(break_even),

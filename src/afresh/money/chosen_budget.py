@@ -19,7 +19,7 @@ from afresh.model.curves import freshness_curve
 from afresh.model.decays.parameters import multiply_by_rate
 from afresh.model.roots import solve_decreasing
 from afresh.money.best_interval import Incomes, solve_items
-from afresh.money.excess_income import income_at, spend_at
+from afresh.money.excess_income import frequency_of, income_at, spend_at
 from afresh.money.limited import with_money
 from afresh.money.priced_items import IncomeOptions, build_items
 from afresh.money.verdicts import RefreshVerdict, describe_verdict
@@ -139,9 +139,11 @@ def choose_budget(
         seeming = extra * most_requests if extra else 0.0
         return _within(rate, benefit, check + extra * requests, limit, seeming, options)
 
-    request_price = _least_price(lambda extra: _total(requests, _frequency(within(extra)[0])), most_requests)
+    request_price = _least_price(
+        lambda extra: _total(requests, frequency_of(within(extra)[0])), most_requests
+    )
     interval, price = within(request_price)
-    frequency = _frequency(interval)
+    frequency = frequency_of(interval)
     # λ times the freshness is how often a poll finds a change
     found = items.rate * freshness_curve(multiply_by_rate(interval, items.rate))
     futile = best.futile.ravel()
@@ -188,10 +190,6 @@ def _least_price(requests: Callable[[float], float], most: float) -> float:
         raise InputError(f"most_requests is {most}: must be above 0")
     found = solve_decreasing(lambda price: np.array([requests(float(price[0]))]), most, 1.0, rtol=1e-10)
     return float(found.high[0])
-
-
-def _frequency(interval: Float64s) -> Float64s:
-    return np.divide(1.0, interval, out=np.zeros_like(interval), where=interval > 0)
 
 
 def _total(each: ArrayLike, frequency: Float64s) -> float:

@@ -13,7 +13,6 @@ never refreshing and its slope are
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.model.curves import g, h
 from afresh.model.decay import Decay, Exponential, Linear, Lomax, Weibull
@@ -37,9 +36,9 @@ def change_probability(decay: Decay, u: Float64s) -> Float64s:
     """
     match decay:
         case Exponential():
-            return np.asarray(-np.expm1(-_rate_times(decay.rate, u)))
+            return np.asarray(-np.expm1(-multiply_by_rate(u, decay.rate)))
         case Linear():
-            return np.minimum(_rate_times(decay.rate, u), 1.0)
+            return np.minimum(multiply_by_rate(u, decay.rate), 1.0)
         case Weibull():
             return np.asarray(-np.expm1(-weibull_power(decay, u)))
         case Lomax():
@@ -58,15 +57,15 @@ def turning_term(decay: Decay, u: Float64s) -> Float64s:
     """
     match decay:
         case Exponential():
-            return g(_rate_times(decay.rate, u))
+            return g(multiply_by_rate(u, decay.rate))
         case Linear():
-            return np.where(_rate_times(decay.rate, u) < 1, 0.0, 1.0)
+            return np.where(multiply_by_rate(u, decay.rate) < 1, 0.0, 1.0)
         case Weibull():
             power = weibull_power(decay, u)
             near = np.minimum(power, 800.0)  # e^{−800} is 0, ∞·0 is not
-            return np.asarray(g(power) + (1 - np.asarray(decay.shape)) * near * np.exp(-near))
+            return np.asarray(g(power) + (1 - decay.shape) * near * np.exp(-near))
         case Lomax():
-            shape, power = np.asarray(decay.shape), _lomax_power(decay, u)
+            shape, power = decay.shape, _lomax_power(decay, u)
             near = np.minimum(power, 800.0)
             return np.asarray(g(power) + shape * np.exp(-near) * h(near / shape))
         case _:
@@ -119,6 +118,11 @@ def spend_at(items: PricedItems, interval: Float64s) -> Float64s:
     return spent
 
 
+def frequency_of(interval: Float64s) -> Float64s:
+    """1/interval, infinite for an interval of 0."""
+    return np.divide(1.0, interval, out=np.full_like(interval, np.inf), where=interval > 0)
+
+
 def ratio_of(owed: Float64s, gained: Float64s) -> Float64s:
     """owed/gained, which is above 1 where more is owed; 0 or infinite where either is not above 0.
 
@@ -149,7 +153,7 @@ def time_range(decay: Decay, items: int) -> tuple[Float64s, Float64s]:
     plateau = np.broadcast_to(decay.plateau(), (items,))
     changing = plateau < 1
     if isinstance(decay, Exponential):
-        rate = np.broadcast_to(np.asarray(decay.rate, dtype=np.float64), (items,))
+        rate = np.broadcast_to(decay.rate, (items,))
         time = 1 / np.where(changing, rate, 1.0)
         return np.where(changing, 1e-12 * time, 1.0), np.where(changing, 40 * time, 1.0)
     whole = (np.full(items, 1 / HUGE), np.full(items, HUGE))
@@ -158,19 +162,15 @@ def time_range(decay: Decay, items: int) -> tuple[Float64s, Float64s]:
     return np.where(changing, 1e-12 * half, 1.0), np.where(changing, np.maximum(last, 2 * half), 1.0)
 
 
-def _rate_times(rate: npt.ArrayLike, u: Float64s) -> Float64s:
-    return multiply_by_rate(u, np.asarray(rate, dtype=np.float64))
-
-
 def weibull_power(decay: Weibull, u: Float64s) -> Float64s:
     """(λu)^k."""
     with np.errstate(over="ignore", under="ignore"):
-        return np.asarray(_rate_times(decay.rate, u) ** np.asarray(decay.shape))
+        return np.asarray(multiply_by_rate(u, decay.rate) ** decay.shape)
 
 
 def _lomax_power(decay: Lomax, u: Float64s) -> Float64s:
     """a·ln(1+u/b)."""
-    scale = np.asarray(decay.scale, dtype=np.float64)
+    scale = decay.scale
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         # a scale of infinity, which never changes, wins over an infinite interval
         return np.asarray(decay.shape * np.log1p(np.where(scale < np.inf, u / scale, 0.0)))

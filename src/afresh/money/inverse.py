@@ -23,6 +23,7 @@ import numpy as np
 
 from afresh.model.decay import Decay, Exponential, Lomax, Weibull, decay_from
 from afresh.model.roots import find_crossing, narrow_maximum, solve_decreasing
+from afresh.money.best_interval import find_optimum
 from afresh.money.excess_income import SMOOTH_DECAYS, cost_to_gain, excess_income, turning_term
 from afresh.money.priced_items import (
     CostOfSize,
@@ -32,7 +33,6 @@ from afresh.money.priced_items import (
     check_positive,
     size_factor,
 )
-from afresh.money.solve import find_optimum
 from afresh.money.terms import IncomeTerms
 from afresh.values.arrays import ArrayLike, Bools, Float64s
 from afresh.values.errors import InfeasibleError, UsageError

@@ -20,7 +20,7 @@ import numpy as np
 
 from afresh.model.roots import solve_decreasing
 from afresh.money.best_interval import solve_items
-from afresh.money.excess_income import income_at, spend_at
+from afresh.money.excess_income import frequency_of, income_at, spend_at
 from afresh.money.priced_items import IncomeOptions, PricedItems, build_items
 from afresh.money.terms import IncomeTerms
 from afresh.values.arrays import ArrayLike, Float64s, Floats
@@ -80,7 +80,7 @@ def with_refreshes(
         t = items.terms
         return IncomeTerms(t.gain, t.stale, t.check + price, t.update)
 
-    return _limited(items, refreshes, "refreshes", dearer, _frequency)
+    return _limited(items, refreshes, "refreshes", dearer, frequency_of)
 
 
 def _limited(
@@ -102,7 +102,7 @@ def _limited(
 
     target = np.array([max(limit, _NEXT_TO_NOTHING)])
     found = solve_decreasing(total, target, max(float(np.mean(items.terms.check)), _NEXT_TO_NOTHING))
-    low, high = (_frequency(_intervals(items, dearer(float(x[0])))) for x in (found.low, found.high))
+    low, high = (frequency_of(_intervals(items, dearer(float(x[0])))) for x in (found.low, found.high))
     frequency = high + (low - high) * found.share(target)
     interval = np.divide(1.0, frequency, out=np.full_like(frequency, np.inf), where=frequency > 0)
     return _plan(items, interval if limit > 0 else np.full_like(interval, np.inf), float(found.low[0]))
@@ -113,12 +113,8 @@ def _intervals(items: PricedItems, terms: IncomeTerms) -> Float64s:
     return np.asarray(solve_items(items.with_terms(terms)).interval.ravel(), dtype=np.float64)
 
 
-def _frequency(interval: Float64s) -> Float64s:
-    return np.divide(1.0, interval, out=np.full_like(interval, np.inf), where=interval > 0)
-
-
 def _plan(items: PricedItems, interval: Float64s, price: float) -> LimitedPlan:
-    frequency = _frequency(interval)
+    frequency = frequency_of(interval)
     return LimitedPlan(
         interval=items.in_input_shape(interval),
         frequency=items.in_input_shape(frequency),

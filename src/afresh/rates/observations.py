@@ -29,7 +29,6 @@ from afresh.values.errors import InputError
 Numbers: TypeAlias = npt.NDArray[np.number[Any]]
 
 WRONG_STAMPS_TOLERATED = 0.1  # share of an item's stamps
-_OPTIONAL = ("since", "count", "end", "weight")
 SHORTEST, LONGEST = 1e-150, 1e150  # intervals whose squares are still numbers
 MOST_CHANGES = 1e12  # in one interval: more is no count but a mistake
 _COUNT = f"a whole number of changes from 0 to {MOST_CHANGES:g}"
@@ -63,7 +62,7 @@ class PollTable:
     weight: Float64s | None = None
 
     def __post_init__(self) -> None:
-        for name in ("elapsed", "changed", *_OPTIONAL):
+        for name in ("elapsed", "changed", "since", "count", "end", "weight"):
             column = getattr(self, name)
             if column is not None and column.shape != self.item.shape:
                 raise InputError(f"{name} has {column.size} values for {self.item.size} polls")
@@ -71,9 +70,8 @@ class PollTable:
             return
         if self.item[0] < 0 or self.item[-1] >= self.items or np.any(self.item[1:] < self.item[:-1]):
             raise InputError(f"item must be sorted rows from 0 to {self.items - 1}")
-        if not (self.elapsed.min() >= SHORTEST and self.elapsed.max() <= LONGEST):
-            bad = ~((self.elapsed >= SHORTEST) & (self.elapsed <= LONGEST))
-            _refuse("elapsed", self.elapsed, bad, f"a time above 0, from {SHORTEST:g} to {LONGEST:g}")
+        bad = ~((self.elapsed >= SHORTEST) & (self.elapsed <= LONGEST))
+        _refuse_if("elapsed", self.elapsed, bad, f"a time above 0, from {SHORTEST:g} to {LONGEST:g}")
         _check_since(self)
         _check_count(self)
 
@@ -101,13 +99,7 @@ class PollTable:
         """The polls of the chosen items alone, renumbered from 0."""
         rows = np.cumsum(chosen) - 1
         keep = chosen[self.item]
-        return PollTable(
-            rows[self.item[keep]],
-            self.elapsed[keep],
-            self.changed[keep],
-            int(np.count_nonzero(chosen)),
-            **self._optional(keep),
-        )
+        return self._take(keep, rows[self.item[keep]], int(np.count_nonzero(chosen)))
 
     def between(self, first: int, end: int) -> PollTable:
         """The polls of items ``first`` up to ``end`` alone, renumbered from 0: views, nothing is copied.
@@ -116,17 +108,14 @@ class PollTable:
         [True, False]
         """
         part = slice(*np.searchsorted(self.item, (first, end)))
-        return PollTable(
-            self.item[part] - first,
-            self.elapsed[part],
-            self.changed[part],
-            end - first,
-            **self._optional(part),
-        )
+        return self._take(part, self.item[part] - first, end - first)
 
-    def _optional(self, which: Bools | slice) -> dict[str, Float64s]:
-        columns = {name: getattr(self, name) for name in _OPTIONAL}
-        return {name: column[which] for name, column in columns.items() if column is not None}
+    def _take(self, which: Bools | slice, item: Ints, items: int) -> PollTable:
+        optional = (None if column is None else column[which] for column in self._optional())
+        return PollTable(item, self.elapsed[which], self.changed[which], items, *optional)
+
+    def _optional(self) -> tuple[Float64s | None, ...]:
+        return self.since, self.count, self.end, self.weight
 
 
 def polls_from_intervals(
@@ -242,10 +231,9 @@ class _RecordedPolls:
             column = getattr(polls, name)
             if column is not None:
                 _same_length(name, column, rows)
-        if not np.all(np.isfinite(time)):
-            _refuse("times", time, ~np.isfinite(time), "a finite time")
-        if now is not None and np.any(time > now):
-            _refuse("times", time, time > now, f"no later than now ({now})")
+        _refuse_if("times", time, ~np.isfinite(time), "a finite time")
+        if now is not None:
+            _refuse_if("times", time, time > now, f"no later than now ({now})")
         if polls.count is not None:
             _refuse_if("count", polls.count, _no_counts(polls.count), _COUNT)
         return polls
@@ -377,9 +365,5 @@ def _optional(name: str, given: ArrayLike | None) -> Float64s | None:
 
 def _refuse_if(name: str, column: Numbers, bad: Bools, wanted: str) -> None:
     if np.any(bad):
-        _refuse(name, column, bad, wanted)
-
-
-def _refuse(name: str, column: Numbers, bad: Bools, wanted: str) -> None:
-    row = int(np.argmax(bad))
-    raise InputError(f"{name}[{row}] is {column[row]}: must be {wanted}")
+        row = int(np.argmax(bad))
+        raise InputError(f"{name}[{row}] is {column[row]}: must be {wanted}")

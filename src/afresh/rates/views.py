@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
@@ -164,33 +165,16 @@ def with_views(
 
 def _parts_first(parts_of: Mapping[str, Mapping[str, None]]) -> list[str]:
     """The views with every part before its whole; a cycle is an error that names it."""
-    wholes_of: dict[str, list[str]] = {name: [] for name in parts_of}
-    waiting = dict.fromkeys(parts_of, 0)
-    for whole, parts in parts_of.items():
-        for part in parts:
-            if part in wholes_of:
-                wholes_of[part].append(whole)
-                waiting[whole] += 1
-    order = [name for name, count in waiting.items() if count == 0]
-    for name in order:  # grows while it is walked
-        for whole in wholes_of[name]:
-            waiting[whole] -= 1
-            if waiting[whole] == 0:
-                order.append(whole)
-    if len(order) < len(parts_of):
-        raise InputError(f"views stand on each other in a circle: {_describe_cycle(parts_of, set(order))}")
-    return order
+    try:
+        order = list(TopologicalSorter(parts_of).static_order())
+    except CycleError as error:
+        raise InputError(f"views stand on each other in a circle: {_cycle_text(error.args[1])}") from None
+    return [name for name in order if name in parts_of]
 
 
-def _describe_cycle(parts_of: Mapping[str, Mapping[str, None]], placed: set[str]) -> str:
-    """One cycle in words: every view that could not be placed stands on another such view."""
-    name = next(name for name in parts_of if name not in placed)
-    seen: dict[str, None] = {}
-    while name not in seen:
-        seen[name] = None
-        name = next(part for part in parts_of[name] if part in parts_of and part not in placed)
-    walk = list(seen)
-    circle = [*walk[walk.index(name) :], name]
+def _cycle_text(nodes: list[str]) -> str:
+    """The cycle from each view to one that it stands on, the middle of a long one left out."""
+    circle = nodes[::-1]
     if len(circle) > 12:
         circle = [*circle[:6], f"… {len(circle) - 11} more …", *circle[-5:]]
     return " → ".join(circle)

@@ -23,10 +23,9 @@ from typing import TypeVar
 import numpy as np
 
 from afresh.allocation.large import passes_numpy
-from afresh.allocation.large.binning import WHOLE, PriceWindow
 from afresh.allocation.large.cutoff import Cutoff
 from afresh.allocation.large.histogram import Histogram
-from afresh.allocation.large.item_columns import ItemColumns, PlanSums
+from afresh.allocation.large.item_columns import WHOLE, ItemColumns, PlanSums, PriceWindow
 from afresh.allocation.problem_inputs import check_budget
 from afresh.values.arrays import ArrayLike, Floats
 from afresh.values.errors import InputError, UsageError, one_of

@@ -18,9 +18,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.allocation.large.binning import WHOLE, PriceWindow, add_items, double_to_bits, find_candidates
 from afresh.allocation.large.cutoff import Cutoff, freshness_at
-from afresh.allocation.large.item_columns import ItemColumns
+from afresh.allocation.large.item_columns import (
+    WHOLE,
+    ItemColumns,
+    PriceWindow,
+    add_items,
+    double_to_bits,
+    find_candidates,
+)
 from afresh.model.roots import HUGE, TINY, solve_decreasing
 from afresh.values.arrays import ArrayLike, Float64s, Ints
 

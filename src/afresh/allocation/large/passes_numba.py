@@ -16,10 +16,16 @@ import numba
 import numpy as np
 
 from afresh.allocation.large import phi_table
-from afresh.allocation.large.binning import WHOLE, PriceWindow
 from afresh.allocation.large.cutoff import Cutoff
 from afresh.allocation.large.histogram import Histogram
-from afresh.allocation.large.item_columns import LARGEST_PRICE, LEAST_PRICE, ItemColumns, PlanSums
+from afresh.allocation.large.item_columns import (
+    LARGEST_PRICE,
+    LEAST_PRICE,
+    WHOLE,
+    ItemColumns,
+    PlanSums,
+    PriceWindow,
+)
 from afresh.values.arrays import Float64s, Floats
 
 THREADS = 64  # at most

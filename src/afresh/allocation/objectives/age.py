@@ -26,7 +26,7 @@ FIXED = Objective(2, np.inf, as_array_function(lambda r: -r * age_curve(r)), k, 
 @as_array_function
 def _marginal(r: Float64s) -> Float64s:
     cut = np.minimum(r, 1e100)
-    return r * r * (cut / (1 + cut)) * ((cut + 2) / (1 + cut))
+    return np.asarray(r * r * (cut / (1 + cut)) * ((cut + 2) / (1 + cut)))
 
 
 @as_array_function

@@ -27,13 +27,13 @@ FIXED = Objective(power=1, top=1.0, value=freshness_curve, marginal=g, inverse=p
 @as_array_function
 def _marginal(r: Float64s) -> Float64s:
     cut = np.minimum(r, 1e200)  # past it the ratio is 1; the cut keeps ∞/∞ out
-    return np.square(cut / (1 + cut))
+    return np.asarray(np.square(cut / (1 + cut)))
 
 
 @as_array_function
 def _inverse(y: Float64s) -> Float64s:
     root = np.sqrt(np.minimum(y, 1.0))
-    return root / (1 - root)
+    return np.asarray(root / (1 - root))
 
 
 MEMORYLESS = Objective(1, 1.0, as_array_function(lambda r: 1 / (1 + r)), _marginal, _inverse)
