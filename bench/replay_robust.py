@@ -20,7 +20,7 @@ import numpy as np
 
 from afresh.policy.families import families_of
 from afresh.policy.policy import Start
-from afresh.rates.regime.season import HOURS, Season
+from afresh.rates.regimes.season import HOURS, Season
 from afresh.replay.compare import captured, replay
 from afresh.replay.drift import Wander
 from afresh.replay.history import History

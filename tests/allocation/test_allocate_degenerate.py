@@ -9,7 +9,7 @@ import pytest
 
 from afresh.allocation.allocate import allocate
 from afresh.allocation.baseline_policies import POLICIES
-from afresh.allocation.objectives.table import OBJECTIVES
+from afresh.allocation.objectives.registry import OBJECTIVES
 from afresh.values.errors import InputError, UsageError
 
 every = pytest.mark.parametrize("key", sorted(OBJECTIVES), ids="-".join)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from afresh.allocation.allocate import allocate
 from afresh.allocation.baseline_policies import POLICIES
 from afresh.allocation.explain import explain
-from afresh.allocation.objectives.table import OBJECTIVES
+from afresh.allocation.objectives.registry import OBJECTIVES
 from afresh.allocation.problem_inputs import ProblemOptions
 from afresh.values.results import Allocation
 

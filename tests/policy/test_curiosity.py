@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation.objectives.table import objective_for
+from afresh.allocation.objectives.registry import objective_for
 from afresh.policy.curiosity import Curiosity
 from afresh.policy.policy import Start
 from afresh.replay.compare import replay

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.rates.observations import PollTable
+from afresh.rates.poll_table import PollTable
 from afresh.values.arrays import Bools, Float64s
 
 POPULATIONS = (

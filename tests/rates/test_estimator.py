@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from afresh.rates.estimate import estimate_polls
 from afresh.rates.estimator import ESTIMATORS, Estimator
-from afresh.rates.observations import PollTable, polls_from_intervals
+from afresh.rates.poll_table import PollTable, polls_from_intervals
 from afresh.rates.priors.gamma_prior import GammaPrior
 
 each_estimator = pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=list(ESTIMATORS))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from afresh.rates.regime.season import Season
+from afresh.rates.regimes.season import Season
 from afresh.replay.drift import Wander, when_reached
 from afresh.replay.lifetimes import draw_lifetimes
 from afresh.replay.mass_edits import MassEdits

@@ -9,8 +9,8 @@ import numpy as np
 
 from afresh.allocation.gains import Gains, RateGains
 from afresh.allocation.group_caps import CapsLike, Labels, parse_caps
-from afresh.allocation.objectives.decay import decay_gains
-from afresh.allocation.objectives.table import objective_for, objective_order
+from afresh.allocation.objectives.decay_gains import decay_gains
+from afresh.allocation.objectives.registry import objective_for, objective_order
 from afresh.allocation.problem import AllocationProblem
 from afresh.model.decay import Decay
 from afresh.values.arrays import ArrayLike, Float64s, nonnegative

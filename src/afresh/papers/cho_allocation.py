@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.allocation.allocate import allocate
-from afresh.allocation.objectives.table import objective_for
+from afresh.allocation.objectives.registry import objective_for
 from afresh.papers.check import Check, Correction, row
 from afresh.papers.cho_benefit import best_split, expected_benefit
 from afresh.papers.report import Section

@@ -29,7 +29,7 @@ SOONEST, TIMES = 5, 8  # octaves below the mean interval at which a bit may be a
 class Curiosity:
     """B(τ) on the ladder of rates.
 
-    >>> from afresh.allocation.objectives.table import objective_for
+    >>> from afresh.allocation.objectives.registry import objective_for
     >>> curiosity = Curiosity(objective_for("freshness", "fixed"), np.array([1 / 7, 1.0]), 1 / 30)
     >>> either = np.array([[0.5, 0.5]], dtype=np.float32)       # changes weekly or daily
     >>> soon, late = (curiosity.bit(either, np.array([t]), np.array([3.4]))[0] for t in (5.0, 30.0))

@@ -19,7 +19,7 @@ from afresh.policy.knowledge import Knowledge
 from afresh.policy.notices import Notices
 from afresh.policy.season_clock import SeasonClock
 from afresh.policy.shocks import Shocks
-from afresh.rates.regime.season import HOURS, Season
+from afresh.rates.regimes.season import HOURS, Season
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError
 

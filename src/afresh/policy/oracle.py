@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.allocation.objectives.table import objective_for
+from afresh.allocation.objectives.registry import objective_for
 from afresh.policy.policy import Start, polls
 from afresh.policy.ranked import Ranked
 from afresh.values.arrays import ArrayLike, Float64s, Ints

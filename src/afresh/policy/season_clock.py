@@ -10,8 +10,8 @@ from collections import deque
 
 import numpy as np
 
-from afresh.rates.observations import PollTable
-from afresh.rates.regime.season import HOURS, Season, fit_season
+from afresh.rates.poll_table import PollTable
+from afresh.rates.regimes.season import HOURS, Season, fit_season
 from afresh.values.arrays import Bools, Float64s, Ints
 
 KEPT = 30_000  # polls to learn from

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.allocation.objectives.table import objective_for
+from afresh.allocation.objectives.registry import objective_for
 from afresh.policy.belief import Rows
 from afresh.values.arrays import Float64s, Floats
 

@@ -13,12 +13,12 @@ from afresh.rates.estimators.gamma_filter import GammaFilter, GammaState
 from afresh.rates.estimators.grid_integrals import map_parts
 from afresh.rates.estimators.grid_posterior import GridPosterior, GridState
 from afresh.rates.likelihood import rate_grid
-from afresh.rates.observations import PollTable, as_whole_numbers, polls_from_times
 from afresh.rates.planning_rate import planning_rate
+from afresh.rates.poll_table import PollTable, as_whole_numbers, polls_from_times
 from afresh.rates.priors.fit_gamma import fit_gamma, fit_gamma_groups, fit_gamma_table, sample_items
 from afresh.rates.priors.gamma_prior import GammaPrior, check_level, weak_prior
 from afresh.rates.priors.static_share import fit_static_share, static_log_odds
-from afresh.rates.regime.forgetting import fade, poll_ages, weigh_by_age
+from afresh.rates.regimes.forgetting import fade, poll_ages, weigh_by_age
 from afresh.values.arrays import ArrayLike, Float64s, Ints
 from afresh.values.errors import InputError, UsageError, one_of
 from afresh.values.results import RateEstimate, RateEstimates

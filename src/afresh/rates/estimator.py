@@ -12,7 +12,7 @@ from afresh.rates.estimators.log_family import LogFamily
 from afresh.rates.estimators.mle import MaximumLikelihood
 from afresh.rates.estimators.moment import MomentMatching
 from afresh.rates.estimators.naive import Naive
-from afresh.rates.observations import PollTable
+from afresh.rates.poll_table import PollTable
 from afresh.rates.priors.gamma_prior import GammaPrior
 from afresh.values.arrays import Float64s
 

@@ -12,8 +12,8 @@ import math
 import numpy as np
 
 from afresh.rates.estimators.log_family import log_ratio
-from afresh.rates.evidence import best_evidence
-from afresh.rates.observations import PollTable
+from afresh.rates.poll_evidence import best_evidence
+from afresh.rates.poll_table import PollTable
 from afresh.rates.segments import Segments
 from afresh.values.arrays import Float64s
 
@@ -29,7 +29,7 @@ def rate_grid(polls: PollTable) -> Float64s:
     From a fiftieth of a change in the longest history (below, an item might as well be static) to eight times
     the highest single estimate.
 
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> grid = rate_grid(polls_from_intervals([1.0] * 10, [True] * 10, item=[0] * 10))
     >>> len(grid), (grid[3] / grid[0]).round(12).item(), grid[0].item()
     (43, 2.0, 0.002)
@@ -69,7 +69,7 @@ def _log_spaced_grid(low: float, high: float) -> Float64s:
 def log_likelihood(polls: PollTable, rates: Float64s) -> Float64s:
     """ln P(polls | λ) up to a constant, a row per item and a column per rate of the grid.
 
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> polls = polls_from_intervals([1.0, 2.0], [True, False], item=[0, 0])
     >>> table = log_likelihood(polls, np.array([0.5, 1.0, 2.0]))
     >>> bool(np.allclose(table[0], np.log(1 - np.exp([-0.5, -1, -2])) - 2 * np.array([0.5, 1, 2])))

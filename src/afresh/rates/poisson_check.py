@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.rates.observations import PollTable
+from afresh.rates.poll_table import PollTable
 from afresh.values.arrays import ArrayLike, Float64s, Ints, as_floats, nonnegative
 from afresh.values.errors import InputError
 

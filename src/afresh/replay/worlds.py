@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.regime.season import Season
+from afresh.rates.regimes.season import Season
 from afresh.replay.drift import Wander, when_reached
 from afresh.replay.lifetimes import draw_lifetimes
 from afresh.replay.mass_edits import MassEdits

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.rates.estimators.gamma_filter import FEW, Counts, GammaFilter, LastModified, belief_after_change
-from afresh.rates.observations import PollTable, polls_from_intervals
+from afresh.rates.poll_table import PollTable, polls_from_intervals
 from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses
 
 

@@ -10,7 +10,7 @@ from tests.rates.populations import draw_rates, poll
 
 from afresh.rates.estimators.mle import likelihood_interval, most_likely
 from afresh.rates.estimators.moment import matching_rate
-from afresh.rates.observations import PollTable, polls_from_intervals
+from afresh.rates.poll_table import PollTable, polls_from_intervals
 from afresh.values.arrays import Float64s
 
 

@@ -10,7 +10,7 @@ from tests.rates.populations import draw_rates, poll
 
 import afresh.rates.priors.fit_gamma as prior_module
 from afresh.rates.likelihood import log_likelihood, rate_grid, scale_to_maximum
-from afresh.rates.observations import PollTable, polls_from_intervals
+from afresh.rates.poll_table import PollTable, polls_from_intervals
 from afresh.rates.priors.fit_gamma import fit_gamma
 from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses, weak_prior
 from afresh.values.arrays import Float64s

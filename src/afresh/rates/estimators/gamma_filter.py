@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.rates.evidence import PollEvidence, bit_evidence, count_evidence, stamp_evidence
-from afresh.rates.observations import PollTable
+from afresh.rates.poll_evidence import PollEvidence, bit_evidence, count_evidence, stamp_evidence
+from afresh.rates.poll_table import PollTable
 from afresh.rates.priors.gamma_prior import GammaPrior, gamma_interval
 from afresh.rates.segments import rank_within, rounds
 from afresh.values.arrays import Bools, Float64s, Ints
@@ -43,7 +43,7 @@ class GammaState:
 class GammaFilter:
     """Gamma belief from one bit per poll.
 
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> gamma = GammaFilter()
     >>> state = gamma.update(gamma.start(GammaPrior.of(1.0, 1.0), 1), polls_from_intervals(1.0, False))
     >>> gamma.rate(state).tolist()                # Gamma(1, 2)
@@ -85,7 +85,7 @@ class LastModified(GammaFilter):
 
     After X credible stamps it is Gamma(a+X, b+Σx), x = min(time since modification, t).
 
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> stamped = LastModified()
     >>> polls = polls_from_intervals([10.0, 10.0], [True, False], item=[0, 0], since=[3.0, np.nan])
     >>> state = stamped.update(stamped.start(GammaPrior.of(1.0, 2.0), 1), polls)
@@ -105,7 +105,7 @@ class Counts(GammaFilter):
 
     After N changes in a time Σt it is Gamma(a+N, b+Σt).
 
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> counts = Counts()
     >>> polls = polls_from_intervals([10.0, 10.0], [True, False], item=[0, 0], count=[4, 0])
     >>> counts.rate(counts.update(counts.start(GammaPrior.of(1.0, 5.0), 1), polls)).tolist()

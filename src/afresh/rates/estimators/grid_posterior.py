@@ -27,7 +27,7 @@ from afresh.rates.estimators.grid_integrals import (
 )
 from afresh.rates.estimators.sharp_items import POINTS, SharpItems, find_sharp_items
 from afresh.rates.likelihood import log_likelihood
-from afresh.rates.observations import PollTable
+from afresh.rates.poll_table import PollTable
 from afresh.rates.priors.gamma_prior import LEAST_MASS, GammaPrior, cell_masses, check_level
 from afresh.rates.priors.grid_prior import fit_grid, fit_grid_groups, flat_share
 from afresh.rates.priors.lognormal_prior import FEWEST, fit_lognormal
@@ -73,7 +73,7 @@ class GridState:
 class GridPosterior:
     """Posterior mean and credible interval on a grid of rates.
 
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> grid = GridPosterior()
     >>> state = grid.update(grid.start(GammaPrior.of(2.0, 2.0), 1), polls_from_intervals(2.0, False))
     >>> grid.rate(state).round(2).tolist()            # Gamma(2, 4)

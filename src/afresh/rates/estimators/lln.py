@@ -18,7 +18,7 @@ class LawOfLargeNumbers(TallyEstimator):
     """p·X/(n+α−X) with p = n/Σt.
 
     >>> from afresh.rates.priors.gamma_prior import GammaPrior
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> polls = polls_from_intervals([0.5, 1.5, 1.0], [True, False, True], item=[0] * 3)
     >>> lln = LawOfLargeNumbers()
     >>> lln.rate(lln.update(lln.start(GammaPrior.of(1, 1), 1), polls)).tolist()

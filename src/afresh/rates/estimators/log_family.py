@@ -77,7 +77,7 @@ class LogFamily(TallyEstimator):
     """−ln((n−X+a)/(n+a))/t with t the mean interval.
 
     >>> from afresh.rates.priors.gamma_prior import GammaPrior
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> cho = LogFamily("cho", 0.5)
     >>> polls = polls_from_intervals([1.0] * 3, [True] * 3, item=[0] * 3)
     >>> cho.rate(cho.update(cho.start(GammaPrior.of(1, 1), 1), polls)).round(4).tolist()   # ln 7

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.rates.estimators.states import HistoryEstimator, HistoryState
-from afresh.rates.observations import PollTable
+from afresh.rates.poll_table import PollTable
 from afresh.rates.priors.gamma_prior import check_level
 from afresh.rates.segments import Segments, find_roots
 from afresh.values.arrays import Float64s, Ints
@@ -21,7 +21,7 @@ class MaximumLikelihood(HistoryEstimator):
     """The most likely rate of each item.
 
     >>> from afresh.rates.priors.gamma_prior import GammaPrior
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> mle = MaximumLikelihood()
     >>> polls = polls_from_intervals([1.0] * 4, [True, False, True, False], item=[0] * 4)
     >>> mle.rate(mle.update(mle.start(GammaPrior.of(1, 1), 1), polls)).round(12).tolist()    # ln 2
@@ -43,7 +43,7 @@ class MaximumLikelihood(HistoryEstimator):
 def most_likely(polls: PollTable) -> Float64s:
     """The maximum of the likelihood for every item: 0 if X = 0, ∞ if X = n.
 
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> most_likely(polls_from_intervals([1.0, 1.0], [True, False])).tolist()
     [inf, 0.0]
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.rates.estimators.states import HistoryEstimator, HistoryState, change_probability_interval
-from afresh.rates.observations import PollTable
+from afresh.rates.poll_table import PollTable
 from afresh.rates.segments import Segments, find_roots
 from afresh.values.arrays import Float64s, Ints
 
@@ -17,7 +17,7 @@ class MomentMatching(HistoryEstimator):
     """The rate that makes the changes found the expected ones: 0 if X = 0, ∞ if X = n.
 
     >>> from afresh.rates.priors.gamma_prior import GammaPrior
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> moment = MomentMatching()
     >>> polls = polls_from_intervals([1.0] * 4, [True, False, True, False], item=[0] * 4)
     >>> moment.rate(moment.update(moment.start(GammaPrior.of(1, 1), 1), polls)).round(12).tolist()    # ln 2
@@ -43,7 +43,7 @@ class MomentMatching(HistoryEstimator):
 def matching_rate(polls: PollTable, share: Float64s) -> Float64s:
     """The rate of every item at which the mean of 1−e^{−λt} over its polls is ``share``.
 
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> matching_rate(polls_from_intervals([2.0], [True]), np.array([1 - np.exp(-3.0)])).round(12).tolist()
     [1.5]
     """

@@ -15,7 +15,7 @@ class Naive(TallyEstimator):
     """X/Σt (Cho & Garcia-Molina 2003; Zhang 2007 §2.1).
 
     >>> from afresh.rates.priors.gamma_prior import GammaPrior
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> polls = polls_from_intervals([1.0, 3.0], [True, False], item=[0, 0])
     >>> Naive().rate(Naive().update(Naive().start(GammaPrior.of(1, 1), 1), polls)).tolist()
     [0.25]

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.evidence import PollEvidence, best_evidence
-from afresh.rates.observations import PollTable
+from afresh.rates.poll_evidence import PollEvidence, best_evidence
+from afresh.rates.poll_table import PollTable
 from afresh.rates.segments import Segments
 from afresh.values.arrays import Float64s, Ints
 
@@ -46,7 +46,7 @@ def find_sharp_items(polls: PollTable, table: Float64s, rates: Float64s) -> Shar
     ``table`` holds the log-likelihood of the same polls on the grid.
 
     >>> from afresh.rates.likelihood import log_likelihood
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> item = np.zeros(4000, dtype=np.int64)
     >>> polls = polls_from_intervals(np.ones(4000), np.arange(4000) % 4 == 0, item=item)
     >>> grid = np.exp2(np.arange(-6.0, 3.0))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.rates.observations import PollTable
+from afresh.rates.poll_table import PollTable
 from afresh.rates.priors.gamma_prior import GammaPrior, check_level
 from afresh.values.arrays import Bools, Float64s
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.rates.likelihood import interpolate_table, log_likelihood, rate_grid, scale_to_maximum
-from afresh.rates.observations import PollTable
+from afresh.rates.poll_table import PollTable
 from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses, weak_prior
 from afresh.rates.segments import whole_groups
 from afresh.values.arrays import Bools, Float64s, Ints
@@ -42,7 +42,7 @@ def fit_gamma(polls: PollTable, groups: Ints | None = None, *, max_shape: float 
     ``max_shape`` caps a: with a ≤ 1 the value of looking again grows without bound, so that no item is
     dropped for ever; policies that rank by that value ask for 1.
 
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> rng = np.random.default_rng(1)
     >>> item = np.repeat(np.arange(4000), 10)
     >>> rates = rng.gamma(2.0, 0.25, 4000)[item]

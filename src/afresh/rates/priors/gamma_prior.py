@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.observations import PollTable
+from afresh.rates.poll_table import PollTable
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError
 
@@ -63,7 +63,7 @@ def weak_prior(polls: PollTable) -> GammaPrior:
 
     Without any poll the unit of time is all there is: half a change in half a unit.
 
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> weak_prior(polls_from_intervals([2.0, 6.0], [True, False], item=[0, 0])).mean().tolist()
     [0.25]
     """

@@ -74,7 +74,7 @@ def fit_static_share(
     The Gamma is of a sample of the items: a place to climb from. None where there was nothing to decide.
 
     >>> from afresh.rates.likelihood import log_likelihood
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> item = np.repeat(np.arange(200), 30)
     >>> polls = polls_from_intervals(np.ones(6000), (item % 2 == 0) & (np.arange(6000) % 3 == 0), item=item)
     >>> grid = np.exp2(np.arange(-10.0, 5.0))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.allocation.objectives.objective import Objective
-from afresh.allocation.objectives.table import OBJECTIVES, objective_for, objective_order
+from afresh.allocation.objectives.registry import OBJECTIVES, objective_for, objective_order
 from afresh.values.errors import UsageError
 from afresh.values.objective_names import OBJECTIVE_NAMES
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.rates.logs import HOUR, steady_log
 
-from afresh.rates.observations import PollTable
-from afresh.rates.regime.find_regime import find_regime
-from afresh.rates.regime.season import HOURS, Season
+from afresh.rates.poll_table import PollTable
+from afresh.rates.regime import find_regime
+from afresh.rates.regimes.season import HOURS, Season
 from afresh.rates.segments import Segments
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.rates.estimate import estimate_polls
-from afresh.rates.observations import PollTable
+from afresh.rates.poll_table import PollTable
 from afresh.rates.priors.fit_gamma import fit_gamma
-from afresh.rates.regime.forgetting import choose_horizon
-from afresh.rates.regime.season import HOURS, Season, fit_season
+from afresh.rates.regimes.forgetting import choose_horizon
+from afresh.rates.regimes.season import HOURS, Season, fit_season
 from afresh.values.arrays import Bools
 
 POLLS_ENOUGH = 100_000  # to decide on
@@ -38,7 +38,7 @@ def find_regime(
 
     A given ``horizon`` (∞: none) is taken as it is, and so is a ``season`` of true or false.
 
-    >>> from afresh.rates.observations import polls_from_times
+    >>> from afresh.rates.poll_table import polls_from_times
     >>> steady = polls_from_times(np.repeat([0, 1], 50), np.tile(np.arange(50.0), 2), np.arange(100) % 3 == 0)
     >>> found = find_regime(steady, hour=1 / 24)
     >>> found.season.is_supported, found.horizon

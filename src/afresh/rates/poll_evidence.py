@@ -6,7 +6,7 @@ Three kinds of evidence, from the weakest to the strongest:
   was at least one.
 - The source's own modification time. A poll that finds the last change x = min(time since modification, t)
   ago says: one change, then none for x. This is exact, and worth several polls where rates are high.
-  Stamps that lie were taken out before (see ``observations``).
+  Wrong stamps were taken out before (see ``poll_table``).
 - A count. A version number, a counter, a log or a feed says how many changes there were, several in one
   interval too.
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.observations import PollTable
+from afresh.rates.poll_table import PollTable
 from afresh.values.arrays import Bools, Float64s
 
 

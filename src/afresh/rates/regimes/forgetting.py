@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from afresh.rates.estimators.gamma_filter import belief_after_change
-from afresh.rates.observations import PollTable
+from afresh.rates.poll_table import PollTable
 from afresh.rates.priors.gamma_prior import GammaPrior
 from afresh.rates.segments import rank_within, rounds
 from afresh.values.arrays import Bools, Float64s, Ints
@@ -63,7 +63,7 @@ def fade(
 def poll_ages(polls: PollTable) -> Float64s:
     """How long before the latest poll each one was: of all items, or of its own where the clock is unknown.
 
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> poll_ages(polls_from_intervals([1.0, 2.0, 4.0, 8.0], [1, 0, 0, 1], item=[0, 0, 0, 1])).tolist()
     [6.0, 4.0, 0.0, 0.0]
     """
@@ -79,7 +79,7 @@ def poll_ages(polls: PollTable) -> Float64s:
 def weigh_by_age(polls: PollTable, horizon: float) -> PollTable:
     """The same polls, each counting e^{−age/H}.
 
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> weigh_by_age(polls_from_intervals([1.0, 2.0], [1, 0], item=[0, 0]), 2.0).weight.round(3).tolist()
     [0.368, 1.0]
     """
@@ -91,7 +91,7 @@ def predictive_scores(polls: PollTable, prior: GammaPrior, horizons: Float64s) -
 
     Unchanged after t: −a·ln(1+t/b).
 
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> polls, prior = polls_from_intervals(1.0, False), GammaPrior.of(1.0, 1.0)
     >>> scores = predictive_scores(polls, prior, np.array([np.inf]))
     >>> scores.round(12).tolist()                     # ½
@@ -119,7 +119,7 @@ def predictive_scores(polls: PollTable, prior: GammaPrior, horizons: Float64s) -
 def choose_horizon(polls: PollTable, prior: GammaPrior) -> Drift:
     """The horizon that predicts best, half the longest history down to 1/128 of it, or none.
 
-    >>> from afresh.rates.observations import polls_from_intervals
+    >>> from afresh.rates.poll_table import polls_from_intervals
     >>> item = np.repeat(np.arange(50), 40)
     >>> busy_then_quiet = polls_from_intervals(np.ones(2000), np.tile(np.arange(40) < 20, 50), item=item)
     >>> choose_horizon(busy_then_quiet, GammaPrior.of(1.0, 1.0)).is_supported

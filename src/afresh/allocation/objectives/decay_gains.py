@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.allocation.gains import Gains, RateGains
-from afresh.allocation.objectives.table import objective_for
+from afresh.allocation.objectives.registry import objective_for
 from afresh.model.decay import Decay, decay_from
 from afresh.model.roots import TINY, solve_decreasing
 from afresh.values.arrays import Float64s

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.rates.observations import PollTable, credible_since, polls_from_intervals, polls_from_times
+from afresh.rates.poll_table import PollTable, credible_since, polls_from_intervals, polls_from_times
 from afresh.values.errors import InputError
 
 NAN = float("nan")

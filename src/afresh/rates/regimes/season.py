@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.rates.observations import PollTable
+from afresh.rates.poll_table import PollTable
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Floats, Ints
 from afresh.values.errors import InputError
 

@@ -11,10 +11,10 @@ from tests.rates.logs import drifting, steady
 from afresh.rates.estimate import estimate_many
 from afresh.rates.estimators.gamma_filter import GammaFilter
 from afresh.rates.likelihood import log_likelihood, rate_grid
-from afresh.rates.observations import PollTable, polls_from_intervals, polls_from_times
+from afresh.rates.poll_table import PollTable, polls_from_intervals, polls_from_times
 from afresh.rates.priors.fit_gamma import fit_gamma
 from afresh.rates.priors.gamma_prior import GammaPrior
-from afresh.rates.regime.forgetting import choose_horizon, poll_ages, predictive_scores, weigh_by_age
+from afresh.rates.regimes.forgetting import choose_horizon, poll_ages, predictive_scores, weigh_by_age
 
 
 @pytest.mark.parametrize("seed", range(5))
