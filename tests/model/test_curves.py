@@ -18,13 +18,13 @@ Curve = Callable[[Any], Float64s]
 Exact = Callable[[Any], Any]
 
 EXACT: dict[str, Exact] = {
-    "fresh": lambda x: -mp.expm1(-x) / x,
+    "freshness_curve": lambda x: -mp.expm1(-x) / x,
     "g": lambda x: 1 - (1 + x) * mp.exp(-x),
-    "aged": lambda x: mp.mpf(1) / 2 - 1 / x + (1 - mp.exp(-x)) / x**2,
+    "age_curve": lambda x: mp.mpf(1) / 2 - 1 / x + (1 - mp.exp(-x)) / x**2,
     "k": lambda x: x * x / 2 - 1 + (1 + x) * mp.exp(-x),
     "h": lambda x: x - 1 + mp.exp(-x),
     "ein": lambda x: mp.e1(x) + mp.log(x) + mp.euler,
-    "harmonic": lambda x: mp.e1(x) + mp.log(x) + mp.euler - 1 - mp.expm1(-x) / x,
+    "harmonic_curve": lambda x: mp.e1(x) + mp.log(x) + mp.euler - 1 - mp.expm1(-x) / x,
 }
 INVERSES = {"phi": "g", "k_inverse": "k", "h_inverse": "h"}
 

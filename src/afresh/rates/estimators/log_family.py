@@ -37,7 +37,7 @@ def ratio_estimate(polls: ArrayLike, changes: ArrayLike, a: float = 0.5) -> Any:
     """
     n, x = _counts(polls, changes)
     if not 0 <= a < math.inf:
-        raise InputError(f"a is {a}: must be 0 or more, and finite")
+        raise InputError(f"a is {a}: must be more than 0, and finite")
     with np.errstate(divide="ignore"):
         return like_inputs(log_ratio(x.astype(np.float64), n.astype(np.float64), a), n, x)
 
