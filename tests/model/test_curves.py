@@ -86,7 +86,7 @@ def test_a_curve_takes_any_shape_and_the_ends_of_the_range(name: str) -> None:
     curve: Curve = getattr(curves, name)
     ends = curve([0.0, 5e-324, 1e-300, 1e300, np.inf])
     assert not np.isnan(ends).any()
-    falls = name == "fresh"
+    falls = name == "freshness_curve"
     assert (np.diff(ends) <= 0).all() if falls else (np.diff(ends[:-1]) >= 0).all()
     assert curve(0.5).shape == ()
     assert curve(np.full((2, 3), 0.5, dtype=np.float32)).shape == (2, 3)
