@@ -11,12 +11,12 @@ from tests.rates.populations import FAR_APART, POPULATIONS, draw_rates, poll, po
 
 from afresh.allocation.allocate import allocate
 from afresh.model.freshness import freshness
-from afresh.rates.drift import choose_horizon
 from afresh.rates.estimate import estimate_polls
-from afresh.rates.observations import Polls
-from afresh.rates.prior import fit_gamma
+from afresh.rates.poll_table import PollTable
+from afresh.rates.priors.fit_gamma import fit_gamma
 from afresh.rates.regime import find_regime
-from afresh.rates.view_estimates import with_views
+from afresh.rates.regimes.forgetting import choose_horizon
+from afresh.rates.views import with_views
 from afresh.values.arrays import Float64s
 from afresh.values.results import RateEstimates
 from bench.rows import Row
@@ -71,7 +71,7 @@ def long_histories(quick: bool) -> Iterator[Row]:
         rates = np.exp(rng.uniform(np.log(0.05), np.log(5.0), items // 20 if quick else items))
         item = np.repeat(np.arange(rates.size), number)
         changed = rng.random(item.size) < -np.expm1(-rates[item])
-        polls = Polls(item, np.ones(item.size), changed, rates.size)
+        polls = PollTable(item, np.ones(item.size), changed, rates.size)
         for method in ("grid", "mle"):
             hit = covered(estimate_polls(polls, method=method), rates).mean()
             yield Row(f"{method}, {number} polls of {rates.size} items", float(hit), "covered")
@@ -79,7 +79,7 @@ def long_histories(quick: bool) -> Iterator[Row]:
 
 def regimes(seeds: int) -> Iterator[Row]:
     """How often drift and seasons are seen, where they are and where not."""
-    worlds: dict[str, Callable[[np.random.Generator], Polls]] = {
+    worlds: dict[str, Callable[[np.random.Generator], PollTable]] = {
         "all alike, regular": lambda rng: steady(rng, 60, regular=True),
         "all alike, irregular": lambda rng: steady(rng, 60, regular=False),
         "steady": lambda rng: drifting(rng, np.inf),
@@ -88,19 +88,19 @@ def regimes(seeds: int) -> Iterator[Row]:
     for name, make in worlds.items():
         logs = [make(np.random.default_rng(seed)) for seed in range(seeds)]
         found = [choose_horizon(polls, fit_gamma(polls)) for polls in logs]
-        horizons = [drift.horizon for drift in found if drift.supported]
+        horizons = [drift.horizon for drift in found if drift.is_supported]
         yield Row(f"{name}: called drifting", len(horizons), f"of {seeds}")
         if horizons:
             yield Row(f"{name}: horizon", float(np.median(horizons)), "")
     for fast, slow, share in ((24.0, 1 / 365, 0.3), (3.0, 0.1, 0.3), (24.0, 1 / 30, 0.1)):
         each = [find_regime(steady_log(fast, slow, share, seed), hour=HOUR) for seed in range(seeds)]
         paces = f"own paces, {share:.0%} at {fast:g} a day, others at {slow:.3g}"
-        yield Row(f"{paces}: called seasonal", sum(one.season.supported for one in each), f"of {seeds}")
+        yield Row(f"{paces}: called seasonal", sum(one.season.is_supported for one in each), f"of {seeds}")
         moving = sum(bool(np.isfinite(one.horizon)) for one in each)
         yield Row(f"{paces}: called drifting", moving, f"of {seeds}")
     for profile in PROFILES:
         few = -(-2 * seeds // 5)
-        seen = sum(fitted(profile, seed).supported for seed in range(few))
+        seen = sum(fitted(profile, seed).is_supported for seed in range(few))
         yield Row(f"{profile}: called seasonal", seen, f"of {few}")
 
 

@@ -18,7 +18,7 @@ from pyarrow import csv
 from afresh.allocation.allocate import allocate
 from afresh.rates.estimate import estimate_polls
 from afresh.rates.estimator import ESTIMATORS
-from afresh.rates.observations import Polls, polls_from_times
+from afresh.rates.poll_table import PollTable, polls_from_times
 from afresh.values.arrays import Float64s, Floats, Ints
 from bench.rows import Row
 
@@ -67,7 +67,7 @@ def read_history(folder: Path, name: str) -> History:
     return History(name, item[order], time[order] - start, len(names), float(time.max()) - start)
 
 
-def polled(history: History, pace: float, until: float) -> Polls:
+def polled(history: History, pace: float, until: float) -> PollTable:
     """Every item looked at each ``pace`` days up to ``until``, at a phase of its own; stamps, counts too."""
     phase = pace * ((np.arange(history.items) * 0.6180339887) % 1.0)
     number = np.floor((until - phase) / pace).astype(np.int64) + 1

@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from afresh.allocation.large import allocate_large
+from afresh.allocation.large.allocate_large import allocate_large
 from bench.items import make_items
 from bench.process import run_python
 from bench.rows import Row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.allocation.large import allocate_large
+from afresh.allocation.large.allocate_large import allocate_large
 from bench.items import make_items
 from bench.rows import Row
 from bench.timing import seconds

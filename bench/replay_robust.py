@@ -20,7 +20,7 @@ import numpy as np
 
 from afresh.policy.families import families_of
 from afresh.policy.policy import PolicyInput
-from afresh.rates.season import HOURS, Season
+from afresh.rates.regimes.season import HOURS, Season
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import captured, replay
 from afresh.replay.worlds.change_process import RateDrift

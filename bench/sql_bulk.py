@@ -23,7 +23,7 @@ import numpy.typing as npt
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.settings.reading import read
-from afresh.money.many import Incomes, best_intervals
+from afresh.money.best_interval import Incomes, best_intervals
 from afresh.sources.sql_settings import SqlSettings
 from afresh.sources.sql_source import SqlSource
 from afresh.sources.surroundings import Surroundings

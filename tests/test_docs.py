@@ -16,7 +16,6 @@ import typer
 from prometheus_client.parser import text_string_to_metric_families
 
 import afresh
-from afresh.allocation import objectives
 from afresh.cli.app import app
 from afresh.engine.app import init_folder, open_engine
 from afresh.engine.engine import Engine
@@ -27,6 +26,7 @@ from afresh.policy.registry import POLICIES
 from afresh.rates.estimator import ESTIMATORS
 from afresh.sources.kinds import BUILT_IN
 from afresh.sources.settings import SourceSettings
+from afresh.values.objective_names import OBJECTIVE_NAMES
 from afresh.web.context import Context
 from afresh.web.metrics import exposition
 
@@ -78,7 +78,7 @@ def test_global_options_are_documented() -> None:
 @pytest.mark.parametrize(
     ("command", "option", "names"),
     [
-        ("plan", "--objective", objectives.NAMES),
+        ("plan", "--objective", OBJECTIVE_NAMES),
         ("estimate", "--method", tuple(ESTIMATORS)),
         ("replay", "--policy", tuple(POLICIES)),
     ],

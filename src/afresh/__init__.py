@@ -22,8 +22,8 @@ from afresh.version import __version__
 
 if TYPE_CHECKING:
     from afresh.allocation.allocate import allocate
+    from afresh.allocation.budget_curve import budget_curve
     from afresh.allocation.budget_for import budget_for
-    from afresh.allocation.curve import budget_curve
     from afresh.engine.app import open_engine
     from afresh.engine.engine import Engine
     from afresh.engine.outside import Reported
@@ -47,7 +47,7 @@ _HOME = {
     "age": "afresh.model.age",
     "allocate": "afresh.allocation.allocate",
     "best_interval": "afresh.money.best_interval",
-    "budget_curve": "afresh.allocation.curve",
+    "budget_curve": "afresh.allocation.budget_curve",
     "budget_for": "afresh.allocation.budget_for",
     "estimate": "afresh.rates.estimate",
     "estimate_many": "afresh.rates.estimate",

@@ -10,14 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.allocation.allocate import allocate
-from afresh.allocation.explain import explain, explain_parts, next_unit, returns_at
-from afresh.allocation.inputs import Options
-from afresh.allocation.status import STATUSES
+from afresh.allocation.explain import STATUSES, explain, explain_parts, next_unit, returns_at
+from afresh.allocation.problem_inputs import ProblemOptions
 from afresh.model.decay import Exponential
 
 
 def test_every_status_in_its_order() -> None:
-    options = Options(
+    options = ProblemOptions(
         weights=[1, 0, 1, 1, 1, 1, 1, 1],
         lower=[0, 0, 0, 0, 0, 0.3, 0, 0],
         upper=[9, 9, 0.2, 9, 9, 9, 9, 9],
@@ -49,7 +48,7 @@ def test_status_is_small() -> None:
 )
 @settings(deadline=None)
 def test_items_return_at_the_budget_told(rates: list[float], weights: list[float], update: float) -> None:
-    options = Options(weights=weights[: len(rates)], update_costs=update)
+    options = ProblemOptions(weights=weights[: len(rates)], update_costs=update)
     budgets = returns_at(rates, range(len(rates)), **options)
     for item, budget in enumerate(budgets):
         before = allocate(rates, budget * (1 - 1e-6), **options)

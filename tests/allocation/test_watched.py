@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from afresh.allocation.allocate import allocate
-from afresh.allocation.watched import allocate_watched, gains_now
+from afresh.allocation.watched import allocate_watched, refresh_gains
 from afresh.values.errors import InputError
 
 Array = npt.NDArray[np.float64]
@@ -71,7 +71,7 @@ def test_what_is_lost_while_a_refresh_is_paid_off() -> None:
     rng = np.random.default_rng(2)
     changes = rng.exponential(1 / 0.4, 200_000)
     lost = float(np.maximum(6.0 - changes, 0.0).mean())
-    gains = gains_now([True, False], [0.5, 0.4], 0.5, weights=[2.0, 3.0], costs=[3.0, 0.1])
+    gains = refresh_gains([True, False], [0.5, 0.4], 0.5, weights=[2.0, 3.0], costs=[3.0, 0.1])
     assert gains[0] == pytest.approx(2.0 / 0.5 - 3.0 * lost, abs=0.05)
     assert gains[1] == -np.inf
 
@@ -82,7 +82,7 @@ def test_the_best_item_is_always_worth_its_refresh(
     rows: list[tuple[float, float, float]], budget: float
 ) -> None:
     rate, weight, cost = np.array(rows).T
-    gains = gains_now(np.ones(len(rows)), rate, budget, weights=weight, costs=cost)
+    gains = refresh_gains(np.ones(len(rows)), rate, budget, weights=weight, costs=cost)
     best = int(np.argmax(allocate_watched(rate, budget, weights=weight, costs=cost).worth))
     assert gains[best] == pytest.approx(weight[best] / rate[best])
     assert np.all(gains <= weight / rate)
@@ -111,7 +111,7 @@ def simulated(choose: Callable[[float, Flags, Array], int | None], seed: int) ->
 
 @lru_cache
 def best_of(stale: tuple[bool, ...]) -> int | None:
-    gains = gains_now(stale, VIEW_RATES, SHARE, costs=VIEW_COSTS) / VIEW_COSTS
+    gains = refresh_gains(stale, VIEW_RATES, SHARE, costs=VIEW_COSTS) / VIEW_COSTS
     return int(np.argmax(gains)) if gains.max() > 0 else None
 
 
@@ -142,7 +142,7 @@ def test_views_are_fresher_than_by_other_orders_at_the_same_budget() -> None:
 
 def test_wrong_numbers_are_refused() -> None:
     with pytest.raises(InputError, match="budget is 0"):
-        gains_now([True], [1.0], 0.0)
+        refresh_gains([True], [1.0], 0.0)
     with pytest.raises(InputError, match="budget is -1"):
         allocate_watched([1.0], -1.0)
     with pytest.raises(InputError, match="a cost is 0"):

@@ -71,7 +71,7 @@ def test_every_side_of_a_nature_is_read() -> None:
     how, size = nature("bursty:0.2", season="day=0.5", drift="sd=2,horizon=10d", births=0.1, deaths=0.2)
     assert (how.shape, how.births, how.deaths, size) == (0.2, 0.1, 0.2, None)
     assert (how.drift.sd, how.drift.horizon_s) == (2, 10 * DAY)
-    assert how.season.supported
+    assert how.season.is_supported
     assert [nature(name)[0].shape for name in ("poisson", "regular", "bursty")] == [1, 4, 0.3]
     made = world_of(people("gamma:mean=1", 50), 0.0, 20 * DAY, how, np.random.default_rng(2))
     assert (made.start, made.end) == (0, 20 * DAY)

@@ -6,7 +6,6 @@ from typing import get_args
 
 import pytest
 
-from afresh.allocation.objectives import NAMES
 from afresh.engine.mind.row_policy import PolicyName
 from afresh.engine.settings.overrides import environment_overrides
 from afresh.engine.settings.reading import read
@@ -15,6 +14,7 @@ from afresh.engine.settings.template import TEMPLATE
 from afresh.engine.settings.wording import changes
 from afresh.policy.registry import POLICIES
 from afresh.values.errors import UsageError
+from afresh.values.objective_names import OBJECTIVE_NAMES
 
 
 def test_an_empty_file_is_enough() -> None:
@@ -96,7 +96,7 @@ def test_the_environment_speaks_in_capitals() -> None:
     assert settings.sources[0].settings.delay == 3.0  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("objective", NAMES)
+@pytest.mark.parametrize("objective", OBJECTIVE_NAMES)
 def test_every_objective_can_be_pursued(objective: str) -> None:
     assert read(f"[plan]\nobjective = '{objective}'").plan.objective == objective
 

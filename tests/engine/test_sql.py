@@ -15,7 +15,7 @@ from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.settings.reading import read
 from afresh.engine.state_names import LISTED_AT
-from afresh.money.many import best_intervals
+from afresh.money.best_interval import best_intervals
 
 ROWS = 600
 

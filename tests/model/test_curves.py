@@ -18,13 +18,13 @@ Curve = Callable[[Any], Float64s]
 Exact = Callable[[Any], Any]
 
 EXACT: dict[str, Exact] = {
-    "fresh": lambda x: -mp.expm1(-x) / x,
+    "freshness_curve": lambda x: -mp.expm1(-x) / x,
     "g": lambda x: 1 - (1 + x) * mp.exp(-x),
-    "aged": lambda x: mp.mpf(1) / 2 - 1 / x + (1 - mp.exp(-x)) / x**2,
+    "age_curve": lambda x: mp.mpf(1) / 2 - 1 / x + (1 - mp.exp(-x)) / x**2,
     "k": lambda x: x * x / 2 - 1 + (1 + x) * mp.exp(-x),
     "h": lambda x: x - 1 + mp.exp(-x),
     "ein": lambda x: mp.e1(x) + mp.log(x) + mp.euler,
-    "harmonic": lambda x: mp.e1(x) + mp.log(x) + mp.euler - 1 - mp.expm1(-x) / x,
+    "harmonic_curve": lambda x: mp.e1(x) + mp.log(x) + mp.euler - 1 - mp.expm1(-x) / x,
 }
 INVERSES = {"phi": "g", "k_inverse": "k", "h_inverse": "h"}
 
@@ -86,7 +86,7 @@ def test_a_curve_takes_any_shape_and_the_ends_of_the_range(name: str) -> None:
     curve: Curve = getattr(curves, name)
     ends = curve([0.0, 5e-324, 1e-300, 1e300, np.inf])
     assert not np.isnan(ends).any()
-    falls = name == "fresh"
+    falls = name == "freshness_curve"
     assert (np.diff(ends) <= 0).all() if falls else (np.diff(ends[:-1]) >= 0).all()
     assert curve(0.5).shape == ()
     assert curve(np.full((2, 3), 0.5, dtype=np.float32)).shape == (2, 3)

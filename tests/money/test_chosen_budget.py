@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from afresh.allocation.allocate import allocate
 from afresh.money.best_interval import best_interval
-from afresh.money.chosen_budget import Prices, Use, choose_budget
-from afresh.money.net_income import net_income
+from afresh.money.chosen_budget import Prices, ResourceUse, choose_budget
 from afresh.money.total_refreshes import best_total_refreshes
+from afresh.papers.razniewski.net_income import net_income
 from afresh.values.errors import InputError
 
 positive = st.floats(1e-3, 1e3)
@@ -23,7 +23,7 @@ def test_every_item_is_at_its_own_best_interval(
     rows: list[tuple[float, float, float, float]], stale: float
 ) -> None:
     rate, benefit, requests, size = np.array(rows).T
-    use = Use(requests=requests, bytes=size, update_bytes=2 * size)
+    use = ResourceUse(requests=requests, bytes=size, update_bytes=2 * size)
     chosen = choose_budget(rate, benefit, Prices(request=0.5, byte=1e-3), use=use, stale_cost=stale)
     for at in range(len(rows)):
         cost, update = 0.5 * requests[at] + 1e-3 * size[at], 2e-3 * size[at]
@@ -37,7 +37,7 @@ def test_every_item_is_at_its_own_best_interval(
 def test_the_amounts_are_those_of_the_plan() -> None:
     rate, benefit, size = np.array([0.2, 1.0, 3.0]), np.array([5.0, 4.0, 9.0]), np.array([10.0, 20.0, 5.0])
     prices = Prices(request=0.1, byte=0.01, second=0.2)
-    use = Use(requests=2, bytes=1.0, seconds=0.5, update_bytes=size, update_seconds=0.25)
+    use = ResourceUse(requests=2, bytes=1.0, seconds=0.5, update_bytes=size, update_seconds=0.25)
     chosen = choose_budget(rate, benefit, prices, use=use)
     f = chosen.frequency
     found = f * -np.expm1(-rate / f)  # looks that find a change
@@ -53,7 +53,7 @@ def test_it_is_the_plan_of_the_allocation_at_that_budget_with_multiplier_one() -
     rate, benefit = rng.gamma(0.7, 1.0, 200), rng.gamma(2.0, 1.0, 200)
     cost, update = rng.gamma(2.0, 0.3, 200), rng.gamma(2.0, 0.1, 200)
     prices = Prices(request=cost, byte=update)
-    chosen = choose_budget(rate, benefit, prices, use=Use(update_bytes=1.0), stale_cost=0.5)
+    chosen = choose_budget(rate, benefit, prices, use=ResourceUse(update_bytes=1.0), stale_cost=0.5)
     plan = allocate(rate, chosen.money, weights=benefit + 0.5, costs=cost, update_costs=update)
     assert plan.multiplier == pytest.approx(1.0, rel=1e-6)
     np.testing.assert_allclose(plan.frequency, chosen.frequency, rtol=1e-6, atol=1e-9)
@@ -89,7 +89,10 @@ def test_a_limit_has_a_price_and_drops_items() -> None:
 @pytest.mark.parametrize("money", [None, 0.4])
 def test_a_limit_of_requests_has_a_price_too(money: float | None) -> None:
     rate, benefit = np.array([0.1, 0.5, 2.0, 0.3]), np.full(4, 3.0)
-    prices, use = Prices(request=0.1, second=1.0), Use(requests=[1, 1, 1, 5], seconds=[0.1, 0.2, 0.1, 0.0])
+    prices, use = (
+        Prices(request=0.1, second=1.0),
+        ResourceUse(requests=[1, 1, 1, 5], seconds=[0.1, 0.2, 0.1, 0.0]),
+    )
     free = choose_budget(rate, benefit, prices, use=use, limit=money)
     assert free.request_price == 0
     most = 0.4 * free.requests
@@ -122,4 +125,4 @@ def test_wrong_numbers_are_refused() -> None:
     with pytest.raises(InputError, match="price per byte"):
         choose_budget([1.0], [1.0], Prices(byte=-1.0))
     with pytest.raises(InputError, match="lengths differ: requests 2, bytes 3"):
-        choose_budget([1.0], [1.0], Prices(request=1.0), use=Use(requests=[1, 2], bytes=[1, 2, 3]))
+        choose_budget([1.0], [1.0], Prices(request=1.0), use=ResourceUse(requests=[1, 2], bytes=[1, 2, 3]))

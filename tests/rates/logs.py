@@ -8,8 +8,8 @@ import numpy as np
 from tests.rates.populations import poll_at_own_pace
 
 from afresh.rates.estimate import estimate_polls
-from afresh.rates.observations import Polls, polls_from_times
-from afresh.rates.season import HOURS, Season, fit_season
+from afresh.rates.poll_table import PollTable, polls_from_times
+from afresh.rates.regimes.season import HOURS, Season, fit_season
 from afresh.rates.segments import Segments
 from afresh.values.arrays import Float64s
 
@@ -24,7 +24,7 @@ PROFILES = {
 }
 
 
-def drifting(rng: np.random.Generator, memory: float) -> Polls:
+def drifting(rng: np.random.Generator, memory: float) -> PollTable:
     """Rates drawn anew after exponential times of mean ``memory``."""
     elapsed = rng.exponential(1.0, (ITEMS, NUMBER)) + 0.05
     rate = rng.gamma(1.0, 0.5, ITEMS)
@@ -34,17 +34,17 @@ def drifting(rng: np.random.Generator, memory: float) -> Polls:
         rate = np.where(anew, rng.gamma(1.0, 0.5, ITEMS), rate)
         rates[:, k] = rate
     changed = rng.random(elapsed.shape) < -np.expm1(-rates * elapsed)
-    return Polls(np.repeat(np.arange(ITEMS), NUMBER), elapsed.ravel(), changed.ravel(), ITEMS)
+    return PollTable(np.repeat(np.arange(ITEMS), NUMBER), elapsed.ravel(), changed.ravel(), ITEMS)
 
 
-def steady(rng: np.random.Generator, number: int, *, regular: bool) -> Polls:
+def steady(rng: np.random.Generator, number: int, *, regular: bool) -> PollTable:
     """Items that all change at the same rate."""
     elapsed = np.ones((ITEMS, number)) if regular else rng.exponential(1.0, (ITEMS, number)) + 0.05
     changed = rng.random(elapsed.shape) < -np.expm1(-0.3 * elapsed)
-    return Polls(np.repeat(np.arange(ITEMS), number), elapsed.ravel(), changed.ravel(), ITEMS)
+    return PollTable(np.repeat(np.arange(ITEMS), number), elapsed.ravel(), changed.ravel(), ITEMS)
 
 
-def steady_log(fast: float, slow: float, share: float, seed: int) -> Polls:
+def steady_log(fast: float, slow: float, share: float, seed: int) -> PollTable:
     """Two kinds of items, all first seen at one moment: the fast ones are done within hours of it."""
     _, _, polls = poll_at_own_pace(fast, slow, share, 10, np.random.default_rng(seed), items=600)
     runs, _ = Segments.of(polls.item, polls.elapsed)
@@ -52,7 +52,7 @@ def steady_log(fast: float, slow: float, share: float, seed: int) -> Polls:
     return replace(polls, end=until - runs.spread((until - polls.elapsed)[runs.starts]))
 
 
-def world(profile: Float64s, seed: int, items: int = 250, days: int = 60) -> Polls:
+def world(profile: Float64s, seed: int, items: int = 250, days: int = 60) -> PollTable:
     """Items that change by the profile, polled every nine hours or so."""
     rng = np.random.default_rng(seed)
     season = Season(profile / profile.mean(), 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.rates.observations import Polls
+from afresh.rates.poll_table import PollTable
 from afresh.values.arrays import Bools, Float64s
 
 POPULATIONS = (
@@ -69,17 +69,17 @@ def poll(
     *,
     scale: float = 1.0,
     regular: bool = False,
-) -> Polls:
+) -> PollTable:
     """Between ``fewest`` and ``most`` polls of each item at intervals of mean ``scale``, irregular or not."""
     item = np.repeat(np.arange(rates.size), rng.integers(fewest, most + 1, rates.size))
     elapsed = scale * (np.ones(item.size) if regular else 0.1 + 0.9 * rng.exponential(1.0, item.size))
     changed = rng.random(item.size) < -np.expm1(-rates[item] * elapsed)
-    return Polls(item, elapsed, changed, rates.size)
+    return PollTable(item, elapsed, changed, rates.size)
 
 
 def poll_at_own_pace(
     fast: float, slow: float, share: float, number: int, rng: np.random.Generator, *, items: int = 2000
-) -> tuple[Float64s, Bools, Polls]:
+) -> tuple[Float64s, Bools, PollTable]:
     """Rates around two means, which items are the fast ones, and polls of each at its own kind's pace."""
     is_fast = rng.random(items) < share
     typical = np.where(is_fast, fast, slow)
@@ -87,4 +87,4 @@ def poll_at_own_pace(
     item = np.repeat(np.arange(items), number)
     elapsed = 0.7 * (rng.exponential(1.0, item.size) + 1e-9) / typical[item]
     changed = rng.random(item.size) < -np.expm1(-rates[item] * elapsed)
-    return rates, is_fast, Polls(item, elapsed, changed, items)
+    return rates, is_fast, PollTable(item, elapsed, changed, items)

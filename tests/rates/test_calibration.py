@@ -17,7 +17,7 @@ from tests.rates.populations import (
 from afresh.allocation.allocate import allocate
 from afresh.model.freshness import freshness
 from afresh.rates.estimate import estimate_polls
-from afresh.rates.view_estimates import with_views
+from afresh.rates.views import with_views
 
 ITEMS = 2000
 

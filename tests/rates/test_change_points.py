@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from afresh.papers.zhang.saa_simulation import simulate_saa
 from afresh.rates.change_points import change_points
-from afresh.rates.saa_simulation import simulate_saa
 from afresh.values.errors import InputError
 
 HISTORIES = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=30)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.rates.logs import HOUR, steady_log
 
-from afresh.rates.observations import Polls
+from afresh.rates.poll_table import PollTable
 from afresh.rates.regime import find_regime
-from afresh.rates.season import HOURS, Season
+from afresh.rates.regimes.season import HOURS, Season
 from afresh.rates.segments import Segments
 
 
@@ -19,7 +19,7 @@ def test_steady_items_polled_each_at_its_own_pace_are_neither_seasonal_nor_drift
     fast: float, slow: float, share: float
 ) -> None:
     found = [find_regime(steady_log(fast, slow, share, seed), hour=HOUR) for seed in range(20)]
-    assert sum(regime.season.supported for regime in found) <= 1
+    assert sum(regime.season.is_supported for regime in found) <= 1
     assert sum(np.isfinite(regime.horizon) for regime in found) <= 1
 
 
@@ -34,6 +34,6 @@ def test_a_season_is_found_among_items_polled_each_at_its_own_pace() -> None:
     end = until - runs.spread((until - elapsed)[runs.starts])
     passed = season.operational(end) - season.operational(end - elapsed)
     changed = rng.random(pace.size) < -np.expm1(-0.5 * passed / pace)
-    found = find_regime(Polls(np.repeat(np.arange(300), 200), elapsed, changed, 300, end=end), hour=HOUR)
+    found = find_regime(PollTable(np.repeat(np.arange(300), 200), elapsed, changed, 300, end=end), hour=HOUR)
     assert np.corrcoef(found.season.profile, by_day)[0, 1] > 0.9
     assert found.horizon == np.inf

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from afresh.papers.zhang.saa_simulation import simulate_saa
 from afresh.rates.saa import DIVISIONS, DOUBLINGS, SelfAdaptive
-from afresh.rates.saa_simulation import simulate_saa
 from afresh.values.errors import InputError
 
 BITS = st.lists(st.booleans(), min_size=1, max_size=120)

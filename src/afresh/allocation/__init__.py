@@ -1,1 +1,1 @@
-"""Spending a budget: how often each item is refreshed so that the copies are worth the most. Pure."""
+"""Spending a budget: how often to refresh each item so that the copies are worth the most. Pure functions."""

@@ -1,4 +1,4 @@
-"""The one entry: spend a budget of refreshes over items."""
+"""``allocate``, the entry point: it distributes a budget of refreshes over items."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from afresh.allocation.certificate import gap
-from afresh.allocation.group_caps import CapsGiven, Labels
-from afresh.allocation.inputs import check_budget, problem_from
-from afresh.allocation.multiplier import solve
-from afresh.allocation.policies import POLICIES, next_unit_of, scale_to, shape_of
-from afresh.allocation.problem import Problem
-from afresh.allocation.status import DROPPED, statuses
-from afresh.allocation.summary import mean_age, mean_freshness
+from afresh.allocation.baseline_policies import POLICIES, marginal_of_shape, policy_shape, scale_to_budget
+from afresh.allocation.explain import DROPPED, statuses
+from afresh.allocation.group_caps import CapsLike, Labels
+from afresh.allocation.multiplier import find_optimal_plan, optimality_gap
+from afresh.allocation.problem import AllocationProblem
+from afresh.allocation.problem_inputs import build_problem, check_budget
 from afresh.model.decay import Decay
 from afresh.values.arrays import ArrayLike, Floats, as_floats, like_inputs
 from afresh.values.errors import one_of
@@ -36,18 +34,21 @@ def allocate(
     lower: ArrayLike | None = None,
     upper: ArrayLike | None = None,
     groups: Labels | None = None,
-    caps: CapsGiven | None = None,
+    caps: CapsLike | None = None,
 ) -> Allocation:
     """How often to refresh each item so that Σ c·f = budget and the weighted objective is best.
 
-    ``rates`` changes per time of each item; 0 is static and gets nothing beyond its lower bound.
-    ``weights`` importance (1), ``costs`` of one refresh (1), ``update_costs`` added when it finds a change
-    (freshness in fixed order only).
-    ``objective`` freshness, age, harmonic, missed or lag; ``order`` fixed, or random (memoryless).
-    ``policy`` optimal, uniform or proportional; the last two take no bounds and no caps.
-    ``decay`` the name of a decay function, one for each item, or a decay object (freshness and age only).
-    ``lower``, ``upper`` bounds on the frequencies; ``groups`` a label for each item, ``caps`` the most that a
-    group may spend, by label or as a list for groups numbered from 0.
+    ``rates``        changes per time of each item; an item of rate 0 gets nothing beyond its lower bound.
+    ``weights``      importance of each item (default 1).
+    ``costs``        cost of one refresh (default 1).
+    ``update_costs`` cost added when a refresh finds a change (freshness in fixed order only).
+    ``objective``    freshness, age, harmonic, missed or lag.
+    ``order``        fixed, or random (memoryless).
+    ``policy``       optimal, uniform or proportional; the last two take no bounds and no caps.
+    ``decay``        name of a decay function, a name for each item, or a decay object (freshness and age).
+    ``lower``, ``upper``  bounds on the frequencies.
+    ``groups``       a label for each item.
+    ``caps``         the most that each group may spend: by label, or as a list for groups numbered from 0.
 
     Cho & Garcia-Molina 2000, Table 5: five items that change 1 to 5 times a day, five refreshes a day.
 
@@ -69,10 +70,12 @@ def allocate(
     plain = (objective, order, policy) == ("freshness", "fixed", "optimal")
     plain &= all(given is None for given in (update_costs, decay, lower, upper, caps))
     if plain and np.size(rates) >= _MANY:
-        from afresh.allocation.large import allocate_large  # threads and tables that few items need not load
+        from afresh.allocation.large.allocate_large import (
+            allocate_large,  # threads and tables that few items need not load
+        )
 
         return allocate_large(rates, budget, weights, costs)
-    problem = problem_from(
+    problem = build_problem(
         rates,
         weights=weights,
         costs=costs,
@@ -85,23 +88,23 @@ def allocate(
         groups=groups,
         caps=caps,
     )
-    return _planned(problem, budget, policy, as_floats("rate", rates))
+    return _evaluate_plan(problem, budget, policy, as_floats("rate", rates))
 
 
-def _planned(problem: Problem, budget: float, policy: str, rates: Floats) -> Allocation:
-    """The plan of a policy with all that is told about it; frequencies are stored as the rates are."""
-    shape = None if policy == "optimal" else shape_of(problem, policy)
-    optimum = solve(problem, budget)
+def _evaluate_plan(problem: AllocationProblem, budget: float, policy: str, rates: Floats) -> Allocation:
+    """The plan of a policy with its summary; frequencies have the storage type of the rates."""
+    shape = None if policy == "optimal" else policy_shape(problem, policy)
+    optimum = find_optimal_plan(problem, budget)
     frequency, multiplier = optimum.frequency, optimum.multiplier
     if shape is not None:
-        frequency = scale_to(problem, shape, budget)
-        multiplier = next_unit_of(problem, shape, frequency)
+        frequency = scale_to_budget(problem, shape, budget)
+        multiplier = marginal_of_shape(problem, shape, frequency)
     return Allocation(
         frequency=like_inputs(frequency, rates),
         multiplier=multiplier,
         spend=problem.spend(frequency),
-        gap=gap(problem, frequency, budget, optimum),
-        freshness=mean_freshness(problem, frequency),
-        age=mean_age(problem, frequency),
+        gap=optimality_gap(problem, frequency, budget, optimum),
+        freshness=problem.mean_freshness(frequency),
+        age=problem.mean_age(frequency),
         dropped=int((statuses(problem, frequency, multiplier) == DROPPED).sum()),
     )

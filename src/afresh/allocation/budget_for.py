@@ -1,8 +1,8 @@
 """The least budget that reaches a target: a mean freshness, or a mean age.
 
-All frequencies fall as the price of spend rises, and with them freshness; age rises. So the answer is one
-search for the price at which the plan just meets the target, and the spend of that plan. In fixed order a
-freshness of 0.8 needs 1/r = f/λ ≥ 2.15 where all rates are equal.
+As the price of spend rises, all frequencies and the freshness fall, and the age rises. So the answer is one
+search for the price at which the plan just meets the target; the spend of that plan is the budget. In fixed
+order a freshness of 0.8 needs 1/r = f/λ ≥ 2.15 where all rates are equal.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from typing import Unpack
 
 import numpy as np
 
+from afresh.allocation.baseline_policies import POLICIES, policy_shape
 from afresh.allocation.group_caps import apply_caps
-from afresh.allocation.inputs import Options, problem_from
-from afresh.allocation.policies import POLICIES, shape_of
-from afresh.allocation.problem import Problem
-from afresh.allocation.roots import HUGE, TINY, solve_decreasing
-from afresh.allocation.summary import mean_age, mean_freshness
+from afresh.allocation.problem import AllocationProblem
+from afresh.allocation.problem_inputs import ProblemOptions, build_problem
+from afresh.model.roots import HUGE, TINY, solve_decreasing
 from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.errors import InfeasibleError, UsageError, one_of
 
@@ -30,12 +29,12 @@ def budget_for(
     *,
     target_is: str | None = None,
     policy: str = "optimal",
-    **options: Unpack[Options],
+    **options: Unpack[ProblemOptions],
 ) -> float:
     """The least budget whose plan has the target as its weighted mean freshness (or age, at most).
 
-    ``target_is`` freshness or age; unless said, age where the objective is age and freshness otherwise. The
-    plan pursues ``objective`` all the same: the least budget of all is found when the two agree.
+    ``target_is`` freshness or age; by default age if the objective is age, else freshness. The plan
+    pursues ``objective`` in any case: the budget is the least of all plans if the two agree.
 
     >>> round(budget_for([1.0], 0.8), 4)
     2.1542
@@ -46,21 +45,21 @@ def budget_for(
     aim = one_of("target", target_is or _default_aim(options), _TARGETS)
     target = _check_target(aim, target)
     one_of("policy", policy, POLICIES)
-    problem = problem_from(rates, **options)
+    problem = build_problem(rates, **options)
     if policy != "optimal":
-        shape = shape_of(problem, policy)
+        shape = policy_shape(problem, policy)
         # Over intervals, so that freshness falls as it does over prices.
         most = np.where(shape > 0, np.inf, 0.0)
         return _search(problem, _Goal(aim, target), lambda interval: shape / interval, most)
-    return budget_for_problem(apply_caps(problem, problem.most())[0], target, aim)
+    return budget_for_problem(apply_caps(problem, problem.max_plan())[0], target, aim)
 
 
-def budget_for_problem(problem: Problem, target: float, aim: str) -> float:
-    """The same for a problem whose caps are ceilings already."""
-    return _search(problem, _Goal(aim, target), problem.plan, problem.most())
+def budget_for_problem(problem: AllocationProblem, target: float, aim: str) -> float:
+    """The same for a problem whose caps have been turned into upper bounds."""
+    return _search(problem, _Goal(aim, target), problem.plan, problem.max_plan())
 
 
-def _default_aim(options: Options) -> str:
+def _default_aim(options: ProblemOptions) -> str:
     return "age" if options.get("objective") == "age" else "freshness"
 
 
@@ -73,23 +72,23 @@ def _check_target(aim: str, target: float) -> float:
 
 
 class _Goal:
-    """How well a plan does, as a number that falls with its frequencies and is 1 at the target."""
+    """The target, and a score of plans that falls with their frequencies and is 1 at the target."""
 
     def __init__(self, aim: str, target: float) -> None:
         self.aim, self.target = aim, target
 
-    def reached(self, problem: Problem, frequency: Float64s) -> float:
+    def reached(self, problem: AllocationProblem, frequency: Float64s) -> float:
         """Freshness, or age, of the plan."""
-        return (mean_freshness if self.aim == "freshness" else mean_age)(problem, frequency)
+        return problem.mean_freshness(frequency) if self.aim == "freshness" else problem.mean_age(frequency)
 
     def met(self, reached: float) -> bool:
-        """Is it enough?"""
+        """Whether this freshness or age meets the target."""
         return reached >= self.target if self.aim == "freshness" else reached <= self.target
 
     def score(self, reached: float) -> float:
         """1 at the target, more where the plan does better than it."""
         if self.aim == "freshness":
-            # Near 1 what is left to 1 is what counts; the odds tell both ends apart.
+            # The odds resolve freshness near 0 and near 1 alike.
             return _ratio(_ratio(reached, 1 - reached), _ratio(self.target, 1 - self.target))
         return _ratio(self.target, reached)
 
@@ -98,7 +97,9 @@ def _ratio(a: float, b: float) -> float:
     return a / b if b > 0 else np.inf
 
 
-def _search(problem: Problem, goal: _Goal, plan: Callable[[float], Float64s], most: Float64s) -> float:
+def _search(
+    problem: AllocationProblem, goal: _Goal, plan: Callable[[float], Float64s], most: Float64s
+) -> float:
     floor = problem.floor()
     if goal.met(goal.reached(problem, floor)):
         return problem.spend(floor)
@@ -118,8 +119,8 @@ def _search(problem: Problem, goal: _Goal, plan: Callable[[float], Float64s], mo
     return problem.spend(dear) if low == high else _between(problem, goal, dear, plan(high))
 
 
-def _between(problem: Problem, goal: _Goal, dear: Float64s, cheap: Float64s) -> float:
-    """Where the target lies in a jump of the plan: the least share of it that will do."""
+def _between(problem: AllocationProblem, goal: _Goal, dear: Float64s, cheap: Float64s) -> float:
+    """The spend where the target lies within a jump of the plan: by the least share that suffices."""
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2

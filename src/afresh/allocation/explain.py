@@ -1,4 +1,15 @@
-"""Why each item has its frequency, what the next unit of budget buys, and when a dropped item returns."""
+"""Why each item has its frequency, what the next unit of budget buys, and when a dropped item returns.
+
+The status of an item is the first of these that fits:
+
+    static       it never changes
+    unweighted   its freshness is worth nothing
+    ceiling      it has its upper bound
+    capped       the cap of its group keeps it below what the budget alone would give it
+    floor        it has its lower bound, above 0
+    dropped      it is not worth a refresh at this budget
+    kept         its marginal value equals the multiplier
+"""
 
 from __future__ import annotations
 
@@ -11,19 +22,38 @@ import numpy.typing as npt
 
 from afresh.allocation.gains import RateGains
 from afresh.allocation.group_caps import apply_caps
-from afresh.allocation.inputs import Options, problem_from
-from afresh.allocation.multiplier import solve
-from afresh.allocation.problem import Problem
-from afresh.allocation.roots import JUST_ABOVE
-from afresh.allocation.status import DROPPED, STATUSES, statuses
-from afresh.allocation.summary import mean_freshness
+from afresh.allocation.multiplier import find_optimal_plan
+from afresh.allocation.problem import AllocationProblem
+from afresh.allocation.problem_inputs import ProblemOptions, build_problem
+from afresh.model.roots import JUST_ABOVE
 from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.results import Allocation
+
+STATUSES = ("static", "unweighted", "ceiling", "capped", "floor", "dropped", "kept")
+STATIC, UNWEIGHTED, CEILING, CAPPED, FLOOR, DROPPED, KEPT = range(len(STATUSES))
+
+_ROUNDING = 1e-9  # spends and prices closer than this are the same
+
+
+def statuses(problem: AllocationProblem, frequency: Float64s, multiplier: float) -> npt.NDArray[np.uint8]:
+    """The code of each item, an index into ``STATUSES``."""
+    code = np.where(frequency > 0, np.uint8(KEPT), np.uint8(DROPPED))
+    if problem.lower is not None:
+        code[(problem.lower > 0) & (frequency <= problem.lower)] = FLOOR
+    if problem.caps is not None:
+        spent = problem.caps.sums(problem.spends(frequency))
+        full = problem.caps.spread(spent - problem.caps.cap * (1 - _ROUNDING), -1.0) >= 0
+        code[full & (problem.prices(frequency) > multiplier * (1 + _ROUNDING))] = CAPPED
+    if problem.upper is not None:
+        code[frequency >= problem.upper] = CEILING
+    code[problem.weight == 0] = UNWEIGHTED
+    code[problem.rate == 0] = STATIC
+    return code
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """For every item of a plan: what it is worth, and in a word why it has its frequency.
+    """For every item of a plan: its freshness and age, its marginal value, and why it has its frequency.
 
     ``freshness``, ``age`` time averages of the item's copy. ``marginal`` gain in Σ w·value per further unit
     of spend on the item, at its frequency; static and unweighted items have 0. ``status`` is an index into
@@ -53,7 +83,7 @@ class NextUnit:
     returning: npt.NDArray[np.intp]
 
 
-def explain(rates: ArrayLike, plan: Allocation, **options: Unpack[Options]) -> Explanation:
+def explain(rates: ArrayLike, plan: Allocation, **options: Unpack[ProblemOptions]) -> Explanation:
     """Marginal value and status of each item of ``plan``; the options are those it was made with.
 
     >>> from afresh.allocation.allocate import allocate
@@ -65,9 +95,9 @@ def explain(rates: ArrayLike, plan: Allocation, **options: Unpack[Options]) -> E
 
 
 def explain_parts(
-    rates: ArrayLike, plan: Allocation, **options: Unpack[Options]
+    rates: ArrayLike, plan: Allocation, **options: Unpack[ProblemOptions]
 ) -> Callable[[slice], Explanation]:
-    """The same for the items of a slice at a time, where those of all would take too much memory.
+    """A function that explains one slice of the items at a time, to save memory.
 
     >>> from afresh.allocation.allocate import allocate
     >>> explain_parts([1, 5, 0], allocate([1, 5, 0], 1))(slice(1, 2)).words().tolist()
@@ -75,8 +105,8 @@ def explain_parts(
     """
     decay = options.get("decay")
     named = decay is None or isinstance(decay, Sequence)
-    if options.get("caps") is not None or not named:  # a group's spend, a decay's arrays: known only whole
-        whole = _explanation(problem_from(rates, **options), plan, slice(None))
+    if options.get("caps") is not None or not named:  # these need all items at once
+        whole = _explanation(build_problem(rates, **options), plan, slice(None))
         return lambda part: Explanation(
             whole.freshness[part], whole.age[part], whole.marginal[part], whole.status[part]
         )
@@ -84,22 +114,22 @@ def explain_parts(
 
     def explained(part: slice) -> Explanation:
         mine: Any = {name: _cut(value, part, given.shape) for name, value in options.items()}
-        return _explanation(problem_from(given[part], **mine), plan, part)
+        return _explanation(build_problem(given[part], **mine), plan, part)
 
     return explained
 
 
 def _cut(value: Any, part: slice, shape: tuple[int, ...]) -> Any:
-    """What has an entry for each item, for those of ``part``; what serves all, as it is."""
+    """The entries of ``part`` from an option with one entry per item; other options unchanged."""
     if isinstance(value, str) or value is None or np.ndim(value) == 0:
         return value
     return value[part] if isinstance(value, list | tuple) else np.asarray(value).reshape(shape)[part]
 
 
-def _explanation(problem: Problem, plan: Allocation, part: slice) -> Explanation:
+def _explanation(problem: AllocationProblem, plan: Allocation, part: slice) -> Explanation:
     frequency = np.asarray(plan.frequency[part], dtype=np.float64)
     changing = problem.rate > 0
-    # At a step of the decay the gain ends: what a further unit buys shows just above the frequency.
+    # Where the decay has a step, the marginal value of a further unit is found just above the frequency.
     above = frequency if isinstance(problem.gains, RateGains) else frequency * (1 + 1e-12)
     return Explanation(
         freshness=np.where(changing, problem.freshness.value(frequency), 1.0),
@@ -109,11 +139,12 @@ def _explanation(problem: Problem, plan: Allocation, part: slice) -> Explanation
     )
 
 
-def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[Options]) -> Float64s:
+def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[ProblemOptions]) -> Float64s:
     """The least budget at which each of the ``items`` (positions) gets more than its floor.
 
-    It is the spend of the whole plan at the price the item is willing to pay: a pass over all items for each
-    price asked for. Infinite for items that never get any: static, unweighted, or crowded out by a cap.
+    It is the spend of the whole plan at the highest price at which the item is refreshed; each distinct price
+    takes one pass over all items. It is infinite for items that are static, unweighted, or held back by a
+    cap.
 
     >>> from afresh.allocation.allocate import allocate
     >>> float(returns_at([1, 2, 3, 4, 5], [4])[0].round(3))
@@ -121,26 +152,28 @@ def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[Options]) -
     >>> allocate([1, 2, 3, 4, 5], 5.48).dropped, allocate([1, 2, 3, 4, 5], 5.49).dropped
     (1, 0)
     """
-    problem = problem_from(rates, **options)
-    limited, _ = apply_caps(problem, problem.most())
+    problem = build_problem(rates, **options)
+    limited, _ = apply_caps(problem, problem.max_plan())
     entry = limited.prices()
     if limited.upper is not None:
         entry = np.where(limited.floor() < limited.upper, entry, 0.0)
     asked, where = np.unique(entry[np.asarray(items, dtype=np.intp)], return_inverse=True)
-    # Just above its own price the item is not yet in, whatever rounding does.
+    # Just above its own price the item is not yet refreshed, whatever rounding does.
     budgets = [limited.spend(limited.plan(price * JUST_ABOVE)) if price > 0 else np.inf for price in asked]
     return np.array(budgets, dtype=np.float64)[where]
 
 
-def next_unit(rates: ArrayLike, budget: float, *, spend: float = 1.0, **options: Unpack[Options]) -> NextUnit:
+def next_unit(
+    rates: ArrayLike, budget: float, *, spend: float = 1.0, **options: Unpack[ProblemOptions]
+) -> NextUnit:
     """What ``spend`` more units of budget would buy beyond ``budget``.
 
     >>> more = next_unit([1, 2, 3, 4, 5], 5)
     >>> round(more.gain, 3), round(more.freshness, 3), more.returning
     (0.204, 0.041, array([4]))
     """
-    problem = problem_from(rates, **options)
-    now, then = solve(problem, budget), solve(problem, budget + spend)
+    problem = build_problem(rates, **options)
+    now, then = find_optimal_plan(problem, budget), find_optimal_plan(problem, budget + spend)
     code_now = statuses(problem, now.frequency, now.multiplier)
     code_then = statuses(problem, then.frequency, then.multiplier)
     with np.errstate(invalid="ignore"):
@@ -149,6 +182,6 @@ def next_unit(rates: ArrayLike, budget: float, *, spend: float = 1.0, **options:
     return NextUnit(
         spend=problem.spend(then.frequency) - problem.spend(now.frequency),
         gain=float(np.where(same, 0.0, gained).sum()),
-        freshness=mean_freshness(problem, then.frequency) - mean_freshness(problem, now.frequency),
+        freshness=problem.mean_freshness(then.frequency) - problem.mean_freshness(now.frequency),
         returning=np.flatnonzero((code_now == DROPPED) & (code_then != DROPPED)),
     )

@@ -1,4 +1,4 @@
-"""What refreshing buys, item by item: an objective put to the items at hand."""
+"""The value of refreshing each item as a function of its frequency: an objective applied to items."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from afresh.allocation.objectives import Objective
+from afresh.allocation.objectives.objective import Objective
 from afresh.values.arrays import Float64s
 
 _BLOCK = 8192  # items whose temporaries stay in the cache
@@ -25,20 +25,20 @@ class Gains(Protocol):
         """Derivative of the value, decreasing in the frequency; its limit at frequency 0."""
 
     def frequency(self, price: npt.ArrayLike) -> Float64s:
-        """Where the marginal is ``price`` > 0; 0 for prices of ``top`` and above."""
+        """Where the marginal is ``price`` > 0; 0 for prices of ``max_marginal`` and above."""
 
-    def top(self) -> Float64s:
+    def max_marginal(self) -> Float64s:
         """The marginal at frequency 0."""
 
-    def most(self) -> Float64s:
-        """Limit of the frequency as the price goes to 0: infinite unless nothing is left to gain."""
+    def max_frequency(self) -> Float64s:
+        """Limit of the frequency as the price goes to 0: infinite unless the gain ends at some frequency."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateGains:
-    """Items that change in Poisson fashion at ``rate`` > 0, under any objective of the table.
+    """Items whose changes are Poisson processes of ``rate`` > 0, under any objective of the table.
 
-    >>> from afresh.allocation.objectives import objective_for
+    >>> from afresh.allocation.objectives.registry import objective_for
     >>> gains = RateGains(objective_for("missed", "fixed"), np.array([8.0]))
     >>> gains.value(np.array([2.0])), gains.marginal(np.array([2.0])), gains.frequency(1.0)
     (array([-2.]), array([1.]), array([2.]))
@@ -76,11 +76,11 @@ class RateGains:
             of, self.rate, np.broadcast_to(np.asarray(price, dtype=np.float64), self.rate.shape)
         )
 
-    def top(self) -> Float64s:
+    def max_marginal(self) -> Float64s:
         """λ^(−p)·top."""
         return np.asarray(self.objective.top / self._scale(self.rate), dtype=np.float64)
 
-    def most(self) -> Float64s:
+    def max_frequency(self) -> Float64s:
         """Infinite: one more refresh always buys something."""
         return np.full(self.rate.shape, np.inf)
 
@@ -94,7 +94,7 @@ def _ratio(a: Float64s, b: Float64s) -> Float64s:
 
 
 def _in_blocks(of: Callable[[Float64s, Float64s], Float64s], a: Float64s, b: Float64s) -> Float64s:
-    """``of(a, b)``, some thousand items at a time."""
+    """``of(a, b)``, some thousand items at a time, so that temporaries stay in the cache."""
     if len(a) <= _BLOCK:
         return of(a, b)
     out = np.empty(len(a))

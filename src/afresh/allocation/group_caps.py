@@ -15,30 +15,30 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from afresh.allocation.problem import Caps, Problem
-from afresh.allocation.roots import HUGE, JUST_ABOVE, TINY, solve_decreasing
+from afresh.allocation.problem import AllocationProblem, GroupCaps
+from afresh.model.roots import HUGE, JUST_ABOVE, TINY, solve_decreasing
 from afresh.values.arrays import Bools, Float64s, nonnegative
 from afresh.values.errors import InputError, UsageError, did_you_mean
 
 Labels: TypeAlias = Sequence[Hashable] | npt.NDArray[Any]
-CapsGiven: TypeAlias = Mapping[Any, float] | Sequence[float]
+CapsLike: TypeAlias = Mapping[Any, float] | Sequence[float]
 
 
-def caps_from(groups: Labels | None, caps: CapsGiven | None, items: int) -> Caps | None:
-    """Labels and caps as users give them: a mapping from label to cap, or caps[g] for labels 0, 1, …
+def parse_caps(groups: Labels | None, caps: CapsLike | None, items: int) -> GroupCaps | None:
+    """The caps from what users give, checked: a mapping by label, or caps[g] for labels 0, 1, …
 
-    Groups that no cap names are free.
+    Groups without a cap are not limited.
 
-    >>> caps_from(["a", "b", "a"], {"a": 2.0}, 3)
-    Caps(group=array([0, 1, 0]), cap=array([2.]), labels=('a',))
+    >>> parse_caps(["a", "b", "a"], {"a": 2.0}, 3)
+    GroupCaps(group=array([0, 1, 0]), cap=array([2.]), labels=('a',))
     """
     if caps is None:
         return None
     if groups is None:
         raise UsageError("caps need groups: give the group of each item")
-    labels = _labels(groups, items)
+    labels = _check_labels(groups, items)
     if not isinstance(caps, Mapping):
-        caps = _aligned(labels, caps)
+        caps = _caps_by_number(labels, caps)
     present = set(labels)
     unknown = [label for label in caps if label not in present]
     if unknown:
@@ -47,10 +47,10 @@ def caps_from(groups: Labels | None, caps: CapsGiven | None, items: int) -> Caps
     rows = {label: row for row, label in enumerate(caps)}
     cap = nonnegative("cap", list(caps.values()), infinite=True).astype(np.float64, copy=False)
     group = np.fromiter((rows.get(label, len(rows)) for label in labels), dtype=np.int64, count=items)
-    return Caps(group, cap, tuple(rows))
+    return GroupCaps(group, cap, tuple(rows))
 
 
-def _labels(groups: Labels, items: int) -> list[Hashable]:
+def _check_labels(groups: Labels, items: int) -> list[Hashable]:
     array = groups if isinstance(groups, np.ndarray) else np.array(groups, dtype=object)
     if array.shape != (items,):
         raise InputError(f"groups has {array.size} labels for {items} items: give one for each item")
@@ -58,7 +58,7 @@ def _labels(groups: Labels, items: int) -> list[Hashable]:
     return labels
 
 
-def _aligned(labels: list[Hashable], caps: Sequence[float]) -> dict[Hashable, float]:
+def _caps_by_number(labels: list[Hashable], caps: Sequence[float]) -> dict[Hashable, float]:
     wrong = [label for label in labels if not isinstance(label, int) or not 0 <= label < len(caps)]
     if wrong:
         raise InputError(
@@ -69,7 +69,7 @@ def _aligned(labels: list[Hashable], caps: Sequence[float]) -> dict[Hashable, fl
     return {number: cap for number, cap in enumerate(caps) if number in present}
 
 
-def apply_caps(problem: Problem, most: Float64s) -> tuple[Problem, Float64s]:
+def apply_caps(problem: AllocationProblem, most: Float64s) -> tuple[AllocationProblem, Float64s]:
     """The problem with its caps turned into ceilings, and the price m_h of each group.
 
     ``most`` is the plan at price 0: a group that stays below its cap even then is free and has price 0; one
@@ -82,23 +82,23 @@ def apply_caps(problem: Problem, most: Float64s) -> tuple[Problem, Float64s]:
         tight = caps.sums(problem.spends(most)) > caps.cap
     if not tight.any():
         return problem, np.zeros(len(caps.cap))
-    binding = _rows(caps, tight)
-    ceiling, price = _solve(problem, binding)
+    binding = _keep_groups(caps, tight)
+    ceiling, price = _solve_groups(problem, binding)
     ceiling = ceiling if problem.upper is None else np.minimum(problem.upper, ceiling)
     prices = np.zeros(len(caps.cap))
     prices[tight] = price
     return replace(problem, upper=ceiling), prices
 
 
-def _rows(caps: Caps, kept: Bools) -> Caps:
-    """Only the groups that are kept; the items of the others have none."""
+def _keep_groups(caps: GroupCaps, kept: Bools) -> GroupCaps:
+    """The caps of the chosen groups; the items of the others belong to no group."""
     number = np.where(kept, np.cumsum(kept) - 1, kept.sum())
     group = np.append(number, kept.sum())[caps.group]
     labels = tuple(label for label, keep in zip(caps.labels, kept, strict=True) if keep)
-    return Caps(group, caps.cap[kept], labels)
+    return GroupCaps(group, caps.cap[kept], labels)
 
 
-def _solve(problem: Problem, caps: Caps) -> tuple[Float64s, Float64s]:
+def _solve_groups(problem: AllocationProblem, caps: GroupCaps) -> tuple[Float64s, Float64s]:
     """For groups whose cap binds: each item's frequency at the cap (infinite elsewhere), and the prices."""
     floor = problem.floor()
     entry = problem.prices()
@@ -115,7 +115,7 @@ def _solve(problem: Problem, caps: Caps) -> tuple[Float64s, Float64s]:
     # A cap that the floors use up has no root: nothing more is bought at any price.
     room = caps.cap > floors
     target = np.where(room, caps.cap, 1.0)
-    bracket = solve_decreasing(spends, target, _start(problem, caps), high=highest[:-1])
+    bracket = solve_decreasing(spends, target, _first_prices(problem, caps), high=highest[:-1])
     share = caps.spread(bracket.share(target), 0.0)
     upper_plan = plan(bracket.high)
     at_cap = upper_plan + share * (plan(bracket.low) - upper_plan)
@@ -124,8 +124,8 @@ def _solve(problem: Problem, caps: Caps) -> tuple[Float64s, Float64s]:
     return np.where(caps.group < len(caps.cap), at_cap, np.inf), price
 
 
-def _start(problem: Problem, caps: Caps) -> Float64s:
-    """What one more unit buys in a group that spends its cap uniformly."""
+def _first_prices(problem: AllocationProblem, caps: GroupCaps) -> Float64s:
+    """First guess of each group's price: what one more unit buys if the group spends its cap uniformly."""
     active = problem.active()
     cost = caps.sums(np.where(active, problem.cost, 0.0))
     even = caps.spread(caps.cap / np.maximum(cost, TINY), 1.0)

@@ -1,10 +1,10 @@
-"""Items whose staleness is seen at once: which of them to refresh whenever they change.
+"""Items whose changes are observed at once, without polls: which of them to refresh whenever they change.
 
-Nothing is spent on looking, so a refresh always meets a stale copy and buys 1/λ of fresh time on average.
-An item refreshed f ≤ λ times per time is fresh for f/λ of it, so the plan is a knapsack: maximise Σ w·f/λ
-with Σ c·f = B. It is filled in the order of w/(cλ): every change is met by a refresh down to a price μ,
-some at it, none below. This is the limit of notices that miss nothing and never err, and an upper bound
-for any plan that has to look first.
+No poll is needed to see a change, so a refresh always meets a stale copy and buys 1/λ of fresh time on
+average. An item refreshed f ≤ λ times per time is fresh for f/λ of it, so the plan is a knapsack: maximise Σ
+w·f/λ with Σ c·f = B. It is filled in the order of w/(cλ): every change is met by a refresh down to a price μ,
+some at it, none below. It is the limit of change notices that are complete and correct, and an upper bound
+for any plan that has to poll first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from afresh.values.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedPlan:
     """How often to refresh each item, the share of time that it is fresh then, and the price of the budget.
 
     ``worth`` is w/(cλ), what a refresh of a stale copy buys for each unit of cost; infinite where nothing
@@ -36,7 +36,7 @@ class Watched:
 
 def allocate_watched(
     rates: ArrayLike, budget: float, *, weights: ArrayLike = 1.0, costs: ArrayLike = 1.0
-) -> Watched:
+) -> WatchedPlan:
     """The best frequencies for items whose changes are seen.
 
     >>> plan = allocate_watched([1.0, 2.0, 8.0], budget=5.0)
@@ -63,7 +63,7 @@ def allocate_watched(
     share[order] = np.divide(left, needed[order], out=np.ones_like(left), where=needed[order] > 0)
     share[weight == 0] = 0.0
     short = changing & (share < 1) & (weight > 0)
-    return Watched(
+    return WatchedPlan(
         frequency=share * rate,
         freshness=np.where(changing, share, 1.0),
         worth=worth,
@@ -72,7 +72,7 @@ def allocate_watched(
     )
 
 
-def gains_now(
+def refresh_gains(
     stale: npt.ArrayLike, rates: ArrayLike, budget: float, *, weights: ArrayLike = 1.0, costs: ArrayLike = 1.0
 ) -> Float64s:
     """What refreshing each stale item now would gain, where a refresh of cost c is paid off for c/B.
@@ -83,7 +83,7 @@ def gains_now(
     is above 0: a view that is dear and changes fast is then left alone, though there is budget left. −∞ for
     items that are fresh. Every item is compared with every other: for thousands, not millions.
 
-    >>> gains_now([True, True, False], [0.01, 0.7, 2.0], 0.05, costs=[0.02, 0.45, 0.01]).round(1)
+    >>> refresh_gains([True, True, False], [0.01, 0.7, 2.0], 0.05, costs=[0.02, 0.45, 0.01]).round(1)
     array([100. ,  -7.5,  -inf])
     """
     rate = np.asarray(nonnegative("rates", rates), dtype=np.float64).ravel()

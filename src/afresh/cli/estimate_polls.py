@@ -11,13 +11,13 @@ import pyarrow as pa
 from afresh.cli.polls import PollLog, read_polls
 from afresh.cli.progress import Progress
 from afresh.cli.summary import number, print_json, print_summary
-from afresh.rates.estimate import DEFAULT_METHOD, estimate_polls, to_plan_with
-from afresh.rates.estimator import ESTIMATORS, FORGETFUL, Estimator
-from afresh.rates.gamma_prior import WEAK_SHAPE, GammaPrior
-from afresh.rates.observations import Polls, polls_from_times
+from afresh.rates.estimate import DEFAULT_METHOD, estimate_polls, with_planning_rates
+from afresh.rates.estimator import ESTIMATORS, POSTERIOR_METHODS, Estimator
 from afresh.rates.poisson_check import changes_to_judge, check_items
+from afresh.rates.poll_table import PollTable, polls_from_times
+from afresh.rates.priors.gamma_prior import WEAK_SHAPE, GammaPrior
 from afresh.rates.regime import Regime, find_regime
-from afresh.rates.season import HOURS
+from afresh.rates.regimes.season import HOURS
 from afresh.tables.aside import write_bytes
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.tables.inputs import InputFile
@@ -48,7 +48,7 @@ def estimate_log(path: str, asked: Question, answer: Answer) -> None:
     del log  # as large as the polls themselves
     regime = _regime(polls, estimator.name, asked, unit_s)
     found = estimate_polls(
-        regime.season.applied(polls) if regime.season.supported else polls,
+        regime.season.apply_to(polls) if regime.season.is_supported else polls,
         method=estimator,
         level=asked.level,
         prior=None if polls.size else GammaPrior.of(WEAK_SHAPE, WEAK_SHAPE * _DAY_S / unit_s),
@@ -59,7 +59,7 @@ def estimate_log(path: str, asked: Question, answer: Answer) -> None:
     if asked.views is not None:
         names, found = _with_views(names, found, asked.views, asked.level)
     if asked.every_s is not None:
-        found = to_plan_with(found, asked.every_s / unit_s, asked.level)
+        found = with_planning_rates(found, asked.every_s / unit_s, asked.level)
     judged = changes_to_judge(polls) if asked.check_poisson else None
     # Drawn before anything is written: what cannot be drawn leaves nothing half done.
     drawing = None if answer.plot is None else _drawing(answer.plot, found, judged, answer.unit)
@@ -80,7 +80,7 @@ def _estimator(name: str) -> Estimator[Any]:
     return everyone[one_of("method", name, everyone)]
 
 
-def _intervals(log: PollLog, unit_s: float) -> Polls:
+def _intervals(log: PollLog, unit_s: float) -> PollTable:
     """The log as polls, in units of time from the start of the week of the first one on.
 
     Seconds since 1970 would eat the digits of short intervals; whole weeks keep the hours of the week.
@@ -99,10 +99,10 @@ def _intervals(log: PollLog, unit_s: float) -> Polls:
     )
 
 
-def _regime(polls: Polls, method: str, asked: Question, unit_s: float) -> Regime:
+def _regime(polls: PollTable, method: str, asked: Question, unit_s: float) -> Regime:
     """Season and drift as asked for, or as the log has them; a method that cannot forget does not."""
     horizon = None if asked.horizon_s is None else asked.horizon_s / unit_s
-    if horizon is None and method not in FORGETFUL:
+    if horizon is None and method not in POSTERIOR_METHODS:
         horizon = math.inf
     return find_regime(polls, hour=_HOUR_S / unit_s, horizon=horizon, season=asked.season)
 
@@ -112,7 +112,7 @@ def _with_views(
 ) -> tuple[pa.Array, RateEstimates]:
     """Every view as a further row: a view changes when any of its distinct bases does."""
     from afresh.cli.view_pairs import ViewPairs
-    from afresh.rates.view_estimates import with_views
+    from afresh.rates.views import with_views
 
     pairs, polled = ViewPairs.read(views), names.to_pylist()
     pairs.refuse_unknown(polled)
@@ -147,7 +147,7 @@ def _tell(items: int, found: RateEstimates, regime: Regime, poisson: str | None,
         "unchanged_items": int((found.changes[:items] == 0).sum()),
         "mean_rate": float(seen.mean()) if seen.size else 0.0,
         "drift": None if math.isinf(regime.horizon) else regime.horizon,
-        "season": regime.season.strength if regime.season.supported else None,
+        "season": regime.season.strength if regime.season.is_supported else None,
         "method": found.method,
         "unit": answer.unit,
     }
@@ -176,7 +176,7 @@ def _in_words(regime: Regime, unit: str) -> list[tuple[str, str]]:
     if not math.isinf(regime.horizon):
         over = f"{number(regime.horizon)} {unit}s"
         rows.append(("drift", f"rates change with time: old polls fade, to 1/e in {over}; rates are of now"))
-    if regime.season.supported:
+    if regime.season.is_supported:
         profile = regime.season.profile
         quiet, busy = (_hour_name(profile, int(at)) for at in (profile.argmin(), profile.argmax()))
         rows.append(("season", f"the hours of the week differ, from {quiet} to {busy}"))

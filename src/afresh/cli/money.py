@@ -16,7 +16,7 @@ from afresh.values.units import UNIT_NAMES, parse_duration, unit_seconds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from afresh.money.many import Incomes
+    from afresh.money.best_interval import Incomes
     from afresh.tables.table import Table
 
 COLUMNS = (
@@ -129,7 +129,7 @@ def _best(
 ) -> None:
     import numpy as np
 
-    from afresh.money.many import best_intervals
+    from afresh.money.best_interval import best_intervals
 
     columns = dict(given)
     bulk = table.text("bulk").to_pylist() if "bulk" in table else None
@@ -178,7 +178,7 @@ def _bulk_refreshes(bulk: Iterable[str], found: Incomes) -> float:
     """Refreshes per time, a bulk counted once."""
     import numpy as np
 
-    from afresh.money.bulk import bulk_members
+    from afresh.money.record_bulks import bulk_members
 
     _, first = np.unique(bulk_members(bulk), return_index=True)
     return float(found.frequency[first].sum())
@@ -188,13 +188,13 @@ def _futile_rows(table: Table, found: Incomes, per: str) -> list[tuple[str, str]
     """The futile items nearest to paying: why, and the benefit at which each would."""
     import numpy as np
 
-    from afresh.money.futile import WORDS, Verdict
+    from afresh.money.verdicts import VERDICT_TEXTS, RefreshVerdict
 
     rows = []
     futile = np.flatnonzero(found.futile)
     for index in futile[np.argsort(found.break_even[futile], kind="stable")][:3]:
         name = table.text("item")[int(index)].as_py()
-        why = WORDS[Verdict(int(found.verdict[index]))]
+        why = VERDICT_TEXTS[RefreshVerdict(int(found.verdict[index]))]
         need = float(found.break_even[index])
         pays = "" if np.isinf(need) else f"; pays from a benefit of {number(need)} {per} on"
         rows.append(("futile", f"{name} {why}{pays}"))

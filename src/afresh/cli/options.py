@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from afresh.values.errors import UsageError
+from afresh.values.objective_names import OBJECTIVES_IN_WORDS
 from afresh.values.units import parse_duration
 
 ItemsFile: TypeAlias = Annotated[
@@ -18,9 +19,7 @@ Unit: TypeAlias = Annotated[
 ]
 Objective: TypeAlias = Annotated[
     str,
-    typer.Option(
-        "--objective", metavar="NAME", help="What to optimise: freshness, age, harmonic, missed or lag."
-    ),
+    typer.Option("--objective", metavar="NAME", help=f"What to optimise: {OBJECTIVES_IN_WORDS}."),
 ]
 Order: TypeAlias = Annotated[
     str,

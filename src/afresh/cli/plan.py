@@ -106,8 +106,7 @@ def _write(
     import numpy as np
     import pyarrow as pa
 
-    from afresh.allocation.explain import explain_parts
-    from afresh.allocation.status import STATUSES
+    from afresh.allocation.explain import STATUSES, explain_parts
     from afresh.tables.writing import TableWriter
 
     words = pa.array(STATUSES, pa.large_string())

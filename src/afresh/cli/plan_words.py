@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from afresh.allocation.allocate import allocate
-from afresh.allocation.explain import Explanation, next_unit, returns_at
-from afresh.allocation.status import DROPPED
+from afresh.allocation.explain import DROPPED, Explanation, next_unit, returns_at
 from afresh.cli.items import Items
 from afresh.cli.summary import age_in_words, number
 from afresh.values.results import Allocation

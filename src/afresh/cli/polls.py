@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from afresh.rates.observations import MOST_CHANGES
+from afresh.rates.poll_table import MOST_CHANGES
 from afresh.tables.columns import Column
 from afresh.tables.inputs import InputFile
 from afresh.tables.reading import scan_table

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import typer
 
-from afresh.allocation.objectives import objective_for
+from afresh.allocation.objectives.registry import objective_for
 from afresh.cli.items import read_caps
 from afresh.cli.progress import Progress
 from afresh.cli.replay_options import Asked

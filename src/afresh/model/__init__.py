@@ -1,1 +1,1 @@
-"""Freshness, age, decay, the index: what a copy is worth over time. Pure: arrays in, arrays out."""
+"""The mathematics of one copy: freshness, age, decay functions and the refresh index. Pure functions."""

@@ -15,45 +15,46 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.curves import aged, fresh, horner
+from afresh.model.curves import age_curve, freshness_curve, horner
 from afresh.model.refresh_order import (
+    cast_like_inputs,
     changes_per_refresh,
-    order_named,
-    rates_and_frequencies,
-    stored_like,
+    check_order,
+    check_rates_and_frequencies,
 )
 from afresh.values.arrays import Float64s
 
 # The random-order age is Σ_{j≥5} (−1)^{j+1}(2ʲ−2)·r^{j−4}/j!; the printed form is 24 % off at r = 1e−5.
-_SHUFFLED = [(-1) ** (j + 1) * (2**j - 2) / math.factorial(j) for j in range(5, 33)]
+_RANDOM_ORDER = [(-1) ** (j + 1) * (2**j - 2) / math.factorial(j) for j in range(5, 33)]
 
 
 def age(rate: npt.ArrayLike, frequency: npt.ArrayLike, order: str = "fixed") -> Any:
     """The mean age of a copy, in the time unit of the rates; floats for scalars, else arrays.
 
-    What never changes has no age; what changes and is never refreshed ages for ever. At one change per
-    refresh the fixed order's age is "one fourth" of the purely random one's (Cho & Garcia-Molina 2000, §4).
+    An item that never changes has age 0; one that changes and is never refreshed has an infinite age. At one
+    change per refresh the fixed order's age is "one fourth" of the purely random one's (Cho & Garcia-Molina
+    2000, §4).
 
     >>> round(age(1.0, 1.0) / age(1.0, 1.0, "purely random"), 3)
     0.264
     >>> age([0.0, 3.0, 3.0], [0.0, 0.0, np.inf])
     array([ 0., inf,  0.])
     """
-    order = order_named(order)
-    rates, frequencies = rates_and_frequencies(rate, frequency)
+    order = check_order(order)
+    rates, frequencies = check_rates_and_frequencies(rate, frequency)
     r = changes_per_refresh(rates, frequencies)
     with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
-        value = np.where(r > 0, _in_intervals(r, order) / frequencies.astype(np.float64), 0.0)
-    return stored_like(value, rates, frequencies)
+        value = np.where(r > 0, _age_in_intervals(r, order) / frequencies.astype(np.float64), 0.0)
+    return cast_like_inputs(value, rates, frequencies)
 
 
-def _in_intervals(r: Float64s, order: str) -> Float64s:
+def _age_in_intervals(r: Float64s, order: str) -> Float64s:
     """The age in units of the interval T."""
     if order == "fixed":
-        return aged(r)
+        return age_curve(r)
     if order == "memoryless":
         return np.where(np.isinf(r), 1.0, r / (1 + r))
     near, far = np.minimum(r, 1.0), np.maximum(r, 1.0)
     # The difference of squares, factored: (½−1/r)² − (φ/r)² = aged·(aged − 2φ/r).
-    late = 1 / 3 + aged(far) * (aged(far) - 2 * fresh(far) / far)
-    return np.where(r < 1, near * horner(_SHUFFLED, near), late)
+    late = 1 / 3 + age_curve(far) * (age_curve(far) - 2 * freshness_curve(far) / far)
+    return np.where(r < 1, near * horner(_RANDOM_ORDER, near), late)

@@ -10,8 +10,8 @@ refresh per time buys, in units of 1/λ (1/λ² for age); a plan inverts it. Age
 
 The first two rows are Cho & Garcia-Molina 2000, Table 2 (fixed order) and its derivatives. The printed forms
 cancel below r ≈ 1; there each curve is its own series, whose first terms dominate, and above r = 1 the
-printed form is exact to a few units in the last place. Arguments are 0 or more, scalars or arrays; results
-are float64 arrays; infinity is a fair argument and gives the limit.
+printed form is exact to a few units in the last place. Arguments are scalars or arrays of 0 or more; infinity
+is allowed and gives the limit. Results are float64 arrays.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def _split(
     return out.reshape(x.shape)
 
 
-def fresh(r: npt.ArrayLike) -> Float64s:
+def freshness_curve(r: npt.ArrayLike) -> Float64s:
     """Time-average freshness at r changes per refresh in fixed order: (1−e^{−r})/r, and 1 at 0.
 
     Cho & Garcia-Molina 2000, Theorem 3.1: refreshed as often as it changes, a copy is right 63 % of the time.
 
-    >>> round(float(fresh(1.0)), 2)
+    >>> round(float(freshness_curve(1.0)), 2)
     0.63
     """
 
@@ -133,12 +133,12 @@ def _phi_by_halley(s: Float64s) -> Float64s:
 _AGED = [(-1) ** j / math.factorial(j + 3) for j in _TERMS]
 
 
-def aged(r: npt.ArrayLike) -> Float64s:
+def age_curve(r: npt.ArrayLike) -> Float64s:
     """Time-average age in units of the interval T: ½ − 1/r + (1−e^{−r})/r², rising from r/6 to ½.
 
     Cho & Garcia-Molina 2000, Theorem 3.2 and Table 2: at one change per refresh the age is 0.132·T.
 
-    >>> round(float(aged(1.0)), 3)
+    >>> round(float(age_curve(1.0)), 3)
     0.132
     """
 
@@ -251,12 +251,12 @@ def ein(r: npt.ArrayLike) -> Float64s:
 _HARMONIC = [(-1) ** j / ((j + 1) * math.factorial(j + 2)) for j in _TERMS]
 
 
-def harmonic(r: npt.ArrayLike) -> Float64s:
+def harmonic_curve(r: npt.ArrayLike) -> Float64s:
     """Time-average harmonic staleness in fixed order: Ein(r) − 1 + (1−e^{−r})/r, rising from r/2 like ln r.
 
     The penalty after n missed changes is 1 + ½ + … + 1/n (Kolobov et al. 2019).
 
-    >>> harmonic([1e-9, 1.0])
+    >>> harmonic_curve([1e-9, 1.0])
     array([5.00000000e-10, 4.28720158e-01])
     """
-    return _split(r, 1.0, lambda x: x * horner(_HARMONIC, x), lambda x: ein(x) - 1 + fresh(x))
+    return _split(r, 1.0, lambda x: x * horner(_HARMONIC, x), lambda x: ein(x) - 1 + freshness_curve(x))

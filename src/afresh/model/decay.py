@@ -1,8 +1,8 @@
 """Decay functions: how likely a copy is still right t after its refresh (Razniewski 2016, §4).
 
-Everything downstream takes any decay. Refreshed at intervals T, a copy is right for integral(T)/T of the
-time and its mean age is loss(T) − age_gain(T)/T; one more refresh per time adds gain(T) to the one and
-takes age_gain(T) off the other.
+Allocation, money and rates work with any object of the protocol ``Decay``. A copy refreshed at intervals T is
+right for integral(T)/T of the time, and its mean age is loss(T) − age_gain(T)/T. One more refresh per time
+adds gain(T) to the freshness and takes age_gain(T) off the age.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from afresh.model.decays.exponential import Exponential
 from afresh.model.decays.geometric import Geometric
 from afresh.model.decays.linear import Linear
 from afresh.model.decays.lomax import Lomax
-from afresh.model.decays.parameters import Size, parameter
+from afresh.model.decays.parameters import Size, check_parameter
 from afresh.model.decays.weibull import Weibull
 from afresh.values.arrays import Float64s
 from afresh.values.errors import UsageError, one_of
@@ -41,9 +41,9 @@ __all__ = [
 class Decay(Protocol):
     """z(t), the probability that a copy is still right t after its refresh, with its integrals.
 
-    z(0) ≤ 1, z never grows. Times are 0 or more, scalars or arrays that broadcast against the parameters,
-    and infinity is a fair time; results are float64 arrays. The last three integrals follow from the first
-    two, yet are computed without their cancellation, so that they hold for any λt.
+    z(0) ≤ 1, and z never grows. Times are scalars or arrays of 0 or more that broadcast against the
+    parameters; infinity is allowed. Results are float64 arrays. ``gain``, ``loss`` and ``age_gain`` follow
+    from z and its moments, yet each is computed without cancellation, so that it is accurate for any λt.
     """
 
     def survival(self, t: npt.ArrayLike) -> Float64s:
@@ -52,9 +52,6 @@ class Decay(Protocol):
     def integral(self, t: npt.ArrayLike) -> Float64s:
         """Z(t) = ∫₀ᵗ z: the time for which a copy is right until t."""
 
-    def moment(self, t: npt.ArrayLike) -> Float64s:
-        """M(t) = ∫₀ᵗ s·z(s)ds."""
-
     def gain(self, t: npt.ArrayLike) -> Float64s:
         """Z(t) − t·z(t) = ∫₀ᵗ s·(−dz): marginal freshness of refreshing at interval t, and the index."""
 
@@ -62,7 +59,7 @@ class Decay(Protocol):
         """t − Z(t) = ∫₀ᵗ (1−z): the expected age of a copy t after its refresh."""
 
     def age_gain(self, t: npt.ArrayLike) -> Float64s:
-        """t²/2 − M(t) = ∫₀ᵗ s·(1−z(s))ds: marginal age of refreshing at interval t."""
+        """∫₀ᵗ s·(1−z(s))ds = t²/2 − ∫₀ᵗ s·z(s)ds: marginal age of refreshing at interval t."""
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
         """Times from a refresh to the first change, infinite where none comes; P(T > t) = z(t)."""
@@ -76,7 +73,7 @@ class Decay(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Factory:
-    """How a named decay is made from a rate and, where it has one, a shape; ``example`` is such a shape."""
+    """How to make a named decay from a rate and, if it has one, a shape. ``example`` is a usual shape."""
 
     make: Callable[[Float64s, float], Decay]
     example: float | None = None
@@ -106,7 +103,7 @@ linear, weibull, lomax, geometric
     """
     name, colon, text = spec.strip().partition(":")
     factory = DECAYS[one_of("decay", name, DECAYS)]
-    rates = parameter("rate", rate)
+    rates = check_parameter("rate", rate)
     if factory.example is None:
         if colon:
             raise UsageError(f"decay {spec!r}: {name} takes no shape, write {name!r}")

@@ -1,8 +1,8 @@
-"""The index: what refreshing an item now is worth per unit of cost.
+"""The index of an item: what refreshing it now gains per unit of cost, for known rates.
 
 Refreshing whatever has the largest index runs the continuous optimum without solving for it: an item's index
 grows from 0 after a refresh, and at the item's optimal interval it is the multiplier μ, the same for all.
-So an item falls due where its index crosses μ.
+So an item is due when its index reaches μ.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from afresh.model.curves import phi
 from afresh.model.decay import Decay, Exponential
-from afresh.model.decays.parameters import over_rate, parameter
-from afresh.model.refresh_order import check_shapes, stored_like
+from afresh.model.decays.parameters import check_parameter, divide_by_rate
+from afresh.model.refresh_order import cast_like_inputs, check_shapes
 from afresh.values.arrays import Float64s, as_floats
 
 
@@ -30,7 +30,7 @@ def freshness_index(
     >>> freshness_index(Linear(0.5), [1.0, 2.0, 9.0])
     array([0.25, 1.  , 1.  ])
     """
-    return _per_cost(decay.gain(parameter("tau", tau, infinite=True)), tau, weight, cost)
+    return _per_cost(decay.gain(check_parameter("tau", tau, infinite=True)), tau, weight, cost)
 
 
 def poisson_index(
@@ -52,7 +52,7 @@ def age_index(
     >>> age_index(Exponential([1.0, 10.0]), 1.0).round(4)
     array([0.2358, 0.49  ])
     """
-    return _per_cost(decay.age_gain(parameter("tau", tau, infinite=True)), tau, weight, cost)
+    return _per_cost(decay.age_gain(check_parameter("tau", tau, infinite=True)), tau, weight, cost)
 
 
 def poisson_due(
@@ -63,18 +63,18 @@ def poisson_due(
     >>> poisson_due([0.0, 1.0, 10.0], poisson_index(1.0, 1.0)).round(6)
     array([inf,  1., inf])
     """
-    rates, weights = parameter("rate", rate), parameter("weight", weight)
-    price = parameter("multiplier", multiplier) * parameter("cost", cost)
+    rates, weights = check_parameter("rate", rate), check_parameter("weight", weight)
+    price = check_parameter("multiplier", multiplier) * check_parameter("cost", cost)
     with np.errstate(over="ignore", under="ignore"):
-        return over_rate(phi(rates * over_rate(price, weights)), rates)
+        return divide_by_rate(phi(rates * divide_by_rate(price, weights)), rates)
 
 
 def _per_cost(gain: Float64s, tau: npt.ArrayLike, weight: npt.ArrayLike, cost: npt.ArrayLike) -> Any:
     weights, costs = as_floats("weight", weight), as_floats("cost", cost)
-    parameter("weight", weights)
-    parameter("cost", costs, low=1e-300)
+    check_parameter("weight", weights)
+    check_parameter("cost", costs, low=1e-300)
     check_shapes(item=gain, weight=weights, cost=costs)
     with np.errstate(over="ignore", under="ignore"):
         # A weight of 0 is worth nothing, however large the gain.
         value = np.where(weights > 0, gain, 0.0) * weights.astype(np.float64) / costs.astype(np.float64)
-    return stored_like(np.asarray(value), as_floats("tau", tau), weights, costs)
+    return cast_like_inputs(np.asarray(value), as_floats("tau", tau), weights, costs)

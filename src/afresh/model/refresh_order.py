@@ -1,4 +1,4 @@
-"""The orders in which a database can be refreshed (Cho & Garcia-Molina 2000, §4), and what averages need."""
+"""The orders in which a database can be refreshed (Cho & Garcia-Molina 2000, §4), and argument checks."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from afresh.values.arrays import Float64s, Floats, like_inputs, nonnegative
 from afresh.values.errors import InputError, one_of
 
 ORDERS = ("fixed", "random", "memoryless")
-"""fixed: each item at even intervals · random: shuffled anew each round · memoryless: at Poisson times."""
+"""fixed: each item at even intervals · random: shuffled before each round · memoryless: at Poisson times."""
 
 
-def order_named(order: str) -> str:
+def check_order(order: str) -> str:
     """One of ``ORDERS``; Cho's "purely random" is memoryless.
 
-    >>> order_named("purely random")
+    >>> check_order("purely random")
     'memoryless'
     """
     return "memoryless" if order == "purely random" else one_of("order", order, ORDERS)
 
 
-def rates_and_frequencies(rate: npt.ArrayLike, frequency: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Both checked: rates finite, frequencies 0 to infinity, of shapes that fit."""
+def check_rates_and_frequencies(rate: npt.ArrayLike, frequency: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Both as checked arrays: rates are finite, frequencies 0 to infinity, and their shapes broadcast."""
     rates, frequencies = nonnegative("rate", rate), nonnegative("frequency", frequency, infinite=True)
     check_shapes(rate=rates, frequency=frequencies)
     return rates, frequencies
@@ -55,10 +55,10 @@ def changes_per_refresh(rate: Floats, frequency: Floats) -> Float64s:
         return np.where(rate > 0, rate / frequency, 0.0)
 
 
-def stored_like(result: Float64s, *inputs: Floats) -> Any:
+def cast_like_inputs(result: Float64s, *inputs: Floats) -> Any:
     """A float for scalars, float32 for float32 arrays (beside scalars or not), float64 for the rest.
 
-    >>> stored_like(np.array([1e300]), np.ones(1, np.float32), np.array(2.0))
+    >>> cast_like_inputs(np.array([1e300]), np.ones(1, np.float32), np.array(2.0))
     array([inf], dtype=float32)
     """
     with np.errstate(over="ignore", under="ignore"):

@@ -1,1 +1,1 @@
-"""What freshness earns: the interval with the best net income, and when no interval pays. Pure."""
+"""What freshness earns: the interval of the highest net income, and when no interval pays. Pure functions."""

@@ -1,15 +1,53 @@
-"""The interval at which refreshing one item earns the most (Razniewski 2016, §5–7)."""
+"""The intervals at which refreshing earns the most, of one item or of many (Razniewski 2016, §5–7).
+
+Many items are solved at once, each on its own or in bulks that share one interval.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias, Unpack
 
-from afresh.money.decays import DecayLike
-from afresh.money.futile import Verdict, in_words
-from afresh.money.items import CostOfSize
-from afresh.money.many import best_intervals
+import numpy as np
+import numpy.typing as npt
+
+from afresh.model.decay import Decay, Empirical, Exponential, Geometric, Linear, Lomax, Weibull
+from afresh.money.closed_forms import exponential_optimum, geometric_optimum, linear_optimum
+from afresh.money.excess_income import frequency_of, income_at
+from afresh.money.piecewise import empirical_optimum
+from afresh.money.priced_items import CostOfSize, DecayLike, IncomeOptions, PricedItems, build_items
+from afresh.money.record_bulks import build_bulks, solve_bulks
+from afresh.money.smooth import any_optimum, lomax_optimum, weibull_optimum
+from afresh.money.terms import IncomeTerms, IntervalOptimum
+from afresh.money.verdicts import RefreshVerdict, describe_verdict, verdicts
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Floats
 from afresh.values.errors import UsageError
 from afresh.values.results import Income
+
+Codes: TypeAlias = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class Incomes:
+    """What refreshing each item at its best interval earns.
+
+    ``interval`` infinite where futile; ``frequency`` refreshes per time; ``freshness`` the share of
+    time the copy is right; ``net_income`` per time of all the item's records, where futile that of
+    never refreshing; ``break_even`` the benefit per record above which refreshing pays (0: the stale
+    cost alone pays for it); ``verdict`` a code of ``afresh.money.verdicts.Verdict``.
+
+    Items in a bulk share its interval and verdict. The cost of the bulk is split by size, so that the incomes
+    of its items add up to its own; their break-even benefits are their benefits times one common factor.
+    """
+
+    interval: Floats
+    frequency: Floats
+    freshness: Floats
+    net_income: Floats
+    break_even: Floats
+    futile: Bools
+    verdict: Codes
 
 
 def best_interval(
@@ -23,7 +61,7 @@ def best_interval(
     size: float = 1,
     cost_of_size: CostOfSize = "constant",
 ) -> Income:
-    """The interval of the highest net income, what it earns, and from which benefit refreshing pays.
+    """The interval of the highest net income, what it earns, and the benefit above which refreshing pays.
 
     ``benefit`` is earned per time while the copy is right, ``stale_cost`` lost per time while it is wrong;
     each refresh costs ``cost``, and ``update_cost`` more where it finds a change. ``size`` records refreshed
@@ -44,7 +82,9 @@ def best_interval(
     (True, inf, 2.0)
     """
     if not (np.ndim(rate) == np.ndim(benefit) == np.ndim(cost) == np.ndim(size) == 0):
-        raise UsageError("best_interval takes one item: use afresh.money.many.best_intervals for arrays")
+        raise UsageError(
+            "best_interval takes one item: use afresh.money.best_interval.best_intervals for arrays"
+        )
     found = best_intervals(
         rate,
         benefit,
@@ -64,5 +104,116 @@ def best_interval(
         freshness=float(found.freshness),
         break_even=break_even,
         break_even_ratio=ratio,
-        reason=in_words(Verdict(int(found.verdict)), break_even, ratio),
+        reason=describe_verdict(RefreshVerdict(int(found.verdict)), break_even, ratio),
+    )
+
+
+def best_intervals(
+    rate: ArrayLike,
+    benefit: ArrayLike,
+    cost: ArrayLike,
+    *,
+    bulk: Iterable[Hashable] | None = None,
+    **options: Unpack[IncomeOptions],
+) -> Incomes:
+    """The interval of the highest net income for each item; ``bulk`` labels those refreshed together.
+
+    Example 4 of the paper: addresses of people aged 25, 30, 40 and 50.
+
+    >>> ages = best_intervals([0.457, 0.316, 0.163, 0.098], benefit=1.0, cost=1.0)
+    >>> ages.interval.round(2), ages.net_income.round(2)
+    (array([3.38, 3.61, 4.42, 5.36]), array([0.21, 0.32, 0.49, 0.59]))
+    """
+    items = build_items(rate, benefit, cost, **options)
+    if bulk is None:
+        return solve_items(items)
+    return _solve_in_bulks(items, bulk, options)
+
+
+def solve_items(items: PricedItems) -> Incomes:
+    """The best interval of each item on its own."""
+    columns = np.empty((5, items.rate.size))  # interval, excess, freshness, threshold, never
+    for group in items.groups:
+        terms = items.terms.take(group.rows)
+        best = find_optimum(group.decay, terms)
+        never = terms.gain * group.decay.plateau() - terms.stale
+        columns[:, group.rows] = best.interval, best.excess, best.freshness, best.threshold, never
+    interval, excess, freshness, threshold, never = columns
+    break_even = np.maximum((threshold - items.terms.stale) / items.size, 0.0)
+    verdict = verdicts(excess > 0, items.terms.gain, threshold)
+    return _incomes(items, interval, freshness, never + excess, break_even, verdict)
+
+
+def find_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
+    """The best interval under ``decay``; a decay without a method of its own is searched.
+
+    >>> one, none = np.array([1.0]), np.array([0.0])
+    >>> find_optimum(Exponential(0.098), IncomeTerms(one, none, one, none)).interval.round(2)
+    array([5.36])
+    """
+
+    def per_item(parameter: npt.ArrayLike) -> Float64s:
+        return np.broadcast_to(np.asarray(parameter, dtype=np.float64), terms.gain.shape)
+
+    match decay:
+        case Exponential():
+            return exponential_optimum(per_item(decay.rate), terms)
+        case Linear():
+            return linear_optimum(per_item(decay.rate), terms)
+        case Geometric():
+            return geometric_optimum(per_item(decay.p), per_item(decay.step), terms)
+        case Empirical():
+            return empirical_optimum(decay, terms)
+        case Weibull():
+            return weibull_optimum(decay, terms)
+        case Lomax():
+            return lomax_optimum(decay, terms)
+        case _:
+            return any_optimum(decay, terms)
+
+
+def _solve_in_bulks(items: PricedItems, labels: Iterable[Hashable], options: IncomeOptions) -> Incomes:
+    bulks = build_bulks(items, labels, options.get("cost_of_size", "constant"))
+    best, member = solve_bulks(bulks), bulks.member
+    interval = best.interval[member]
+    share = items.size / bulks.sums(items.size)[member]
+    terms = items.terms
+    own = items.with_terms(IncomeTerms(terms.gain, terms.stale, share * bulks.check[member], terms.update))
+    plateau, freshness = _freshness(items, interval)
+    reachable = best.factor < np.inf
+    factor = np.where(reachable, best.factor, 1.0)[member]
+    break_even = np.where(reachable[member], items.benefit * factor, np.inf)
+    gain = bulks.sums(terms.gain)
+    threshold = np.where(bulks.sums(1 - plateau) > 0, gain, np.inf)
+    verdict = verdicts(best.excess > 0, gain, threshold)[member]
+    return _incomes(items, interval, freshness, income_at(own, interval), break_even, verdict)
+
+
+def _freshness(items: PricedItems, interval: Float64s) -> tuple[Float64s, Float64s]:
+    """z∞ and F(u) of each item."""
+    plateau, freshness = np.empty((2, interval.size))
+    inside = (interval > 0) & (interval < np.inf)
+    time = np.where(inside, interval, 1.0)
+    for group in items.groups:
+        plateau[group.rows] = group.decay.plateau()
+        freshness[group.rows] = group.decay.integral(time[group.rows]) / time[group.rows]
+    return plateau, np.where(inside, freshness, np.where(interval > 0, plateau, 1.0))
+
+
+def _incomes(
+    items: PricedItems,
+    interval: Float64s,
+    freshness: Float64s,
+    income: Float64s,
+    break_even: Float64s,
+    verdict: Codes,
+) -> Incomes:
+    return Incomes(
+        interval=items.in_input_shape(interval),
+        frequency=items.in_input_shape(frequency_of(interval)),
+        freshness=items.in_input_shape(freshness),
+        net_income=items.in_input_shape(income),
+        break_even=items.in_input_shape(break_even),
+        futile=np.isinf(interval).reshape(items.shape),
+        verdict=verdict.reshape(items.shape),
     )

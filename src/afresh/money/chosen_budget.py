@@ -1,7 +1,7 @@
 """The budget that earns the most, when requests, bytes and seconds have prices (Razniewski 2016, §5 and §8).
 
-One look at an item costs c = p_r·requests + p_b·bytes + p_s·seconds, and where it finds a change c_U
-more, for the bytes and seconds that only then are spent. With the benefit B per time of a right copy and
+One poll of an item costs c = p_r·requests + p_b·bytes + p_s·seconds, and c_U more where it finds a change,
+for the bytes and seconds that are only then spent. With the benefit B per time of a right copy and
 the cost O per time of a wrong one each item has its own best interval, and together these are the budget:
 nothing is left to choose. The last unit of money then earns just itself (the plan of ``allocate`` with
 weights B+O, whose multiplier is 1). Within a limit below that it earns more, and ``price`` says how much. A
@@ -10,24 +10,26 @@ limit of requests acts as a price ν above their own, the one at which just so m
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.money.futile import Verdict, in_words
-from afresh.money.items import Options, items_of
-from afresh.money.limited import spend_at, with_money
-from afresh.money.many import Incomes, solve_items
-from afresh.money.net_income import income_at
+from afresh.model.curves import freshness_curve
+from afresh.model.decays.parameters import multiply_by_rate
+from afresh.model.roots import solve_decreasing
+from afresh.money.best_interval import Incomes, solve_items
+from afresh.money.excess_income import frequency_of, income_at, spend_at
+from afresh.money.limited import with_money
+from afresh.money.priced_items import IncomeOptions, build_items
+from afresh.money.verdicts import RefreshVerdict, describe_verdict
 from afresh.values.arrays import ArrayLike, Bools, Float64s, nonnegative
 from afresh.values.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """What one look at an item takes, and what it takes more where it finds a change."""
+class ResourceUse:
+    """What one poll of an item takes, and what it takes in addition where it finds a change."""
 
     requests: ArrayLike = 1.0
     bytes: ArrayLike = 0.0
@@ -44,10 +46,10 @@ class Prices:
     byte: ArrayLike = 0.0
     second: ArrayLike = 0.0
 
-    def of(self, use: Use) -> tuple[Float64s, Float64s]:
-        """The cost of a look, and what a found change costs on top.
+    def of(self, use: ResourceUse) -> tuple[Float64s, Float64s]:
+        """The cost of a poll, and the additional cost of a change that it finds.
 
-        >>> Prices(request=0.5, byte=0.01).of(Use(bytes=[0, 100], update_bytes=200))
+        >>> Prices(request=0.5, byte=0.01).of(ResourceUse(bytes=[0, 100], update_bytes=200))
         (array([0.5, 1.5]), array([2., 2.]))
         """
         named = {
@@ -95,9 +97,9 @@ class ChosenBudget:
         """Why an item is refreshed or left alone, in words."""
         if self.dropped[item]:
             return "pays, but others pay more and the limit leaves nothing for it"
-        verdict = Verdict(int(self.best.verdict.ravel()[item]))
+        verdict = RefreshVerdict(int(self.best.verdict.ravel()[item]))
         break_even = float(self.best.break_even.ravel()[item])
-        return in_words(verdict, break_even, np.inf)
+        return describe_verdict(verdict, break_even, np.inf)
 
 
 def choose_budget(
@@ -105,7 +107,7 @@ def choose_budget(
     benefit: ArrayLike,
     prices: Prices,
     *,
-    use: Use | None = None,
+    use: ResourceUse | None = None,
     stale_cost: ArrayLike = 0.0,
     limit: float | None = None,
     most_requests: float = np.inf,
@@ -121,26 +123,29 @@ def choose_budget(
     >>> chosen.reason(3)
     'changes too fast for its cost: no interval earns what its refreshes cost; pays above a benefit of 2'
     """
-    taken = use or Use()
+    taken = use or ResourceUse()
     check, update = prices.of(taken)
-    items = items_of(rate, benefit, check, update_cost=update, stale_cost=stale_cost)
+    items = build_items(rate, benefit, check, update_cost=update, stale_cost=stale_cost)
     free = (items.terms.check == 0) & (items.terms.gain > 0) & (items.rate > 0)
     if free.any():
         raise InputError(
-            "a look at some items costs nothing, so that no budget is best: give a price per request"
+            "a poll of some items costs nothing, so that no budget is best: give a price per request"
         )
     best = solve_items(items.with_terms(items.terms))
     requests = np.broadcast_to(np.asarray(taken.requests, dtype=np.float64).ravel(), items.rate.shape)
-    options: Options = {"update_cost": update, "stale_cost": stale_cost}
+    options: IncomeOptions = {"update_cost": update, "stale_cost": stale_cost}
 
     def within(extra: float) -> tuple[Float64s, float]:
         seeming = extra * most_requests if extra else 0.0
         return _within(rate, benefit, check + extra * requests, limit, seeming, options)
 
-    request_price = _least_price(lambda extra: _total(requests, _often(within(extra)[0])), most_requests)
+    request_price = _least_price(
+        lambda extra: _total(requests, frequency_of(within(extra)[0])), most_requests
+    )
     interval, price = within(request_price)
-    frequency = _often(interval)
-    found = items.rate * _freshness(items.rate, interval)  # changes found per time
+    frequency = frequency_of(interval)
+    # λ times the freshness is how often a poll finds a change
+    found = items.rate * freshness_curve(multiply_by_rate(interval, items.rate))
     futile = best.futile.ravel()
     return ChosenBudget(
         interval=interval,
@@ -164,12 +169,12 @@ def _within(
     check: Float64s,
     limit: float | None,
     seeming: float,
-    options: Options,
+    options: IncomeOptions,
 ) -> tuple[Float64s, float]:
     """Best intervals where looks cost so much, of which ``seeming`` is no money that anybody spends; and what
     a unit of money would earn beyond itself."""
     if limit is None:
-        items = items_of(rate, benefit, check, **options)
+        items = build_items(rate, benefit, check, **options)
         found, price = solve_items(items.with_terms(items.terms)).interval, 0.0
     else:
         limited = with_money(rate, benefit, check, limit + seeming, **options)
@@ -178,29 +183,13 @@ def _within(
 
 
 def _least_price(requests: Callable[[float], float], most: float) -> float:
-    """The least price above their own at which no more than ``most`` requests are made, to ten digits."""
+    """The least price, added to that of a request, at which no more than ``most`` requests are made."""
     if requests(0.0) <= most:
         return 0.0
     if not most > 0:
         raise InputError(f"most_requests is {most}: must be above 0")
-    low, high = 0.0, 1.0
-    while requests(high) > most:
-        low, high = high, 4.0 * high
-    while high - low > 1e-10 * high:
-        middle = math.sqrt(low * high) if low > 0 else high / 4.0
-        low, high = (middle, high) if requests(middle) > most else (low, middle)
-    return high
-
-
-def _often(interval: Float64s) -> Float64s:
-    return np.divide(1.0, interval, out=np.zeros_like(interval), where=interval > 0)
-
-
-def _freshness(rate: Float64s, interval: Float64s) -> Float64s:
-    """(1−e^{−λu})/(λu), 0 where an item is never refreshed: λ times it is how often a look finds a change."""
-    refreshed = interval < np.inf
-    r = np.where(refreshed, rate * np.where(refreshed, interval, 1.0), 1.0)
-    return np.where(refreshed, np.divide(-np.expm1(-r), r, out=np.ones_like(r), where=r > 0), 0.0)
+    found = solve_decreasing(lambda price: np.array([requests(float(price[0]))]), most, 1.0, rtol=1e-10)
+    return float(found.high[0])
 
 
 def _total(each: ArrayLike, frequency: Float64s) -> float:

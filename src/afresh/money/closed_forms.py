@@ -13,26 +13,25 @@ Linear. u* = √(2K/(λG)), E = G(1−λu*) − λU; the update cost changes the
 Geometric, z = q^⌊t/s⌋, q = 1−p. Between two steps E is monotone in u, so the supremum lies just
 before a step u = js: E = (a − b·q^j)/(js) with a = Gs/p−K−U, b = Gs/p−U/q. As a function of a real j
 that is the exponential case, j = Φ((b−a)/b)/(−ln q); E rises before it and falls after it, so that
-the best whole j is one of its two neighbours, or 1.
+the best whole number j is one of its two neighbours, or 1.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from afresh.model.curves import fresh, phi
-from afresh.money.optimum import Optimum, just_before, settle
-from afresh.money.terms import Terms
+from afresh.model.curves import freshness_curve, phi
+from afresh.money.terms import IncomeTerms, IntervalOptimum, just_before, make_optimum
 from afresh.values.arrays import Float64s
 
 
-def exponential_optimum(rate: Float64s, terms: Terms) -> Optimum:
+def exponential_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
     """The best interval under z = e^{−λt}: u* = Φ(λK/(G−λU))/λ.
 
     Example 4 of the paper, 25-year-olds: every 3.38 years for a net income of 0.21.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
-    >>> best = exponential_optimum(np.array([0.457]), Terms(one, none, one, none))
+    >>> best = exponential_optimum(np.array([0.457]), IncomeTerms(one, none, one, none))
     >>> best.interval.round(2), best.excess.round(2), best.threshold
     (array([3.38]), array([0.21]), array([0.457]))
     """
@@ -43,16 +42,16 @@ def exponential_optimum(rate: Float64s, terms: Terms) -> Optimum:
     interval = np.divide(aged, rate, out=np.full_like(aged, np.inf), where=changing)
     excess = np.where(worth & changing, net_gain * np.exp(-aged), 0.0)
     threshold = np.where(changing, rate * (terms.check + terms.update), np.inf)
-    return settle(interval, excess, fresh(aged), threshold, np.where(changing, 0.0, 1.0))
+    return make_optimum(interval, excess, freshness_curve(aged), threshold, np.where(changing, 0.0, 1.0))
 
 
-def linear_optimum(rate: Float64s, terms: Terms) -> Optimum:
+def linear_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
     """The best interval under z = max(1−λt, 0): u* = √(2K/(λG)).
 
     The threshold solves G = √(2λKG) + λU, the point where E(u*) = 0. §2 of the paper, Dr. Smith:
 
     >>> one, none = np.array([1.0]), np.array([0.0])
-    >>> best = linear_optimum(np.array([0.1]), Terms(one, none, one, none))
+    >>> best = linear_optimum(np.array([0.1]), IncomeTerms(one, none, one, none))
     >>> best.interval.round(1), (10 * best.excess).round(1), best.threshold
     (array([4.5]), array([5.5]), array([0.2]))
     """
@@ -65,16 +64,16 @@ def linear_optimum(rate: Float64s, terms: Terms) -> Optimum:
     excess = np.where(worth, terms.gain * left - rate * terms.update, 0.0)
     both = terms.check + terms.update + np.sqrt(terms.check) * np.sqrt(terms.check + 2 * terms.update)
     threshold = np.where(rate > 0, rate * both, np.inf)
-    return settle(interval, excess, 0.5 + 0.5 * left, threshold, np.where(rate > 0, 0.0, 1.0))
+    return make_optimum(interval, excess, 0.5 + 0.5 * left, threshold, np.where(rate > 0, 0.0, 1.0))
 
 
-def geometric_optimum(probability: Float64s, step: Float64s, terms: Terms) -> Optimum:
+def geometric_optimum(probability: Float64s, step: Float64s, terms: IncomeTerms) -> IntervalOptimum:
     """The best interval under z = (1−p)^⌊t/s⌋: a whole number of steps, and just before the last where U > 0.
 
     The threshold is the least of (K + U(1−q^{j−1}))·p/(s(1−q^j)), which is monotone in q^j: j = 1 or j = ∞.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
-    >>> best = geometric_optimum(np.array([0.1]), one, Terms(one, none, one, none))
+    >>> best = geometric_optimum(np.array([0.1]), one, IncomeTerms(one, none, one, none))
     >>> best.interval, best.excess.round(4), best.threshold
     (array([5.]), array([0.619]), array([0.1]))
     """
@@ -88,10 +87,10 @@ def geometric_optimum(probability: Float64s, step: Float64s, terms: Terms) -> Op
     freshness = _right_steps(steps, probability) / steps
     threshold = np.minimum(terms.check, (terms.check + terms.update) * probability) / step
     threshold = np.where(changing, threshold, np.inf)
-    return settle(interval, excess, freshness, threshold, np.where(changing, 0.0, 1.0))
+    return make_optimum(interval, excess, freshness, threshold, np.where(changing, 0.0, 1.0))
 
 
-def _steps_below(probability: Float64s, step: Float64s, terms: Terms) -> Float64s:
+def _steps_below(probability: Float64s, step: Float64s, terms: IncomeTerms) -> Float64s:
     """The whole number of steps at or below the real optimum Φ((b−a)/b)/(−ln q), at least 1."""
     certain, never = probability >= 1, probability <= 0
     odds = np.divide(probability, 1 - probability, out=np.zeros_like(probability), where=~certain)
@@ -103,7 +102,7 @@ def _steps_below(probability: Float64s, step: Float64s, terms: Terms) -> Float64
     return np.maximum(np.floor(real), 1.0)
 
 
-def _excess_after(steps: Float64s, probability: Float64s, step: Float64s, terms: Terms) -> Float64s:
+def _excess_after(steps: Float64s, probability: Float64s, step: Float64s, terms: IncomeTerms) -> Float64s:
     """E just before the end of ``steps`` steps."""
     lost = -np.expm1(-_hazard(probability) * (steps - 1))
     earned = terms.gain * step * _right_steps(steps, probability)

@@ -1,7 +1,7 @@
 """Given any three of benefit, interval, rate and cost, the fourth (Razniewski 2016, §9).
 
 The interval is ``best_interval``. The others follow from H(u) = G·gain(u) − K − U·turning(u) = 0
-(``afresh.money.pieces``), which is linear in the gain and in the cost:
+(``afresh.money.excess_income``), which is linear in the gain and in the cost:
 
     exponential   G = λK/g(λu) + λU    K = (G−λU)·g(λu)/λ
     linear        G = 2K/(λu²)         K = G·λu²/2           λ = 2K/(G·u²)
@@ -22,20 +22,28 @@ from typing import Any, Unpack
 import numpy as np
 
 from afresh.model.decay import Decay, Exponential, Lomax, Weibull, decay_from
-from afresh.money.items import CostOfSize, Items, Options, items_of, positive, size_factor
-from afresh.money.pieces import SLOPED, excess, slope, turning
-from afresh.money.roots import narrowed, rising_root
-from afresh.money.solve import optimum_of
-from afresh.money.terms import Terms
+from afresh.model.roots import find_crossing, narrow_maximum, solve_decreasing
+from afresh.money.best_interval import find_optimum
+from afresh.money.excess_income import SMOOTH_DECAYS, cost_to_gain, excess_income, turning_term
+from afresh.money.priced_items import (
+    CostOfSize,
+    IncomeOptions,
+    PricedItems,
+    build_items,
+    check_positive,
+    size_factor,
+)
+from afresh.money.terms import IncomeTerms
 from afresh.values.arrays import ArrayLike, Bools, Float64s
 from afresh.values.errors import InfeasibleError, UsageError
 
-_HALVINGS = 70  # of 460 e-folds: to the last bit
 _RATES = 4001  # 24 decades, 1.4 % apart
 _VISIBLE = 1e-12  # an excess below this share of the gain is none
 
 
-def implied_benefit(interval: ArrayLike, rate: ArrayLike, cost: ArrayLike, **options: Unpack[Options]) -> Any:
+def implied_benefit(
+    interval: ArrayLike, rate: ArrayLike, cost: ArrayLike, **options: Unpack[IncomeOptions]
+) -> Any:
     """The benefit per record and time for which ``interval`` is the best; NaN in arrays where there is none.
 
     It is negative where the stale cost alone asks for a shorter interval. §9 of the paper: a page crawled 75
@@ -44,23 +52,25 @@ def implied_benefit(interval: ArrayLike, rate: ArrayLike, cost: ArrayLike, **opt
     >>> round(implied_benefit(1 / 75, 1.0, 1.0))
     11350
     """
-    times = positive("interval", interval)
-    items = items_of(rate, 0.0, positive("cost", cost), **options, along=("interval", times))
+    times = check_positive("interval", interval)
+    items = build_items(rate, 0.0, check_positive("cost", cost), **options, along=("interval", times))
     u = np.broadcast_to(times, items.shape).astype(np.float64).ravel()
-    gain = _by_group(items, u, _gain_for)
+    gain = _by_group(items, u, _smallest_gain)
     return _answer(items, (gain - items.terms.stale) / items.size, "benefit")
 
 
-def implied_cost(interval: ArrayLike, rate: ArrayLike, benefit: ArrayLike, **options: Unpack[Options]) -> Any:
+def implied_cost(
+    interval: ArrayLike, rate: ArrayLike, benefit: ArrayLike, **options: Unpack[IncomeOptions]
+) -> Any:
     """The cost of one refresh for which ``interval`` is the best; NaN in arrays where there is none.
 
     >>> round(implied_cost(1 / 75, 1.0, 11350.2), 4)
     1.0
     """
-    times = positive("interval", interval)
-    items = items_of(rate, benefit, 0.0, **options, along=("interval", times))
+    times = check_positive("interval", interval)
+    items = build_items(rate, benefit, 0.0, **options, along=("interval", times))
     u = np.broadcast_to(times, items.shape).astype(np.float64).ravel()
-    check = _by_group(items, u, _check_for)
+    check = _by_group(items, u, _largest_check)
     factor = size_factor(items.size, options.get("cost_of_size", "constant"))
     return _answer(items, check / factor, "cost")
 
@@ -87,33 +97,39 @@ def implied_rates(
     """
     if not isinstance(decay, str):
         raise UsageError("a decay object has its rate already: give the name of a decay")
-    u = float(positive("interval", interval))
-    items = items_of(
+    u = float(check_positive("interval", interval))
+    items = build_items(
         0.0,
         benefit,
-        positive("cost", cost),
+        check_positive("cost", cost),
         update_cost=update_cost,
         stale_cost=stale_cost,
         size=size,
         cost_of_size=cost_of_size,
     )
-    if not isinstance(decay_from(decay, np.ones(1)), SLOPED):
+    if not isinstance(decay_from(decay, np.ones(1)), SMOOTH_DECAYS):
         raise UsageError(f"{decay} decay has steps, and many rates share one interval: no single one follows")
 
-    def terms(number: int) -> Terms:
+    def terms(number: int) -> IncomeTerms:
         return items.terms.take(np.zeros(number, dtype=np.intp))
 
-    def slope_at(rate: Float64s) -> Float64s:
-        return slope(decay_from(decay, rate), terms(rate.size), np.full(rate.size, u))
+    def ratio_at(rate: Float64s) -> Float64s:
+        return cost_to_gain(decay_from(decay, rate), terms(rate.size), np.full(rate.size, u))
 
     rates = np.geomspace(1e-12, 1e12, _RATES) / u
-    # two rates about to fall together hide between two of these, unless the peak is one of them
-    rates = np.sort(np.append(rates, narrowed(slope_at, *_around_the_peak(rates, slope_at(rates)))))
-    sign = np.sign(slope_at(rates))
+    # Two rates about to fall together hide between two of these, unless the peak of the gain is one of them.
+    peak = narrow_maximum(lambda rate: -ratio_at(rate), *_around_the_peak(rates, -ratio_at(rates)))
+    rates = np.sort(np.append(rates, peak))
+    sign = np.sign(1 - ratio_at(rates))
     cells = np.flatnonzero(sign[:-1] * sign[1:] < 0)
-    found = rising_root(lambda rate: sign[cells + 1] * slope_at(rate), rates[cells], rates[cells + 1])
+
+    def falling_ratio(rate: Float64s) -> Float64s:
+        with np.errstate(divide="ignore"):
+            return np.asarray(ratio_at(rate) ** sign[cells + 1])
+
+    found = find_crossing(falling_ratio, rates[cells], rates[cells + 1])
     some = terms(found.size)
-    best = optimum_of(decay_from(decay, found), some)
+    best = find_optimum(decay_from(decay, found), some)
     good = (np.abs(best.interval - u) <= 1e-3 * u) & (best.excess > _VISIBLE * some.gain)
     return tuple(float(rate) for rate in found[good])
 
@@ -124,23 +140,27 @@ def _around_the_peak(rates: Float64s, values: Float64s) -> tuple[Float64s, Float
     return rates[top - 1 : top], rates[top + 1 : top + 2]
 
 
-def _by_group(items: Items, u: Float64s, solve: Callable[[Decay, Terms, Float64s], Float64s]) -> Float64s:
+def _by_group(
+    items: PricedItems, u: Float64s, solve: Callable[[Decay, IncomeTerms, Float64s], Float64s]
+) -> Float64s:
     values = np.empty_like(u)
     for group in items.groups:
         values[group.rows] = solve(group.decay, items.terms.take(group.rows), u[group.rows])
     return values
 
 
-def _gain_for(decay: Decay, terms: Terms, u: Float64s) -> Float64s:
+def _smallest_gain(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
     """The smallest gain for which u is best, NaN where none is."""
-    if isinstance(decay, SLOPED):
+    if isinstance(decay, SMOOTH_DECAYS):
         marginal = decay.gain(u)
-        needed = terms.check + terms.update * turning(decay, u)
+        needed = terms.check + terms.update * turning_term(decay, u)
         gain = np.divide(needed, marginal, out=np.full_like(u, np.nan), where=marginal > 0)
-        return np.where(_is_best(decay, Terms(gain, terms.stale, terms.check, terms.update), u), gain, np.nan)
+        return np.where(
+            _is_best(decay, IncomeTerms(gain, terms.stale, terms.check, terms.update), u), gain, np.nan
+        )
 
     def interval_at(gain: Float64s) -> Float64s:
-        return optimum_of(decay, Terms(gain, terms.stale, terms.check, terms.update)).interval
+        return find_optimum(decay, IncomeTerms(gain, terms.stale, terms.check, terms.update)).interval
 
     # a larger gain never lengthens the interval: E has the gain times F(u), which falls with u
     low, high = terms.check / u * 1e-100, terms.check / u * 1e100
@@ -148,15 +168,15 @@ def _gain_for(decay: Decay, terms: Terms, u: Float64s) -> Float64s:
     return np.where(np.abs(interval_at(gain) - u) <= 1e-6 * u, gain, np.nan)
 
 
-def _check_for(decay: Decay, terms: Terms, u: Float64s) -> Float64s:
+def _largest_check(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
     """The largest cost of a refresh for which u is best, NaN where none is."""
-    if isinstance(decay, SLOPED):
-        check = terms.gain * decay.gain(u) - terms.update * turning(decay, u)
-        good = _is_best(decay, Terms(terms.gain, terms.stale, check, terms.update), u)
+    if isinstance(decay, SMOOTH_DECAYS):
+        check = terms.gain * decay.gain(u) - terms.update * turning_term(decay, u)
+        good = _is_best(decay, IncomeTerms(terms.gain, terms.stale, check, terms.update), u)
         return np.where(good & (check > 0), check, np.nan)
 
     def interval_at(check: Float64s) -> Float64s:
-        return optimum_of(decay, Terms(terms.gain, terms.stale, check, terms.update)).interval
+        return find_optimum(decay, IncomeTerms(terms.gain, terms.stale, check, terms.update)).interval
 
     # a larger cost never shortens the interval
     start = np.where(terms.gain > 0, terms.gain, 1.0) * u
@@ -164,7 +184,7 @@ def _check_for(decay: Decay, terms: Terms, u: Float64s) -> Float64s:
     return np.where(np.abs(interval_at(check) - u) <= 1e-6 * u, check, np.nan)
 
 
-def _is_best(decay: Decay, terms: Terms, u: Float64s) -> Bools:
+def _is_best(decay: Decay, terms: IncomeTerms, u: Float64s) -> Bools:
     """Whether u, where H(u) = 0, is the best interval and not the worst, nor one that loses.
 
     A hazard that never rises has one crossing only, which is the best (``afresh.money.smooth``); for others
@@ -172,24 +192,26 @@ def _is_best(decay: Decay, terms: Terms, u: Float64s) -> Bools:
     """
     if isinstance(decay, Exponential | Lomax):
         return np.asarray(terms.gain > 0)
-    earns = excess(decay, terms, u) > 1e-14 * terms.gain
+    earns = excess_income(decay, terms, u) > 1e-14 * terms.gain
     return np.asarray(earns | (np.asarray(decay.shape) <= 1) if isinstance(decay, Weibull) else earns)
 
 
 def _boundary(holds: Callable[[Float64s], Bools], low: Float64s, high: Float64s) -> tuple[Float64s, Float64s]:
-    """The two sides of the place between low and high, on a log axis, from which on ``holds`` is true."""
-    left, right = np.log(low), np.log(high)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (left + right)
-        true = holds(np.exp(middle))
-        left, right = np.where(true, left, middle), np.where(true, middle, right)
-    return np.exp(left), np.exp(right)
+    """The two adjacent numbers between ``low`` and ``high`` of which ``holds`` is false and true."""
+    found = solve_decreasing(
+        lambda x: np.where(holds(x), 0.5, 2.0),
+        np.ones_like(low),
+        np.sqrt(low) * np.sqrt(high),
+        low=low,
+        high=high,
+    )
+    return found.low, found.high
 
 
-def _answer(items: Items, values: Float64s, name: str) -> Any:
+def _answer(items: PricedItems, values: Float64s, name: str) -> Any:
     """An array as asked, or one number; a single item without an answer is an error."""
     if items.shape:
-        return items.back(values)
+        return items.in_input_shape(values)
     if np.isnan(values[0]):
         raise InfeasibleError(f"no {name} makes this interval the best: another interval always earns more")
     return float(values[0])

@@ -1,4 +1,4 @@
-"""The best intervals when not every refresh that pays can be made: too little money, or too few refreshes.
+"""The best intervals within a limit of money or of refreshes per time.
 
 A limit has a price, and items then behave as if refreshing cost more (the multiplier: Cho &
 Garcia-Molina 2000, §5; net income: Razniewski 2016, §5):
@@ -18,20 +18,19 @@ from typing import Unpack
 
 import numpy as np
 
-from afresh.allocation.roots import solve_decreasing
-from afresh.money.items import Items, Options, items_of
-from afresh.money.many import solve_items
-from afresh.money.net_income import income_at
-from afresh.money.pieces import spend
-from afresh.money.terms import Terms
+from afresh.model.roots import solve_decreasing
+from afresh.money.best_interval import solve_items
+from afresh.money.excess_income import frequency_of, income_at, spend_at
+from afresh.money.priced_items import IncomeOptions, PricedItems, build_items
+from afresh.money.terms import IncomeTerms
 from afresh.values.arrays import ArrayLike, Float64s, Floats
 from afresh.values.errors import InputError
 
-_NEXT_TO_NOTHING = 1e-200  # stands for a limit of 0, whose price is that of the very first refresh
+_NEXT_TO_NOTHING = 1e-200  # replaces a limit of 0, whose price is that of the first refresh
 
 
 @dataclass(frozen=True, slots=True)
-class Limited:
+class LimitedPlan:
     """The best plan within a limit.
 
     ``price`` is the net income that one more unit of the limit would earn, μ−1 or μ' above; 0 says that the
@@ -47,26 +46,26 @@ class Limited:
 
 
 def with_money(
-    rate: ArrayLike, benefit: ArrayLike, cost: ArrayLike, money: float, **options: Unpack[Options]
-) -> Limited:
+    rate: ArrayLike, benefit: ArrayLike, cost: ArrayLike, money: float, **options: Unpack[IncomeOptions]
+) -> LimitedPlan:
     """The intervals of the highest net income that cost no more than ``money`` per time.
 
     >>> plan = with_money([0.457, 0.098], 1.0, 1.0, money=0.3)
     >>> round(plan.spend, 9), plan.frequency.round(3), round(plan.price, 3)
     (0.3, array([0.165, 0.135]), 0.674)
     """
-    items = items_of(rate, benefit, cost, **options)
+    items = build_items(rate, benefit, cost, **options)
 
-    def dearer(price: float) -> Terms:
+    def dearer(price: float) -> IncomeTerms:
         t = items.terms
-        return Terms(t.gain, t.stale, t.check * (1 + price), t.update * (1 + price))
+        return IncomeTerms(t.gain, t.stale, t.check * (1 + price), t.update * (1 + price))
 
     return _limited(items, money, "money", dearer, lambda u: spend_at(items, u))
 
 
 def with_refreshes(
-    rate: ArrayLike, benefit: ArrayLike, cost: ArrayLike, refreshes: float, **options: Unpack[Options]
-) -> Limited:
+    rate: ArrayLike, benefit: ArrayLike, cost: ArrayLike, refreshes: float, **options: Unpack[IncomeOptions]
+) -> LimitedPlan:
     """The intervals of the highest net income with no more than ``refreshes`` per time in all.
 
     §2 of the paper: three refreshes in ten years, where two for Dr. Smith and one for Dr. Jones earn 12.
@@ -75,23 +74,23 @@ def with_refreshes(
     >>> plan.interval.round(2), round(10 * float(plan.net_income.sum()), 2)
     (array([5.69, 8.05]), 12.14)
     """
-    items = items_of(rate, benefit, cost, **options)
+    items = build_items(rate, benefit, cost, **options)
 
-    def dearer(price: float) -> Terms:
+    def dearer(price: float) -> IncomeTerms:
         t = items.terms
-        return Terms(t.gain, t.stale, t.check + price, t.update)
+        return IncomeTerms(t.gain, t.stale, t.check + price, t.update)
 
-    return _limited(items, refreshes, "refreshes", dearer, _frequency)
+    return _limited(items, refreshes, "refreshes", dearer, frequency_of)
 
 
 def _limited(
-    items: Items,
+    items: PricedItems,
     limit: float,
     name: str,
-    dearer: Callable[[float], Terms],
+    dearer: Callable[[float], IncomeTerms],
     amount: Callable[[Float64s], Float64s],
-) -> Limited:
-    """The free optimum if it is within the limit, else that at the price where ``amount`` meets the limit."""
+) -> LimitedPlan:
+    """The unlimited optimum if it is within the limit, else that at the price where ``amount`` meets it."""
     if not 0 <= limit < np.inf:
         raise InputError(f"{name} is {limit}: must be a number of 0 or more, and finite")
     free = _intervals(items, items.terms)
@@ -103,35 +102,23 @@ def _limited(
 
     target = np.array([max(limit, _NEXT_TO_NOTHING)])
     found = solve_decreasing(total, target, max(float(np.mean(items.terms.check)), _NEXT_TO_NOTHING))
-    low, high = (_frequency(_intervals(items, dearer(float(x[0])))) for x in (found.low, found.high))
+    low, high = (frequency_of(_intervals(items, dearer(float(x[0])))) for x in (found.low, found.high))
     frequency = high + (low - high) * found.share(target)
     interval = np.divide(1.0, frequency, out=np.full_like(frequency, np.inf), where=frequency > 0)
     return _plan(items, interval if limit > 0 else np.full_like(interval, np.inf), float(found.low[0]))
 
 
-def _intervals(items: Items, terms: Terms) -> Float64s:
+def _intervals(items: PricedItems, terms: IncomeTerms) -> Float64s:
     """The best intervals at other costs."""
     return np.asarray(solve_items(items.with_terms(terms)).interval.ravel(), dtype=np.float64)
 
 
-def _frequency(interval: Float64s) -> Float64s:
-    return np.divide(1.0, interval, out=np.full_like(interval, np.inf), where=interval > 0)
-
-
-def spend_at(items: Items, interval: Float64s) -> Float64s:
-    """What refreshing each item at its interval costs per time."""
-    spent = np.empty_like(interval)
-    for group in items.groups:
-        spent[group.rows] = spend(group.decay, items.terms.take(group.rows), interval[group.rows])
-    return spent
-
-
-def _plan(items: Items, interval: Float64s, price: float) -> Limited:
-    frequency = _frequency(interval)
-    return Limited(
-        interval=items.back(interval),
-        frequency=items.back(frequency),
-        net_income=items.back(income_at(items, interval)),
+def _plan(items: PricedItems, interval: Float64s, price: float) -> LimitedPlan:
+    frequency = frequency_of(interval)
+    return LimitedPlan(
+        interval=items.in_input_shape(interval),
+        frequency=items.in_input_shape(frequency),
+        net_income=items.in_input_shape(income_at(items, interval)),
         price=price,
         spend=float(spend_at(items, interval).sum()),
         refreshes=float(frequency.sum()),

@@ -1,4 +1,4 @@
-"""The best interval under an empirical decay: steps or straight lines, solved piece by piece.
+"""The best interval under an empirical decay of steps or straight lines, solved piece by piece.
 
 On a piece where z(u) = α − m·u the excess of net income is
 
@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.model.decay import Empirical
-from afresh.money.optimum import Optimum, just_before, settle
-from afresh.money.terms import Terms
+from afresh.money.terms import IncomeTerms, IntervalOptimum, just_before, make_optimum
 from afresh.values.arrays import Float64s
 
 _BLOCK = 1 << 20  # items times pieces worked on at once
@@ -43,12 +42,12 @@ class _Pieces:
         return cls(start, end, values[:-1] + fall * start, fall, offset, float(values[-1]))
 
 
-def empirical_optimum(decay: Empirical, terms: Terms) -> Optimum:
+def empirical_optimum(decay: Empirical, terms: IncomeTerms) -> IntervalOptimum:
     """The best interval under a curve by points.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> certain_until_2 = Empirical([2.0], [0.0])
-    >>> empirical_optimum(certain_until_2, Terms(one, none, one, none)).interval
+    >>> empirical_optimum(certain_until_2, IncomeTerms(one, none, one, none)).interval
     array([2.])
     """
     pieces = _Pieces.of(decay)
@@ -65,10 +64,10 @@ def empirical_optimum(decay: Empirical, terms: Terms) -> Optimum:
     freshness = np.divide(decay.integral(interval), interval, out=np.ones_like(interval), where=interval > 0)
     if not decay.linear:
         interval = np.where(terms.update > 0, just_before(interval), interval)
-    return settle(interval, excess, freshness, threshold, pieces.plateau)
+    return make_optimum(interval, excess, freshness, threshold, pieces.plateau)
 
 
-def _best_of_pieces(pieces: _Pieces, terms: Terms) -> tuple[Float64s, Float64s]:
+def _best_of_pieces(pieces: _Pieces, terms: IncomeTerms) -> tuple[Float64s, Float64s]:
     """(u*, E(u*)) over all pieces; items down, pieces across."""
     gain, check, update = (x[:, None] for x in (terms.gain, terms.check, terms.update))
     a = gain * pieces.offset - check - update * (1 - pieces.level)
@@ -82,7 +81,7 @@ def _best_of_pieces(pieces: _Pieces, terms: Terms) -> tuple[Float64s, Float64s]:
     return np.take_along_axis(u, best, axis=1)[:, 0], np.take_along_axis(value, best, axis=1)[:, 0]
 
 
-def _threshold(pieces: _Pieces, terms: Terms) -> Float64s:
+def _threshold(pieces: _Pieces, terms: IncomeTerms) -> Float64s:
     """The least of (K+U(1−z))/(Z−u·z∞): at the end of a piece, or where its slope is 0.
 
     As (p+q·u)/(ζ+b·u−c·u²) that is at q·c·u² + 2·p·c·u + q·ζ − p·b = 0.

@@ -1,1 +1,1 @@
-"""Learning how often things change: from polls to rates, with priors, intervals, drift and seasons."""
+"""Estimating how often items change: from polls to rates, with priors, intervals, forgetting and seasons."""

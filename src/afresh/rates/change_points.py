@@ -1,4 +1,4 @@
-"""Sharp changes in a history of estimated rates, and the periods between them.
+"""Change points: sharp changes in a history of estimated rates, and the periods between them.
 
 λ̂_i is a sharp change when |λ̂_i − λ̂_{i−1}| > k·mean(λ̂), k between 0.1 and 0.3; between two of them lies one
 period T_λ. Estimate early in a period, use the estimate for the rest of it. Zhang et al. 2007, §3, step 3.

@@ -1,4 +1,4 @@
-"""Rates from cohorts: of n things looked at again after time t, k had changed.
+"""Rates from cohorts: of n items checked again after a time t, k had changed.
 
 One cohort gives λ̂ = −ln(1−k/n)/t (Razniewski 2016, Example 1 and §8.2). Several cohorts of a group, with
 different times, give the λ at which as many changes are expected as were seen:
@@ -6,7 +6,7 @@ different times, give the λ at which as many changes are expected as were seen:
     Σ_j n_j·(1−e^{−λt_j}) = p·N,   p = K/N,  N = Σ n_j,  K = Σ k_j.
 
 Where all changed (K = N) that is infinite, where none did it is 0, and neither can be planned with. There p
-is taken as if one half of a further thing had gone the other way: N/(N+½) and ½/(N+½). For one cohort the
+is taken as if half of a further item had gone the other way: N/(N+½) and ½/(N+½). For one cohort the
 first is the log family with a = 0.5, ln(2n+1)/t; the second is close to 1/(2nt).
 
 Bounds are Clopper–Pearson bounds on p, carried through the same equation. They are exact for one time, and
@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from afresh.rates.family_theory import ratio_interval
+from afresh.model.roots import find_crossing
+from afresh.rates.estimators.log_family import ratio_interval
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
 from afresh.values.errors import InputError
 
@@ -56,8 +57,8 @@ def cohort_rates(
     >>> found.rate.round(3).tolist(), found.high.round(2).tolist()
     ([0.609, 0.196, 0.052, 0.022], [inf, 0.44, 0.14, 0.07])
     """
-    groups, which = _numbered(group)
-    span, size, gone = _checked(elapsed, n, changed, which.size)
+    groups, which = _number_groups(group)
+    span, size, gone = _check_columns(elapsed, n, changed, which.size)
     order = np.argsort(which, kind="stable")
     first = np.searchsorted(which[order], np.arange(len(groups)))
     span, size, gone = span[order], size[order], gone[order]
@@ -87,21 +88,18 @@ class _Expected:
     total: Float64s
 
     def rate(self, r: ArrayLike) -> Float64s:
-        """λ with Σ n_j·e^{−λt_j}/N = e^{−r}; between r/t_max and r/t_min, found by bisection of ln λ."""
+        """λ with Σ n_j·e^{−λt_j}/N = e^{−r}, which lies between r/t_max and r/t_min."""
         ratio = np.asarray(r, dtype=np.float64)
         if ratio.size == 0:
             return ratio
         solvable = (ratio > 0) & np.isfinite(ratio)
         inside = np.where(solvable, ratio, 1.0)
-        low = np.log(inside / np.maximum.reduceat(self.span, self.first))
-        high = np.log(inside / np.minimum.reduceat(self.span, self.first))
-        while True:
-            middle = (low + high) / 2
-            if np.all((middle <= low) | (middle >= high) | (high - low < 1e-15)):
-                break
-            below = self._mean_chance(np.exp(middle)) < -np.expm1(-inside)
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return np.where(solvable, np.exp(middle), ratio)
+        found = find_crossing(
+            lambda rate: np.asarray(-np.expm1(-inside) / self._mean_chance(rate)),
+            inside / np.maximum.reduceat(self.span, self.first),
+            inside / np.minimum.reduceat(self.span, self.first),
+        )
+        return np.where(solvable, found, ratio)
 
     def _mean_chance(self, rate: Float64s) -> Float64s:
         counts = np.diff(self.first, append=self.span.size)
@@ -109,13 +107,13 @@ class _Expected:
         return np.asarray(np.add.reduceat(gone, self.first) / self.total)
 
 
-def _numbered(group: Sequence[Any]) -> tuple[tuple[Hashable, ...], Ints]:
+def _number_groups(group: Sequence[Any]) -> tuple[tuple[Hashable, ...], Ints]:
     number: dict[Hashable, int] = {}
     which = [number.setdefault(name, len(number)) for name in group]
     return tuple(number), np.asarray(which, np.int64)
 
 
-def _checked(
+def _check_columns(
     elapsed: ArrayLike, n: ArrayLike, changed: ArrayLike, rows: int
 ) -> tuple[Float64s, Float64s, Float64s]:
     columns = {"elapsed": elapsed, "n": n, "changed": changed}
@@ -125,13 +123,13 @@ def _checked(
     for name, column in zip(columns, (span, size, gone), strict=True):
         if column.shape != (rows,):
             raise InputError(f"{rows} groups and {column.size} values of {name}: give one for each group")
-    _refuse("elapsed", span, span == 0, "must be above 0")
-    _refuse("n", size, (size < 1) | (size % 1 != 0), "must be a whole number of 1 or more")
-    _refuse("changed", gone, (gone > size) | (gone % 1 != 0), "must be a whole number, at most n")
+    _refuse_where("elapsed", span, span == 0, "must be above 0")
+    _refuse_where("n", size, (size < 1) | (size % 1 != 0), "must be a whole number of 1 or more")
+    _refuse_where("changed", gone, (gone > size) | (gone % 1 != 0), "must be a whole number, at most n")
     return span, size, gone
 
 
-def _refuse(name: str, column: Float64s, wrong: Bools, what: str) -> None:
+def _refuse_where(name: str, column: Float64s, wrong: Bools, what: str) -> None:
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
         raise InputError(f"{name}[{at}] is {column[at]:g}: {what}")

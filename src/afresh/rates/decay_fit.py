@@ -20,7 +20,7 @@ import numpy as np
 
 from afresh.model.decay import Decay, Empirical, Exponential, Lomax, decay_from
 from afresh.model.decays.empirical import kaplan_meier
-from afresh.rates.falling_root import falling_root
+from afresh.model.roots import find_crossing, find_maximum
 from afresh.values.arrays import ArrayLike, Bools, Float64s
 from afresh.values.errors import InputError
 
@@ -114,8 +114,8 @@ def fit_decays(lifetimes: ArrayLike, ended: ArrayLike | None = None) -> DecayFit
     # In units of the mean lifetime every class has numbers near 1, whatever the unit of time.
     unit = float(seen.sum() / over.sum())
     data = _Lifetimes(seen / unit, over)
-    fits = [_in_time(name, fitted(data), unit, data.ends) for name, fitted in _FITTERS.items()]
-    fits.append(_whole_steps(seen, over))
+    fits = [_in_input_unit(name, fitted(data), unit, data.ends) for name, fitted in _FITTERS.items()]
+    fits.append(_geometric(seen, over))
     longest = float(seen.max())
     judged = [_with_error(fit, empirical, longest) for fit in fits]
     return DecayFits(
@@ -157,27 +157,28 @@ def _linear(data: _Lifetimes) -> _Found:
     going = data.t[~data.over]
     most = 1 / float(data.t[data.over].max())
 
-    def slope(rate: float) -> float:
+    def slope_ratio(rate: Float64s) -> Float64s:
+        """The rising part d/λ of the slope over the falling one, Σ t/(1−λt)."""
         left = 1 - rate * going
-        return -math.inf if np.any(left <= 0) else data.ends / rate - float(np.sum(going / left))
+        with np.errstate(divide="ignore"):
+            return np.zeros(1) if np.any(left <= 0) else data.ends / rate / np.sum(going / left)
 
-    rate = most if slope(most) >= 0 else falling_root(slope, 1e-12 * most, most)
+    rate = float(find_crossing(slope_ratio, np.array([1e-12 * most]), np.array([most]))[0])
     return _Found(rate, data.ends * math.log(rate) + float(np.sum(np.log1p(-rate * going))))
 
 
 def _weibull(data: _Lifetimes) -> _Found:
-    """λᵏ = d/Σtᵏ, with k where 1/k + mean_ended ln t = Σ tᵏ·ln t/Σ tᵏ; left minus right falls as k grows."""
+    """λᵏ = d/Σtᵏ, with k where 1/k − Σ tᵏ·ln t/Σ tᵏ, which falls as k grows, is −mean_ended ln t."""
     longest = float(data.t.max())
     logs = np.log(data.t / longest)
     mean_log = float(logs[data.over].mean())
 
-    def excess(log_shape: float) -> float:
-        shape = math.exp(log_shape)
+    def left_to_right(shape: Float64s) -> Float64s:
         powers = np.exp(shape * logs)
-        return 1 / shape + mean_log - float(powers @ logs / powers.sum())
+        with np.errstate(divide="ignore"):
+            return np.asarray((1 / shape - powers @ logs / powers.sum()) / -mean_log)
 
-    shape = math.exp(falling_root(excess, math.log(0.02), math.log(100.0)))
-    shape = min(max(shape, 0.02), 100.0)  # what the class takes, whatever exp and log round to
+    shape = float(find_crossing(left_to_right, np.array([0.02]), np.array([100.0]))[0])
     power_sum = float(np.exp(shape * logs).sum())
     rate = (data.ends / power_sum) ** (1 / shape) / longest
     # Σ(λt)ᵏ = d at this λ.
@@ -187,19 +188,19 @@ def _weibull(data: _Lifetimes) -> _Found:
 
 
 def _lomax(data: _Lifetimes) -> _Found:
-    """a = d/Σln(1+t/b), with ln b by search: the likelihood left is that of b alone."""
+    """a = d/Σln(1+t/b), with b by search: the likelihood left is that of b alone."""
 
-    def parts(log_scale: float) -> tuple[float, float]:
-        grown = np.log1p(data.t / math.exp(log_scale))
+    def at_scale(scale: float) -> _Found:
+        grown = np.log1p(data.t / scale)
         shape = min(max(data.ends / float(grown.sum()), 0.01), 1e9)
-        ended = float(grown[data.over].sum())
-        density = data.ends * (math.log(shape) - log_scale) - ended
-        return density - shape * float(grown.sum()), shape
+        density = data.ends * math.log(shape / scale) - float(grown[data.over].sum())
+        return _Found(shape / scale, density - shape * float(grown.sum()), shape)
 
     # Beyond a million mean lifetimes the class is the exponential to all digits shown.
-    log_scale = _highest(lambda at: parts(at)[0], math.log(1e-3), math.log(1e6))
-    log_likelihood, shape = parts(log_scale)
-    return _Found(shape / math.exp(log_scale), log_likelihood, shape)
+    best = find_maximum(
+        lambda scale: np.array([at_scale(float(scale[0])).log_likelihood]), np.array([1e-3]), np.array([1e6])
+    )
+    return at_scale(float(best[0]))
 
 
 _FITTERS: dict[str, Callable[[_Lifetimes], _Found]] = {
@@ -210,7 +211,7 @@ _FITTERS: dict[str, Callable[[_Lifetimes], _Found]] = {
 }
 
 
-def _in_time(name: str, found: _Found, unit: float, ends: int) -> DecayFit:
+def _in_input_unit(name: str, found: _Found, unit: float, ends: int) -> DecayFit:
     """A fit back in the unit of time that the lifetimes came in."""
     spec = name if found.shape is None else f"{name}:{found.shape!r}"
     parameters = 1 if found.shape is None else 2
@@ -218,7 +219,7 @@ def _in_time(name: str, found: _Found, unit: float, ends: int) -> DecayFit:
     return DecayFit(name, spec, found.rate / unit, parameters, log_likelihood, 0.0)
 
 
-def _whole_steps(seen: Float64s, over: Bools) -> DecayFit:
+def _geometric(seen: Float64s, over: Bools) -> DecayFit:
     """Geometric: p = ends/steps survived or ended; only for lifetimes that all end on whole steps of 1.
 
     Its probabilities per step stand beside densities per unit of time, as if those were known to one step.
@@ -259,18 +260,3 @@ def _since_refresh(lifetime: Decay) -> Decay:
     knots = far * np.linspace(0, 1, _KNOTS) ** 2  # denser where z bends most
     values = np.clip(1 - lifetime.integral(knots) / mean, 0.0, 1.0)
     return Empirical(knots, np.minimum.accumulate(values), linear=True)
-
-
-def _highest(function: Callable[[float], float], low: float, high: float) -> float:
-    """The place of the maximum: the best of a grid, refined by golden section beside it."""
-    grid = np.linspace(low, high, 64)
-    best = int(np.argmax([function(float(at)) for at in grid]))
-    low, high = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, 63)])
-    share = (math.sqrt(5) - 1) / 2
-    for _ in range(60):
-        left, right = high - share * (high - low), low + share * (high - low)
-        if function(left) < function(right):
-            low = left
-        else:
-            high = right
-    return (low + high) / 2

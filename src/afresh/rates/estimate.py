@@ -1,4 +1,4 @@
-"""From the times of looks to rates: one item, or many at once with a prior learned across them."""
+"""``estimate`` and ``estimate_many``: rates from the times of polls, of one item or of many at once."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from afresh.rates.drift import ages, faded, forgetting
-from afresh.rates.estimator import ESTIMATORS, FORGETFUL, Estimator
-from afresh.rates.gamma_filter import GammaFilter, GammaState
-from afresh.rates.gamma_prior import GammaPrior, check_level, weak_prior
-from afresh.rates.grid_integrals import in_parts
-from afresh.rates.grid_posterior import GridPosterior, GridState
+from afresh.rates.estimator import ESTIMATORS, POSTERIOR_METHODS, Estimator
+from afresh.rates.estimators.gamma_filter import GammaFilter, GammaState
+from afresh.rates.estimators.grid_integrals import map_parts
+from afresh.rates.estimators.grid_posterior import GridPosterior, GridState
 from afresh.rates.likelihood import rate_grid
-from afresh.rates.observations import Polls, polls_from_times, whole_numbers
 from afresh.rates.planning_rate import planning_rate
-from afresh.rates.prior import fit_gamma, fit_gamma_groups, fit_gamma_table, settling_items
-from afresh.rates.static_share import fit_static_share, log_odds
+from afresh.rates.poll_table import PollTable, as_whole_numbers, polls_from_times
+from afresh.rates.priors.fit_gamma import fit_gamma, fit_gamma_groups, fit_gamma_table, sample_items
+from afresh.rates.priors.gamma_prior import GammaPrior, check_level, weak_prior
+from afresh.rates.priors.static_share import fit_static_share, static_log_odds
+from afresh.rates.regimes.forgetting import fade, poll_ages, weigh_by_age
 from afresh.values.arrays import ArrayLike, Float64s, Ints
 from afresh.values.errors import InputError, UsageError, one_of
 from afresh.values.results import RateEstimate, RateEstimates
@@ -39,28 +39,28 @@ def estimate(
     prior: tuple[float, float] | None = None,
     horizon: float = math.inf,
 ) -> RateEstimate:
-    """How often one item changes, from when it was looked at and whether it had changed.
+    """How often one item changes, from the times of its polls and whether each found a change.
 
-    The first look only starts the clock. ``modified`` and ``count`` are what the source itself says (NaN
-    where nothing), ``reached`` is false where a look failed. ``prior`` is (a, b): a changes in a time b;
-    by default half a change in half a mean interval. Over a time ``horizon`` evidence fades to 1/e.
+    The first poll only starts the clock. ``modified`` and ``count`` are what the source itself says (NaN if
+    nothing), ``reached`` is false where a poll failed. ``prior`` is (a, b): a changes in a time b; by default
+    half a change in half a mean interval. Over a time ``horizon`` the weight of evidence falls to 1/e.
 
     >>> found = estimate([0, 1, 2, 3, 4], [False, True, False, False, True])
     >>> round(found.rate, 2), round(found.low, 2), round(found.high, 2), found.polls, found.changes
     (0.73, 0.14, 1.68, 4, 2)
     """
-    looks = np.asarray(times)
-    if looks.ndim != 1:
-        raise InputError(f"times must be a list of times, not an array of {looks.ndim} dimensions")
-    rows = np.zeros(looks.size, dtype=np.int64)
-    polls = polls_from_times(rows, looks, changed, items=1, modified=modified, count=count, reached=reached)
-    belief = weak_prior(polls) if prior is None else _given_prior(prior)
+    when = np.asarray(times)
+    if when.ndim != 1:
+        raise InputError(f"times must be a list of times, not an array of {when.ndim} dimensions")
+    rows = np.zeros(when.size, dtype=np.int64)
+    polls = polls_from_times(rows, when, changed, items=1, modified=modified, count=count, reached=reached)
+    belief = weak_prior(polls) if prior is None else _parse_prior(prior)
     many = estimate_polls(polls, method=method, level=level, prior=belief, horizon=horizon)
     ends = (float(many.rate[0]), float(many.low[0]), float(many.high[0]))
     return RateEstimate(*ends, int(many.polls[0]), int(many.changes[0]), method)
 
 
-def _given_prior(prior: tuple[float, float]) -> GammaPrior:
+def _parse_prior(prior: tuple[float, float]) -> GammaPrior:
     try:
         shape, rate = map(float, prior)
     except (TypeError, ValueError):
@@ -88,8 +88,9 @@ def estimate_many(
 
     Items without an interval yet get the prior, learned from the others (of their group, where ``groups``
     gives a number from 0 per item). ``rate`` is the posterior mean or, given the mean ``interval`` at which a
-    plan is going to refresh, the rate to plan with (``planning_rate``). With few polls a mean is ruled by the
-    fast changers an item might be, and the plan would drop it; survival is what counts.
+    plan is going to refresh, the rate to plan with (``planning_rate``). With few polls a mean is dominated by
+    the high rates that the item might have, and the plan would drop it; what counts is the probability that
+    a copy stays right.
 
     >>> found = estimate_many([0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [0, 1, 0, 0, 0])
     >>> found.polls.tolist(), bool(found.rate[1] < found.rate[2] < found.rate[0])
@@ -98,7 +99,7 @@ def estimate_many(
     polls = polls_from_times(
         item_index, times, changed, items=items, modified=modified, count=count, reached=reached, now=now
     )
-    of_group = None if groups is None else whole_numbers("groups", groups)
+    of_group = None if groups is None else as_whole_numbers("groups", groups)
     if of_group is not None and of_group.shape != (polls.items,):
         raise InputError(f"groups has {of_group.size} values for {polls.items} items")
     return estimate_polls(
@@ -107,7 +108,7 @@ def estimate_many(
 
 
 def estimate_polls(
-    polls: Polls,
+    polls: PollTable,
     *,
     method: str | Estimator[Any] = DEFAULT_METHOD,
     level: float = 0.9,
@@ -118,48 +119,50 @@ def estimate_polls(
 ) -> RateEstimates:
     """Rates and intervals of all items; without ``prior`` it is learned from the polls, per group.
 
-    ``method`` is a name of ours, or an estimator itself.
+    ``method`` is a name of the table of estimators, or an estimator.
     """
     check_level(level)
     estimator = ESTIMATORS[one_of("method", method, ESTIMATORS)] if isinstance(method, str) else method
-    forgets = _checked_horizon(estimator, horizon)
+    forgets = _check_horizon(estimator, horizon)
     if isinstance(estimator, GridPosterior):
-        told = forgetting(polls, horizon) if forgets else polls
-        rate, low, high = _by_grid(told, prior, groups, level)
+        weighed = weigh_by_age(polls, horizon) if forgets else polls
+        rate, low, high = _by_grid(weighed, prior, groups, level)
     else:
         belief = fit_gamma(polls, groups) if prior is None else prior
         if forgets and isinstance(estimator, GammaFilter):
             estimator = replace(estimator, horizon=horizon)
         state = estimator.update(estimator.start(belief, polls.items), polls)
         if forgets:
-            state = _faded_to_now(state, polls, horizon)
+            state = _fade_to_now(state, polls, horizon)
         rate = estimator.rate(state)
         low, high = estimator.interval(state, level)
     counts = polls.polls_per_item(), polls.changes_per_item()
     found = RateEstimates(rate, low, high, *counts, estimator.name)
-    return found if interval is None else to_plan_with(found, interval, level)
+    return found if interval is None else with_planning_rates(found, interval, level)
 
 
-def to_plan_with(found: RateEstimates, interval: float, level: float = 0.9) -> RateEstimates:
+def with_planning_rates(found: RateEstimates, interval: float, level: float = 0.9) -> RateEstimates:
     """The same with the rates to plan with at a mean ``interval``; ``level`` is that of its intervals."""
     if not 0 < interval < math.inf:
         raise InputError(f"interval is {interval}: must be a time above 0")
-    if found.method not in FORGETFUL:
-        raise UsageError(f"method {found.method!r} has no posterior to plan with: {', '.join(FORGETFUL)} do")
+    if found.method not in POSTERIOR_METHODS:
+        raise UsageError(
+            f"method {found.method!r} has no posterior to plan with: {', '.join(POSTERIOR_METHODS)} do"
+        )
     return replace(found, rate=planning_rate(found.rate, found.low, found.polls, interval, level))
 
 
 def _by_grid(
-    polls: Polls, prior: GammaPrior | None, groups: Ints | None, level: float
+    polls: PollTable, prior: GammaPrior | None, groups: Ints | None, level: float
 ) -> tuple[Float64s, Float64s, Float64s]:
     """Rates and intervals by the grid posterior.
 
-    The prior is settled by a sample of the items; then these go through in parts, on two threads, so that
-    no more than a part's log-likelihoods are ever in memory.
+    The prior is learned from a sample of the items. Then all items are processed in parts on two threads, so
+    that only the log-likelihoods of these parts are in memory.
     """
     estimator = GridPosterior(rate_grid(polls) if polls.size else None)
     if prior is None:
-        belief, kind = _learned(estimator, polls, groups)
+        belief, kind = _learn_priors(estimator, polls, groups)
     else:
         belief = estimator.start(prior, prior.shape.size)
         kind = np.broadcast_to(belief.kind, polls.items)
@@ -167,47 +170,49 @@ def _by_grid(
     def answers(part: slice) -> tuple[Float64s, Float64s, Float64s]:
         own = polls.between(part.start, part.stop)
         state = estimator.update(belief.of_items(kind[part]), own)
-        return estimator.answers(estimator.sharpened(state, own), level)
+        return estimator.answers(estimator.sharpen(state, own), level)
 
-    parts = in_parts(polls.items, answers, ITEMS_AT_ONCE)
+    parts = map_parts(polls.items, answers, ITEMS_AT_ONCE)
     rate, low, high = (np.concatenate(column) for column in zip(*parts, strict=True))
     return rate, low, high
 
 
-def _learned(estimator: GridPosterior, polls: Polls, groups: Ints | None) -> tuple[GridState, Ints]:
-    """A belief with priors learned from as many items as settle them, and which of these each item has."""
-    sample = settling_items(polls.items, groups)
+def _learn_priors(estimator: GridPosterior, polls: PollTable, groups: Ints | None) -> tuple[GridState, Ints]:
+    """A state with priors learned from a sample of the items, and which of these priors each item has."""
+    sample = sample_items(polls.items, groups)
     part = polls if sample is None else polls.of_items(sample)
     blank = estimator.start(GammaPrior.of(1.0, 1.0), part.items)
     state = estimator.update(blank, part)
     table, rates, weak = state.log_likelihood, state.rates, weak_prior(polls)
     share, start = fit_static_share(table, state.quiet, rates, weak)
-    static = log_odds(state.quiet, share)
+    static = static_log_odds(state.quiet, share)
     if groups is None:
         fitted = fit_gamma_table(table, rates, weak, static=static, start=start)
-        return estimator.learned(state, fitted, share), np.zeros(polls.items, dtype=np.int64)
+        return estimator.with_learned_priors(state, fitted, share), np.zeros(polls.items, dtype=np.int64)
     of_part = groups if sample is None else groups[sample]
     by_group = fit_gamma_groups(table, rates, of_part, weak, static=static)
-    learned = estimator.learned(state, GammaPrior(by_group.shape[of_part], by_group.rate[of_part]), share)
+    learned = estimator.with_learned_priors(
+        state, GammaPrior(by_group.shape[of_part], by_group.rate[of_part]), share
+    )
     of_group = np.zeros(by_group.shape.size, dtype=np.int64)
     of_group[of_part] = learned.kind
     return learned, of_group[groups]
 
 
-def _checked_horizon(estimator: Estimator[Any], horizon: float) -> bool:
-    """Whether evidence is to fade; only methods with a posterior can."""
+def _check_horizon(estimator: Estimator[Any], horizon: float) -> bool:
+    """Whether evidence is forgotten; only methods with a posterior can do so."""
     if not horizon > 0:
         raise InputError(f"horizon is {horizon}: must be a time above 0")
     if math.isinf(horizon):
         return False
-    if estimator.name not in FORGETFUL:
-        raise UsageError(f"method {estimator.name!r} does not forget: {', '.join(FORGETFUL)} do")
+    if estimator.name not in POSTERIOR_METHODS:
+        raise UsageError(f"method {estimator.name!r} does not forget: {', '.join(POSTERIOR_METHODS)} do")
     return True
 
 
-def _faded_to_now(state: GammaState, polls: Polls, horizon: float) -> GammaState:
+def _fade_to_now(state: GammaState, polls: PollTable, horizon: float) -> GammaState:
     """The belief of each item faded from its own latest poll to the latest of all."""
     gap = np.full(polls.items, np.inf)
-    np.minimum.at(gap, polls.item, ages(polls))
-    shape, rate = faded(state.shape, state.rate, state.prior, gap, horizon)
+    np.minimum.at(gap, polls.item, poll_ages(polls))
+    shape, rate = fade(state.shape, state.rate, state.prior, gap, horizon)
     return replace(state, shape=shape, rate=rate)

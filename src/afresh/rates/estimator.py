@@ -1,21 +1,19 @@
-"""What an estimator is, and the table of all of them: a new one is one file and one line here."""
+"""The protocol of an estimator of rates, and the table of all estimators: a new one is one line here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
-from afresh.rates.counts import Counts
-from afresh.rates.gamma_filter import GammaFilter
-from afresh.rates.gamma_prior import GammaPrior
-from afresh.rates.grid_posterior import GridPosterior
-from afresh.rates.last_modified import LastModified
-from afresh.rates.lln import LawOfLargeNumbers
-from afresh.rates.log_family import LogFamily
-from afresh.rates.mle import MaximumLikelihood
-from afresh.rates.moment import MomentMatching
-from afresh.rates.naive import Naive
-from afresh.rates.observations import Polls
+from afresh.rates.estimators.gamma_filter import Counts, GammaFilter, LastModified
+from afresh.rates.estimators.grid_posterior import GridPosterior
+from afresh.rates.estimators.lln import LawOfLargeNumbers
+from afresh.rates.estimators.log_family import LogFamily
+from afresh.rates.estimators.mle import MaximumLikelihood
+from afresh.rates.estimators.moment import MomentMatching
+from afresh.rates.estimators.naive import Naive
+from afresh.rates.poll_table import PollTable
+from afresh.rates.priors.gamma_prior import GammaPrior
 from afresh.values.arrays import Float64s
 
 State = TypeVar("State")
@@ -24,10 +22,10 @@ State = TypeVar("State")
 class Estimator(Protocol[State]):
     """Learns the rates of many items from their polls.
 
-    A state is a frozen value of arrays with a row per item: a few floats each, or the polls
-    themselves where a method has no shorter summary. It pickles. An item without polls is answered by
-    the prior. Nothing here ever returns NaN; a rate of 0 or ∞ only where a formula says so (see each file).
-    Forgetting and rates to plan with are not of the protocol: they know the posterior of ``FORGETFUL`` ones.
+    A state is a frozen value of arrays with a row per item: a few floats each, or the polls themselves where
+    a method has no shorter summary. It pickles. An item without polls is answered by the prior. Nothing here
+    ever returns NaN; a rate of 0 or ∞ only where a formula says so (see each file). Forgetting and rates to
+    plan with are not part of the protocol: they need a posterior, which the ``POSTERIOR_METHODS`` have.
     """
 
     @property
@@ -45,7 +43,7 @@ class Estimator(Protocol[State]):
     def start(self, prior: GammaPrior, items: int) -> State:
         """The state of items without polls."""
 
-    def update(self, state: State, polls: Polls) -> State:
+    def update(self, state: State, polls: PollTable) -> State:
         """The state after further polls, one or many, of any of the items."""
 
     def rate(self, state: State) -> Float64s:
@@ -71,4 +69,6 @@ ESTIMATORS: Mapping[str, Estimator[Any]] = {
     )
 }
 
-FORGETFUL = tuple(name for name, e in ESTIMATORS.items() if isinstance(e, GammaFilter | GridPosterior))
+POSTERIOR_METHODS = tuple(
+    name for name, e in ESTIMATORS.items() if isinstance(e, GammaFilter | GridPosterior)
+)

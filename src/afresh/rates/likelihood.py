@@ -1,4 +1,4 @@
-"""The log-likelihood of every item's polls on a common grid of rates: all that priors and posteriors need.
+"""The log-likelihood of every item's polls on a common grid of rates: the basis of priors and posteriors.
 
 An unchanged poll adds −λt, k counted events k·ln λ − λt, a credible stamp ln λ − λx, and a change of which
 only the bit is known ln(1−e^{−λt}). The grid has a fixed number of points per octave, so that the last one
@@ -11,11 +11,9 @@ import math
 
 import numpy as np
 
-from afresh.rates.counts import evidence_of_counts
-from afresh.rates.gamma_filter import Evidence
-from afresh.rates.last_modified import evidence_of_stamps
-from afresh.rates.log_family import log_ratio
-from afresh.rates.observations import Polls
+from afresh.rates.estimators.log_family import log_ratio
+from afresh.rates.poll_evidence import best_evidence
+from afresh.rates.poll_table import PollTable
 from afresh.rates.segments import Segments
 from afresh.values.arrays import Float64s
 
@@ -25,28 +23,28 @@ LEAST_PRODUCT = 1e-290  # of the probabilities of a run
 CHUNK = 1 << 14  # polls at a time: the doubling stays in the cache
 
 
-def rate_grid(polls: Polls) -> Float64s:
-    """Log-spaced rates that span what the polls can tell apart, 3, 2 or 1 to the octave, at most 48.
+def rate_grid(polls: PollTable) -> Float64s:
+    """Log-spaced rates that span what the polls can resolve, with 3, 2 or 1 points per octave, at most 48.
 
     From a fiftieth of a change in the longest history (below, an item might as well be static) to eight times
     the highest single estimate.
 
-    >>> from afresh.rates.observations import polls_of
-    >>> grid = rate_grid(polls_of([1.0] * 10, [True] * 10, item=[0] * 10))
+    >>> from afresh.rates.poll_table import polls_from_intervals
+    >>> grid = rate_grid(polls_from_intervals([1.0] * 10, [True] * 10, item=[0] * 10))
     >>> len(grid), (grid[3] / grid[0]).round(12).item(), grid[0].item()
     (43, 2.0, 0.002)
     """
     if polls.size == 0:
-        return _spaced(2.0**-8, 2.0**4)
+        return _log_spaced_grid(2.0**-8, 2.0**4)
     highest = float(_single_estimates(polls).max())
     low = LOWEST / float(polls.time_per_item().max())
     high = HIGHEST * (highest if highest > 0 else 1.0 / float(polls.elapsed.mean()))
-    return _spaced(min(low, high / 2.0**8), high)
+    return _log_spaced_grid(min(low, high / 2.0**8), high)
 
 
-def _single_estimates(polls: Polls) -> Float64s:
+def _single_estimates(polls: PollTable) -> Float64s:
     """A rough rate of every item from its own polls: by bits, or by exact events where that is more."""
-    evidence = all_evidence(polls)
+    evidence = best_evidence(polls)
     events = np.bincount(polls.item, evidence.events, minlength=polls.items)
     exposure = np.bincount(polls.item, evidence.exposure, minlength=polls.items)
     found = np.bincount(polls.item[polls.changed], minlength=polls.items)
@@ -61,38 +59,23 @@ def points_per_octave(rates: Float64s) -> int:
     return round(1.0 / math.log2(float(rates[1] / rates[0])))
 
 
-def _spaced(low: float, high: float) -> Float64s:
+def _log_spaced_grid(low: float, high: float) -> Float64s:
     octaves = math.ceil(math.log2(high / low))
     per_octave = next((k for k in (3, 2) if octaves * k < MOST_POINTS), 1)
     exponents = np.arange(octaves * per_octave + 1)[-MOST_POINTS:] / per_octave
     return low * np.exp2(exponents)
 
 
-def all_evidence(polls: Polls) -> Evidence:
-    """The best each poll offers: a count, else a credible stamp, else the bit; weighted, but for the bit."""
-    told = evidence_of_stamps(polls)
-    if polls.count is not None:
-        counted, known = evidence_of_counts(polls), ~np.isnan(polls.count)
-        told = Evidence(
-            np.where(known, counted.events, told.events),
-            np.where(known, counted.exposure, told.exposure),
-            np.where(known, counted.bit, told.bit),
-        )
-    if polls.weight is None:
-        return told
-    return Evidence(told.events * polls.weight, told.exposure * polls.weight, told.bit)
-
-
-def log_likelihood(polls: Polls, rates: Float64s) -> Float64s:
+def log_likelihood(polls: PollTable, rates: Float64s) -> Float64s:
     """ln P(polls | λ) up to a constant, a row per item and a column per rate of the grid.
 
-    >>> from afresh.rates.observations import polls_of
-    >>> polls = polls_of([1.0, 2.0], [True, False], item=[0, 0])
+    >>> from afresh.rates.poll_table import polls_from_intervals
+    >>> polls = polls_from_intervals([1.0, 2.0], [True, False], item=[0, 0])
     >>> table = log_likelihood(polls, np.array([0.5, 1.0, 2.0]))
     >>> bool(np.allclose(table[0], np.log(1 - np.exp([-0.5, -1, -2])) - 2 * np.array([0.5, 1, 2])))
     True
     """
-    evidence = all_evidence(polls)
+    evidence = best_evidence(polls)
     exposure = np.bincount(polls.item, evidence.exposure, minlength=polls.items)
     table = -exposure[:, None] * rates
     if np.any(evidence.events):
@@ -103,11 +86,11 @@ def log_likelihood(polls: Polls, rates: Float64s) -> Float64s:
     for begin in range(0, item.size, CHUNK):
         part = slice(begin, begin + CHUNK)
         runs, rows = Segments.of(item[part], elapsed[part])
-        table[rows] += _bits(runs, rates, None if weight is None else weight[part]).T
+        table[rows] += _bit_log_likelihood(runs, rates, None if weight is None else weight[part]).T
     return table
 
 
-def _bits(runs: Segments, rates: Float64s, weight: Float64s | None) -> Float64s:
+def _bit_log_likelihood(runs: Segments, rates: Float64s, weight: Float64s | None) -> Float64s:
     """Σ w·ln(1−e^{−λt}) of each run, a row per rate; the ln of the product where that fits a double."""
     per_octave = points_per_octave(rates)
     sums = np.empty((rates.size, runs.starts.size))
@@ -124,16 +107,16 @@ def _bits(runs: Segments, rates: Float64s, weight: Float64s | None) -> Float64s:
     return np.log(sums, out=sums) if product else sums
 
 
-def scaled(table: Float64s) -> Float64s:
+def scale_to_maximum(table: Float64s) -> Float64s:
     """Likelihoods scaled to a maximum of 1 per row."""
     return np.asarray(np.exp(table - table.max(axis=1, keepdims=True)))
 
 
-def finer(table: Float64s, rates: Float64s, per_octave: int) -> tuple[Float64s, Float64s]:
-    """The table at no fewer than ``per_octave`` rates to the octave, by cubics in ln λ, and those rates.
+def interpolate_table(table: Float64s, rates: Float64s, per_octave: int) -> tuple[Float64s, Float64s]:
+    """The table at ``per_octave`` or more rates per octave, interpolated by cubics in ln λ, and those rates.
 
     >>> grid = np.exp2(np.arange(-3.0, 3.0))
-    >>> table, rates = finer(2 * np.log(grid)[None] - 0.5 * np.log(grid)[None] ** 3, grid, 8)
+    >>> table, rates = interpolate_table(2 * np.log(grid)[None] - 0.5 * np.log(grid)[None] ** 3, grid, 8)
     >>> bool(np.allclose(table[0], 2 * np.log(rates) - 0.5 * np.log(rates) ** 3)), rates.size
     (True, 41)
     """

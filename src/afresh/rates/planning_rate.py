@@ -1,15 +1,16 @@
-"""The rate to plan with, from a rate and what is known of it.
+"""The rate to plan with, from an estimated rate and its uncertainty.
 
-With little evidence the posterior mean of a rate is ruled by the fast changers an item might be; a plan made
-with it drops the item as hopeless, and may lose 30 points of freshness to refreshing all equally often. What
-counts is how probably the copy survives until the next refresh: −ln E[e^{−λt}]/t, which for a Gamma(a, b)
-posterior is (a/t)·ln(1+t/b). The posterior is the Gamma distribution with the given mean whose lower
-quantile is the given ``low``.
+With little evidence the posterior mean of a rate is dominated by the high rates that the item might have. A
+plan made with it drops the item, and may have 30 points less freshness than refreshing all items equally
+often. What counts is the probability that the copy stays right until the next refresh: −ln E[e^{−λt}]/t,
+which for a Gamma(a, b) posterior is (a/t)·ln(1+t/b). The posterior is the Gamma distribution with the given
+mean whose lower quantile is the given ``low``.
 
-Nor is that posterior quite to be believed after three polls, for its prior was learned from as little: an
-item without a change gets a rate far below those that have changed, and the plan leaves it alone. So rates
-are drawn together, the fewer polls and the less known the more: after n polls by the share 3/n/(1+0.8a) of
-the way, in ln λ, to the mean of all. Equal rates give the uniform plan: what is hardly known stays near it.
+After three polls even that posterior is not reliable, because its prior was learned from as little: an item
+without a change gets a rate far below those that have changed, and the plan hardly refreshes it. So rates are
+shrunk towards each other, the more so the fewer polls there are: after n polls by the share 3/n/(1+0.8a) of
+the way, in ln λ, to the mean of all. Equal rates give the uniform plan, so the plan stays near it while
+little is known.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 from afresh.values.arrays import ArrayLike, Float64s
 
-_FEW = 3.0  # polls, after which a learned prior is not to be trusted
+_FEW = 3.0  # polls, after which a learned prior is not yet reliable
 _SHAPES = np.geomspace(0.1, 1e4, 400)  # beyond 1e4 a rate is known to 1 %
 
 

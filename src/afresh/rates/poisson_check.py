@@ -1,4 +1,4 @@
-"""Do changes come as a Poisson process says? Gaps between changes against the exponential distribution.
+"""A test of the Poisson model: are the gaps between changes exponentially distributed?
 
 Lilliefors' statistic is the largest distance D between the distribution of the gaps and the exponential with
 their own mean; its p value uses Stephens' form D* = (D − 0.2/n)(√n + 0.26 + 0.5/√n), whose distribution
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.rates.observations import Polls
+from afresh.rates.poll_table import PollTable
 from afresh.values.arrays import ArrayLike, Float64s, Ints, as_floats, nonnegative
 from afresh.values.errors import InputError
 
@@ -27,56 +27,6 @@ _D = (0.366, 0.434, 0.478, 0.563, 0.683, 0.831, 0.921, 0.986, 1.088, 1.182, 1.29
 
 FEWEST_GAPS = 5
 COARSE = 20  # polls per change: with 20, true Poisson is rejected 7 times in 100, with 5 nearly always
-
-
-@dataclass(frozen=True, slots=True)
-class PoissonCheck:
-    """One item against the Poisson model. ``p_value`` is never below 0.0001."""
-
-    gaps: int
-    mean_gap: float
-    statistic: float
-    p_value: float
-    dispersion: float
-
-    def fits(self, level: float = 0.05) -> bool:
-        """Whether the Poisson model is not rejected at ``level``."""
-        return self.p_value >= level
-
-    @property
-    def sentence(self) -> str:
-        """The finding in words.
-
-        >>> print(poisson_check(np.arange(100.0) ** 4).sentence.split(":")[0])
-        Changes come in bursts
-        """
-        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
-        seen = f"({self.gaps} gaps, {p})"
-        times = f"the variance of the gaps is {self.dispersion:.2g} times that of the Poisson model"
-        if self.fits():
-            return f"Changes come as the Poisson model says: the gaps look exponential {seen}."
-        if self.dispersion > 1.25:
-            return f"Changes come in bursts: {times} {seen}."
-        if self.dispersion < 0.8:
-            return f"Changes come more regularly than by chance: {times} {seen}."
-        return f"The gaps vary as the Poisson model says but are not exponential {seen}."
-
-
-def poisson_check(gaps: ArrayLike) -> PoissonCheck:
-    """The check of one item's gaps.
-
-    >>> gaps = np.random.default_rng(4).standard_exponential(300)
-    >>> poisson_check(gaps).fits(), poisson_check(gaps**2).fits()
-    (True, False)
-    """
-    given = np.asarray(nonnegative("gaps", gaps), dtype=np.float64).ravel()
-    if given.size < FEWEST_GAPS or not np.any(given > 0):
-        raise InputError(
-            f"{given.size} gaps between changes are too few to judge: give {FEWEST_GAPS} or more above 0"
-        )
-    found = _by_segment(given, np.zeros(given.size, np.int64), np.zeros(1, np.int64))
-    mean, statistic, p_value, dispersion = (float(column[0]) for column in found)
-    return PoissonCheck(given.size, mean, statistic, p_value, dispersion)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +88,11 @@ def check_items(item: ArrayLike, times: ArrayLike, *, least: int = 10) -> Poisso
     return PoissonChecks(names[enough], counts[enough], mean, statistic, p_value, dispersion, few, least)
 
 
-def changes_to_judge(polls: Polls) -> tuple[Ints, Float64s]:
-    """Item and time of the changes that polls tell well enough: of items polled ``COARSE`` times as often as
-    they change, and of those whose every change has a credible stamp.
+def changes_to_judge(polls: PollTable) -> tuple[Ints, Float64s]:
+    """Item and time of the changes that are known well enough to judge.
+
+    These are the changes of items polled ``COARSE`` times as often as they change, and of items whose every
+    change has a credible stamp.
 
     Seen through coarser polls, gaps are whole poll intervals, and perfect Poisson changes look regular.
     """

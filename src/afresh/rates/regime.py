@@ -1,7 +1,7 @@
-"""Are rates steady, and alike at all hours? What a log of polls says of seasons and drift, and what to do.
+"""The regime of a log of polls: whether rates have an hour-of-week season, and whether they drift.
 
-Each is looked for in a sample of the items, and used only where it predicts clearly better (``season``,
-``drift``). A season turns clock time into operational time, then drift is looked for in that.
+Both are searched in a sample of the items and used only where they predict clearly better (``season``,
+``forgetting``). A season turns clock time into operational time, in which drift is then searched.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.drift import choose_horizon
 from afresh.rates.estimate import estimate_polls
-from afresh.rates.observations import Polls
-from afresh.rates.prior import fit_gamma
-from afresh.rates.season import HOURS, Season, fit_season
+from afresh.rates.poll_table import PollTable
+from afresh.rates.priors.fit_gamma import fit_gamma
+from afresh.rates.regimes.forgetting import choose_horizon
+from afresh.rates.regimes.season import HOURS, Season, fit_season
 from afresh.values.arrays import Bools
 
 POLLS_ENOUGH = 100_000  # to decide on
@@ -30,16 +30,18 @@ class Regime:
 
 
 def find_regime(
-    polls: Polls, *, hour: float, horizon: float | None = None, season: bool | None = None
+    polls: PollTable, *, hour: float, horizon: float | None = None, season: bool | None = None
 ) -> Regime:
-    """What the polls say of season and drift. ``hour`` is the length of an hour in the unit of their times.
+    """The season and the horizon of forgetting that the polls support.
+
+    ``hour`` is the length of an hour in the unit of their times.
 
     A given ``horizon`` (∞: none) is taken as it is, and so is a ``season`` of true or false.
 
-    >>> from afresh.rates.observations import polls_from_times
+    >>> from afresh.rates.poll_table import polls_from_times
     >>> steady = polls_from_times(np.repeat([0, 1], 50), np.tile(np.arange(50.0), 2), np.arange(100) % 3 == 0)
     >>> found = find_regime(steady, hour=1 / 24)
-    >>> found.season.supported, found.horizon
+    >>> found.season.is_supported, found.horizon
     (False, inf)
     """
     flat = Season(np.ones(HOURS), hour)
@@ -51,11 +53,11 @@ def find_regime(
     if season is not False:
         # Not by the Gamma filter: where items are polled each at its own pace one Gamma is wrong for some.
         found = fit_season(part, estimate_polls(part).rate, hour=hour, always=season is True)
-        part = found.applied(part) if found.supported else part
+        part = found.apply_to(part) if found.is_supported else part
     return Regime(found, choose_horizon(part, prior).horizon if horizon is None else horizon)
 
 
-def _sample(polls: Polls) -> Bools:
+def _sample(polls: PollTable) -> Bools:
     """Every k-th item, so that the polls of these suffice to decide."""
     every = max(1, -(-polls.size // POLLS_ENOUGH))
     return np.asarray(np.arange(polls.items) % every == 0)

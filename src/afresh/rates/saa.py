@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from afresh.rates.family_theory import ratio_estimate, ratio_interval
+from afresh.rates.estimators.log_family import ratio_estimate, ratio_interval
 from afresh.values.arrays import ArrayLike
 from afresh.values.errors import InputError
 
@@ -48,8 +48,8 @@ class Move(Enum):
     DIVIDE = "a third of the frequency"
 
 
-class Came(Enum):
-    """How the present round came about; only the paper's own rules ask."""
+class RoundOrigin(Enum):
+    """What led to the present round; only the paper's own rules depend on it."""
 
     START = "start"
     FASTER = "after a doubling or more polls"
@@ -58,14 +58,14 @@ class Came(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A finished round, as far as the rules look at it."""
+    """A finished round: what the rules need to know of it."""
 
     polls: int
     changes: int
     doublings: int
     divisions: int
     growable: bool
-    came: Came
+    origin: RoundOrigin
     paper: bool
 
 
@@ -75,13 +75,14 @@ def next_move(done: Round) -> Move:
     The paper leaves a round after a doubling as soon as r̂ < 2 and one after a division as soon as r̂ > 0.5,
     both with a = 0.4 and without looking at the other ranges, and has no caps.
 
-    >>> next_move(Round(7, 7, doublings=0, divisions=0, growable=True, came=Came.START, paper=False)).value
+    >>> finished = Round(7, 7, doublings=0, divisions=0, growable=True, origin=RoundOrigin.START, paper=False)
+    >>> next_move(finished).value
     'double the frequency'
     """
     ratio = ratio_estimate(done.polls, done.changes, 0.4)
-    if done.paper and done.came is Came.FASTER:
+    if done.paper and done.origin is RoundOrigin.FASTER:
         return Move.STOP if ratio < 2 else _faster(done)
-    if done.paper and done.came is Came.SLOWER:
+    if done.paper and done.origin is RoundOrigin.SLOWER:
         return Move.STOP if ratio > 0.5 else Move.DIVIDE
     if ratio > 2:
         return _faster(done)
@@ -111,7 +112,7 @@ def final_ratio(move: Move, polls: ArrayLike, changes: ArrayLike) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SelfAdaptive:
-    """One item's search for its rate: poll at ``next_poll()``, tell ``observe``, until ``done``.
+    """One item's search for its rate: poll at ``next_poll()`` and call ``observe`` until ``done``.
 
     Frozen: ``observe`` returns the next state, so it can be stored and replayed. Times and ``frequency``
     are in any one unit of time. ``changed`` holds the bits of the present round, ``late`` by how much each
@@ -133,7 +134,7 @@ class SelfAdaptive:
     target: int = ROUND
     doublings: int = 0
     divisions: int = 0
-    came: Came = Came.START
+    origin: RoundOrigin = RoundOrigin.START
     polls: int = 1
     end: Move | None = None
 
@@ -199,25 +200,25 @@ class SelfAdaptive:
             late=(*self.late, now - due),
             polls=self.polls + 1,
         )
-        return after if len(after.changed) < after.target else _turned(after)
+        return after if len(after.changed) < after.target else _after_round(after)
 
 
-def _turned(state: SelfAdaptive) -> SelfAdaptive:
+def _after_round(state: SelfAdaptive) -> SelfAdaptive:
     """The state after a finished round."""
     polls, changes = len(state.changed), sum(state.changed)
     growable = 2 * state.frequency <= state.fastest
-    done = Round(polls, changes, state.doublings, state.divisions, growable, state.came, state.paper)
+    done = Round(polls, changes, state.doublings, state.divisions, growable, state.origin, state.paper)
     move = next_move(done)
     if move is Move.DOUBLE:
-        return _doubled(state)
+        return _double_frequency(state)
     if move is Move.DIVIDE:
-        return _divided(state)
+        return _divide_frequency(state)
     if move is Move.EXTEND:
-        return replace(state, target=state.target + ADDED_WHEN_STUCK, came=Came.FASTER)
+        return replace(state, target=state.target + ADDED_WHEN_STUCK, origin=RoundOrigin.FASTER)
     return replace(state, end=move)
 
 
-def _doubled(state: SelfAdaptive) -> SelfAdaptive:
+def _double_frequency(state: SelfAdaptive) -> SelfAdaptive:
     return replace(
         state,
         frequency=2 * state.frequency,
@@ -225,11 +226,11 @@ def _doubled(state: SelfAdaptive) -> SelfAdaptive:
         late=(),
         target=ROUND,
         doublings=state.doublings + 1,
-        came=Came.FASTER,
+        origin=RoundOrigin.FASTER,
     )
 
 
-def _divided(state: SelfAdaptive) -> SelfAdaptive:
+def _divide_frequency(state: SelfAdaptive) -> SelfAdaptive:
     """Polls 1, 4 and 7 stay, each with what was found since the one before it.
 
     The first of the three covers one old interval only; inside SAA it counts as three like the others.
@@ -242,5 +243,5 @@ def _divided(state: SelfAdaptive) -> SelfAdaptive:
         late=tuple(sum(state.late[lo:hi]) for lo, hi in MERGED),
         target=len(kept) + ADDED_WHEN_SLOWER,
         divisions=state.divisions + 1,
-        came=Came.SLOWER,
+        origin=RoundOrigin.SLOWER,
     )

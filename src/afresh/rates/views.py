@@ -2,20 +2,27 @@
 
 Independent Poisson changes add up: λ_view = Σ λ_base (Zhang et al. 2007, §4 and Fig. 3). A view may stand on
 other views to any depth; a base reached along several ways counts once, so rates cannot simply be added
-up the graph. Sets of bases are bit masks, one block of bases at a time, and only the views above the block
-are looked at, parts before wholes, without recursion.
+up the graph. Sets of bases are bit masks, one block of bases at a time. Only the views above the
+block are visited, parts before wholes, without recursion.
+
+The variances of what is known of the bases add up as well, and the interval of a view is that of the Gamma
+distribution with this mean and variance. The variance of a base is read off its own interval: of width 2z
+standard deviations, or that of the Gamma of this mean and lower end, whichever is more, because beliefs lean
+to the right and either alone is too narrow for some. A view of bases that may all be static may be so too.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
-from afresh.values.arrays import ArrayLike, Bools, Float64s, nonnegative
+from afresh.rates.planning_rate import posterior_shape
+from afresh.values.arrays import Bools, Float64s, nonnegative
 from afresh.values.errors import InputError, did_you_mean
+from afresh.values.results import RateEstimates
 
 _BLOCK = 4096  # bases in a mask of 512 bytes: few passes, and a mask for each of 1e5 views in 50 MB
 
@@ -55,7 +62,7 @@ class ViewGraph:
         parts = tuple(tuple(number[part] for part in parts_of[name]) for name in order)
         position = {name: at for at, name in enumerate(parts_of)}
         place = tuple(position[name] for name in order)
-        return cls(tuple(parts_of), bases, parts, _turned_around(parts, len(bases)), place)
+        return cls(tuple(parts_of), bases, parts, _reversed_edges(parts, len(bases)), place)
 
     def rates(self, base_rates: Mapping[str, float]) -> Float64s:
         """The rate of each view, in the order of ``views``. A rate given for a view itself is not looked at.
@@ -85,7 +92,7 @@ class ViewGraph:
         if unknown is not None:
             raise InputError(f"no view stands on {unknown!r}{did_you_mean(unknown, number)}")
         found = np.zeros(len(self.views), np.bool_)
-        for node in _reached([number[name] for name in names], self.above):
+        for node in _reachable([number[name] for name in names], self.above):
             if node >= len(self.bases):
                 found[self.place[node - len(self.bases)]] = True
         return found
@@ -95,7 +102,7 @@ class ViewGraph:
         first = len(self.bases)
         masks = {start + bit: 1 << bit for bit in range(rates.size)}
         sums = dict(zip(masks, rates.tolist(), strict=True))
-        for node in sorted(_reached(list(masks), self.above)):
+        for node in sorted(_reachable(list(masks), self.above)):
             if node < first:
                 continue
             mask, rate = 0, 0.0
@@ -113,64 +120,67 @@ class ViewGraph:
             total[self.place[node - first]] += rate
 
 
-def view_rates(
-    view: Iterable[str], base: Iterable[str], items: Iterable[str], rates: ArrayLike
-) -> tuple[tuple[str, ...], Float64s]:
-    """Names and rates of the views, from the pairs (view, base) and the rates of the base items.
+def with_views(
+    names: Sequence[str], found: RateEstimates, view: Sequence[str], base: Sequence[str], level: float = 0.9
+) -> tuple[tuple[str, ...], RateEstimates]:
+    """The names of the views, and the estimates with a row for each view after those of the items.
 
-    Zhang et al. 2007, Fig. 3 shows views V1 to V4 over the base items R, S, T, U, Q, with V1 over R and S:
-
-    >>> names, found = view_rates(["V1", "V1"], ["R", "S"], ["R", "S", "T"], [0.5, 0.25, 4.0])
-    >>> names, found.tolist()
-    (('V1',), [0.75])
+    >>> ends = np.array([0.5, 1.0])
+    >>> bases = RateEstimates(ends, ends / 2, ends * 2, np.array([4, 4]), np.array([2, 3]), "grid")
+    >>> added, all_of = with_views(["R", "S"], bases, ["V", "V"], ["R", "S"])
+    >>> added, all_of.rate.tolist(), all_of.changes.tolist()
+    (('V',), [0.5, 1.0, 1.5], [2, 3, 5])
     """
-    names = [str(name) for name in items]
-    checked = np.asarray(nonnegative("rates", rates), dtype=np.float64)
-    if checked.shape != (len(names),):
-        raise InputError(f"{len(names)} items and {checked.size} rates: give one rate for each item")
-    known = dict(zip(names, checked.tolist(), strict=True))
-    if len(known) < len(names):
-        twice = Counter(names).most_common(1)[0][0]
-        raise InputError(f"item {twice!r} is listed twice: give each item one rate")
+    from scipy.special import gammaincinv, ndtri
+
     graph = ViewGraph.of(view, base)
-    return graph.views, graph.rates(known)
+    polled = set(names)
+    twice = next((name for name in graph.views if name in polled), None)
+    if twice is not None:
+        raise InputError(f"{twice!r} is a view and was polled itself: give the view another name")
+    if not np.all(np.isfinite(found.rate)):
+        raise InputError(f"method {found.method!r} gives infinite rates, of which no view is made: use grid")
+    deviation = (found.high - found.low) / (2 * ndtri((1 + level) / 2))
+
+    def summed(column: object) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        return graph.rates(dict(zip(names, np.asarray(column, dtype=float).tolist(), strict=True)))
+
+    skewed = found.rate / np.sqrt(posterior_shape(found.rate, found.low, level))
+    rate, variance = summed(found.rate), summed(np.minimum(np.maximum(deviation, skewed), 1e150) ** 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shape = np.where(variance > 0, rate**2 / variance, np.inf)
+        scale = np.where(variance > 0, variance / rate, 0.0)
+        tails = ((1 - level) / 2, (1 + level) / 2)
+        low, high = (np.where(variance > 0, scale * gammaincinv(shape, tail), rate) for tail in tails)
+    low = np.where(summed(found.low) > 0, low, 0.0)
+    return graph.views, RateEstimates(
+        rate=np.concatenate([found.rate, rate]),
+        low=np.concatenate([found.low, low]),
+        high=np.concatenate([found.high, high]),
+        polls=np.concatenate([found.polls, summed(found.polls).astype(np.int64)]),
+        changes=np.concatenate([found.changes, summed(found.changes).astype(np.int64)]),
+        method=found.method,
+    )
 
 
 def _parts_first(parts_of: Mapping[str, Mapping[str, None]]) -> list[str]:
     """The views with every part before its whole; a cycle is an error that names it."""
-    wholes_of: dict[str, list[str]] = {name: [] for name in parts_of}
-    waiting = dict.fromkeys(parts_of, 0)
-    for whole, parts in parts_of.items():
-        for part in parts:
-            if part in wholes_of:
-                wholes_of[part].append(whole)
-                waiting[whole] += 1
-    order = [name for name, count in waiting.items() if count == 0]
-    for name in order:  # grows while it is walked
-        for whole in wholes_of[name]:
-            waiting[whole] -= 1
-            if waiting[whole] == 0:
-                order.append(whole)
-    if len(order) < len(parts_of):
-        raise InputError(f"views stand on each other in a circle: {_circle(parts_of, set(order))}")
-    return order
+    try:
+        order = list(TopologicalSorter(parts_of).static_order())
+    except CycleError as error:
+        raise InputError(f"views stand on each other in a circle: {_cycle_text(error.args[1])}") from None
+    return [name for name in order if name in parts_of]
 
 
-def _circle(parts_of: Mapping[str, Mapping[str, None]], placed: set[str]) -> str:
-    """One cycle in words: every view that could not be placed stands on another such view."""
-    name = next(name for name in parts_of if name not in placed)
-    seen: dict[str, None] = {}
-    while name not in seen:
-        seen[name] = None
-        name = next(part for part in parts_of[name] if part in parts_of and part not in placed)
-    walk = list(seen)
-    circle = [*walk[walk.index(name) :], name]
+def _cycle_text(nodes: list[str]) -> str:
+    """The cycle from each view to one that it stands on, the middle of a long one left out."""
+    circle = nodes[::-1]
     if len(circle) > 12:
         circle = [*circle[:6], f"… {len(circle) - 11} more …", *circle[-5:]]
     return " → ".join(circle)
 
 
-def _turned_around(parts: Sequence[Sequence[int]], first: int) -> tuple[tuple[int, ...], ...]:
+def _reversed_edges(parts: Sequence[Sequence[int]], first: int) -> tuple[tuple[int, ...], ...]:
     above: list[list[int]] = [[] for _ in range(first + len(parts))]
     for view, below in enumerate(parts):
         for part in below:
@@ -178,7 +188,7 @@ def _turned_around(parts: Sequence[Sequence[int]], first: int) -> tuple[tuple[in
     return tuple(tuple(nodes) for nodes in above)
 
 
-def _reached(start: Sequence[int], edges: Sequence[Sequence[int]]) -> set[int]:
+def _reachable(start: Sequence[int], edges: Sequence[Sequence[int]]) -> set[int]:
     """``start`` and every node that can be reached from it."""
     reached, waiting = set(start), list(start)
     while waiting:

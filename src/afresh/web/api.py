@@ -10,10 +10,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from afresh.allocation.objectives import NAMES as OBJECTIVES
 from afresh.values.errors import UsageError, did_you_mean, one_of
 from afresh.values.items import Item, ItemChange, ItemQuery, Sort
 from afresh.values.items import Status as ItemStatus
+from afresh.values.objective_names import OBJECTIVE_NAMES, OBJECTIVES_IN_WORDS
 from afresh.values.units import parse_rate
 from afresh.web import schemas as out
 from afresh.web.believed import Belief
@@ -30,7 +30,7 @@ Responses = dict[int | str, dict[str, Any]]
 _READ: Responses = {status: {"model": Problem} for status in (400, 404, 413, 421, 422, 503)}
 _WRITE: Responses = _READ | {status: {"model": Problem} for status in (401, 403, 409)}
 KeyQuery = Annotated[str, Query(min_length=1, max_length=8192, description="The item's key: its address.")]
-Objective = Annotated[str, Query(description="freshness, age, harmonic, missed or lag.")]
+Objective = Annotated[str, Query(description=f"{OBJECTIVES_IN_WORDS}.")]
 Text = Annotated[str, Query(max_length=500, description="Looked for anywhere in the key.")]
 Name = Annotated[str | None, Query(max_length=500)]
 Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS)]
@@ -130,7 +130,7 @@ def _add_copy(router: APIRouter, context: Context) -> None:
 def _add_plan(router: APIRouter, context: Context) -> None:
     @router.get("/plan", responses=_READ, summary="The plan over rates and over budgets")
     def plan(objective: Objective = "freshness") -> out.PlanOut:
-        one_of("objective", objective, OBJECTIVES)
+        one_of("objective", objective, OBJECTIVE_NAMES)
         return out.PlanOut.model_validate(plain(asdict(context.plan(objective))))
 
     @router.get("/plan/at", responses=_READ, summary="What another budget would give")
@@ -138,7 +138,7 @@ def _add_plan(router: APIRouter, context: Context) -> None:
         budget: Annotated[str, Query(max_length=40, description="Such as 2/s or 5000/d.")],
         objective: Objective = "freshness",
     ) -> out.OtherBudgetOut:
-        one_of("objective", objective, OBJECTIVES)
+        one_of("objective", objective, OBJECTIVE_NAMES)
         found = context.other(objective, _budget(budget))
         return out.OtherBudgetOut.model_validate(plain(asdict(found)))
 

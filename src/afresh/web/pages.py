@@ -11,9 +11,9 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from afresh.allocation.objectives import NAMES as OBJECTIVES
 from afresh.values.errors import AfreshError, StoreError
 from afresh.values.items import SORTS, STATUSES, ItemQuery
+from afresh.values.objective_names import OBJECTIVE_TITLES
 from afresh.values.words import counted
 from afresh.version import __version__
 from afresh.web import assets, wording
@@ -33,13 +33,6 @@ _SORT_WORDS = {
     "changed": "last change",
     "failures": "failures in a row",
     "weight": "weight",
-}
-_OBJECTIVE_WORDS = {
-    "freshness": "Freshness: share of copies that are right",
-    "age": "Age: how long copies have been wrong",
-    "harmonic": "Harmonic staleness: changes missed, the first counting most",
-    "missed": "Missed changes",
-    "lag": "Content lag: missed changes times how long",
 }
 _NAV = (("/", "Now"), ("/items", "Items"), ("/plan", "Plan"), ("/sources", "Sources"))
 _COPY_SHOWN, _RESTS_SHOWN = 20_000, 10
@@ -220,7 +213,7 @@ def _add_plan(router: APIRouter, context: Context, pages: Pages) -> None:
             "/plan",
             view=view,
             data=plain(asdict(view)),
-            objectives={name: _OBJECTIVE_WORDS.get(name, name) for name in OBJECTIVES},
+            objectives=OBJECTIVE_TITLES,
         )
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from afresh.allocation.inputs import problem_from
+from afresh.allocation.problem_inputs import build_problem
 from afresh.engine.engine import Engine
 from afresh.engine.mind.earnings import earns
 from afresh.engine.mind.snapshot import loaded, recalled, sampled
@@ -270,7 +270,7 @@ def chos_curve(
     rate = np.geomspace(max(low, high * 1e-7), high, CURVE_POINTS)
     if objective == "freshness":  # the curve ends in a corner: draw it exactly
         rate = np.sort(np.r_[rate, end * (1 - np.geomspace(1e-6, 0.3, 24)), end])
-    problem = problem_from(rate, weights=np.full(rate.size, typical), objective=objective)
+    problem = build_problem(rate, weights=np.full(rate.size, typical), objective=objective)
     return rate, np.asarray(problem.plan(multiplier), dtype=np.float64)
 
 

@@ -6,18 +6,19 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation.objectives import NAMES, objective_for
+from afresh.allocation.objectives.registry import objective_for
 from afresh.policy.adaptive.exploration import Exploration
 from afresh.policy.policy import PolicyInput
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import replay
+from afresh.values.objective_names import OBJECTIVE_NAMES
 
 RATES = np.exp2(np.arange(-6.0, 8.0))
 
 
 @settings(deadline=None)
 @given(
-    st.sampled_from(NAMES),
+    st.sampled_from(OBJECTIVE_NAMES),
     st.lists(st.floats(0.0, 1.0), min_size=RATES.size, max_size=RATES.size),
     st.floats(1e-3, 1e3),
     st.floats(1e-3, 10.0),

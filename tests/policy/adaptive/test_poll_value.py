@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation.objectives import NAMES, objective_for
+from afresh.allocation.objectives.registry import objective_for
 from afresh.model.curves import g
 from afresh.model.index import poisson_due
 from afresh.policy.adaptive.poll_value import PollValue
+from afresh.values.objective_names import OBJECTIVE_NAMES
 
 
-@pytest.mark.parametrize("objective", NAMES)
+@pytest.mark.parametrize("objective", OBJECTIVE_NAMES)
 @given(st.floats(1e-6, 1e3))
 @settings(max_examples=30, deadline=None)
 def test_worth_is_the_marginal_of_allocation(objective: str, expected: float) -> None:

@@ -26,7 +26,7 @@ def test_a_season_is_learned_and_its_absence_too() -> None:
         clock.refit(np.full(200, 0.008))
     assert flat.season is not None
     assert daily.season is not None
-    assert not flat.season.supported
-    assert daily.season.supported
+    assert not flat.season.is_supported
+    assert daily.season.is_supported
     quarter = daily.read(np.array([168.0 + 10, 168.0 + 14]))
     assert quarter[1] - quarter[0] > 7.0

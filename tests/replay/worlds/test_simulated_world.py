@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from afresh.rates.season import Season
+from afresh.rates.regimes.season import Season
 from afresh.replay.worlds.change_process import RateDrift
 from afresh.replay.worlds.rate_distributions import (
     gamma_rates,

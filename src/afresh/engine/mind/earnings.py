@@ -23,7 +23,7 @@ from afresh.engine.mind.row_policy import RowPolicy
 from afresh.engine.mind.sight import Sight
 from afresh.engine.mind.uses import Uses
 from afresh.engine.settings.tables import BudgetTable, Settings
-from afresh.money.chosen_budget import Prices, Use, choose_budget
+from afresh.money.chosen_budget import Prices, ResourceUse, choose_budget
 from afresh.values.arrays import Bools, Float64s, Ints
 
 LOOKED_AT = 5_000  # items that settle what is chosen
@@ -264,7 +264,7 @@ def _looked_for(
         np.maximum(rate, _LEAST),
         weight * terms.benefit[rows],
         Prices(second=1.0),
-        use=Use(requests=terms.requests[rows], seconds=np.maximum(terms.money(budget)[rows], _LEAST)),
+        use=ResourceUse(requests=terms.requests[rows], seconds=np.maximum(terms.money(budget)[rows], _LEAST)),
         stale_cost=weight * terms.stale_cost[rows],
         limit=limit,
         most_requests=most_requests,

@@ -2,8 +2,8 @@
 
 A source that watches what its items stand on (``sources.evidence``) tells staleness; then nothing is guessed.
 A fresh item is worth no poll. A stale one buys 1/λ of fresh time on average, and while its cost is paid off
-the others wait: ``allocation.watched.gains_now`` weighs both. Items that are not known to be fresh or stale
-are ranked like any other.
+the others wait: ``allocation.watched.refresh_gains`` weighs both. Items that are not known to be fresh or
+stale are ranked like any other.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from afresh.allocation.watched import gains_now
+from afresh.allocation.watched import refresh_gains
 from afresh.engine.state_names import EVIDENCE
 from afresh.sources.evidence import Evidence
 from afresh.stores.store import Store
@@ -88,7 +88,7 @@ class Sight:
         found = np.full(self.rows.size, np.nan)
         reckoned = self.known & (self.rates() > 0)
         if reckoned.any():
-            found[reckoned] = gains_now(
+            found[reckoned] = refresh_gains(
                 self.stale[reckoned],
                 self.rates()[reckoned],
                 1.0,

@@ -24,9 +24,9 @@ def _duration(given: object) -> object:
 
 
 def _objective(given: str) -> str:
-    from afresh.allocation.objectives import NAMES
+    from afresh.values.objective_names import OBJECTIVE_NAMES
 
-    return one_of("objective", given, NAMES)
+    return one_of("objective", given, OBJECTIVE_NAMES)
 
 
 Rate = Annotated[float, _reader(parse_rate), Field(gt=0, allow_inf_nan=False)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from afresh.values.objective_names import OBJECTIVE_NAMES
+
 TEMPLATE = """\
 # Settings of this mirror. Every line may be left out; what is commented shows the default.
 # Durations: 90s 15m 6h 1d. Rates: 2/s 5000/d. Secrets: env:NAME. All settings, with
@@ -18,7 +20,7 @@ requests = "1/s"            # or "0.05/item/d"; robots.txt, redirects, retries, 
 
 [plan]
 # policy = "adaptive"       # or uniform
-# objective = "freshness"   # or age, harmonic, missed, lag
+# objective = "freshness"   # or OTHER_OBJECTIVES
 # audit_share = 0.02        # share of polls at random, to measure freshness without bias
 # target = 0.9              # warn when audited freshness falls below
 
@@ -33,4 +35,4 @@ kind = "http"
 # sitemaps = ["https://example.org/sitemap.xml"]
 # selectors = ["main"]      # what counts as content
 # on_change = ["python", "reindex.py"]
-"""
+""".replace("OTHER_OBJECTIVES", ", ".join(OBJECTIVE_NAMES[1:]))

@@ -1,4 +1,4 @@
-"""Empirical decay: a survival curve by points, straight from data."""
+"""Empirical decay: a survival curve given by points, for example from observed lifetimes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.decays.parameters import Size, as_times, parameter, sample_shape
+from afresh.model.decays.parameters import Size, as_times, check_parameter, sample_shape
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError
 
@@ -18,7 +18,7 @@ _FAR = 1e100  # later counts as infinite; its cube is still a double
 class Empirical:
     """z by points: constant from each to the next, or on straight lines between them; flat after the last.
 
-    A point (0, 1) is put before the others unless there is one at 0. One curve for all times asked.
+    A point (0, 1) is put before the others unless there is one at 0. The curve is the same for all items.
 
     >>> half_known = Empirical([1.0, 3.0], [0.5, 0.25])
     >>> half_known.survival([0.5, 1.0, 9.0]), half_known.integral([2.0])
@@ -31,7 +31,10 @@ class Empirical:
     _pieces: _Pieces = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        times, values = parameter("times", self.times), parameter("survival", self.values, high=1.0)
+        times, values = (
+            check_parameter("times", self.times),
+            check_parameter("survival", self.values, high=1.0),
+        )
         if times.ndim != 1 or times.shape != values.shape or not times.size:
             raise InputError("times and survival must be two lists of the same length, 1 or more")
         if (np.diff(times) <= 0).any() or (np.diff(values) > 0).any():
@@ -77,13 +80,9 @@ class Empirical:
         """∫₀ᵗz, exact on every piece."""
         return self._pieces.integrate(t, 0, lost=False)
 
-    def moment(self, t: npt.ArrayLike) -> Float64s:
-        """∫₀ᵗs·z(s)ds, exact on every piece."""
-        return self._pieces.integrate(t, 1, lost=False)
-
     def gain(self, t: npt.ArrayLike) -> Float64s:
         """∫₀ᵗs·(−dz(s)): jumps and slopes, all positive."""
-        return self._pieces.fallen(t)
+        return self._pieces.fall_moment(t)
 
     def loss(self, t: npt.ArrayLike) -> Float64s:
         """∫₀ᵗ(1−z)."""
@@ -150,7 +149,7 @@ class _Pieces:
         value = np.append(0.0, np.cumsum(whole))[i] + piece(i, d)
         return np.where((as_times(t) > _FAR) & (level[-1] > 0), np.inf, value)
 
-    def fallen(self, t: npt.ArrayLike) -> Float64s:
+    def fall_moment(self, t: npt.ArrayLike) -> Float64s:
         """∫₀ᵗ s·(−dz(s))."""
 
         def piece(i: npt.NDArray[np.intp], d: Float64s) -> Float64s:
@@ -169,7 +168,7 @@ def kaplan_meier(lifetimes: npt.ArrayLike, ended: npt.ArrayLike | None = None) -
     >>> kaplan_meier([1.0, 2.0, 3.0], [True, False, True])
     (array([1., 3.]), array([0.66666667, 0.        ]))
     """
-    seen = parameter("lifetimes", lifetimes)
+    seen = check_parameter("lifetimes", lifetimes)
     over = np.ones(seen.shape, dtype=bool) if ended is None else np.asarray(ended, dtype=bool)
     if seen.ndim != 1 or over.shape != seen.shape:
         raise InputError("lifetimes and ended must be two lists of the same length")

@@ -9,11 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.model import curves
-from afresh.model.decays.parameters import Size, as_times, over_rate, parameter, sample_shape, times_rate
+from afresh.model.decays.parameters import (
+    Size,
+    as_times,
+    check_parameter,
+    divide_by_rate,
+    multiply_by_rate,
+    sample_shape,
+)
 from afresh.values.arrays import Float64s
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Exponential:
     """z(t) = e^{−λt}: changes come at rate λ, however long ago the last one was.
 
@@ -23,52 +30,44 @@ class Exponential:
     0.63
     """
 
-    rate: npt.ArrayLike
+    rate: Float64s
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", parameter("rate", self.rate))
+    def __init__(self, rate: npt.ArrayLike) -> None:
+        object.__setattr__(self, "rate", check_parameter("rate", rate))
 
     def survival(self, t: npt.ArrayLike) -> Float64s:
         """e^{−λt}."""
-        return np.exp(-times_rate(as_times(t), self._rate))
+        return np.exp(-multiply_by_rate(as_times(t), self.rate))
 
     def integral(self, t: npt.ArrayLike) -> Float64s:
         """(1−e^{−λt})/λ."""
-        return self._scaled(lambda x: -np.expm1(-x), t, 1, lambda x: np.ones_like(x))
-
-    def moment(self, t: npt.ArrayLike) -> Float64s:
-        """g(λt)/λ²."""
-        return self._scaled(curves.g, t, 2, lambda x: np.full_like(x, 0.5))
+        return self._scale_curve(lambda x: -np.expm1(-x), t, 1, lambda x: np.ones_like(x))
 
     def gain(self, t: npt.ArrayLike) -> Float64s:
         """g(λt)/λ."""
-        return self._scaled(curves.g, t, 1, lambda x: x / 2)
+        return self._scale_curve(curves.g, t, 1, lambda x: x / 2)
 
     def loss(self, t: npt.ArrayLike) -> Float64s:
         """h(λt)/λ."""
-        return self._scaled(curves.h, t, 1, lambda x: x / 2)
+        return self._scale_curve(curves.h, t, 1, lambda x: x / 2)
 
     def age_gain(self, t: npt.ArrayLike) -> Float64s:
         """k(λt)/λ²."""
-        return self._scaled(curves.k, t, 2, lambda x: x / 3)
+        return self._scale_curve(curves.k, t, 2, lambda x: x / 3)
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
         """Times from a refresh to the first change."""
-        return over_rate(rng.standard_exponential(sample_shape(size, self._rate)), self._rate)
+        return divide_by_rate(rng.standard_exponential(sample_shape(size, self.rate)), self.rate)
 
     def total(self) -> Float64s:
         """1/λ."""
-        return over_rate(1.0, self._rate)
+        return divide_by_rate(1.0, self.rate)
 
     def plateau(self) -> Float64s:
         """0, or 1 for what never changes."""
-        return np.where(self._rate > 0, 0.0, 1.0)
+        return np.where(self.rate > 0, 0.0, 1.0)
 
-    @property
-    def _rate(self) -> Float64s:
-        return np.asarray(self.rate, dtype=np.float64)
-
-    def _scaled(
+    def _scale_curve(
         self,
         curve: Callable[[Float64s], Float64s],
         t: npt.ArrayLike,
@@ -80,8 +79,8 @@ class Exponential:
         So neither a tiny rate nor an infinite time divides zero by zero.
         """
         t = as_times(t)
-        rate = np.where(self._rate > 0, self._rate, 1.0)
-        x = times_rate(t, self._rate)
+        rate = np.where(self.rate > 0, self.rate, 1.0)
+        x = multiply_by_rate(t, self.rate)
         value = curve(x)
         middle = np.clip(x, 1e-30, 1.0)
         ratio = np.where(x < 1e-30, lead(np.minimum(x, 1.0)), np.where(x < 1, value / middle**power, 0.0))

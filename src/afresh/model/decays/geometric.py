@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.model import curves
-from afresh.model.decays.parameters import Size, as_times, parameter, sample_shape
+from afresh.model.decays.parameters import Size, as_times, check_parameter, sample_shape
 from afresh.values.arrays import Bools, Float64s
 
 _NEVER = 1e-100  # a probability below this never shows in double precision
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Geometric:
     """z(t) = q^⌊t/step⌋, q = 1−p: a daily job that changes the item with probability p each time it runs.
 
@@ -22,12 +22,12 @@ class Geometric:
     (array([1.  , 0.5 , 0.25]), 2.0)
     """
 
-    p: npt.ArrayLike
-    step: npt.ArrayLike = 1.0
+    p: Float64s
+    step: Float64s
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "p", parameter("p", self.p, high=1.0))
-        object.__setattr__(self, "step", parameter("step", self.step, low=1e-300))
+    def __init__(self, p: npt.ArrayLike, step: npt.ArrayLike = 1.0) -> None:
+        object.__setattr__(self, "p", check_parameter("p", p, high=1.0))
+        object.__setattr__(self, "step", check_parameter("step", step, low=1e-300))
 
     def survival(self, t: npt.ArrayLike) -> Float64s:
         """q^n, n = ⌊t/step⌋."""
@@ -36,27 +36,18 @@ class Geometric:
     def integral(self, t: npt.ArrayLike) -> Float64s:
         """step·(1−q^n)/p + (t − n·step)·q^n."""
         n, rest = self._steps(t)
-        value = self._step * self._sum0(n) + rest * self.survival(t)
+        value = self.step * self._sum0(n) + rest * self.survival(t)
         return self._settle(t, value, self.total(), as_times(t))
-
-    def moment(self, t: npt.ArrayLike) -> Float64s:
-        """step²·Σ_{i<n} (i+½)qⁱ + (t² − (n·step)²)/2·q^n."""
-        n, rest = self._steps(t)
-        with np.errstate(over="ignore"):
-            whole = self._step**2 * (self._sum1(n) + self._sum0(n) / 2)
-            part = rest * (n * self._step + rest / 2) * self.survival(t)
-            limit = self._step**2 * (1 / self._safe - 0.5) / self._safe
-            return self._settle(t, whole + part, limit, as_times(t) ** 2 / 2)
 
     def gain(self, t: npt.ArrayLike) -> Float64s:
         """step·Σ_{i<n} (qⁱ − q^n)."""
-        value = self._step * self._drop(self._steps(t)[0]) * self._p
+        value = self.step * self._drop(self._steps(t)[0]) * self.p
         return self._settle(t, value, self.total(), 0.0)
 
     def loss(self, t: npt.ArrayLike) -> Float64s:
         """step·Σ_{i<n} (1−qⁱ) + (t − n·step)(1−q^n), the sum being p·Σ_{j<n} (n−1−j)q^j."""
         n, rest = self._steps(t)
-        whole = self._step * self._p * ((n - 1) * self._sum0(n) - self._sum1(n))
+        whole = self.step * self.p * ((n - 1) * self._sum0(n) - self._sum1(n))
         value = np.maximum(whole, 0.0) - rest * np.expm1(-self._exponent(n))
         return self._settle(t, value, as_times(t), 0.0)
 
@@ -68,58 +59,48 @@ class Geometric:
         with np.errstate(over="ignore"):
             few = _age_sum(np.where(rare, self._alpha, 0.0), np.where(rare, n, 0.0))
             many = n * n / 2 - self._sum1(n) - self._sum0(n) / 2
-            part = rest * (n * self._step + rest / 2) * -np.expm1(-v)
-            return self._settle(
-                t, self._step**2 * np.where(rare, few, many) + part, as_times(t) ** 2 / 2, 0.0
-            )
+            part = rest * (n * self.step + rest / 2) * -np.expm1(-v)
+            return self._settle(t, self.step**2 * np.where(rare, few, many) + part, as_times(t) ** 2 / 2, 0.0)
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
         """Times from a refresh to the first change: whole steps, at least one."""
-        draws = rng.standard_exponential(sample_shape(size, self._p, self._step))
+        draws = rng.standard_exponential(sample_shape(size, self.p, self.step))
         with np.errstate(over="ignore"):
             steps = np.maximum(np.ceil(draws / np.where(self._moves, self._alpha, 1.0)), 1.0)
-            return np.where(self._moves, steps * self._step, np.inf)
+            return np.where(self._moves, steps * self.step, np.inf)
 
     def total(self) -> Float64s:
         """step/p."""
-        return np.where(self._moves, self._step / self._safe, np.inf)
+        return np.where(self._moves, self.step / self._safe, np.inf)
 
     def plateau(self) -> Float64s:
         """0, or 1 for what never changes."""
-        return np.where(self._moves, 0.0, 1.0) + np.zeros_like(self._step)
-
-    @property
-    def _p(self) -> Float64s:
-        return np.asarray(self.p, dtype=np.float64)
-
-    @property
-    def _step(self) -> Float64s:
-        return np.asarray(self.step, dtype=np.float64)
+        return np.where(self._moves, 0.0, 1.0) + np.zeros_like(self.step)
 
     @property
     def _moves(self) -> Bools:
-        return np.asarray(self._p > _NEVER)
+        return np.asarray(self.p > _NEVER)
 
     @property
     def _safe(self) -> Float64s:
         """p, or 1 where it would never show."""
-        return np.where(self._moves, self._p, 1.0)
+        return np.where(self._moves, self.p, 1.0)
 
     @property
     def _alpha(self) -> Float64s:
         """−ln q, the hazard per step; infinite where a change is certain."""
         with np.errstate(divide="ignore"):
-            return np.where(self._moves, -np.log1p(-self._p), 0.0)
+            return np.where(self._moves, -np.log1p(-self.p), 0.0)
 
     def _steps(self, t: npt.ArrayLike) -> tuple[Float64s, Float64s]:
         """Whole steps n and the time left; past 1e150 steps every sum has settled."""
         with np.errstate(over="ignore"):
-            n = np.minimum(np.floor(as_times(t) / self._step), 1e150)
-            rest = np.where(n < 1e150, as_times(t) - n * self._step, 0.0)
+            n = np.minimum(np.floor(as_times(t) / self.step), 1e150)
+            rest = np.where(n < 1e150, as_times(t) - n * self.step, 0.0)
         return n, np.maximum(rest, 0.0)
 
     def _exponent(self, n: Float64s) -> Float64s:
-        """v = n·α, where no step is no change however certain one is."""
+        """v = n·α, and 0 for n = 0 even where α is infinite."""
         some = n > 0
         return np.where(some, np.where(some, n, 1.0) * self._alpha, 0.0)
 
@@ -130,7 +111,7 @@ class Geometric:
     def _sum1(self, n: Float64s) -> Float64s:
         """Σ_{i<n} i·qⁱ = q·Σ(qⁱ−q^n)/p − n·q^n."""
         last = n * np.exp(-self._exponent(n))
-        return np.maximum((1 - self._p) * self._drop(n) - last, 0.0)
+        return np.maximum((1 - self.p) * self._drop(n) - last, 0.0)
 
     def _drop(self, n: Float64s) -> Float64s:
         """Σ_{i<n} (qⁱ−q^n)/p = [g(v) + v·e^{−v}·(1−p/α)]/p², both terms positive."""

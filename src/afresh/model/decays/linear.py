@@ -7,11 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.decays.parameters import Size, as_times, over_rate, parameter, sample_shape, times_rate
+from afresh.model.decays.parameters import (
+    Size,
+    as_times,
+    check_parameter,
+    divide_by_rate,
+    multiply_by_rate,
+    sample_shape,
+)
 from afresh.values.arrays import Float64s
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Linear:
     """z(t) = max(1 − λt, 0): the first change is equally likely at any time up to 1/λ.
 
@@ -22,25 +29,19 @@ class Linear:
     0.75
     """
 
-    rate: npt.ArrayLike
+    rate: Float64s
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", parameter("rate", self.rate))
+    def __init__(self, rate: npt.ArrayLike) -> None:
+        object.__setattr__(self, "rate", check_parameter("rate", rate))
 
     def survival(self, t: npt.ArrayLike) -> Float64s:
         """max(1 − λt, 0)."""
-        return 1 - np.minimum(times_rate(as_times(t), self._rate), 1.0)
+        return 1 - np.minimum(multiply_by_rate(as_times(t), self.rate), 1.0)
 
     def integral(self, t: npt.ArrayLike) -> Float64s:
         """u(1 − λu/2), u = min(t, 1/λ)."""
         u, x = self._until_wrong(t)
         return u * (1 - x / 2)
-
-    def moment(self, t: npt.ArrayLike) -> Float64s:
-        """u²(1/2 − λu/3)."""
-        u, x = self._until_wrong(t)
-        with np.errstate(over="ignore", under="ignore"):
-            return u * u * (1 / 2 - x / 3)
 
     def gain(self, t: npt.ArrayLike) -> Float64s:
         """λu²/2."""
@@ -63,21 +64,17 @@ class Linear:
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
         """Times from a refresh to the first change: uniform on (0, 1/λ)."""
-        return over_rate(rng.random(sample_shape(size, self._rate)), self._rate)
+        return divide_by_rate(rng.random(sample_shape(size, self.rate)), self.rate)
 
     def total(self) -> Float64s:
         """1/(2λ)."""
-        return over_rate(0.5, self._rate)
+        return divide_by_rate(0.5, self.rate)
 
     def plateau(self) -> Float64s:
         """0, or 1 for what never changes."""
-        return np.where(self._rate > 0, 0.0, 1.0)
-
-    @property
-    def _rate(self) -> Float64s:
-        return np.asarray(self.rate, dtype=np.float64)
+        return np.where(self.rate > 0, 0.0, 1.0)
 
     def _until_wrong(self, t: npt.ArrayLike) -> tuple[Float64s, Float64s]:
         """u = min(t, 1/λ) and λu."""
-        u = np.minimum(as_times(t), over_rate(1.0, self._rate))
-        return u, np.minimum(times_rate(as_times(t), self._rate), 1.0)
+        u = np.minimum(as_times(t), divide_by_rate(1.0, self.rate))
+        return u, np.minimum(multiply_by_rate(as_times(t), self.rate), 1.0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.decays.parameters import Size, as_times, parameter, sample_shape
+from afresh.model.decays.parameters import Size, as_times, check_parameter, sample_shape
 from afresh.values.arrays import Float64s
 
 # The integrands are analytic with the nearest singularity one interval away: 12 nodes leave 1e−18.
@@ -16,7 +16,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 _NODES, _WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Lomax:
     """z(t) = (1+t/b)^{−a}: e^{−λt} averaged over λ ~ Gamma(shape a, rate b); an infinite b never changes.
 
@@ -26,28 +26,24 @@ class Lomax:
     (array([1.  , 0.25]), 0.5)
     """
 
-    shape: npt.ArrayLike
-    scale: npt.ArrayLike
+    shape: Float64s
+    scale: Float64s
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", parameter("shape", self.shape, low=1e-5, high=1e30))
-        object.__setattr__(self, "scale", parameter("scale", self.scale, low=1e-300, infinite=True))
+    def __init__(self, shape: npt.ArrayLike, scale: npt.ArrayLike) -> None:
+        object.__setattr__(self, "shape", check_parameter("shape", shape, low=1e-5, high=1e30))
+        object.__setattr__(self, "scale", check_parameter("scale", scale, low=1e-300, infinite=True))
 
     def survival(self, t: npt.ArrayLike) -> Float64s:
         """(1+t/b)^{−a}."""
-        return np.exp(-self._shape * np.log1p(self._relative(t)))
+        return np.exp(-self.shape * np.log1p(self._relative(t)))
 
     def integral(self, t: npt.ArrayLike) -> Float64s:
         """b·[(1+x)^{1−a} − 1]/(1−a), x = t/b; b·ln(1+x) for a = 1."""
         x = self._relative(t)
-        grown = _growth(1 - self._shape, np.log1p(x))
+        grown = _growth(1 - self.shape, np.log1p(x))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             near = np.where(x < 1e-300, 1.0, grown / np.maximum(x, 1e-300))
-            return np.where(x < 1, as_times(t) * near, self._scale * grown)
-
-    def moment(self, t: npt.ArrayLike) -> Float64s:
-        """b²·[E(2−a) − E(1−a)], E(c) = ((1+x)^c − 1)/c."""
-        return self._near_or_far(t, 2, lambda u, y, a: u * np.exp(-a * np.log1p(y)), self._far_moment)
+            return np.where(x < 1, as_times(t) * near, self.scale * grown)
 
     def gain(self, t: npt.ArrayLike) -> Float64s:
         """b·[E(1−a) − x(1+x)^{−a}]."""
@@ -71,51 +67,43 @@ class Lomax:
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
         """Times from a refresh to the first change."""
-        draws = rng.standard_exponential(sample_shape(size, self._shape, self._scale))
+        draws = rng.standard_exponential(sample_shape(size, self.shape, self.scale))
         with np.errstate(over="ignore"):
-            return self._scale * np.expm1(draws / self._shape)
+            return self.scale * np.expm1(draws / self.shape)
 
     def total(self) -> Float64s:
         """b/(a−1) for a > 1, else infinite."""
         with np.errstate(over="ignore"):
-            rest = np.where(self._shape > 1, self._shape - 1, 1.0)
-            return np.where(self._shape > 1, self._scale / rest, np.inf)
+            rest = np.where(self.shape > 1, self.shape - 1, 1.0)
+            return np.where(self.shape > 1, self.scale / rest, np.inf)
 
     def plateau(self) -> Float64s:
         """0, or 1 for what never changes."""
-        return np.where(np.isfinite(self._scale), 0.0, 1.0) + np.zeros_like(self._shape)
-
-    @property
-    def _shape(self) -> Float64s:
-        return np.asarray(self.shape, dtype=np.float64)
-
-    @property
-    def _scale(self) -> Float64s:
-        return np.asarray(self.scale, dtype=np.float64)
+        return np.where(np.isfinite(self.scale), 0.0, 1.0) + np.zeros_like(self.shape)
 
     def _relative(self, t: npt.ArrayLike) -> Float64s:
         """x = t/b, where an infinite b wins over an infinite time, and only that is infinite."""
-        finite, t = np.isfinite(self._scale), as_times(t)
+        finite, t = np.isfinite(self.scale), as_times(t)
         with np.errstate(over="ignore", under="ignore"):
-            x = np.where(finite, t / np.where(finite, self._scale, 1.0), 0.0)
+            x = np.where(finite, t / np.where(finite, self.scale, 1.0), 0.0)
         return np.where(np.isinf(t), x, np.minimum(x, 1e300))
 
     def _far_gain(self, t: Float64s) -> Float64s:
         x = self._relative(t)
         log = np.log1p(x)
         # At t = ∞ the second term is gone for a > 1, and outgrown otherwise.
-        last = np.where(np.isinf(x), 0.0, np.where(np.isinf(x), 0.0, x) * np.exp(-self._shape * log))
-        return self._scale * (_growth(1 - self._shape, log) - last)
+        last = np.where(np.isinf(x), 0.0, np.where(np.isinf(x), 0.0, x) * np.exp(-self.shape * log))
+        return self.scale * (_growth(1 - self.shape, log) - last)
 
     def _far_moment(self, t: Float64s) -> Float64s:
         """b²·[E(2−a) − E(1−a)], or for a > 2, where that cancels, b/(a−1) times the gain of shape a − 1."""
-        a, x = self._shape, self._relative(t)
+        a, x = self.shape, self._relative(t)
         log, finite = np.log1p(x), np.where(np.isinf(x), 0.0, x)
         steep = np.where(a > 2, a, 3.0)
         last = finite * np.exp((1 - steep) * log)
         by_gain = (_growth(2 - steep, log) - last) / (steep - 1)
         second = np.where(np.isinf(x), 0.0, _growth(1 - a, log))
-        return self._scale * (self._scale * np.where(a > 2, by_gain, _growth(2 - a, log) - second))
+        return self.scale * (self.scale * np.where(a > 2, by_gain, _growth(2 - a, log) - second))
 
     def _near_or_far(
         self,
@@ -125,7 +113,7 @@ class Lomax:
         far: Callable[[Float64s], Float64s],
     ) -> Float64s:
         """tᵖ·∫₀¹ density(u, xu, a)du by Gauss–Legendre while x·max(a, 1) < 1, where ``far`` would cancel."""
-        t, a, x = as_times(t), self._shape, self._relative(t)
+        t, a, x = as_times(t), self.shape, self._relative(t)
         near = x * np.maximum(a, 1.0) < 1
         small = np.where(near, x, 0.0)
         share = np.zeros(np.broadcast_shapes(a.shape, x.shape))

@@ -1,4 +1,4 @@
-"""Checked parameters of a decay function, and the limits that its arithmetic meets."""
+"""Checks of a decay function's parameters, and products and quotients of rates with the right limits."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from afresh.values.errors import InputError
 Size: TypeAlias = int | tuple[int, ...] | None
 
 
-def parameter(
+def check_parameter(
     name: str, given: npt.ArrayLike, *, low: float = 0.0, high: float = np.inf, infinite: bool = False
 ) -> Float64s:
-    """``given`` as float64, refused with a word on the first value outside [low, high].
+    """``given`` as a float64 array; the first value outside [low, high] is refused by name.
 
-    >>> parameter("shape", [0.5, 2.0], low=1.0)
+    >>> check_parameter("shape", [0.5, 2.0], low=1.0)
     Traceback (most recent call last):
     afresh.values.errors.InputError: shape is 0.5: must be from 1 to inf
     """
@@ -34,20 +34,20 @@ def as_times(t: npt.ArrayLike) -> Float64s:
     return np.asarray(t, dtype=np.float64)
 
 
-def times_rate(t: Float64s, rate: Float64s) -> Float64s:
+def multiply_by_rate(t: Float64s, rate: Float64s) -> Float64s:
     """λ·t, where a rate of 0 wins over an infinite time.
 
-    >>> times_rate(np.array(np.inf), np.array([0.0, 2.0]))
+    >>> multiply_by_rate(np.array(np.inf), np.array([0.0, 2.0]))
     array([ 0., inf])
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         return np.where(rate > 0, t * rate, 0.0)
 
 
-def over_rate(amount: npt.ArrayLike, rate: Float64s) -> Float64s:
+def divide_by_rate(amount: npt.ArrayLike, rate: Float64s) -> Float64s:
     """amount/λ, infinite for a rate of 0.
 
-    >>> over_rate(3.0, np.array([0.0, 2.0]))
+    >>> divide_by_rate(3.0, np.array([0.0, 2.0]))
     array([inf, 1.5])
     """
     positive = np.where(rate > 0, rate, 1.0)

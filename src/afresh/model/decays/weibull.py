@@ -1,4 +1,4 @@
-"""Weibull decay: z(t) = e^{−(λt)^k}, for changes that slow down (k < 1) or fall due (k > 1)."""
+"""Weibull decay: z(t) = e^{−(λt)^k}, for changes that become rarer (k < 1) or overdue (k > 1) with time."""
 
 from __future__ import annotations
 
@@ -8,13 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.decays.parameters import Size, as_times, over_rate, parameter, sample_shape, times_rate
+from afresh.model.decays.parameters import (
+    Size,
+    as_times,
+    check_parameter,
+    divide_by_rate,
+    multiply_by_rate,
+    sample_shape,
+)
 from afresh.values.arrays import Float64s
 
 _TERMS = range(1, 21)  # at v = 1 the next term is below 1e−19
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Weibull:
     """z(t) = e^{−v}, v = (λt)^k; shape k = 1 is the exponential, shapes from 0.02 to 100.
 
@@ -24,12 +31,12 @@ class Weibull:
     (0.886227, 0.886227)
     """
 
-    rate: npt.ArrayLike
-    shape: npt.ArrayLike
+    rate: Float64s
+    shape: Float64s
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", parameter("rate", self.rate))
-        object.__setattr__(self, "shape", parameter("shape", self.shape, low=0.02, high=100))
+    def __init__(self, rate: npt.ArrayLike, shape: npt.ArrayLike) -> None:
+        object.__setattr__(self, "rate", check_parameter("rate", rate))
+        object.__setattr__(self, "shape", check_parameter("shape", shape, low=0.02, high=100))
 
     def survival(self, t: npt.ArrayLike) -> Float64s:
         """e^{−(λt)^k}."""
@@ -37,18 +44,17 @@ class Weibull:
 
     def integral(self, t: npt.ArrayLike) -> Float64s:
         """γ(1/k, v)/(kλ)."""
-        return self._mean_share(t, 1)
-
-    def moment(self, t: npt.ArrayLike) -> Float64s:
-        """γ(2/k, v)/(kλ²)."""
-        return self._mean_share(t, 2)
+        t, v, a = as_times(t), self._power(t), 1 / self.shape
+        with np.errstate(over="ignore", under="ignore"):
+            near = t * (1 - _complement(a, np.minimum(v, 1.0)))
+        return np.where(v <= 1, near, _lower_gamma(a, v, self.rate, 1) * a)
 
     def gain(self, t: npt.ArrayLike) -> Float64s:
         """γ(1+1/k, v)/λ."""
-        t, v, a = as_times(t), self._power(t), 1 / self._shape
+        t, v, a = as_times(t), self._power(t), 1 / self.shape
         near = np.minimum(v, 1.0)
         share = near / (1 + a) * (1 - _complement(1 + a, near))
-        return np.where(v <= 1, np.where(share > 0, t, 0.0) * share, _lower_gamma(1 + a, v, self._rate, 1))
+        return np.where(v <= 1, np.where(share > 0, t, 0.0) * share, _lower_gamma(1 + a, v, self.rate, 1))
 
     def loss(self, t: npt.ArrayLike) -> Float64s:
         """t − ∫₀ᵗz, by its own series while v ≤ 1."""
@@ -60,47 +66,30 @@ class Weibull:
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
         """Times from a refresh to the first change."""
-        draws = rng.standard_exponential(sample_shape(size, self._rate, self._shape))
-        return over_rate(draws ** (1 / self._shape), self._rate)
+        draws = rng.standard_exponential(sample_shape(size, self.rate, self.shape))
+        return divide_by_rate(draws ** (1 / self.shape), self.rate)
 
     def total(self) -> Float64s:
         """Γ(1+1/k)/λ."""
         from scipy.special import gamma
 
-        return over_rate(gamma(1 + 1 / self._shape), self._rate)
+        return divide_by_rate(gamma(1 + 1 / self.shape), self.rate)
 
     def plateau(self) -> Float64s:
         """0, or 1 for what never changes."""
-        return np.where(self._rate > 0, 0.0, 1.0) + np.zeros_like(self._shape)
-
-    @property
-    def _rate(self) -> Float64s:
-        return np.asarray(self.rate, dtype=np.float64)
-
-    @property
-    def _shape(self) -> Float64s:
-        return np.asarray(self.shape, dtype=np.float64)
+        return np.where(self.rate > 0, 0.0, 1.0) + np.zeros_like(self.shape)
 
     def _power(self, t: npt.ArrayLike) -> Float64s:
         with np.errstate(over="ignore", under="ignore"):
-            return np.asarray(times_rate(as_times(t), self._rate) ** self._shape, dtype=np.float64)
-
-    def _mean_share(self, t: npt.ArrayLike, power: int) -> Float64s:
-        """∫₀ᵗ s^{p−1}·z(s)ds."""
-        t, v, b = as_times(t), self._power(t), power / self._shape
-        with np.errstate(over="ignore", under="ignore"):
-            near = t**power / power * (1 - _complement(b, np.minimum(v, 1.0)))
-        return np.where(v <= 1, near, _lower_gamma(b, v, self._rate, power) * b / power)
+            return np.asarray(multiply_by_rate(as_times(t), self.rate) ** self.shape, dtype=np.float64)
 
     def _lost_share(self, t: npt.ArrayLike, power: int) -> Float64s:
         """∫₀ᵗ s^{p−1}·(1−z(s))ds."""
-        t, v, b = as_times(t), self._power(t), power / self._shape
+        t, v, b = as_times(t), self._power(t), power / self.shape
         share = _complement(b, np.minimum(v, 1.0))
         with np.errstate(over="ignore", under="ignore"):
             whole = np.where(share > 0, t, 0.0) ** power / power
-            late = np.where(
-                (v <= 1) | np.isinf(whole), 0.0, _lower_gamma(b, v, self._rate, power) * b / power
-            )
+            late = np.where((v <= 1) | np.isinf(whole), 0.0, _lower_gamma(b, v, self.rate, power) * b / power)
             return np.where(v <= 1, whole * share, whole - late)
 
 

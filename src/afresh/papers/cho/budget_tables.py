@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.allocation.allocate import allocate
-from afresh.allocation.objectives import objective_for
-from afresh.model.benefit import best_split, expected_benefit
+from afresh.allocation.objectives.registry import objective_for
 from afresh.papers.check import Check, Correction, row
+from afresh.papers.cho.element_benefit import best_split, expected_benefit
 from afresh.papers.report import Section
 from afresh.values.arrays import Floats
 from afresh.values.results import Allocation

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.allocation.allocate import allocate
-from afresh.model import gamma_rates
 from afresh.model.age import age
 from afresh.model.decay import Exponential
 from afresh.model.freshness import freshness
-from afresh.model.time_course import expected_age, expected_freshness, observed_course
+from afresh.papers.cho import gamma_rates
 from afresh.papers.cho.budget_tables import (
     CLASSES,
     FIVE_BUDGET,
@@ -22,6 +21,7 @@ from afresh.papers.cho.budget_tables import (
     frequencies_at,
     web_plan,
 )
+from afresh.papers.cho.copy_course import expected_age, expected_freshness, observed_course
 from afresh.papers.cho.sync_points import figure_5
 from afresh.papers.report import PaperFigure
 from afresh.plots.panels import Panel, Series

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from afresh.allocation.budget_for import budget_for
-from afresh.model import gamma_rates
 from afresh.model.age import age
 from afresh.model.freshness import freshness
 from afresh.papers.check import Check, Correction
+from afresh.papers.cho import gamma_rates
 from afresh.papers.report import Section
 
 _DIGITS = 6

@@ -6,10 +6,10 @@ import numpy as np
 
 from afresh.model.decay import Linear
 from afresh.money.best_interval import best_interval
-from afresh.money.uniform import Uniform, against_uniform
 from afresh.papers.check import Check, Correction, corrected, row
+from afresh.papers.razniewski.uniform_interval import UniformIncome, against_uniform
 from afresh.papers.report import Section
-from afresh.rates.family_theory import ratio_estimate
+from afresh.rates.estimators.log_family import ratio_estimate
 from afresh.values.arrays import Floats
 
 # Example 7: doctors on one page, at the linear rate of age 40
@@ -105,7 +105,7 @@ def section_8_4() -> Section:
     )
 
 
-def _all_at(interval: float) -> Uniform:
+def _all_at(interval: float) -> UniformIncome:
     return against_uniform(
         _SITE_RATE, 1.0, 1.0, interval=interval, size=_SIZES, cost_of_size="sqrt", count=_COUNTS
     )

@@ -6,9 +6,9 @@ import numpy as np
 
 from afresh.allocation.allocate import allocate
 from afresh.money.inverse import implied_benefit
-from afresh.money.total_refreshes import refreshes_by_ratio
 from afresh.papers.check import Check, Correction, corrected, row
 from afresh.papers.cho.budget_tables import INTERVALS_DAYS, MONTH_DAYS, SHARES
+from afresh.papers.razniewski.worthwhile_refreshes import refreshes_by_ratio
 from afresh.papers.report import Section
 
 _SITES = 270

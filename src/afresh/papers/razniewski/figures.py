@@ -8,8 +8,8 @@ import numpy as np
 
 from afresh.model.decay import Decay, Exponential, Linear
 from afresh.money.best_interval import best_interval
-from afresh.money.net_income import net_income
 from afresh.papers.razniewski.doctor_addresses import AGES, JONES, LINEAR_RATES, RATES, SMITH, mean_freshness
+from afresh.papers.razniewski.net_income import net_income
 from afresh.papers.report import PaperFigure
 from afresh.plots.panels import Panel, Series
 from afresh.values.arrays import Floats

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from afresh.papers.check import Check, Correction, row
 from afresh.papers.report import Section
-from afresh.rates.family_theory import (
+from afresh.papers.zhang.log_family_theory import (
     RANGES_OF_SEVEN,
     bias,
     exact_a,
     expectation,
     polls_needed,
-    ratio_estimate,
     spread,
     suitable_a,
 )
+from afresh.rates.estimators.log_family import ratio_estimate
 
 _RATIOS = (0.1, 0.5, 1.0, 1.5, 1.8, 2.0)
 _TABLE_1 = {

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from afresh.papers.report import PaperFigure
+from afresh.papers.zhang.log_family_theory import expectation, spread
+from afresh.papers.zhang.saa_simulation import simulate_saa
 from afresh.papers.zhang.simulated_pages import MORE_POLLS, SEED, EstimatorTrial
 from afresh.plots.panels import Panel, Series
-from afresh.rates.family_theory import expectation, spread
-from afresh.rates.saa_simulation import simulate_saa
 from afresh.values.arrays import Floats
 
 _POLLS = (3, 7, 15, 35)

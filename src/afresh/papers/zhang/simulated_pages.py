@@ -15,8 +15,8 @@ import numpy as np
 
 from afresh.papers.check import Check, Correction
 from afresh.papers.report import Section
-from afresh.rates.family_theory import ratio_estimate
-from afresh.rates.saa_simulation import simulate_saa
+from afresh.papers.zhang.saa_simulation import simulate_saa
+from afresh.rates.estimators.log_family import ratio_estimate
 from afresh.values.arrays import Floats
 
 SEED = 2007

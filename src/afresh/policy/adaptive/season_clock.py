@@ -10,8 +10,8 @@ from collections import deque
 
 import numpy as np
 
-from afresh.rates.observations import Polls
-from afresh.rates.season import HOURS, Season, fit_season
+from afresh.rates.poll_table import PollTable
+from afresh.rates.regimes.season import HOURS, Season, fit_season
 from afresh.values.arrays import Bools, Float64s, Ints
 
 KEPT = 30_000  # polls to fit the profile to
@@ -32,7 +32,7 @@ class SeasonClock:
 
     def read(self, time: Float64s) -> Float64s:
         """The operational time of each clock time."""
-        if self.season is None or not self.season.supported:
+        if self.season is None or not self.season.is_supported:
             return time
         return self.season.operational(time)
 
@@ -47,11 +47,15 @@ class SeasonClock:
 
     def refit(self, rate: Float64s) -> None:
         """Fit the profile to the latest polls; ``rate`` is that of every item."""
-        if self.season is None or not self.recent or (self.season.supported and self.recent_count < FEWEST):
+        if (
+            self.season is None
+            or not self.recent
+            or (self.season.is_supported and self.recent_count < FEWEST)
+        ):
             return
         item, now, elapsed, changed = (np.concatenate(column) for column in zip(*self.recent, strict=True))
         order = np.argsort(item, kind="stable")
         order = order[elapsed[order] > 0]
         present, place = np.unique(item[order], return_inverse=True)
-        polls = Polls(place, elapsed[order], changed[order], present.size, end=now[order])
+        polls = PollTable(place, elapsed[order], changed[order], present.size, end=now[order])
         self.season = fit_season(polls, rate[present], hour=self.season.hour)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.allocation.objectives import objective_for
+from afresh.allocation.objectives.registry import objective_for
 from afresh.policy.policy import PolicyInput, as_poll_arrays
 from afresh.policy.rivals.ranking_policy import RankingPolicy
 from afresh.values.arrays import ArrayLike, Float64s, Ints

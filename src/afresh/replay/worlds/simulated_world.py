@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.rates.season import Season
+from afresh.rates.regimes.season import Season
 from afresh.replay.worlds.change_process import RateDrift, renewal_events, time_of_progress
 from afresh.replay.worlds.working_hours import clock_times, working_hours
 from afresh.replay.worlds.world_events import MassEdits, draw_lifetimes

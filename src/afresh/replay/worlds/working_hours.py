@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.rates.season import HOURS, Season
+from afresh.rates.regimes.season import HOURS, Season
 from afresh.values.arrays import Float64s
 from afresh.values.errors import UsageError
 

@@ -1,0 +1,77 @@
+"""The two passes over the items in plain NumPy: one fills the histogram, one writes the plan.
+
+Items are taken in chunks small enough for all temporaries to stay in the second cache.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from afresh.allocation.large.cutoff import Cutoff, freshness_at
+from afresh.allocation.large.histogram import Histogram
+from afresh.allocation.large.item_columns import ItemColumns, PlanSums
+from afresh.model.curves import age_curve
+from afresh.values.arrays import Float64s, Floats
+
+PART = 1 << 14  # items per call of ``apply``
+THREADS = 1  # half of the time the GIL is held: a second thread gets in the way
+
+build_histogram = Histogram.from_columns
+
+
+def write_plan(
+    columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, *, with_age: bool
+) -> PlanSums:
+    """Write f = scale·λ/Φ(y) of each item into ``out`` and say what the plan adds up to.
+
+    ``scale`` is 1 but for a few parts in 1e7, the correction that makes the spend meet the budget.
+
+    >>> frequency = np.empty(2)
+    >>> write_plan(ItemColumns(np.array([1.0, 5.0])), Cutoff(4.6204), 1.0, frequency, with_age=False).dropped
+    1
+    >>> frequency.round(2)  # Cho & Garcia-Molina 2000, Table 5 (b)
+    array([1.15, 0.  ])
+    """
+    prices, weight = columns.prices(), columns.weight()
+    static, unweighted = columns.count_zeros()
+    if static:
+        still = columns.rates == 0
+        prices[still] = math.inf
+    inverse = cutoff.inverse_ratio(prices)
+    with np.errstate(over="ignore"):
+        prices *= cutoff.multiplier
+    fresh = _freshness_at_scale(np.minimum(prices, 1.0, out=prices), inverse, scale)
+    if static:
+        fresh[still] = 1.0
+    if columns.weights is not None:
+        fresh *= weight
+    dropped = columns.size - int(np.count_nonzero(inverse)) - static - unweighted
+    inverse *= scale
+    age = _age(columns, inverse) if with_age else 0.0
+    inverse *= columns.rates
+    out[:] = inverse
+    if columns.costs is not None:
+        inverse *= columns.costs
+    return PlanSums(float(inverse.sum()), float(fresh.sum()), age, dropped)
+
+
+def _freshness_at_scale(y: Float64s, inverse: Float64s, scale: float) -> Float64s:
+    """F at the frequency scale·f: to the first order e^{−r} is off by r·e^{−r}·(1−1/scale).
+
+    And r·e^{−r} = (1−y)/(1+1/r) where y = g(r).
+    """
+    fresh = freshness_at(y, inverse)
+    if scale != 1:
+        fresh -= inverse / (1 + inverse) * (1 - y) * (1 - 1 / scale)
+        fresh *= scale
+    return fresh
+
+
+def _age(columns: ItemColumns, inverse: Float64s) -> float:
+    """Σ w·A over the items that are refreshed: A = r·aged(r)/λ."""
+    kept = inverse > 0
+    ratio = 1 / inverse[kept]
+    weight = np.broadcast_to(columns.weight(), kept.shape)[kept]
+    return float((weight * age_curve(ratio) * ratio / columns.rates[kept]).sum())

@@ -1,0 +1,1 @@
+"""What a plan may pursue: one file for each objective, and the table of all of them."""

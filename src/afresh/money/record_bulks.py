@@ -1,0 +1,232 @@
+"""Bulks: records of different rates, decays and benefits that are refreshed together (Razniewski 2016, §6).
+
+A bulk earns NI(u) = Σ_i [G_i·F_i(u) − S_i − U_i·(1−z_i(u))/u] − K/u. Its excess over never refreshing,
+E(u), rises while H(u) = Σ G_i·gain_i(u) − K − Σ U_i·turning_i(u) is below 0 (``afresh.money.excess_income``).
+
+How many optima? H starts at −K, and where it crosses 0 upwards E has a local maximum.
+
+- No update cost: H' = −u·Σ G_i·z_i' ≥ 0 for decays that never rise, so H crosses once at most: one optimum.
+- Exponential records: H' = u·Σ λ_i·(G_i − λ_i·U_i)·e^{−λ_i·u}. By Descartes' rule for sums of exponentials it
+  changes sign no more often than G_i − λ_i·U_i does with the records in order of λ_i. If all have the
+  same benefit and costs, that is once, and since the slowest record wins for large u, from − to +: H
+  falls at first, if at all, then rises, and crosses 0 once at most: one optimum.
+- In general (each record its own update cost, or a Weibull shape above 1) there may be several; so
+  the whole axis is scanned, and the highest maximum is refined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.model.decay import Decay, Empirical, Exponential, Geometric
+from afresh.model.roots import find_crossing, find_maximum, narrow_maximum
+from afresh.money.excess_income import SMOOTH_DECAYS, change_probability, ratio_of, time_range, turning_term
+from afresh.money.priced_items import CostOfSize, PricedItems, size_factor
+from afresh.money.terms import just_before
+from afresh.values.arrays import Float64s
+from afresh.values.errors import InputError
+
+Members = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBulks:
+    """Records (``items``), the bulk of each (``member``), the cost of refreshing each bulk (``check``)."""
+
+    items: PricedItems
+    member: Members
+    check: Float64s
+
+    def sums(self, values: Float64s) -> Float64s:
+        """The sum over the records of each bulk."""
+        return np.asarray(np.bincount(self.member, values, self.check.size), dtype=np.float64)
+
+    def surplus(self, u: Float64s, gain: Float64s) -> Float64s:
+        """Σ gain·∫₀ᵘ(z−z∞) − U·(1−z(u)) − K: what one refresh of each bulk earns until u."""
+        values, times, update = np.empty_like(gain), u[self.member], self.items.terms.update
+        for group in self.items.groups:
+            rows = group.rows
+            values[rows] = _surplus(group.decay, times[rows], gain[rows], update[rows])
+        return self.sums(values) - self.check
+
+    def excess(self, u: Float64s) -> Float64s:
+        """E(u)."""
+        return self.surplus(u, self.items.terms.gain) / u
+
+    def cost_to_gain(self, u: Float64s) -> Float64s:
+        """What is owed over what is gained at u: above 1 while H(u) = −u²·E'(u) < 0."""
+        terms = self.items.terms
+        gained = self._sum_over_records(lambda decay, t: decay.gain(t), u, terms.gain)
+        owed = (
+            self.check + self._sum_over_records(turning_term, u, terms.update)
+            if terms.update.any()
+            else self.check
+        )
+        return ratio_of(owed, gained)
+
+    def crosses_once(self, gain: Float64s) -> bool:
+        """Whether H with these gains is known to cross 0 once at most, upwards, in every bulk."""
+        update, groups = self.items.terms.update, self.items.groups
+        if not update.any():
+            return all(isinstance(group.decay, SMOOTH_DECAYS) for group in groups)
+        if not all(isinstance(group.decay, Exponential) for group in groups):
+            return False
+        order = np.lexsort((self.items.rate, self.member))
+        worth, bulk = (gain >= self.items.rate * update)[order], self.member[order]
+        # from slow to fast within a bulk, a record that is worth its updates never follows one that is not
+        return not bool((worth[1:] & ~worth[:-1] & (bulk[1:] == bulk[:-1])).any())
+
+    def span(self) -> tuple[Float64s, Float64s]:
+        """The intervals worth searching in each bulk: from its fastest record to its slowest."""
+        first, last = np.ones((2, self.member.size))
+        for group in self.items.groups:
+            first[group.rows], last[group.rows] = time_range(group.decay, group.rows.size)
+        low, high = np.full(self.check.size, np.inf), np.zeros(self.check.size)
+        np.minimum.at(low, self.member, first)
+        np.maximum.at(high, self.member, last)
+        return low, high
+
+    def _sum_over_records(
+        self, function: Callable[[Decay, Float64s], Float64s], u: Float64s, weight: Float64s
+    ) -> Float64s:
+        values, times = np.empty_like(weight), u[self.member]
+        for group in self.items.groups:
+            values[group.rows] = function(group.decay, times[group.rows])
+        return self.sums(weight * values)
+
+
+@dataclass(frozen=True, slots=True)
+class BulkOptimum:
+    """The best interval of each bulk (infinite where futile) and its excess over never refreshing.
+
+    ``factor`` is what all benefits of the bulk must be multiplied by for refreshing to begin to pay.
+    """
+
+    interval: Float64s
+    excess: Float64s
+    factor: Float64s
+
+
+def bulk_members(labels: Iterable[Hashable]) -> Members:
+    """The number of each record's bulk, from 0; a record labelled None or "" is a bulk of its own.
+
+    >>> bulk_members(["a", "", "b", "a", ""])
+    array([0, 1, 2, 0, 3])
+    """
+    numbers: dict[Hashable, int] = {}
+    own = ((row,) if label is None or label == "" else label for row, label in enumerate(labels))
+    return np.fromiter((numbers.setdefault(label, len(numbers)) for label in own), dtype=np.intp)
+
+
+def build_bulks(
+    items: PricedItems, labels: Iterable[Hashable], cost_of_size: CostOfSize = "constant"
+) -> RecordBulks:
+    """Items grouped by label; the records of a bulk must agree on the cost of its refresh."""
+    member = bulk_members(labels)
+    if member.size != items.rate.size:
+        raise InputError(f"lengths differ: rate {items.rate.size}, bulk {member.size}")
+    bulks = int(member.max(initial=-1)) + 1
+    cost = np.zeros(bulks)
+    cost[member] = items.cost
+    if (wrong := np.flatnonzero(cost[member] != items.cost)).size:
+        row = wrong[0]
+        raise InputError(
+            f"cost[{row}] is {items.cost[row]:g}, but {cost[member[row]]:g} elsewhere in its bulk: "
+            "one refresh of a bulk has one cost"
+        )
+    records = np.asarray(np.bincount(member, items.size, bulks), dtype=np.float64)
+    return RecordBulks(items, member, cost * size_factor(records, cost_of_size))
+
+
+def solve_bulks(bulks: RecordBulks) -> BulkOptimum:
+    """The best interval of each bulk.
+
+    >>> from afresh.money.priced_items import build_items
+    >>> pages = build_items([0.1, 0.1, 0.5], 1.0, 1.0)
+    >>> solve_bulks(build_bulks(pages, ["a", "a", "b"])).interval.round(3)
+    array([3.554, 3.357])
+    """
+    if bulks.check.size == 0:
+        return BulkOptimum(*np.empty((3, 0)))
+    first, last = bulks.span()
+    gain = bulks.sums(bulks.items.terms.gain)
+    # a refresh must earn its cost: G·Z(u) > K, and Z(u) ≤ u
+    least = np.divide(bulks.check, gain, out=np.zeros_like(gain), where=gain > 0)
+    low = np.clip(least, first, last)
+    cheapest, factor = _break_even(bulks, first, last)
+    if bulks.crosses_once(bulks.items.terms.gain):
+        interval = find_crossing(bulks.cost_to_gain, low, last)
+    else:
+        # a maximum that barely pays is narrow, but lies where refreshing would pay first
+        near = narrow_maximum(bulks.excess, np.maximum(cheapest / 2, low), np.minimum(cheapest * 2, last))
+        interval = _higher(bulks, near, find_maximum(bulks.excess, low, last))
+        interval = _before_a_step(bulks, interval)
+    excess = bulks.excess(interval)
+    interval = np.where((bulks.check == 0) & (interval <= first), 0.0, interval)
+    pays = excess > 0
+    return BulkOptimum(np.where(pays, interval, np.inf), np.where(pays, excess, 0.0), factor)
+
+
+def _before_a_step(bulks: RecordBulks, interval: Float64s) -> Float64s:
+    """The interval, or the moment before a step of z next to it where more is earned."""
+    for group in bulks.items.groups:
+        for candidate in _steps_near(group.decay, interval):
+            interval = _higher(bulks, candidate, interval)
+    return interval
+
+
+def _higher(bulks: RecordBulks, one: Float64s, other: Float64s) -> Float64s:
+    """Of two intervals for each bulk the one that earns more."""
+    return np.where(bulks.excess(one) > bulks.excess(other), one, other)
+
+
+def _steps_near(decay: Decay, u: Float64s) -> list[Float64s]:
+    """The moments before the steps of z on either side of u."""
+    if isinstance(decay, Geometric) and np.ptp(decay.step) == 0:
+        step = float(np.max(decay.step))
+        count = np.maximum(np.floor(u / step), 1.0)
+        return [just_before((count + more) * step) for more in (0, 1)]
+    if isinstance(decay, Empirical) and not decay.linear:
+        times = np.asarray(decay.times, dtype=np.float64)[1:]
+        place = np.searchsorted(times, u)
+        return [just_before(times[np.clip(place + more, 0, times.size - 1)]) for more in (-1, 0)]
+    return []
+
+
+def _surplus(decay: Decay, u: Float64s, gain: Float64s, update: Float64s) -> Float64s:
+    """gain·∫₀ᵘ(z−z∞) − U·(1−z(u)) of each record."""
+    lost = change_probability(decay, u)
+    if isinstance(decay, Exponential):  # both are multiples of 1−z, which saves an evaluation
+        rate = np.asarray(decay.rate, dtype=np.float64)
+        lifetime = np.divide(1.0, rate, out=np.zeros_like(rate), where=rate > 0)
+        return np.asarray((gain * lifetime - update) * lost)
+    return np.asarray(gain * (decay.integral(u) - u * decay.plateau()) - update * lost)
+
+
+def _break_even(bulks: RecordBulks, first: Float64s, last: Float64s) -> tuple[Float64s, Float64s]:
+    """Where (K + ΣU(1−z) − ΣS·Z)/(ΣnB·Z) is least, and that, 0 if it is below (Z short for ∫(z−z∞))."""
+    stale, benefit = bulks.items.terms.stale, bulks.items.benefit * bulks.items.size
+
+    def cheapness(u: Float64s) -> Float64s:
+        paid = -bulks.surplus(u, stale)
+        earned = bulks.surplus(u, benefit + stale) + paid
+        # paid ≤ 0: the stale cost alone pays for the refreshes
+        return np.where(paid > 0, earned / np.where(paid > 0, paid, 1.0), np.inf)
+
+    def factor_at(u: Float64s) -> Float64s:
+        cheap = cheapness(u)
+        return np.where(cheap > 0, 1 / np.where(cheap > 0, cheap, 1.0), np.inf)
+
+    factor = factor_at(last)
+    if not bulks.items.terms.update.any():
+        return last, factor  # what one refresh earns only grows
+    # its slope is −H'(u)/u; if H' turns once, from − to +, the end is its highest point too
+    scaled = benefit * np.where(factor < np.inf, factor, 1.0)[bulks.member] + stale
+    if bulks.crosses_once(scaled):
+        return last, factor
+    cheapest = find_maximum(cheapness, first, last)
+    return cheapest, factor_at(cheapest)

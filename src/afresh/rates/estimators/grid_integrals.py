@@ -1,0 +1,236 @@
+"""Means, survivals and quantiles of many posteriors on a common grid of rates, in one pass over them.
+
+The log posterior is a cubic in ln λ between the grid's points. Most posteriors are wide: all of a block are
+interpolated on one finer grid and integrated there by the trapezoid rule, which is exact
+to rounding for anything smooth that is as wide as a cell; quantiles take the Euler–Maclaurin term as well.
+Posteriors too narrow for that get nodes of their own, over the part of the axis that holds them.
+Below the grid the density goes on as a power of λ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from afresh.rates.likelihood import interpolate_table
+from afresh.values.arrays import Bools, Float64s, Ints
+
+NODES = 40  # of a narrow posterior, over the part of the axis that holds it
+DEPTH = 14.0  # what lies so far below the maximum (in ln) is left out: 1e−6
+FINER = 6  # common nodes to the octave
+WIDE = 20  # a posterior that reaches over so many common nodes needs none of its own
+ROWS = 2048  # items at a time: they stay in the cache
+_THREADS = 2  # NumPy lets go of the interpreter in most of the work
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """Nodes in ln λ of some posteriors, each row its own or one row for all, and the densities there.
+
+    ``density`` is under the cautious prior; ``ratio`` turns it into that under the learned one. ``spacing``
+    is that of the nodes in ln λ; in units of it ``static`` is the mass at a rate of 0, ``below`` that below
+    the first node, at a mean rate of ``mean_below``; ``tail`` is the power there.
+    """
+
+    log_rate: Float64s
+    density: Float64s
+    ratio: Float64s
+    spacing: Float64s
+    static: Float64s
+    below: Float64s
+    mean_below: Float64s
+    tail: Float64s
+
+    def mean(self, of: Callable[[Float64s], Float64s]) -> Float64s:
+        """E[f(λ)] under the learned prior."""
+        inner = of(np.exp(self.log_rate))
+        under = self.below * self.ratio[..., 0]
+        none = self.static * of(np.zeros(1))
+        return np.asarray((self._sum(inner) + under * of(self.mean_below) + none) / self._total())
+
+    def _total(self) -> Float64s:
+        return self._sum(np.ones(1)) + self.below * self.ratio[..., 0] + self.static
+
+    def _sum(self, values: Float64s) -> Float64s:
+        """Σ of values × density, the end nodes counting half."""
+        weights = self.ratio * values
+        halves = 0.5 * (self.density[:, 0] * weights[..., 0] + self.density[:, -1] * weights[..., -1])
+        if len(weights) == 1:
+            # Not by @: its own threads would wait for each other beside ours.
+            return np.asarray(np.einsum("ij,j->i", self.density, weights[0]) - halves)
+        return np.asarray(np.einsum("ij,ij->i", self.density, weights) - halves)
+
+    def interval(self, below: float) -> list[Float64s]:
+        """The ends that leave ``below`` on either side, under the cautious prior.
+
+        Where the item may be static with that probability the lower end is 0; the upper one is that of an
+        item which does change, for no number of polls proves that none ever will.
+        """
+        density = self.density
+        # The trapezoid rule up to node k: the sum up to it less half of both its ends.
+        mass = np.cumsum(density, axis=1)
+        mass -= 0.5 * density
+        mass += (self.below - 0.5 * density[:, 0])[:, None]
+        total = mass[:, -1]
+        wanted = below * (total + self.static) - self.static
+        low = self._rate_at(mass, np.maximum(wanted, 0.0))
+        return [np.where(wanted > 0.0, low, 0.0), self._rate_at(mass, (1.0 - below) * total)]
+
+    def _rate_at(self, mass: Float64s, wanted: Float64s) -> Float64s:
+        """The rate below which, the mass at 0 aside, the mass ``wanted`` lies."""
+        density, last, rows = self.density, mass.shape[1] - 1, np.arange(len(mass))
+        log_rate = np.broadcast_to(self.log_rate, density.shape)
+
+        def up_to(k: Ints) -> Float64s:
+            slope = density[rows, np.minimum(k + 1, last)] - density[rows, np.maximum(k - 1, 0)]
+            inner = (k > 0) & (k < last)
+            return np.asarray(mass[rows, k] - np.where(inner, slope / 24.0, 0.0))
+
+        k = np.clip(np.count_nonzero(mass < wanted[:, None], axis=1), 1, last)
+        start, end = up_to(k - 1), up_to(k)
+        share = _share_of_cell(density[rows, k - 1], density[rows, k], wanted - start, end - start)
+        spot = log_rate[rows, k - 1] + share * self.spacing
+        lower = (wanted < self.below) & (wanted > 0.0)
+        power = np.log(np.where(lower, wanted, 1.0) / np.where(lower, self.below, 1.0)) / self.tail
+        return np.asarray(np.exp(np.where(lower, log_rate[:, 0] + power, spot)))
+
+
+def _share_of_cell(left: Float64s, right: Float64s, rest: Float64s, whole: Float64s) -> Float64s:
+    """Where in a cell of mass ``whole``, its density linear up to a factor, the mass ``rest`` is reached."""
+    straight = 0.5 * (left + right)
+    tiny = np.finfo(float).tiny
+    whole = np.maximum(whole, 0.0)
+    rest = np.clip(rest, 0.0, whole) / np.maximum(whole, tiny) * straight
+    root = np.sqrt(np.maximum(left * left + 2.0 * (right - left) * rest, 0.0))
+    return np.asarray(np.minimum(2.0 * rest / np.maximum(left + root, tiny), 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class PosteriorRows:
+    """Some items' log-likelihoods on the grid, and the priors that each of them has."""
+
+    rates: Float64s
+    log_likelihood: Float64s
+    kind: Ints
+    log_prior: Float64s
+    log_cautious: Float64s
+    tail: Float64s
+    log_static: Float64s
+
+    @property
+    def step(self) -> float:
+        """Spacing of the grid in ln λ."""
+        return float(np.log(self.rates[1] / self.rates[0]))
+
+    def wide(self) -> tuple[Nodes, Bools]:
+        """All rows on common nodes, and which of them are wide enough for these."""
+        height = self.log_likelihood + self.log_cautious[self.kind]
+        height, rates = interpolate_table(height, self.rates, FINER)
+        top = height.max(axis=1)
+        height -= top[:, None]
+        enough = np.count_nonzero(height > -DEPTH, axis=1) >= WIDE
+        density = np.exp(height, out=height)
+        log_ratio, _ = interpolate_table(self.log_prior - self.log_cautious, self.rates, FINER)
+        ratio = np.exp(log_ratio)
+        spacing = np.log(rates[1] / rates[0])
+        own = self.tail[self.kind]
+        return Nodes(
+            np.log(rates)[None],
+            density,
+            ratio if len(ratio) == 1 else ratio[self.kind],
+            np.full(len(density), spacing),
+            np.exp(self.log_static - top) * (self.step / spacing),
+            density[:, 0] / (own * spacing),
+            self.rates[0] * own / (own + 1.0),
+            own,
+        ), enough
+
+    def narrow(self, which: Bools) -> Nodes:
+        """The rows ``which`` on nodes of their own."""
+        kind = self.kind[which]
+        axis, height = _narrow_nodes(self.log_likelihood[which] + self.log_cautious[kind])
+        return self.on_nodes(kind, axis, height, self.log_static[which])
+
+    def on_nodes(self, kind: Ints, axis: Float64s, height: Float64s, log_static: Float64s) -> Nodes:
+        """Nodes at ``axis`` on the grid's index axis, with the log posterior ``height`` there."""
+        own = self.tail[kind]
+        top = height.max(axis=1, initial=-np.inf)
+        density = np.exp(height - top[:, None])
+        spacing = self.step * (axis[:, 1] - axis[:, 0])
+        return Nodes(
+            np.log(self.rates[0]) + self.step * axis,
+            density,
+            np.exp(interpolate_cubic((self.log_prior - self.log_cautious)[kind], axis)),
+            spacing,
+            np.exp(log_static - top) * (self.step / spacing),
+            np.where(axis[:, 0] == 0.0, density[:, 0] / (own * spacing), 0.0),
+            self.rates[0] * own / (own + 1.0),
+            own,
+        )
+
+
+def map_parts(items: int, job: Callable[[slice], T], rows: int = ROWS) -> list[T]:
+    """What ``job`` returns for all items, ``rows`` of them at a time, the parts on two threads.
+
+    >>> map_parts(5, lambda part: (part.start, part.stop), rows=3)
+    [(0, 3), (3, 5)]
+    """
+    parts = [slice(begin, min(begin + rows, items)) for begin in range(0, max(items, 1), rows)]
+    if len(parts) < 2 * _THREADS:
+        return [job(part) for part in parts]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(job, parts))
+
+
+def even_nodes(table: Float64s, low: Float64s, high: Float64s) -> tuple[Float64s, Float64s]:
+    """Even nodes from ``low`` to ``high`` on each row's index axis, and the cubic there."""
+    axis = low[:, None] + (high - low)[:, None] * (np.arange(NODES) / (NODES - 1))
+    return axis, interpolate_cubic(table, axis)
+
+
+def interpolate_cubic(table: Float64s, axis: Float64s) -> Float64s:
+    """Each row of the table at the places of ``axis`` on its index axis, by the cubic through 4 points.
+
+    >>> interpolate_cubic(np.array([[0.0, 1.0, 8.0, 27.0, 64.0]]), np.array([[0.5, 3.5]])).tolist()
+    [[0.125, 42.875]]
+    """
+    points = table.shape[1]
+    left = np.clip(axis.astype(np.int64) - 1, 0, points - 4)
+    x = axis - left
+    flat = (left + (np.arange(len(left)) * points)[:, None]).ravel()
+    values = table.ravel()
+    f0, f1, f2, f3 = (values[flat + k].reshape(x.shape) for k in range(4))
+    # Newton's form of the cubic through (0, f0) … (3, f3).
+    d1, d2, d3 = f1 - f0, f2 - 2 * f1 + f0, f3 - 3 * (f2 - f1) - f0
+    return np.asarray(f0 + x * (d1 + (x - 1) * (d2 / 2 + (x - 2) * (d3 / 6))))
+
+
+def _narrow_nodes(log_posterior: Float64s) -> tuple[Float64s, Float64s]:
+    """For every row nodes on the grid's index axis that span its posterior, and its height there."""
+    low, high = (end.astype(np.float64) for end in _span(log_posterior))
+    axis, height = even_nodes(log_posterior, low, high)
+    rows = np.arange(len(log_posterior))
+    for _ in range(12):  # each pass halves the span at least: enough for 1/4000 of the first
+        first, last = _span(height[rows])
+        narrow = last - first <= NODES // 2
+        if not np.any(narrow):
+            break
+        rows, first, last = rows[narrow], first[narrow], last[narrow]
+        axis[rows], height[rows] = even_nodes(log_posterior[rows], axis[rows, first], axis[rows, last])
+    return axis, height
+
+
+def _span(height: Float64s) -> tuple[Ints, Ints]:
+    """First and last column around what is within ``DEPTH`` of each row's maximum."""
+    above = height > height.max(axis=1, keepdims=True) - DEPTH
+    columns = height.shape[1]
+    first = np.maximum(above.argmax(axis=1) - 1, 0)
+    last = np.minimum(columns - above[:, ::-1].argmax(axis=1), columns - 1)
+    return first, last

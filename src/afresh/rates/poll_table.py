@@ -1,0 +1,369 @@
+"""Polls of many items as checked arrays: what each poll found, and what the source says itself.
+
+Each poll of an item ends an interval of length ``elapsed`` since the poll before it. It has
+
+- always one bit: whether the content differs from the copy (``changed``);
+- perhaps the time since the source says that it was last modified (``since``), where that is credible;
+- perhaps the number of changes in the interval (``count``), from a counter, a log or a feed.
+
+A poll that failed (unreachable) has no information: it is left out, and the next interval starts at the last
+poll that succeeded, because the copy is still of that time. The first poll of an item only starts the clock.
+
+Some servers send wrong Last-Modified times. A stamp is wrong if it is in the future, is the moment of the
+poll ("always now"), claims no modification although the content changed ("older than the copy"), or claims
+one although it did not. A wrong stamp is not used; if more than one in ten stamps of an item are wrong, none
+is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, as_floats
+from afresh.values.errors import InputError
+
+Numbers: TypeAlias = npt.NDArray[np.number[Any]]
+
+WRONG_STAMPS_TOLERATED = 0.1  # share of an item's stamps
+SHORTEST, LONGEST = 1e-150, 1e150  # intervals whose squares are still numbers
+MOST_CHANGES = 1e12  # in one interval: more is no count but a mistake
+_COUNT = f"a whole number of changes from 0 to {MOST_CHANGES:g}"
+NOW = 1e-4  # a stamp within this share of the interval before the poll says "now", not when
+
+
+@dataclass(frozen=True, slots=True)
+class PollTable:
+    """Polls of ``items`` items as flat arrays, sorted by item and, within an item, by time.
+
+    ``item``     row of the item, 0 … items−1, never falling.
+    ``elapsed``  time since the previous look at the item, > 0 (``SHORTEST`` to ``LONGEST``).
+    ``changed``  whether the copy had become different.
+    ``since``    time from the last modification to the poll, NaN where not (credibly) known; else None.
+    ``count``    changes in the interval, NaN where not known; else None.
+    ``end``      time of the poll; None where it is not needed (seasons and forgetting need it).
+    ``weight``   weight of the poll, 0 to 1; None means 1 for all (only forgetting sets it).
+
+    >>> p = PollTable(np.array([0, 0, 1]), np.array([1.0, 2.0, 5.0]), np.array([True, False, True]), items=3)
+    >>> p.polls_per_item().tolist(), p.changes_per_item().tolist(), p.time_per_item().tolist()
+    ([2, 1, 0], [1, 1, 0], [3.0, 5.0, 0.0])
+    """
+
+    item: Ints
+    elapsed: Float64s
+    changed: Bools
+    items: int
+    since: Float64s | None = None
+    count: Float64s | None = None
+    end: Float64s | None = None
+    weight: Float64s | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("elapsed", "changed", "since", "count", "end", "weight"):
+            column = getattr(self, name)
+            if column is not None and column.shape != self.item.shape:
+                raise InputError(f"{name} has {column.size} values for {self.item.size} polls")
+        if self.item.size == 0:
+            return
+        if self.item[0] < 0 or self.item[-1] >= self.items or np.any(self.item[1:] < self.item[:-1]):
+            raise InputError(f"item must be sorted rows from 0 to {self.items - 1}")
+        bad = ~((self.elapsed >= SHORTEST) & (self.elapsed <= LONGEST))
+        _refuse_if("elapsed", self.elapsed, bad, f"a time above 0, from {SHORTEST:g} to {LONGEST:g}")
+        _check_since(self)
+        _check_count(self)
+
+    @property
+    def size(self) -> int:
+        """How many polls there are, over all items."""
+        return int(self.item.size)
+
+    def polls_per_item(self) -> Ints:
+        """n of every item."""
+        return np.bincount(self.item, minlength=self.items)
+
+    def changes_per_item(self) -> Ints:
+        """X of every item: polls that found a change (or, where counted, the changes)."""
+        if self.count is None:
+            return np.bincount(self.item[self.changed], minlength=self.items)
+        counted = np.where(np.isnan(self.count), self.changed, self.count)
+        return np.bincount(self.item, counted, minlength=self.items).astype(np.int64)
+
+    def time_per_item(self) -> Float64s:
+        """Σt of every item."""
+        return np.asarray(np.bincount(self.item, self.elapsed, minlength=self.items), dtype=np.float64)
+
+    def of_items(self, chosen: Bools) -> PollTable:
+        """The polls of the chosen items alone, renumbered from 0."""
+        rows = np.cumsum(chosen) - 1
+        keep = chosen[self.item]
+        return self._take(keep, rows[self.item[keep]], int(np.count_nonzero(chosen)))
+
+    def between(self, first: int, end: int) -> PollTable:
+        """The polls of items ``first`` up to ``end`` alone, renumbered from 0: views, nothing is copied.
+
+        >>> polls_from_intervals(np.ones(3), [0, 1, 0], item=[0, 1, 2]).between(1, 3).changed.tolist()
+        [True, False]
+        """
+        part = slice(*np.searchsorted(self.item, (first, end)))
+        return self._take(part, self.item[part] - first, end - first)
+
+    def _take(self, which: Bools | slice, item: Ints, items: int) -> PollTable:
+        optional = (None if column is None else column[which] for column in self._optional())
+        return PollTable(item, self.elapsed[which], self.changed[which], items, *optional)
+
+    def _optional(self) -> tuple[Float64s | None, ...]:
+        return self.since, self.count, self.end, self.weight
+
+
+def polls_from_intervals(
+    elapsed: ArrayLike,
+    changed: ArrayLike,
+    *,
+    item: ArrayLike | None = None,
+    items: int | None = None,
+    since: ArrayLike | None = None,
+    count: ArrayLike | None = None,
+) -> PollTable:
+    """Polls from intervals: one poll of each item in turn, or of the rows in ``item`` (sorted).
+
+    >>> polls_from_intervals(2.0, True).size
+    1
+    """
+    time = np.atleast_1d(np.asarray(as_floats("elapsed", elapsed), dtype=np.float64))
+    rows = np.arange(time.size) if item is None else np.atleast_1d(np.asarray(item, dtype=np.int64))
+    total = items if items is not None else int(rows.max(initial=-1)) + 1
+    bits = np.atleast_1d(as_flags("changed", changed))
+    return PollTable(rows, time, bits, total, _optional("since", since), _optional("count", count))
+
+
+def polls_from_times(
+    item: ArrayLike,
+    times: ArrayLike,
+    changed: ArrayLike,
+    *,
+    items: int | None = None,
+    modified: ArrayLike | None = None,
+    count: ArrayLike | None = None,
+    reached: ArrayLike | None = None,
+    now: float | None = None,
+) -> PollTable:
+    """Polls from their times, in any order: sorted, polls at one instant merged, first polls dropped.
+
+    ``modified`` are the source's own modification times and ``count`` the changes since the last poll (NaN
+    where unknown); ``reached`` is false where the poll failed. A poll after ``now`` is refused.
+
+    >>> polls_from_times([0, 0, 0], [10.0, 0.0, 4.0], [True, False, False]).elapsed.tolist()
+    [4.0, 6.0]
+    """
+    columns = _RecordedPolls.from_arrays(item, times, changed, modified, count, now)
+    if items is not None:
+        _refuse_if("item", columns.item, columns.item >= items, f"below the number of items, {items}")
+    if reached is not None:
+        columns = columns.take(_same_length("reached", as_flags("reached", reached), columns.item))
+    columns = columns.sort().merge_same_instants()
+    total = items if items is not None else int(columns.item.max(initial=-1)) + 1
+    later = np.zeros(columns.item.size, dtype=bool)
+    np.equal(columns.item[1:], columns.item[:-1], out=later[1:])
+    ends = columns.take(np.flatnonzero(later))
+    elapsed = columns.time[:-1][later[1:]]
+    np.subtract(ends.time, elapsed, out=elapsed)
+    counted = ends.count
+    bits = ends.changed if counted is None else np.where(np.isnan(counted), ends.changed, counted > 0)
+    since = None
+    if ends.modified is not None:
+        since = credible_since(ends.item, ends.time, elapsed, bits, ends.modified, total)
+    return PollTable(ends.item, elapsed, bits, total, since, counted, ends.time)
+
+
+def credible_since(
+    item: Ints, end: Float64s, elapsed: Float64s, changed: Bools, modified: Float64s, items: int
+) -> Float64s:
+    """Time since the last modification where the stamp can be believed, NaN elsewhere.
+
+    >>> row = np.zeros(2, dtype=np.int64)
+    >>> credible_since(row, np.array([5.0, 9.0]), np.array([5.0, 4.0]), np.array([True, True]),
+    ...                np.array([3.0, 9.5]), 1).tolist()       # one stamp of two is in the future
+    [nan, nan]
+    """
+    age = end - modified
+    known = ~np.isnan(modified)
+    with np.errstate(invalid="ignore"):
+        newer = age < elapsed
+        wrong = known & ((age <= NOW * elapsed) | (newer != changed))
+    wrongs = np.bincount(item[wrong], minlength=items)
+    distrusted = wrongs > WRONG_STAMPS_TOLERATED * np.bincount(item[known], minlength=items)
+    return np.where(known & ~wrong & ~distrusted[item], age, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordedPolls:
+    """Polls as they were recorded, before they become intervals."""
+
+    item: Ints
+    time: Float64s
+    changed: Bools
+    modified: Float64s | None
+    count: Float64s | None
+
+    @classmethod
+    def from_arrays(
+        cls,
+        item: ArrayLike,
+        times: ArrayLike,
+        changed: ArrayLike,
+        modified: ArrayLike | None,
+        count: ArrayLike | None,
+        now: float | None,
+    ) -> _RecordedPolls:
+        rows = as_whole_numbers("item", item)
+        time = np.asarray(as_floats("times", times), dtype=np.float64)
+        polls = cls(
+            rows,
+            time,
+            as_flags("changed", changed),
+            _optional("modified", modified),
+            _optional("count", count),
+        )
+        for name in ("time", "changed", "modified", "count"):
+            column = getattr(polls, name)
+            if column is not None:
+                _same_length(name, column, rows)
+        _refuse_if("times", time, ~np.isfinite(time), "a finite time")
+        if now is not None:
+            _refuse_if("times", time, time > now, f"no later than now ({now})")
+        if polls.count is not None:
+            _refuse_if("count", polls.count, _no_counts(polls.count), _COUNT)
+        return polls
+
+    def take(self, which: Bools | Ints) -> _RecordedPolls:
+        optional = (None if c is None else c[which] for c in (self.modified, self.count))
+        return _RecordedPolls(self.item[which], self.time[which], self.changed[which], *optional)
+
+    def sort(self) -> _RecordedPolls:
+        """Sorted by item and time. Most logs have each item in order: only others are sorted by time."""
+        if bool(np.all(self.is_in_order())):
+            return self
+        polls = self.sorted_by_item()
+        right = polls.is_in_order()
+        if bool(np.all(right)):
+            return polls
+        wrong = np.zeros(int(polls.item[-1]) + 1, dtype=bool)
+        wrong[polls.item[1:][~right]] = True
+        places = np.flatnonzero(wrong[polls.item])
+        order = np.arange(polls.item.size)
+        order[places] = places[np.lexsort((polls.time[places], polls.item[places]))]
+        return polls.take(order)
+
+    def sorted_by_item(self) -> _RecordedPolls:
+        """Sorted by item; those of an item stay in their order.
+
+        NumPy sorts plain integers several times faster than it sorts stably, so the position is made part of
+        the number that is sorted.
+        """
+        bits = max(self.item.size - 1, 1).bit_length()
+        if int(self.item.max(initial=0)) >> (63 - bits):
+            return self.take(np.argsort(self.item, kind="stable"))
+        keys = self.item << bits
+        keys += np.arange(keys.size)
+        keys.sort()
+        order = keys & ((1 << bits) - 1)
+        keys >>= bits
+        optional = (None if c is None else c[order] for c in (self.modified, self.count))
+        return _RecordedPolls(keys, self.time[order], self.changed[order], *optional)
+
+    def is_in_order(self) -> Bools:
+        """For each look but the first: is it of a later item, or no earlier than the look before?"""
+        same = self.item[1:] == self.item[:-1]
+        right: Bools = (self.item[1:] > self.item[:-1]) | (same & (self.time[1:] >= self.time[:-1]))
+        return right
+
+    def merge_same_instants(self) -> _RecordedPolls:
+        """Polls of an item at one instant become one poll, which found a change if any of them did."""
+        first = np.ones(self.item.size, dtype=bool)
+        first[1:] = (self.item[1:] != self.item[:-1]) | (self.time[1:] != self.time[:-1])
+        if bool(np.all(first)):
+            return self
+        starts = np.flatnonzero(first)
+        return _RecordedPolls(
+            self.item[starts],
+            self.time[starts],
+            np.logical_or.reduceat(self.changed, starts),
+            None if self.modified is None else np.fmax.reduceat(self.modified, starts),
+            None if self.count is None else np.fmax.reduceat(self.count, starts),
+        )
+
+
+def as_whole_numbers(name: str, given: ArrayLike) -> Ints:
+    """``given`` as whole numbers of 0 or more, such as rows of items or of groups.
+
+    >>> as_whole_numbers("item", [0, 2]).tolist()
+    [0, 2]
+    """
+    numbers = as_floats(name, given) if not isinstance(given, np.ndarray) else given
+    if not np.issubdtype(numbers.dtype, np.integer):
+        numbers = as_floats(name, numbers)
+        _refuse_if(name, numbers, numbers != np.floor(numbers), "a whole number of 0 or more")
+    _refuse_if(name, numbers, ~(numbers >= 0), "a whole number of 0 or more")
+    return numbers.astype(np.int64, copy=False)
+
+
+def as_flags(name: str, given: ArrayLike) -> Bools:
+    """``given`` as true and false; numbers must be 0 or 1, other values are refused as ambiguous.
+
+    >>> as_flags("changed", [1, 0]).tolist()
+    [True, False]
+    """
+    array = np.asarray(given)
+    if array.dtype == bool:
+        return array
+    if array.dtype.kind not in "iuf":
+        wrong = [each for each in array.ravel().tolist() if not isinstance(each, bool)]
+        if wrong:
+            raise InputError(f"{name} holds {wrong[0]!r}: must be true or false, or 1 or 0")
+        return array.astype(bool)
+    numbers = as_floats(name, array)
+    if array.size and not np.all((numbers == 0) | (numbers == 1)):
+        row = int(np.argmax(((numbers != 0) & (numbers != 1)).ravel()))
+        raise InputError(f"{name}[{row}] is {array.ravel()[row]}: must be true or false, or 1 or 0")
+    return np.asarray(numbers == 1)
+
+
+def _same_length(name: str, column: npt.NDArray[Any], rows: Ints) -> npt.NDArray[Any]:
+    if column.shape != rows.shape:
+        raise InputError(f"{name} has {column.size} values for {rows.size} polls")
+    return column
+
+
+def _check_since(polls: PollTable) -> None:
+    if polls.since is not None:
+        with np.errstate(invalid="ignore"):
+            bad = (polls.since < 0) | (polls.changed & (polls.since > polls.elapsed))
+        _refuse_if("since", polls.since, bad, "within the interval in which the change was found")
+
+
+def _check_count(polls: PollTable) -> None:
+    if polls.count is not None:
+        known = ~np.isnan(polls.count)
+        _refuse_if("count", polls.count, _no_counts(polls.count), _COUNT)
+        bad = known & ((polls.count > 0) != polls.changed)
+        _refuse_if("count", polls.count, bad, "above 0 where changed and 0 elsewhere")
+
+
+def _no_counts(count: Float64s) -> Bools:
+    """Which values are no valid counts; NaN (unknown) is valid."""
+    some = np.nan_to_num(count, nan=0.0)
+    wrong: Bools = (some != np.floor(some)) | (some < 0) | (some > MOST_CHANGES)
+    return wrong
+
+
+def _optional(name: str, given: ArrayLike | None) -> Float64s | None:
+    return None if given is None else np.atleast_1d(np.asarray(as_floats(name, given), dtype=np.float64))
+
+
+def _refuse_if(name: str, column: Numbers, bad: Bools, wanted: str) -> None:
+    if np.any(bad):
+        row = int(np.argmax(bad))
+        raise InputError(f"{name}[{row}] is {column[row]}: must be {wanted}")

@@ -1,0 +1,1 @@
+"""Prior distributions of change rates, learned from the items themselves (empirical Bayes)."""

@@ -1,0 +1,1 @@
+"""Whether rates are steady: forgetting of old evidence, and hour-of-week seasons."""

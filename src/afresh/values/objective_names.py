@@ -1,0 +1,18 @@
+"""The names of the objectives that a plan may pursue, with a line on each for people.
+
+Commands, settings, the API and the pages read them here; the formulas are in
+``afresh.allocation.objectives``.
+"""
+
+from __future__ import annotations
+
+OBJECTIVE_TITLES = {
+    "freshness": "Freshness: share of copies that are right",
+    "age": "Age: how long copies have been wrong",
+    "harmonic": "Harmonic staleness: changes missed, the first counting most",
+    "missed": "Missed changes",
+    "lag": "Content lag: missed changes times how long",
+}
+
+OBJECTIVE_NAMES = tuple(OBJECTIVE_TITLES)
+OBJECTIVES_IN_WORDS = f"{', '.join(OBJECTIVE_NAMES[:-1])} or {OBJECTIVE_NAMES[-1]}"
