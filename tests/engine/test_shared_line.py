@@ -10,8 +10,8 @@ import pytest
 
 from afresh.engine.pace.budget import Limits
 from afresh.engine.pace.gate import Gate
-from afresh.stores.pace import Pace
-from afresh.values.stored import Window
+from afresh.stores.reservations import ReservationState
+from afresh.values.stored import RequestWindow
 
 SECONDS, ANSWER_S, STORE_S = 10.0, 0.003, 0.002
 
@@ -41,7 +41,7 @@ class World:
     """A clock, a line that takes its time, and claims that nobody disputes: for each worker the same."""
 
     def __init__(self, loop: QuickLoop, workers: int) -> None:
-        self.alone, self._loop, self._pace = workers == 1, loop, Pace()
+        self.alone, self._loop, self._pace = workers == 1, loop, ReservationState()
         self._rng, self.starts = np.random.default_rng(1), list[float]()
 
     def elapsed_s(self) -> float:
@@ -51,7 +51,7 @@ class World:
     def now_s(self) -> float:
         return self.elapsed_s() + 1e9
 
-    async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[Window, float]:
+    async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]:
         await asyncio.sleep(self._rng.exponential(STORE_S))
         window, self._pace = self._pace.reserve(count, spacing_s, slack_s, self.now_s())
         return window, -1e9

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.stores.backends import new_items, seen
 
-from afresh.stores.pace import Pace
+from afresh.stores.reservations import ReservationState
 from afresh.stores.shared_clock import SharedClock
 from afresh.stores.store import PLANNER, Store, group_claim
 from afresh.values.clock import SystemClock
 from afresh.values.errors import InputError
-from afresh.values.stored import Claim, Window, Worker
+from afresh.values.stored import Claim, RequestWindow, Worker
 
 
 def test_workers_are_seen_by_their_beats(store: Store) -> None:
@@ -107,10 +107,12 @@ def test_names_that_no_store_can_hold_are_refused(store: Store, name: str) -> No
 
 def test_windows_follow_each_other_and_idle_time_is_not_hoarded(store: Store) -> None:
     fleet = store.fleet
-    assert fleet.reserve(5, 2.0, 0.5, 100.0) == Window(100.0, 108.5)
-    assert fleet.reserve(1, 2.0, 0.0, 101.0) == Window(110.5, 110.5)
-    assert fleet.reserve(1, 4.0, 0.0, 102.0) == Window(114.5, 114.5)  # a budget made smaller holds at once
-    assert fleet.reserve(2, 2.0, 0.0, 500.0) == Window(500.0, 502.0)
+    assert fleet.reserve(5, 2.0, 0.5, 100.0) == RequestWindow(100.0, 108.5)
+    assert fleet.reserve(1, 2.0, 0.0, 101.0) == RequestWindow(110.5, 110.5)
+    assert fleet.reserve(1, 4.0, 0.0, 102.0) == RequestWindow(
+        114.5, 114.5
+    )  # a budget made smaller holds at once
+    assert fleet.reserve(2, 2.0, 0.0, 500.0) == RequestWindow(500.0, 502.0)
 
 
 def test_debts_are_paid_before_the_next_window_and_one_after_the_other(store: Store) -> None:
@@ -118,8 +120,8 @@ def test_debts_are_paid_before_the_next_window_and_one_after_the_other(store: St
     assert fleet.owe(5.0, 100.0) == 105.0
     assert fleet.owe(2.0, 101.0) == 107.0
     assert fleet.owe(0.0, 101.0) == 107.0
-    assert fleet.reserve(1, 1.0, 0.0, 101.0) == Window(107.0, 107.0)
-    assert fleet.reserve(1, 1.0, 0.0, 101.0) == Window(108.0, 108.0)
+    assert fleet.reserve(1, 1.0, 0.0, 101.0) == RequestWindow(107.0, 107.0)
+    assert fleet.reserve(1, 1.0, 0.0, 101.0) == RequestWindow(108.0, 108.0)
     assert fleet.owe(3.0, 200.0) == 203.0
 
 
@@ -148,11 +150,11 @@ def test_windows_that_make_no_sense_are_refused(
         store.fleet.reserve(count, spacing_s, slack_s, 0.0)
     with pytest.raises(InputError, match="must be"):
         store.fleet.owe(-1.0, 0.0)
-    assert store.fleet.reserve(1, 1.0, 0.0, 7.0) == Window(7.0, 7.0)
+    assert store.fleet.reserve(1, 1.0, 0.0, 7.0) == RequestWindow(7.0, 7.0)
 
 
 def test_workers_that_reserve_at_once_get_windows_apart(store: Store) -> None:
-    def reserve(_: int) -> Window:
+    def reserve(_: int) -> RequestWindow:
         return store.fleet.reserve(3, 0.1, 0.05, 50.0)
 
     with ThreadPoolExecutor(4) as pool:
@@ -179,7 +181,7 @@ def test_workers_that_reserve_at_once_get_windows_apart(store: Store) -> None:
     start_s=st.floats(0.0, 2e9),
 )
 def test_windows_never_overlap(asked: list[tuple[int, float, float, float, float]], start_s: float) -> None:
-    pace, now_s, until_s = Pace(), start_s, -math.inf
+    pace, now_s, until_s = ReservationState(), start_s, -math.inf
     for count, spacing_s, slack_s, passed_s, owed_s in asked:
         now_s += passed_s
         owing = pace.owe(owed_s, now_s)

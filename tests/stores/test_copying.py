@@ -16,7 +16,7 @@ from tests.stores.backends import copy_of, new_items, poll, schema_url, seen
 
 from afresh.stores import tables
 from afresh.stores.copying import PROGRESS, copy_store
-from afresh.stores.opening import open_store, open_tables
+from afresh.stores.opening import open_for_copying, open_store
 from afresh.stores.postgres.store import PostgresStore
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.store import Retention, Store
@@ -222,7 +222,7 @@ def test_only_an_empty_store_is_filled(
         copy_store(source.tables, there.tables)
         open_store(url).close()
     with pytest.raises(UsageError, match="in memory cannot be copied"):
-        open_tables("memory:")
+        open_for_copying("memory:")
 
 
 # Copies one batch of three rows after the other and says how far it came.

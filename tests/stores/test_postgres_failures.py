@@ -14,8 +14,8 @@ from tests.servers.postgres_proxy import Cut, PostgresProxy
 from tests.stores.backends import copy_of, new_items, poll, schema_url, seen
 
 from afresh.stores.postgres.address import parse_address
+from afresh.stores.postgres.errors import translate_error
 from afresh.stores.postgres.store import PostgresStore
-from afresh.stores.postgres.words import explain
 from afresh.stores.shared_clock import SharedClock
 from afresh.values.clock import SystemClock
 from afresh.values.errors import (
@@ -308,7 +308,7 @@ def test_every_error_of_postgresql_becomes_one_of_ours() -> None:
         psycopg.OperationalError: StoreLockedError,
         psycopg.ProgrammingError: StoreError,
     }.items():
-        told = explain(kind("what PostgreSQL says"), "the store")
+        told = translate_error(kind("what PostgreSQL says"), "the store")
         assert type(told) is expected
         assert str(told).startswith("the store ")
         assert "what PostgreSQL says" in str(told)

@@ -13,7 +13,7 @@ import pytest
 from tests.stores.backends import new_items, schema_url
 
 from afresh.stores.postgres.address import parse_address
-from afresh.stores.postgres.database import Database
+from afresh.stores.postgres.database import PostgresDatabase
 from afresh.stores.postgres.lines import rows
 from afresh.stores.postgres.migrations import load_migrations
 from afresh.stores.postgres.queries import load_blocks
@@ -79,7 +79,7 @@ def test_an_older_store_is_upgraded_once_by_whoever_comes_first(url: str) -> Non
     newer = (*load_migrations(), "ALTER TABLE item ADD COLUMN colour text; UPDATE item SET colour = 'red';")
 
     def upgrade(_: int) -> int:
-        database = Database(parse_address(url), migrations=newer)
+        database = PostgresDatabase(parse_address(url), migrations=newer)
         red = database.read(lambda c: rows(c, "SELECT count(*) FROM item WHERE colour = 'red'"))
         database.close()
         return int(red[0][0])
@@ -107,7 +107,7 @@ def test_an_upgrade_that_fails_leaves_the_old_store(url: str) -> None:
     PostgresStore(url).close()
     broken = (*load_migrations(), "CREATE TABLE more (a integer); INSERT INTO nowhere VALUES (1);")
     with pytest.raises(StoreError, match="nowhere"):
-        Database(parse_address(url), migrations=broken)
+        PostgresDatabase(parse_address(url), migrations=broken)
     with PostgresStore(url) as store:
         assert store.items.add(new_items(1), 0.0) == 1
 
@@ -124,7 +124,7 @@ def test_a_store_opened_for_reading_is_neither_made_nor_upgraded(url: str) -> No
             with pytest.raises(StoreReadOnlyError, match="opened for reading only"):
                 use()
     with pytest.raises(StoreReadOnlyError, match="needs an upgrade"):
-        Database(
+        PostgresDatabase(
             parse_address(url), read_only=True, migrations=(*load_migrations(), "CREATE TABLE m (a int);")
         )
 

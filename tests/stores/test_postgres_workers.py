@@ -13,7 +13,7 @@ from afresh.stores.postgres.store import PostgresStore
 from afresh.stores.store import Retention
 from afresh.values.items import ItemChange
 from afresh.values.outcome import Spent
-from afresh.values.stored import Window
+from afresh.values.stored import RequestWindow
 
 WORKERS = 4
 RETENTION = Retention(versions=1)
@@ -92,7 +92,7 @@ def test_windows_of_many_workers_keep_their_distance(postgres_url: str, tmp_path
     url = schema_url(postgres_url, tmp_path)
     PostgresStore(url).close()
 
-    def reserve(number: int) -> list[Window]:
+    def reserve(number: int) -> list[RequestWindow]:
         with PostgresStore(url, timeout_s=60.0) as store:
             return [store.fleet.reserve(2, 0.5, 0.1, 10.0 + number) for _ in range(15)]
 

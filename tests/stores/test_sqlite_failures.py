@@ -16,9 +16,9 @@ import pytest
 from tests.nobody import as_nobody
 from tests.stores.backends import copy_of, new_items, poll, seen
 
-from afresh.stores.sqlite.database import Database
+from afresh.stores.sqlite.database import SqliteDatabase
+from afresh.stores.sqlite.errors import translate_error
 from afresh.stores.sqlite.store import SqliteStore
-from afresh.stores.sqlite.words import explain
 from afresh.stores.store import Store
 from afresh.values.errors import (
     StoreCorruptError,
@@ -326,14 +326,14 @@ def test_every_error_of_sqlite_becomes_one_of_ours() -> None:
     }.items():
         error = sqlite3.OperationalError("what SQLite says")
         error.sqlite_errorcode = code
-        assert type(explain(error, Path("store.db"))) is kind
-    told = explain(sqlite3.ProgrammingError("no code"), Path("store.db"))
+        assert type(translate_error(error, Path("store.db"))) is kind
+    told = translate_error(sqlite3.ProgrammingError("no code"), Path("store.db"))
     assert type(told) is StoreError
     assert "no code" in str(told)
 
 
 def test_commits_are_synced_to_disk_and_leases_need_not_be(tmp_path: Path) -> None:
-    database = Database(tmp_path / "store.db")
+    database = SqliteDatabase(tmp_path / "store.db")
     for durable, level in ((True, 2), (False, 1), (True, 2)):
         with database.write(durable=durable) as connection:
             assert connection.execute("PRAGMA synchronous").fetchone() == (level,)

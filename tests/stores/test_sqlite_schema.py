@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.stores.backends import new_items
 
-from afresh.stores.sqlite.database import Database
+from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.migrations import APPLICATION_ID, load_migrations
 from afresh.stores.sqlite.queries import load_blocks
 from afresh.stores.sqlite.store import SqliteStore
@@ -53,12 +53,12 @@ def test_an_older_store_is_upgraded_where_it_stands(tmp_path: Path) -> None:
     with SqliteStore(path) as store:
         store.items.add(new_items(3), 0.0)
     newer = (*load_migrations(), "ALTER TABLE item ADD COLUMN colour TEXT;\nUPDATE item SET colour = 'red';")
-    database = Database(path, migrations=newer)
+    database = SqliteDatabase(path, migrations=newer)
     with database.read() as connection:
         assert connection.execute("SELECT count(*) FROM item WHERE colour = 'red'").fetchone() == (3,)
     database.close()
     # The upgrade happened once; whoever opens it next finds it done.
-    Database(path, migrations=newer).close()
+    SqliteDatabase(path, migrations=newer).close()
     known = len(load_migrations())
     with pytest.raises(StoreVersionError, match=rf"newer afresh \(schema {known + 1}, known up to {known}\)"):
         SqliteStore(path)
@@ -66,7 +66,7 @@ def test_an_older_store_is_upgraded_where_it_stands(tmp_path: Path) -> None:
 
 def test_a_store_of_the_first_version_is_upgraded_with_what_it_holds(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    database = Database(path, migrations=load_migrations()[:1])
+    database = SqliteDatabase(path, migrations=load_migrations()[:1])
     with database.write() as connection:
         connection.execute("INSERT INTO name (id, text) VALUES (1, 'web')")
         connection.execute("INSERT INTO item (id, key, added_s) VALUES (7, 'k', 5.0)")
@@ -88,7 +88,7 @@ def test_an_upgrade_that_fails_leaves_the_old_store(tmp_path: Path) -> None:
     SqliteStore(path).close()
     broken = (*load_migrations(), "CREATE TABLE more (a);\nINSERT INTO nowhere VALUES (1);")
     with pytest.raises(StoreError, match="nowhere"):
-        Database(path, migrations=broken)
+        SqliteDatabase(path, migrations=broken)
     assert "more" not in schema_of(path)
     SqliteStore(path).close()
 
@@ -97,7 +97,7 @@ def test_a_store_opened_for_reading_is_not_upgraded(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     SqliteStore(path).close()
     with pytest.raises(StoreReadOnlyError, match="needs an upgrade"):
-        Database(path, read_only=True, migrations=(*load_migrations(), "CREATE TABLE more (a);"))
+        SqliteDatabase(path, read_only=True, migrations=(*load_migrations(), "CREATE TABLE more (a);"))
 
 
 def test_the_database_of_another_program_is_refused_untouched(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_every_block_of_sql_is_used_and_is_sql(path: Path, tmp_path: Path) -> No
     blocks = load_blocks(path.name)
     used = set(re.findall(r'"(\w+)"', code))
     assert set(blocks) <= used
-    database = Database(tmp_path / "store.db")
+    database = SqliteDatabase(tmp_path / "store.db")
     with database.write() as connection:
         for block in blocks.values():
             text = block.format(**EXAMPLE) if "{" in block else block

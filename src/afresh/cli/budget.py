@@ -166,7 +166,7 @@ def _draw(path: str, curve: BudgetCurve, chosen: BudgetCurve | None, unit: str) 
     from afresh.plots.lines import line_figure
     from afresh.plots.panels import Panel, Series
     from afresh.plots.style import picture_format, render
-    from afresh.tables.aside import write_bytes
+    from afresh.tables.atomic_output import write_bytes
 
     per = f"per {UNIT_NAMES[unit]}"
     buys = [Series("best plan", curve.budget, curve.freshness)]

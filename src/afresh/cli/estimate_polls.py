@@ -18,7 +18,7 @@ from afresh.rates.observations import Polls, polls_from_times
 from afresh.rates.poisson_check import changes_to_judge, check_items
 from afresh.rates.regime import Regime, find_regime
 from afresh.rates.season import HOURS
-from afresh.tables.aside import write_bytes
+from afresh.tables.atomic_output import write_bytes
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.tables.inputs import InputFile
 from afresh.tables.writing import write_table

@@ -58,7 +58,7 @@ def plan(
     from afresh.allocation.allocate import allocate
     from afresh.cli.items import read_items
     from afresh.cli.plan_words import NearestDropped, rows_for_people, title_of
-    from afresh.tables.aside import write_bytes
+    from afresh.tables.atomic_output import write_bytes
     from afresh.tables.inputs import InputFile
 
     if plot is not None:

@@ -11,7 +11,7 @@ from afresh.plots.style import picture_format, render
 from afresh.replay.compare import Result
 from afresh.replay.course import freshness_course, stale_spans
 from afresh.replay.history import History
-from afresh.tables.aside import write_bytes
+from afresh.tables.atomic_output import write_bytes
 from afresh.values.units import UNIT_SECONDS
 
 _STRETCHES = 90  # points of a line: enough to see seasons, few enough to see the line

@@ -16,6 +16,7 @@ from afresh.cli.replay_options import Asked
 from afresh.cli.replay_report import as_object, print_tables, write_visits
 from afresh.cli.settings_list import parse_settings, plain_number
 from afresh.cli.summary import print_json
+from afresh.histories.recorded import RecordedHistory, item_indices, read_events
 from afresh.policy.families import families_of, numbered
 from afresh.policy.opening import OpenTime
 from afresh.policy.policy import Start
@@ -25,12 +26,11 @@ from afresh.replay.hearsay import make_notices
 from afresh.replay.history import History
 from afresh.replay.run import Hints
 from afresh.sources.windows import Windows
-from afresh.tables.recorded import Recorded, places_of, read_events
 from afresh.values.errors import UsageError, one_of
 from afresh.values.units import unit_seconds
 
 
-def replay_and_report(recorded: Recorded, asked: Asked) -> None:
+def replay_and_report(recorded: RecordedHistory, asked: Asked) -> None:
     """Run what was asked for, write visits and picture, print the summary."""
     _refuse_unknown_names(asked)
     for remark in recorded.remarks:
@@ -51,7 +51,7 @@ def replay_and_report(recorded: Recorded, asked: Asked) -> None:
         print_tables(results, asked.unit, title, asked.objective)
 
 
-def history_of(recorded: Recorded) -> History:
+def history_of(recorded: RecordedHistory) -> History:
     """What was recorded, in arrays alone."""
     return History.of(
         len(recorded.names),
@@ -66,7 +66,7 @@ def history_of(recorded: Recorded) -> History:
     )
 
 
-def run_all(recorded: Recorded, history: History, asked: Asked) -> list[Result]:
+def run_all(recorded: RecordedHistory, history: History, asked: Asked) -> list[Result]:
     """Every policy at every budget, least budget first."""
     start = _start(recorded, history, asked)
     hints = _hints(recorded, asked)
@@ -94,7 +94,7 @@ def _refuse_unknown_names(asked: Asked) -> None:
         raise UsageError(f"--policy names none: give some of {', '.join(POLICIES)}")
 
 
-def _start(recorded: Recorded, history: History, asked: Asked) -> Start:
+def _start(recorded: RecordedHistory, history: History, asked: Asked) -> Start:
     """What every policy starts from, but for the budget."""
     families = families_of(recorded.names.to_pylist())
     if recorded.group is not None:
@@ -112,7 +112,7 @@ def _start(recorded: Recorded, history: History, asked: Asked) -> Start:
     return start if asked.caps is None else _capped(start, recorded, asked.caps, asked.unit)
 
 
-def _capped(start: Start, recorded: Recorded, path: str, unit: str) -> Start:
+def _capped(start: Start, recorded: RecordedHistory, path: str, unit: str) -> Start:
     """With the caps of a file, in the budget's cost units per unit of time."""
     if recorded.group is None:
         raise UsageError(f"--caps needs a column 'group' in {recorded.items_path}")
@@ -138,7 +138,7 @@ def _opening(texts: Sequence[str], start: float, end: float) -> OpenTime | None:
     return OpenTime.of(opens, closes)
 
 
-def _hints(recorded: Recorded, asked: Asked) -> Hints | None:
+def _hints(recorded: RecordedHistory, asked: Asked) -> Hints | None:
     """Notices from a file, or made up for this history where settings are given instead."""
     if asked.notices is None:
         return None
@@ -152,12 +152,12 @@ def _hints(recorded: Recorded, asked: Asked) -> Hints | None:
         )
         return Hints(*made)
     table = read_events(asked.notices, recorded.names, recorded.start, recorded.end)
-    item, time = places_of(table, recorded.names), table.times("time")
+    item, time = item_indices(table, recorded.names), table.times("time")
     order = np.argsort(time, kind="stable")
     return Hints(item[order], time[order])
 
 
-def _summary(recorded: Recorded, results: Sequence[Result], asked: Asked) -> dict[str, object]:
+def _summary(recorded: RecordedHistory, results: Sequence[Result], asked: Asked) -> dict[str, object]:
     return {
         "items": len(recorded.names),
         "changes": int(recorded.time.size),

@@ -50,7 +50,7 @@ def reproduce(
     """
     from afresh.papers.check import Verdict
     from afresh.papers.registry import reproduce as recompute
-    from afresh.tables.aside import check_writable
+    from afresh.tables.atomic_output import check_writable
 
     if html is not None:
         check_writable(html)
@@ -84,7 +84,7 @@ def _records(folder: Path | None, papers: Iterable[str]) -> Sequence[Records]:
 def _write_page(path: Path, reports: Sequence[Report]) -> None:
     from afresh.papers.drawing import inline_svg
     from afresh.papers.page import html_page
-    from afresh.tables.aside import write_bytes
+    from afresh.tables.atomic_output import write_bytes
 
     write_bytes(path, html_page(reports, inline_svg).encode())
 

@@ -45,7 +45,7 @@ def open_store(
     return store
 
 
-def open_tables(url: str, *, base: Path = Path(), create: bool = True) -> SqliteStore | PostgresStore:
+def open_for_copying(url: str, *, base: Path = Path(), create: bool = True) -> SqliteStore | PostgresStore:
     """A store to copy from or to, finished or not."""
     store = _open(url, base, create, False, 60.0, None)
     if isinstance(store, MemoryStore):

@@ -43,9 +43,9 @@ from afresh.values.stored import (
     Notice,
     ObservationColumns,
     PolicyColumns,
+    RequestWindow,
     StoreStats,
     Version,
-    Window,
     Worker,
 )
 
@@ -278,7 +278,7 @@ class Fleet(Protocol):
     def claims(self, now_s: float) -> list[Claim]:
         """The claims that have not run out, by name."""
 
-    def reserve(self, count: int, spacing_s: float, slack_s: float, now_s: float) -> Window:
+    def reserve(self, count: int, spacing_s: float, slack_s: float, now_s: float) -> RequestWindow:
         """The next window in which one worker may start ``count`` requests, ``spacing_s`` apart.
 
         Windows follow each other in one line for all workers, each at least ``spacing_s`` after the end of

@@ -35,14 +35,14 @@ class BadCell(Exception):  # noqa: N818 (it never leaves this layer)
         self.index, self.problem = index, problem
 
 
-def clean(column: Column, cells: pa.Array) -> Values:
+def check_cells(column: Column, cells: pa.Array) -> Values:
     """The values of ``cells``: float, int64 or bool arrays, or text; empty cells take the default.
 
-    >>> clean(Column("rate", "number", default=1), pa.array(["0.5", " 2.5 ", ""]))
+    >>> check_cells(Column("rate", "number", default=1), pa.array(["0.5", " 2.5 ", ""]))
     array([0.5, 2.5, 1. ])
-    >>> clean(Column("changed", "flag"), pa.array(["yes", "0"]))
+    >>> check_cells(Column("changed", "flag"), pa.array(["yes", "0"]))
     array([ True, False])
-    >>> clean(Column("time", "time"), pa.array(["1970-01-02", "1970-01-01T01:00:01.5Z"]))
+    >>> check_cells(Column("time", "time"), pa.array(["1970-01-02", "1970-01-01T01:00:01.5Z"]))
     array([86400. ,  3601.5])
     """
     if pa.types.is_dictionary(cells.type):
@@ -59,10 +59,10 @@ def clean(column: Column, cells: pa.Array) -> Values:
     return _bounded(column, numbers)
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A wrong value as a message shows it: texts in quotes, cut when long.
 
-    >>> shown("abc"), shown(-3.0), shown(float("nan"))
+    >>> format_value("abc"), format_value(-3.0), format_value(float("nan"))
     ("'abc'", '-3', 'nan')
     """
     if isinstance(value, float):
@@ -72,13 +72,13 @@ def shown(value: object) -> str:
 
 
 def _bad(column: Column, cells: pa.Array, index: int) -> BadCell:
-    return BadCell(index, f"is {shown(cells[index].as_py())}: must be {column.right}")
+    return BadCell(index, f"is {format_value(cells[index].as_py())}: must be {column.requirement}")
 
 
 def _refuse_empty(column: Column, cells: pa.Array) -> None:
     if column.required and not column.if_set and cells.null_count:
         index = pc.index(pc.is_null(cells), True).as_py()
-        raise BadCell(index, f"is empty: must be {column.right}")
+        raise BadCell(index, f"is empty: must be {column.requirement}")
 
 
 def refuse_empty_where(column: Column, cells: pa.Array, needed: Bools) -> None:
@@ -91,7 +91,9 @@ def refuse_empty_where(column: Column, cells: pa.Array, needed: Bools) -> None:
     if known.null_count:
         wrong = pc.is_null(known).to_numpy(zero_copy_only=False) & needed
         if wrong.any():
-            problem = f"is empty, which it may be only where {column.if_set} is 0: must be {column.right}"
+            problem = (
+                f"is empty, which it may be only where {column.if_set} is 0: must be {column.requirement}"
+            )
             raise BadCell(int(np.argmax(wrong)), problem)
 
 
@@ -120,8 +122,8 @@ def _texts(column: Column, cells: pa.Array) -> pa.Array:
     if not pc.any(empty).as_py():
         return texts
     if column.required:
-        raise BadCell(pc.index(empty, True).as_py(), f"is empty: must be {column.right}")
-    return pc.if_else(empty, pa.scalar(str(column.filler), pa.large_string()), texts)
+        raise BadCell(pc.index(empty, True).as_py(), f"is empty: must be {column.requirement}")
+    return pc.if_else(empty, pa.scalar(str(column.empty_value), pa.large_string()), texts)
 
 
 def _flags(column: Column, cells: pa.Array) -> Bools:
@@ -132,7 +134,7 @@ def _flags(column: Column, cells: pa.Array) -> Bools:
         if pc.any(wrong).as_py():
             raise _bad(column, cells, pc.index(wrong, True).as_py())
         cells = pc.take(pa.array(_FLAGS.values()), place)
-    filled: Bools = pc.fill_null(cells, bool(column.filler)).to_numpy(zero_copy_only=False)
+    filled: Bools = pc.fill_null(cells, bool(column.empty_value)).to_numpy(zero_copy_only=False)
     return filled
 
 
@@ -210,7 +212,7 @@ def _bounded(column: Column, numbers: pa.Array) -> Values:
     if wrong.any():
         raise _bad(column, numbers, int(np.argmax(wrong)))
     if numbers.null_count:
-        every = pc.fill_null(numbers, pa.scalar(float(column.filler), numbers.type)).to_numpy()
+        every = pc.fill_null(numbers, pa.scalar(float(column.empty_value), numbers.type)).to_numpy()
     return every.astype(np.int64) if column.kind == "count" else every
 
 

@@ -34,9 +34,9 @@ class Column:
     ``if_set``    a flag column: where that is 0, a required cell may be empty all the same.
     ``what``      what the column means, in a few words, for messages and documentation.
 
-    >>> Column("rate", "number", required=True, minimum=0, what="changes per day").right
+    >>> Column("rate", "number", required=True, minimum=0, what="changes per day").requirement
     'a finite number of 0 or more (changes per day)'
-    >>> Column("level", "number", above=0, maximum=1).right
+    >>> Column("level", "number", above=0, maximum=1).requirement
     'a finite number above 0 and at most 1'
     """
 
@@ -53,7 +53,7 @@ class Column:
     what: str = ""
 
     @property
-    def right(self) -> str:
+    def requirement(self) -> str:
         """What a right value is, in words."""
         plain = _PLAIN[self.kind]
         if self.kind == "number" and self.finite:
@@ -69,7 +69,7 @@ class Column:
         return f"{words} ({self.what})" if self.what else words
 
     @property
-    def filler(self) -> float | str | bool:
+    def empty_value(self) -> float | str | bool:
         """What stands in an empty cell: the default, or the kind's own nothing."""
         if self.default is not None:
             return self.default

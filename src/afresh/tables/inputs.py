@@ -80,7 +80,7 @@ class InputFile:
 
     def stream(self) -> Any:
         """A new pyarrow stream over the decompressed bytes, from the start."""
-        with in_words(self.name):
+        with translate_errors(self.name):
             self._raw = pa.OSFile(self._path, "rb")
             if self._format.compression is None:
                 return self._raw
@@ -88,7 +88,7 @@ class InputFile:
 
     def random_access(self) -> Any:
         """A seekable pyarrow file, for Parquet."""
-        with in_words(self.name):
+        with translate_errors(self.name):
             return pa.OSFile(self._path, "rb")
 
     def share_read(self) -> float:
@@ -99,14 +99,14 @@ class InputFile:
             return 1.0
 
     def _settle_format(self, given: str | None) -> None:
-        with in_words(self.name):
+        with translate_errors(self.name):
             head = _read_head(self._path, None)
             self._size = Path(self._path).stat().st_size
         if not head:
             raise InputError("is empty (0 bytes)", path=self.name)
         seen = compression_of(head)
         if seen:
-            with in_words(self.name, seen):
+            with translate_errors(self.name, seen):
                 head = _read_head(self._path, seen)
         self._format = self._named_or_seen(given, seen, head)
         if self._format.layout == "parquet" and seen:
@@ -142,11 +142,11 @@ class InputFile:
             return _spooled(self.name, _standard_input())
         if _is_regular(self.name):
             return None
-        with in_words(self.name), Path(path).open("rb") as stream:
+        with translate_errors(self.name), Path(path).open("rb") as stream:
             return _spooled(self.name, stream)
 
     def _unpack(self, compression: Compression) -> None:
-        with in_words(self.name, compression):
+        with translate_errors(self.name, compression):
             packed = pa.CompressedInputStream(pa.OSFile(self._path, "rb"), compression)
             unpacked = _spooled(self.name, packed)
         self.close()
@@ -154,7 +154,7 @@ class InputFile:
 
 
 @contextmanager
-def in_words(name: str, compression: Compression | None = None) -> Iterator[None]:
+def translate_errors(name: str, compression: Compression | None = None) -> Iterator[None]:
     """Turn what the system or pyarrow says about an input into an ``InputError``."""
     try:
         yield
@@ -200,7 +200,7 @@ def _spooled(name: str, stream: Any) -> IO[bytes]:
     """A temporary copy of what is left in ``stream``, removed when it is closed."""
     spool = tempfile.NamedTemporaryFile(prefix="afresh-")  # noqa: SIM115 (closed by its owner)
     try:
-        with in_words(name):
+        with translate_errors(name):
             while block := stream.read(_COPY_BYTES):
                 spool.write(block)
             spool.flush()
@@ -211,7 +211,7 @@ def _spooled(name: str, stream: Any) -> IO[bytes]:
 
 
 def _is_regular(name: str) -> bool:
-    with in_words(name):
+    with translate_errors(name):
         mode = Path(name).stat().st_mode
     if stat.S_ISDIR(mode):
         raise InputError("is a folder, not a file", path=name)

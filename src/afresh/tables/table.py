@@ -14,7 +14,7 @@ from afresh.values.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CheckedTable:
     """``rows`` rows of a file from ``first_row`` (0 is the file's first), every declared column checked.
 
     ``given`` names the columns that the file has; the others hold their default, made on request.
@@ -27,7 +27,7 @@ class Table:
     given: frozenset[str]
     share: float
     values: Mapping[str, Any] = field(repr=False)
-    fillers: Mapping[str, Any] = field(repr=False)
+    empty_values: Mapping[str, Any] = field(repr=False)
     line_of: Callable[[int], int | None] = field(repr=False)
 
     def __contains__(self, name: str) -> bool:
@@ -58,7 +58,7 @@ class Table:
         """A column of kind text, as a pyarrow array without nulls."""
         if name in self.values:
             return self.values[name]
-        return pa.repeat(pa.scalar(self.fillers[name], pa.large_string()), self.rows)
+        return pa.repeat(pa.scalar(self.empty_values[name], pa.large_string()), self.rows)
 
     def fault(self, index: int, column: str, problem: str) -> InputError:
         """The error to raise about the cell at ``index`` of this table."""
@@ -68,4 +68,4 @@ class Table:
     def _column(self, name: str, kind: type[np.generic]) -> Any:
         if name in self.values:
             return self.values[name]
-        return np.full(self.rows, self.fillers[name], dtype=kind)
+        return np.full(self.rows, self.empty_values[name], dtype=kind)

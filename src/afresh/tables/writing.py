@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
-from afresh.tables.aside import output_file
+from afresh.tables.atomic_output import open_output
 from afresh.tables.columns import Kind
 from afresh.tables.formats import STANDARD_STREAM, Compression, Format, Layout, format_of, named_format
-from afresh.tables.text_rows import csv_header, csv_lines, json_lines
+from afresh.tables.text_lines import csv_header, csv_lines, json_lines
 
 _TYPES: dict[Kind, pa.DataType] = {
     "text": pa.large_string(),
@@ -64,7 +64,7 @@ class TableWriter:
 
     def __enter__(self) -> Self:
         """Open the file aside; a folder that is missing or not writable is refused here."""
-        self._stream = self._stack.enter_context(output_file(self._path))
+        self._stream = self._stack.enter_context(open_output(self._path))
         if self._format.compression:
             self._stream = _Packed(self._stream, self._format.compression)
         return self

@@ -151,7 +151,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class RequestWindow:
     """When one worker alone may start requests: from ``first_s`` to ``until_s``, both included."""
 
     first_s: float

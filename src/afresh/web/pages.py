@@ -13,8 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from afresh.allocation.objectives import NAMES as OBJECTIVES
 from afresh.values.errors import AfreshError, StoreError
+from afresh.values.formatting import format_count
 from afresh.values.items import SORTS, STATUSES, ItemQuery
-from afresh.values.words import counted
 from afresh.version import __version__
 from afresh.web import assets, wording
 from afresh.web.context import Context
@@ -54,7 +54,9 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals.update(asset=assets.address, words=wording, counted=counted, nav=_NAV, version=__version__)
+    found.globals.update(
+        asset=assets.address, words=wording, counted=format_count, nav=_NAV, version=__version__
+    )
     return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from afresh.stores.memory.world import World
 from afresh.stores.texts import check_storable
 from afresh.values.clock import Clock
-from afresh.values.stored import Claim, Window, Worker
+from afresh.values.stored import Claim, RequestWindow, Worker
 
 
 class MemoryFleet:
@@ -74,7 +74,7 @@ class MemoryFleet:
             claims = sorted(self._world.claims.items())
         return [claim for _, claim in claims if claim.until_s > now_s]
 
-    def reserve(self, count: int, spacing_s: float, slack_s: float, now_s: float) -> Window:
+    def reserve(self, count: int, spacing_s: float, slack_s: float, now_s: float) -> RequestWindow:
         """The next window."""
         with self._world:
             window, self._world.pace = self._world.pace.reserve(count, spacing_s, slack_s, now_s)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import RLock
 
-from afresh.stores.pace import Pace
+from afresh.stores.reservations import ReservationState
 from afresh.values.errors import StoreError
 from afresh.values.items import Item
 from afresh.values.lease import Lease
@@ -42,7 +42,7 @@ class World:
     counters: dict[str, int] = field(default_factory=dict)
     workers: dict[str, Worker] = field(default_factory=dict)
     claims: dict[str, Claim] = field(default_factory=dict)
-    pace: Pace = field(default_factory=Pace)
+    pace: ReservationState = field(default_factory=ReservationState)
     lock: RLock = field(default_factory=RLock)
     closed: bool = False
 

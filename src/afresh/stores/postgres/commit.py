@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from afresh.stores.polls import Known, Packed, Poll, moves, pack, sort_out, spends
 from afresh.stores.postgres.arrays import array, arrays
 from afresh.stores.postgres.contents import Growth, drop_contents, keep_contents, keep_growth
-from afresh.stores.postgres.database import Database
+from afresh.stores.postgres.database import PostgresDatabase
 from afresh.stores.postgres.ledger import add_ledger_rows, ledger_rows
 from afresh.stores.postgres.lines import Connection, rows, together
 from afresh.stores.postgres.names import name_ids
@@ -45,7 +45,10 @@ _STATE = (
 
 
 def commit(
-    database: Database, outcomes: Sequence[Outcome], values: Mapping[str, bytes | None], retention: Retention
+    database: PostgresDatabase,
+    outcomes: Sequence[Outcome],
+    values: Mapping[str, bytes | None],
+    retention: Retention,
 ) -> list[Refusal]:
     """Everything or nothing; the outcomes refused."""
     copies = pack(outcomes)

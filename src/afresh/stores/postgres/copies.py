@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from afresh.stores.addresses import unpacked
-from afresh.stores.postgres.database import Database
+from afresh.stores.postgres.database import PostgresDatabase
 from afresh.stores.postgres.lines import rows
 from afresh.stores.postgres.queries import load_blocks
 from afresh.values.stored import Copy, Version
@@ -14,7 +14,7 @@ _SQL = load_blocks("copies.sql")
 class PostgresCopies:
     """``Copies`` in PostgreSQL."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         """On one database."""
         self._database = database
 

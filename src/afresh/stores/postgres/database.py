@@ -3,7 +3,7 @@
 Work is given as a function, because it may have to be run again: after a deadlock with another worker, or
 after a connection that was lost before the transaction was committed. When it is lost *while* committing, the
 server is asked what became of the transaction (``pg_xact_status``), so nothing is done twice or not at all;
-if the server cannot be asked, ``UnsureError`` carries what is needed to ask later.
+if the server cannot be asked, ``CommitUnknownError`` carries what is needed to ask later.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 import psycopg
 
 from afresh.stores.postgres.address import Address
+from afresh.stores.postgres.errors import is_lost, translate_error
 from afresh.stores.postgres.lines import Connection, Line, rows
 from afresh.stores.postgres.migrations import load_migrations, make_ready
 from afresh.stores.postgres.queries import load_blocks
-from afresh.stores.postgres.words import explain, is_lost
 from afresh.values.errors import (
     StoreError,
     StoreLockedError,
@@ -37,7 +37,7 @@ _WRITER = "SET enable_hashjoin = off; SET enable_mergejoin = off"
 _CONFLICTS = ("40P01", "40001")  # deadlock, serialisation
 
 
-class UnsureError(StoreLockedError):
+class CommitUnknownError(StoreLockedError):
     """The connection was lost while transaction ``xid`` committed, and the server could not be asked."""
 
     def __init__(self, text: str, xid: str, process: int, result: Any) -> None:
@@ -45,7 +45,7 @@ class UnsureError(StoreLockedError):
         self.xid, self.process, self.result = xid, process, result
 
 
-class Database:
+class PostgresDatabase:
     """One schema of one database. Any thread may use it; connections are shared under locks."""
 
     def __init__(
@@ -96,7 +96,7 @@ class Database:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield connection
         except psycopg.Error as error:
-            raise explain(error, self.name) from error
+            raise translate_error(error, self.name) from error
         finally:
             line.drop()
 
@@ -147,7 +147,7 @@ class Database:
                     line.drop()
                 worth_it = (lost and known) or error.sqlstate in _CONFLICTS
                 if not remaining or not worth_it:
-                    raise explain(error, self.name) from error
+                    raise translate_error(error, self.name) from error
         raise AssertionError  # the loop returns or raises
 
     def _transaction(self, work: Work[T], durable: bool) -> T:
@@ -174,8 +174,10 @@ class Database:
             return self._verdict(xid, process)
         except psycopg.Error:
             self._writer.drop()
-            words = f"{explain(error, self.name)}; it is not known yet whether the last commit was done"
-            raise UnsureError(words, xid, process, result) from error
+            words = (
+                f"{translate_error(error, self.name)}; it is not known yet whether the last commit was done"
+            )
+            raise CommitUnknownError(words, xid, process, result) from error
 
     def _verdict(self, xid: str, process: int) -> bool:
         connection = self._line(self._writer).connection()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from afresh.stores.postgres.database import Database
+from afresh.stores.postgres.database import PostgresDatabase
 from afresh.stores.postgres.lines import rows
 from afresh.stores.postgres.queries import load_blocks
 from afresh.values.stored import Event
@@ -15,7 +15,7 @@ _SQL = load_blocks("events.sql")
 class PostgresEvents:
     """``Events`` in PostgreSQL."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         """On one database."""
         self._database = database
 

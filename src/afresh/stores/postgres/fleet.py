@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from afresh.stores.pace import Pace
-from afresh.stores.postgres.database import Database
+from afresh.stores.postgres.database import PostgresDatabase
 from afresh.stores.postgres.lines import Connection, rows
 from afresh.stores.postgres.queries import load_blocks
+from afresh.stores.reservations import ReservationState
 from afresh.stores.texts import check_storable, is_storable
 from afresh.values.clock import Clock
-from afresh.values.stored import Claim, Window, Worker
+from afresh.values.stored import Claim, RequestWindow, Worker
 
 _SQL = load_blocks("fleet.sql")
 _LOOKS = 5
@@ -21,7 +21,7 @@ _GRAIN_S = 2e-6  # the database tells microseconds, and near now doubles are 2â
 class PostgresFleet:
     """``Fleet`` in PostgreSQL."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         """On one database."""
         self._database = database
 
@@ -71,10 +71,10 @@ class PostgresFleet:
         found = self._database.read(lambda connection: rows(connection, _SQL["claims"], {"now_s": now_s}))
         return [Claim(*row) for row in found]
 
-    def reserve(self, count: int, spacing_s: float, slack_s: float, now_s: float) -> Window:
+    def reserve(self, count: int, spacing_s: float, slack_s: float, now_s: float) -> RequestWindow:
         """The next window."""
 
-        def work(connection: Connection) -> Window:
+        def work(connection: Connection) -> RequestWindow:
             window, pace = _pace(connection).reserve(count, spacing_s, slack_s, now_s)
             rows(connection, _SQL["keep_pace"], asdict(pace))
             return window
@@ -105,5 +105,5 @@ class PostgresFleet:
         return passed_s, told_s - asked_s - passed_s / 2
 
 
-def _pace(connection: Connection) -> Pace:
-    return Pace(*rows(connection, _SQL["pace"])[0])
+def _pace(connection: Connection) -> ReservationState:
+    return ReservationState(*rows(connection, _SQL["pace"])[0])

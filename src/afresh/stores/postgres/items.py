@@ -11,7 +11,7 @@ from afresh.stores.polls import Tally
 from afresh.stores.postgres.arrays import arrays
 from afresh.stores.postgres.contents import Growth, drop_contents, keep_growth
 from afresh.stores.postgres.counters import take_numbers
-from afresh.stores.postgres.database import Database
+from afresh.stores.postgres.database import PostgresDatabase
 from afresh.stores.postgres.lines import Connection, rows
 from afresh.stores.postgres.names import name_ids
 from afresh.stores.postgres.pages import page
@@ -45,7 +45,7 @@ _NEW = (
 class PostgresItems:
     """``Items`` in PostgreSQL."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         """On one database."""
         self._database = database
 

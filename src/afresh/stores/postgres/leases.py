@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from afresh.stores.postgres.arrays import array, arrays
-from afresh.stores.postgres.database import Database
+from afresh.stores.postgres.database import PostgresDatabase
 from afresh.stores.postgres.lines import Connection, rows
 from afresh.stores.postgres.queries import load_blocks
 from afresh.stores.rows import lease_from_row
@@ -18,7 +18,7 @@ _SQL = load_blocks("leases.sql")
 class PostgresLeases:
     """``Leases`` in PostgreSQL."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         """On one database."""
         self._database = database
 

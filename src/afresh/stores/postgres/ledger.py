@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from afresh.stores.minutes import minute_of
 from afresh.stores.postgres.arrays import arrays
-from afresh.stores.postgres.database import Database
+from afresh.stores.postgres.database import PostgresDatabase
 from afresh.stores.postgres.lines import Connection, rows
 from afresh.stores.postgres.names import name_ids
 from afresh.stores.postgres.queries import load_blocks
@@ -20,7 +20,7 @@ _SQL = load_blocks("ledger.sql")
 class PostgresLedger:
     """``Ledger`` in PostgreSQL."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         """On one database."""
         self._database = database
 

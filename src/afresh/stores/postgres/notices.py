@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from afresh.stores.postgres.arrays import arrays
 from afresh.stores.postgres.counters import take_numbers
-from afresh.stores.postgres.database import Database
+from afresh.stores.postgres.database import PostgresDatabase
 from afresh.stores.postgres.lines import Connection, rows
 from afresh.stores.postgres.queries import load_blocks
 from afresh.values.stored import Notice
@@ -17,7 +17,7 @@ _SQL = load_blocks("notices.sql")
 class PostgresNotices:
     """``Notices`` in PostgreSQL."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         """On one database."""
         self._database = database
 

@@ -7,10 +7,10 @@ from itertools import islice
 
 import numpy as np
 
-from afresh.stores import packed
+from afresh.stores import observation_codec
 from afresh.stores.observation_rows import audit_columns, audit_rows, by_item
 from afresh.stores.postgres.arrays import arrays
-from afresh.stores.postgres.database import Database
+from afresh.stores.postgres.database import PostgresDatabase
 from afresh.stores.postgres.lines import Connection, rows
 from afresh.stores.postgres.queries import load_blocks
 from afresh.stores.store import Retention
@@ -29,7 +29,7 @@ _Batch = list[tuple[int, list[Observation]]]
 class PostgresObservations:
     """``Observations`` in PostgreSQL."""
 
-    def __init__(self, database: Database, retention: Retention) -> None:
+    def __init__(self, database: PostgresDatabase, retention: Retention) -> None:
         """On one database."""
         self._database, self._retention = database, retention
 
@@ -38,7 +38,9 @@ class PostgresObservations:
         for batch in self._batches(ids):
             found = self._database.read(lambda c, b=batch: rows(c, _SQL["runs_of"], {"ids": b}))  # type: ignore[misc]
             if found:
-                yield packed.unpack([item_id for item_id, _ in found], [run for _, run in found])
+                yield observation_codec.decode_runs(
+                    [item_id for item_id, _ in found], [run for _, run in found]
+                )
 
     def add(self, observations: ObservationColumns) -> None:
         """Polls made elsewhere."""
@@ -60,7 +62,7 @@ class PostgresObservations:
     def _add(self, connection: Connection, batch: _Batch) -> None:
         rows(connection, _SQL["lock"], {"ids": [item_id for item_id, _ in batch]})
         runs = [
-            (item_id, packed.append(None, seen[start : start + _ROWS_A_RUN]))
+            (item_id, observation_codec.append_observations(None, seen[start : start + _ROWS_A_RUN]))
             for item_id, seen in batch
             for start in range(0, len(seen), _ROWS_A_RUN)
         ]
@@ -97,7 +99,7 @@ def append_recent(
     recent: list[bytes | None] = []
     full = []
     for run, seen in polls:
-        grown = run if seen is None else packed.append(run, [seen])
+        grown = run if seen is None else observation_codec.append_observations(run, [seen])
         if seen is not None and grown is not None and len(grown) >= _FULL_RUN:
             full.append((seen.item_id, grown))
             grown = None
@@ -109,7 +111,10 @@ def append_recent(
 def seal(connection: Connection, runs: Sequence[tuple[int, bytes]], retention: Retention) -> None:
     """Keep runs, and drop the oldest that the newer ones make superfluous."""
     if runs:
-        table = [(item_id, packed.last_us(run), packed.count(run), run) for item_id, run in runs]
+        table = [
+            (item_id, observation_codec.last_time_us(run), observation_codec.count_observations(run), run)
+            for item_id, run in runs
+        ]
         given = arrays(("ids", "last", "observations", "data"), table)
         rows(connection, _SQL["seal"], given)
         rows(connection, _SQL["trim"], given | {"kept": retention.observations})

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from afresh.stores.pages import Given, Order, Paging, page_of
-from afresh.stores.postgres.database import Database
+from afresh.stores.postgres.database import PostgresDatabase
 from afresh.stores.postgres.lines import Connection, rows
 from afresh.stores.postgres.queries import load_blocks
 from afresh.stores.rows import Row
@@ -52,7 +52,7 @@ class PostgresPaging(Paging):
         return {} if "idle" in given and self.are_few("idle", given) else None
 
 
-def page(database: Database, query: ItemQuery, limit: int, cursor: str | None) -> ItemPage:
+def page(database: PostgresDatabase, query: ItemQuery, limit: int, cursor: str | None) -> ItemPage:
     """A page."""
     return page_of(
         query,

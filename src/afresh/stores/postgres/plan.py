@@ -9,7 +9,7 @@ import numpy as np
 
 from afresh.stores.due_times import check_due
 from afresh.stores.postgres.arrays import arrays
-from afresh.stores.postgres.database import Database
+from afresh.stores.postgres.database import PostgresDatabase
 from afresh.stores.postgres.lines import Connection, rows
 from afresh.stores.postgres.queries import load_blocks
 from afresh.stores.rows import Row
@@ -24,7 +24,7 @@ _TYPES = [np.int64] * 3 + [np.int8] + [np.float64] * 7  # NULL becomes NaN
 class PostgresPlan:
     """``Plan`` in PostgreSQL."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         """On one database."""
         self._database = database
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from threading import RLock
 
-from afresh.stores.postgres.database import Database, UnsureError
+from afresh.stores.postgres.database import CommitUnknownError, PostgresDatabase
 from afresh.values.outcome import Outcome, Refusal
 
 _Key = tuple[int, int]
@@ -19,10 +19,10 @@ _Key = tuple[int, int]
 class Settled:
     """The outcomes of one process about which the server was, or has still to be, asked."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         """None yet."""
         self._database, self._lock = database, RLock()
-        self._open: list[tuple[UnsureError, list[_Key]]] = []
+        self._open: list[tuple[CommitUnknownError, list[_Key]]] = []
         self._done: dict[_Key, Refusal | None] = {}
 
     def commit(
@@ -35,7 +35,7 @@ class Settled:
             done = [_key(outcome) for outcome in outcomes if _key(outcome) in self._done]
             try:
                 refused = work(rest)
-            except UnsureError as error:
+            except CommitUnknownError as error:
                 self._open.append((error, [_key(outcome) for outcome in rest]))
                 raise
             return [refusal for key in done if (refusal := self._done.pop(key)) is not None] + refused

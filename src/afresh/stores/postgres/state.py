@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from afresh.stores.postgres.arrays import arrays
-from afresh.stores.postgres.database import Database
+from afresh.stores.postgres.database import PostgresDatabase
 from afresh.stores.postgres.lines import Connection, rows
 from afresh.stores.postgres.queries import load_blocks
 
@@ -15,7 +15,7 @@ _SQL = load_blocks("state.sql")
 class PostgresState:
     """``State`` in PostgreSQL."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         """On one database."""
         self._database = database
 

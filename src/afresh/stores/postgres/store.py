@@ -9,7 +9,7 @@ from typing import Self
 from afresh.stores.postgres.address import parse_address
 from afresh.stores.postgres.commit import commit
 from afresh.stores.postgres.copies import PostgresCopies
-from afresh.stores.postgres.database import Database
+from afresh.stores.postgres.database import PostgresDatabase
 from afresh.stores.postgres.events import PostgresEvents
 from afresh.stores.postgres.fleet import PostgresFleet
 from afresh.stores.postgres.items import PostgresItems
@@ -44,7 +44,7 @@ class PostgresStore:
         """Connect, making or upgrading the store; ``timeout_s`` is how long to wait for other writers."""
         self._retention = retention or Retention()
         address = parse_address(url)
-        database = Database(address, create=create, read_only=read_only, timeout_s=timeout_s)
+        database = PostgresDatabase(address, create=create, read_only=read_only, timeout_s=timeout_s)
         self._database = database
         self._settled = Settled(database)
         self.items = PostgresItems(database)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from afresh.stores.addresses import unpacked
 from afresh.stores.copying import backup_to_file
-from afresh.stores.postgres.database import Database
+from afresh.stores.postgres.database import PostgresDatabase
 from afresh.stores.postgres.lines import Connection, rows
 from afresh.stores.postgres.queries import load_blocks
 from afresh.stores.postgres.tables import PostgresTables
@@ -21,7 +21,7 @@ _CONTRADICTIONS = ("tally", "references", "newest", "orphans", "sizes")
 class PostgresUpkeep:
     """``Upkeep`` in PostgreSQL."""
 
-    def __init__(self, database: Database, tables: PostgresTables) -> None:
+    def __init__(self, database: PostgresDatabase, tables: PostgresTables) -> None:
         """On one database."""
         self._database, self._tables = database, tables
 

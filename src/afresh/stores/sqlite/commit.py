@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from afresh.stores.polls import Known, Packed, Poll, moves, pack, sort_out, spends
 from afresh.stores.rows import Row, text_from_mapping
 from afresh.stores.sqlite.contents import drop_contents, keep_content
-from afresh.stores.sqlite.database import Database
+from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.ledger import add_to_ledger
 from afresh.stores.sqlite.names import name_ids
 from afresh.stores.sqlite.observations import add_audits, append_recent
@@ -30,7 +30,10 @@ _SQL = load_blocks("commit.sql")
 
 
 def commit(
-    database: Database, outcomes: Sequence[Outcome], values: Mapping[str, bytes | None], retention: Retention
+    database: SqliteDatabase,
+    outcomes: Sequence[Outcome],
+    values: Mapping[str, bytes | None],
+    retention: Retention,
 ) -> list[Refusal]:
     """Everything or nothing; the outcomes refused."""
     copies = pack(outcomes)

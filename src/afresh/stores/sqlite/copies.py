@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from afresh.stores.addresses import unpacked
-from afresh.stores.sqlite.database import Database
+from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.queries import load_blocks
 from afresh.values.stored import Copy, Version
 
@@ -13,7 +13,7 @@ _SQL = load_blocks("copies.sql")
 class SqliteCopies:
     """``Copies`` in SQLite."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         """On one database."""
         self._database = database
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from threading import RLock
 from urllib.parse import quote
 
+from afresh.stores.sqlite.errors import READ_ONLY, translate_errors
 from afresh.stores.sqlite.migrations import is_current, load_migrations, migrate
-from afresh.stores.sqlite.words import READ_ONLY, in_words
 from afresh.values.errors import StoreError, StoreMissingError, StoreReadOnlyError
 
 _OLDEST = (3, 35, 0)  # RETURNING
@@ -30,7 +30,7 @@ _TRIES = 20
 _IMMUTABLE = "ro&immutable=1"
 
 
-class Database:
+class SqliteDatabase:
     """One SQLite file. Any thread may use it; connections are shared under locks."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Database:
         self._stamp = (0, 0)
         self._migrations = load_migrations() if migrations is None else migrations
         try:
-            with in_words(path):
+            with translate_errors(path):
                 self._open()
         except BaseException:
             self.close()
@@ -70,7 +70,7 @@ class Database:
         if self.read_only:
             raise StoreReadOnlyError(f"{self.path} was opened for reading only")
         self._settle()
-        with self._write_lock, in_words(self.path):
+        with self._write_lock, translate_errors(self.path):
             connection = self._opened(self._writer)
             # The next durable commit syncs the log whole, and so what came before it.
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
@@ -88,7 +88,7 @@ class Database:
     def read(self) -> Iterator[sqlite3.Connection]:
         """One snapshot."""
         self._settle()
-        with self._read_lock, in_words(self.path):
+        with self._read_lock, translate_errors(self.path):
             connection = self._opened(self._reader)
             connection.execute("BEGIN")
             try:
@@ -103,7 +103,7 @@ class Database:
         if self.read_only:
             raise StoreReadOnlyError(f"{self.path} was opened for reading only")
         self._settle()
-        with self._write_lock, in_words(self.path):
+        with self._write_lock, translate_errors(self.path):
             yield self._opened(self._writer)
 
     @contextmanager
@@ -111,7 +111,7 @@ class Database:
         """A connection of its own, for what takes long."""
         self._settle()
         self._opened(self._reader)
-        with in_words(self.path):
+        with translate_errors(self.path):
             connection = self._connect(self._read_mode)
             try:
                 yield connection
@@ -176,7 +176,7 @@ class Database:
                 )
             self._let_go()
             try:
-                with in_words(self.path):
+                with translate_errors(self.path):
                     self._open()
             except StoreError as error:
                 self._let_go()

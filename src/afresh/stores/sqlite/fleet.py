@@ -6,13 +6,13 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import astuple
 
-from afresh.stores.pace import Pace
-from afresh.stores.sqlite.database import Database
+from afresh.stores.reservations import ReservationState
+from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.queries import load_blocks
 from afresh.stores.sqlite.rows import json_list
 from afresh.stores.texts import check_storable, is_storable
 from afresh.values.clock import Clock
-from afresh.values.stored import Claim, Window, Worker
+from afresh.values.stored import Claim, RequestWindow, Worker
 
 _SQL = load_blocks("fleet.sql")
 
@@ -20,7 +20,7 @@ _SQL = load_blocks("fleet.sql")
 class SqliteFleet:
     """``Fleet`` in SQLite."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         """On one database."""
         self._database = database
 
@@ -69,7 +69,7 @@ class SqliteFleet:
         with self._database.read() as connection:
             return [Claim(*row) for row in connection.execute(_SQL["claims"], (now_s,))]
 
-    def reserve(self, count: int, spacing_s: float, slack_s: float, now_s: float) -> Window:
+    def reserve(self, count: int, spacing_s: float, slack_s: float, now_s: float) -> RequestWindow:
         """The next window."""
         with self._database.write() as connection:
             window, pace = _pace(connection).reserve(count, spacing_s, slack_s, now_s)
@@ -89,5 +89,5 @@ class SqliteFleet:
         return 0.0
 
 
-def _pace(connection: sqlite3.Connection) -> Pace:
-    return Pace(*connection.execute(_SQL["pace"]).fetchone())
+def _pace(connection: sqlite3.Connection) -> ReservationState:
+    return ReservationState(*connection.execute(_SQL["pace"]).fetchone())

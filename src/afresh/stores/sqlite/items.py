@@ -9,7 +9,7 @@ from itertools import islice
 from afresh.stores.polls import Tally
 from afresh.stores.rows import ACTIVE, STATUS_CODE, item_from_row, text_from_mapping
 from afresh.stores.sqlite.contents import drop_contents
-from afresh.stores.sqlite.database import Database
+from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.names import name_ids
 from afresh.stores.sqlite.pages import page
 from afresh.stores.sqlite.queries import load_blocks
@@ -36,7 +36,7 @@ _BATCH = 10_000
 class SqliteItems:
     """``Items`` in SQLite."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         """On one database."""
         self._database = database
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from afresh.stores.rows import lease_from_row
-from afresh.stores.sqlite.database import Database
+from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.queries import load_blocks
 from afresh.stores.sqlite.rows import json_list
 from afresh.values.lease import Lease
@@ -17,7 +17,7 @@ _SQL = load_blocks("leases.sql")
 class SqliteLeases:
     """``Leases`` in SQLite."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         """On one database."""
         self._database = database
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 
 from afresh.stores.minutes import minute_of
-from afresh.stores.sqlite.database import Database
+from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.names import name_ids
 from afresh.stores.sqlite.queries import load_blocks
 from afresh.values.outcome import Spent
@@ -18,7 +18,7 @@ _SQL = load_blocks("ledger.sql")
 class SqliteLedger:
     """``Ledger`` in SQLite."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         """On one database."""
         self._database = database
 

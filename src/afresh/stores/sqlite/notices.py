@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from afresh.stores.sqlite.database import Database
+from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.leases import take_numbers
 from afresh.stores.sqlite.queries import load_blocks
 from afresh.stores.sqlite.rows import json_list
@@ -16,7 +16,7 @@ _SQL = load_blocks("notices.sql")
 class SqliteNotices:
     """``Notices`` in SQLite."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         """On one database."""
         self._database = database
 

@@ -12,9 +12,9 @@ from itertools import islice
 
 import numpy as np
 
-from afresh.stores import packed
+from afresh.stores import observation_codec
 from afresh.stores.observation_rows import audit_columns, audit_rows, by_item
-from afresh.stores.sqlite.database import Database
+from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.queries import load_blocks
 from afresh.stores.sqlite.rows import json_list
 from afresh.stores.store import Retention
@@ -31,7 +31,7 @@ _ROWS_A_RUN = 64
 class SqliteObservations:
     """``Observations`` in SQLite."""
 
-    def __init__(self, database: Database, retention: Retention) -> None:
+    def __init__(self, database: SqliteDatabase, retention: Retention) -> None:
         """On one database."""
         self._database, self._retention = database, retention
 
@@ -41,7 +41,9 @@ class SqliteObservations:
             for batch in _batches(connection, ids):
                 rows = connection.execute(_SQL["runs_of"], {"ids": json_list(batch)}).fetchall()
                 if rows:
-                    yield packed.unpack([item_id for item_id, _ in rows], [run for _, run in rows])
+                    yield observation_codec.decode_runs(
+                        [item_id for item_id, _ in rows], [run for _, run in rows]
+                    )
 
     def add(self, observations: ObservationColumns) -> None:
         """Polls made elsewhere."""
@@ -67,7 +69,12 @@ class SqliteObservations:
 
     def _add_item(self, connection: sqlite3.Connection, item_id: int, rows: list[Observation]) -> None:
         for start in range(0, len(rows), _ROWS_A_RUN):
-            seal(connection, item_id, packed.append(None, rows[start : start + _ROWS_A_RUN]), self._retention)
+            seal(
+                connection,
+                item_id,
+                observation_codec.append_observations(None, rows[start : start + _ROWS_A_RUN]),
+                self._retention,
+            )
         changed = [row.time_s for row in rows if row.changed]
         last_change = max(changed, default=None)
         connection.execute(_SQL["counted"], (len(rows), len(changed), rows[-1].time_s, last_change, item_id))
@@ -77,7 +84,7 @@ def append_recent(
     connection: sqlite3.Connection, recent: bytes | None, seen: Observation, retention: Retention
 ) -> bytes | None:
     """The item's run of latest observations with one more; a full one is sealed and a new one begins."""
-    grown = packed.append(recent, [seen])
+    grown = observation_codec.append_observations(recent, [seen])
     if len(grown) < _FULL_RUN:
         return grown
     seal(connection, seen.item_id, grown, retention)
@@ -86,7 +93,10 @@ def append_recent(
 
 def seal(connection: sqlite3.Connection, item_id: int, run: bytes, retention: Retention) -> None:
     """Keep a run, and drop the oldest that the newer ones make superfluous."""
-    connection.execute(_SQL["seal"], (item_id, packed.last_us(run), packed.count(run), run))
+    connection.execute(
+        _SQL["seal"],
+        (item_id, observation_codec.last_time_us(run), observation_codec.count_observations(run), run),
+    )
     kept = 0
     for number, observations in connection.execute(_SQL["runs"], (item_id,)).fetchall():
         if kept >= retention.observations:

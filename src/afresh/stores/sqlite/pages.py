@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from afresh.stores.pages import After, Given, Order, Paging, page_of
 from afresh.stores.rows import Row
-from afresh.stores.sqlite.database import Database
+from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.queries import load_blocks
 from afresh.values.items import ItemPage, ItemQuery, Sort
 
@@ -56,7 +56,7 @@ class SqlitePaging(Paging):
         return None
 
 
-def page(database: Database, query: ItemQuery, limit: int, cursor: str | None) -> ItemPage:
+def page(database: SqliteDatabase, query: ItemQuery, limit: int, cursor: str | None) -> ItemPage:
     """A page."""
 
     def read(after: After | None) -> ItemPage:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from afresh.stores.due_times import check_due
 from afresh.stores.rows import Row
-from afresh.stores.sqlite.database import Database
+from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.queries import load_blocks
 from afresh.stores.sqlite.rows import json_list
 from afresh.values.arrays import Float64s
@@ -28,7 +28,7 @@ _USUAL = (1.0, 0.0, math.inf, math.nan)  # cost, min and max interval, prior rat
 class SqlitePlan:
     """``Plan`` in SQLite."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         """On one database."""
         self._database = database
 

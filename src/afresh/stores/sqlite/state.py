@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 
-from afresh.stores.sqlite.database import Database
+from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.queries import load_blocks
 
 _SQL = load_blocks("state.sql")
@@ -14,7 +14,7 @@ _SQL = load_blocks("state.sql")
 class SqliteState:
     """``State`` in SQLite."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         """On one database."""
         self._database = database
 

@@ -9,7 +9,7 @@ from typing import Self
 
 from afresh.stores.sqlite.commit import commit
 from afresh.stores.sqlite.copies import SqliteCopies
-from afresh.stores.sqlite.database import Database
+from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.events import SqliteEvents
 from afresh.stores.sqlite.fleet import SqliteFleet
 from afresh.stores.sqlite.items import SqliteItems
@@ -47,7 +47,7 @@ class SqliteStore:
     ) -> None:
         """Open the file, making or upgrading it; ``timeout_s`` is how long to wait for other writers."""
         self._retention = retention or Retention()
-        database = Database(path, create=create, read_only=read_only, timeout_s=timeout_s)
+        database = SqliteDatabase(path, create=create, read_only=read_only, timeout_s=timeout_s)
         self._database = database
         self.items = SqliteItems(database)
         self.leases = SqliteLeases(database)

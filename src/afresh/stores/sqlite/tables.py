@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from afresh.stores.rows import Row
-from afresh.stores.sqlite.database import Database
+from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.queries import load_blocks
 from afresh.stores.sqlite.state import set_values
 from afresh.stores.tables import NUMBERED, PACE, TABLES, Marks, page_statement
@@ -60,7 +60,7 @@ class SqliteSnapshot:
 class SqliteTables:
     """``Tables`` of a SQLite file."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         """On one database."""
         self._database = database
 

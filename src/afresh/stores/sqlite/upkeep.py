@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from afresh.stores.addresses import unpacked
-from afresh.stores.sqlite.database import Database
+from afresh.stores.sqlite.database import SqliteDatabase
+from afresh.stores.sqlite.errors import translate_errors
 from afresh.stores.sqlite.queries import load_blocks
-from afresh.stores.sqlite.words import in_words
 from afresh.values.errors import InputError, OutputError, StoreCorruptError
 from afresh.values.stored import StoreStats
 
@@ -22,7 +22,7 @@ _REFERENCES = ("tally", "references", "newest", "payloads")
 class SqliteUpkeep:
     """``Upkeep`` in SQLite."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         """On one database."""
         self._database = database
 
@@ -72,7 +72,7 @@ class SqliteUpkeep:
         return StoreStats(*(*counts, size, free * page))
 
     def _copy_to(self, target: Path) -> None:
-        with self._database.apart() as source, in_words(target):
+        with self._database.apart() as source, translate_errors(target):
             copy = sqlite3.connect(target)
             try:
                 source.backup(copy)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.stores.packed import append, count, last_us, unpack
+from afresh.stores.observation_codec import append_observations, count_observations, decode_runs, last_time_us
 from afresh.values.outcome import Observation
 from afresh.values.stored import ObservationColumns
 
@@ -36,10 +36,10 @@ def rows(columns: ObservationColumns) -> list[Observation]:
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.lists(observations, max_size=6), max_size=6))
 def test_every_observation_of_every_run_comes_back(groups: list[list[Observation]]) -> None:
-    runs = [append(None, group) for group in groups]
+    runs = [append_observations(None, group) for group in groups]
     # Items in falling order, so that the sorting has work to do.
     item_ids = [len(groups) - index for index in range(len(groups))]
-    found = rows(unpack(item_ids, runs))
+    found = rows(decode_runs(item_ids, runs))
     expected = [
         Observation(item_id, o.time_s, o.elapsed_s, o.changed, o.modified_s, o.count, o.audit)
         for item_id, group in zip(item_ids, groups, strict=True)
@@ -53,19 +53,25 @@ def test_every_observation_of_every_run_comes_back(groups: list[list[Observation
 def test_appending_is_the_same_as_packing_at_once(
     before: list[Observation], after: list[Observation]
 ) -> None:
-    run = append(append(None, before), after) if before else append(None, after)
-    assert run == append(None, before + after)
-    assert count(run) == len(before) + len(after)
-    assert last_us(run) == after[-1].time_s * 1e6
+    run = (
+        append_observations(append_observations(None, before), after)
+        if before
+        else append_observations(None, after)
+    )
+    assert run == append_observations(None, before + after)
+    assert count_observations(run) == len(before) + len(after)
+    assert last_time_us(run) == after[-1].time_s * 1e6
 
 
 def test_a_year_of_daily_polls_takes_nine_bytes_each() -> None:
     day = 86400.0
-    run = append(None, [Observation(1, 1.7e9 + day * i, day if i else 0.0, i % 9 == 0) for i in range(365)])
+    run = append_observations(
+        None, [Observation(1, 1.7e9 + day * i, day if i else 0.0, i % 9 == 0) for i in range(365)]
+    )
     assert len(run) < 9.1 * 365
 
 
 def test_times_are_kept_to_the_microsecond() -> None:
     time = 1_712_345_678.123_456_7
-    found = unpack([1], [append(None, [Observation(1, time, 0.1 + 0.2, changed=True)])])
+    found = decode_runs([1], [append_observations(None, [Observation(1, time, 0.1 + 0.2, changed=True)])])
     np.testing.assert_allclose([found.time_s[0], found.elapsed_s[0]], [time, 0.3], rtol=0, atol=0.6e-6)

@@ -6,10 +6,10 @@ import math
 from datetime import UTC, datetime
 
 
-def counted(number: int, thing: str) -> str:
+def format_count(number: int, thing: str) -> str:
     """A number with its thing, one or several.
 
-    >>> counted(1, "poll"), counted(0, "copy"), counted(1234, "item")
+    >>> format_count(1, "poll"), format_count(0, "copy"), format_count(1234, "item")
     ('1 poll', '0 copies', '1,234 items')
     """
     return f"{number:,} {thing if number == 1 else plural(thing)}"
@@ -24,12 +24,24 @@ def plural(thing: str) -> str:
     return f"{thing[:-1]}ies" if thing[-1:] == "y" and thing[-2:-1] not in "aeiou" else f"{thing}s"
 
 
-def moment(seconds: float) -> str:
+def format_moment(seconds: float) -> str:
     """A time with its date, UTC.
 
-    >>> moment(0.0), moment(math.inf)
+    >>> format_moment(0.0), format_moment(math.inf)
     ('1970-01-01 00:00:00 UTC', 'never')
     """
     if not math.isfinite(seconds):
         return "never"
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def format_iso_time(unix_s: float) -> str:
+    """A time as people read it, in UTC; as Unix seconds where a calendar has no such day.
+
+    >>> format_iso_time(1_700_000_000), format_iso_time(0.25), format_iso_time(1e15)
+    ('2023-11-14T22:13:20Z', '1970-01-01T00:00:00.250000Z', '1000000000000000')
+    """
+    try:
+        return datetime.fromtimestamp(unix_s, UTC).isoformat().replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        return f"{unix_s:.17g}"

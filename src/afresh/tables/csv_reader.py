@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from afresh.tables.columns import Column
-from afresh.tables.inputs import InputFile, in_words, one_line
+from afresh.tables.inputs import InputFile, one_line, translate_errors
 from afresh.values.errors import InputError
 
 _BLOCK_BYTES = 4 << 20
@@ -28,7 +28,7 @@ _CSV_PROBLEMS = {  # by what Python's reader says
 _SEPARATORS = (",", ";", "\t")
 
 
-class CsvRows:
+class CsvReader:
     """A CSV file's header, read at once, and its rows, read on demand."""
 
     def __init__(self, source: InputFile, columns: Sequence[Column]) -> None:
@@ -49,7 +49,7 @@ class CsvRows:
         """Batches of text cells under the names of ``wanted``, with the share of the file read so far."""
         raw = [self._raw_names[self.names.index(column.name)] for column in wanted]
         try:
-            with in_words(self._source.name):
+            with translate_errors(self._source.name):
                 for batch in self._reader(raw):
                     yield batch.rename_columns([column.name for column in wanted]), self._source.share_read()
         except InputError as error:
@@ -85,15 +85,15 @@ class CsvRows:
 
     def _read_head(self) -> str:
         try:
-            with in_words(self._source.name), self._text("strict") as text:
+            with translate_errors(self._source.name), self._text("strict") as text:
                 return text.read(_HEADER_CHARACTERS)
         except UnicodeDecodeError:
-            with in_words(self._source.name), self._text("surrogateescape") as text:
+            with translate_errors(self._source.name), self._text("surrogateescape") as text:
                 return text.read(_HEADER_CHARACTERS)
 
     def _slow_rows(self) -> Iterator[tuple[int, int, list[str]]]:
         """Row number (0 is the header), its first line, its cells; bytes that are not UTF-8 as surrogates."""
-        with in_words(self._source.name), self._text("surrogateescape") as text:
+        with translate_errors(self._source.name), self._text("surrogateescape") as text:
             rows = csv.reader(text, delimiter=self._separator, strict=True)
             number, line = 0, 1
             try:
@@ -124,14 +124,14 @@ class CsvRows:
 
     def _is_header_only(self) -> bool:
         # pyarrow refuses a header without a newline; as a table it is whole, and has no rows.
-        with in_words(self._source.name), self._source.stream() as stream:
+        with translate_errors(self._source.name), self._source.stream() as stream:
             head = stream.read(4 * _HEADER_CHARACTERS + 3)
             return len(head) < 4 * _HEADER_CHARACTERS and len(head.strip().splitlines()) == 1
 
     def _one_line_per_row(self) -> bool:
         """Whether no quotes and no blank lines bend the count of lines."""
         last = b""
-        with in_words(self._source.name), self._source.stream() as stream:
+        with translate_errors(self._source.name), self._source.stream() as stream:
             while block := stream.read(_BLOCK_BYTES):
                 block = last + block
                 if any(mark in block for mark in (b'"', b"\n\n", b"\n\r\n")):

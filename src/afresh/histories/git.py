@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from afresh.sources.git_command import git_fields, git_text
+from afresh.histories.git_command import git_fields, git_text
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError
 
@@ -42,7 +42,7 @@ class GitHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class CommitRange:
     """The commits of the window: after ``before`` (None: from the first) up to ``last``."""
 
     start: float
@@ -81,7 +81,7 @@ def read_git_history(
     return changes.sorted(window)
 
 
-def find_window(repository: Path, start: float | None, end: float | None) -> Window:
+def find_window(repository: Path, start: float | None, end: float | None) -> CommitRange:
     """Which commits of the first-parent line lie in the window; one streaming pass over their times."""
     before = last = None
     before_count = last_count = count = 0
@@ -106,11 +106,11 @@ def find_window(repository: Path, start: float | None, end: float | None) -> Win
         problem = f"the window is empty: it starts at {window_start:.0f} and ends at {window_end:.0f}"
         raise InputError(f"{problem} (Unix seconds)", path=str(repository))
     commits = (count if before is None else before_count) - last_count
-    return Window(window_start, window_end, before, last, commits)
+    return CommitRange(window_start, window_end, before, last, commits)
 
 
 def _commits(
-    repository: Path, window: Window, specs: Sequence[str], follow_renames: bool
+    repository: Path, window: CommitRange, specs: Sequence[str], follow_renames: bool
 ) -> Iterator[tuple[float, list[_Touched]]]:
     """Time and touched paths of each commit in the window, newest first."""
     if window.before == window.last:
@@ -184,7 +184,7 @@ class _Changes:
             if one.letter == b"R":
                 self._moved[one.before] = item
 
-    def sorted(self, window: Window) -> GitHistory:
+    def sorted(self, window: CommitRange) -> GitHistory:
         """All of it, items by name, changes by time."""
         names = sorted(self._items)
         place = np.empty(len(names), dtype=np.int64)

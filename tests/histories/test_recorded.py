@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from afresh.tables.recorded import moment, places_of, read_events, read_recorded
+from afresh.histories.recorded import item_indices, read_events, read_recorded
 from afresh.values.errors import InputError
+from afresh.values.formatting import format_iso_time
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +118,7 @@ def test_no_items_and_items_that_repeat_are_refused() -> None:
 def test_further_events_are_checked_against_the_same_items_and_window() -> None:
     names = read_recorded(write("c.csv", "item,time\n"), "items.csv", 0, 100).names
     table = read_events(write("n.csv", "item,time\nstill,3\na,2\n"), names, 0, 100)
-    assert places_of(table, names).tolist() == [2, 0]
+    assert item_indices(table, names).tolist() == [2, 0]
     with pytest.raises(InputError, match=r"n\.csv, row 1 .*'z' is no item of the history"):
         read_events(write("n.csv", "item,time\nz,3\n"), names, 0, 100)
     with pytest.raises(InputError, match=r"n\.csv, row 1 .*after the end"):
@@ -125,5 +126,5 @@ def test_further_events_are_checked_against_the_same_items_and_window() -> None:
 
 
 def test_moments_read_as_dates_where_there_is_a_calendar() -> None:
-    assert moment(1735689600) == "2025-01-01T00:00:00Z"
-    assert moment(1e18) == "1e+18"
+    assert format_iso_time(1735689600) == "2025-01-01T00:00:00Z"
+    assert format_iso_time(1e18) == "1e+18"

@@ -10,10 +10,10 @@ A *run* is the last time (int64, µs) and four variable-length integers per obse
 The first of a run counts from 0. A poll a day takes nine bytes. Seven bits a byte, the lowest first, the
 eighth bit set where more follow: so the ends of all numbers of millions of runs are found in one pass.
 
->>> run = append(None, [Observation(7, 86400.0, 0.0, False), Observation(7, 172800.0, 86400.0, True)])
->>> len(append(run, [Observation(7, 259200.0, 86400.0, True)])) - len(run)
+>>> run = append_observations(None, [Observation(7, 86400.0, 0.0, False), Observation(7, 172800.0, 86400.0, True)])
+>>> len(append_observations(run, [Observation(7, 259200.0, 86400.0, True)])) - len(run)
 9
->>> found = unpack([7], [run])
+>>> found = decode_runs([7], [run])
 >>> found.time_s.tolist(), found.elapsed_s.tolist(), found.changed.tolist()
 ([86400.0, 172800.0], [0.0, 86400.0], [False, True])
 """
@@ -35,7 +35,7 @@ _CONTINUED = bytes(range(128, 256))
 Unsigned = npt.NDArray[np.uint64]
 
 
-def append(run: bytes | None, observations: Iterable[Observation]) -> bytes:
+def append_observations(run: bytes | None, observations: Iterable[Observation]) -> bytes:
     """The run with these added; ``None`` starts one."""
     packed = bytearray(run or _LAST.pack(0))
     (last,) = _LAST.unpack_from(packed)
@@ -53,18 +53,18 @@ def append(run: bytes | None, observations: Iterable[Observation]) -> bytes:
     return bytes(packed)
 
 
-def count(run: bytes) -> int:
+def count_observations(run: bytes) -> int:
     """How many observations a run holds."""
     return len(run[_LAST.size :].translate(None, _CONTINUED)) // _FIELDS
 
 
-def last_us(run: bytes) -> int:
+def last_time_us(run: bytes) -> int:
     """The time of its last observation, in µs."""
     last: int = _LAST.unpack_from(run)[0]
     return last
 
 
-def unpack(item_ids: Sequence[int], runs: Sequence[bytes]) -> ObservationColumns:
+def decode_runs(item_ids: Sequence[int], runs: Sequence[bytes]) -> ObservationColumns:
     """The observations of many runs, sorted by item and time; an item may have several runs."""
     bodies = [run[_LAST.size :] for run in runs]
     numbers, ends = _numbers(b"".join(bodies))

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from afresh.tables.columns import Column, Kind
-from afresh.tables.inputs import InputFile, in_words, one_line
+from afresh.tables.inputs import InputFile, one_line, translate_errors
 from afresh.values.errors import InputError
 
 
-class ParquetRows:
+class ParquetReader:
     """A Parquet file's columns, and its rows on demand."""
 
     def __init__(self, source: InputFile, batch_rows: int) -> None:
@@ -31,7 +31,7 @@ class ParquetRows:
             self._refuse_wrong_type(column)
         done, total = 0, max(self._file.metadata.num_rows, 1)
         names = [column.name for column in wanted]
-        with in_words(self._source.name):
+        with translate_errors(self._source.name):
             for batch in self._file.iter_batches(batch_size=self._batch_rows, columns=names):
                 done += batch.num_rows
                 yield batch.select(names), done / total
@@ -45,7 +45,7 @@ class ParquetRows:
         if pa.types.is_dictionary(kind):
             kind = kind.value_type
         if not (_fits(column.kind, kind) or pa.types.is_null(kind)):
-            problem = f"is of type {kind}: must be {column.right}"
+            problem = f"is of type {kind}: must be {column.requirement}"
             raise InputError(problem, path=self._source.name, column=column.name)
 
 

@@ -23,13 +23,13 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def output_file(path: str | Path) -> Iterator[IO[bytes]]:
+def open_output(path: str | Path) -> Iterator[IO[bytes]]:
     """A file to write to, which becomes ``path`` when the context ends well; ``-`` is standard output.
 
     Where the reader of a pipe has gone (``| head``), the context ends early and quietly.
     """
     name = "standard output" if str(path) == STANDARD_STREAM else str(path)
-    with _in_words(name, path):
+    with _translate_errors(name, path):
         if str(path) == STANDARD_STREAM:
             with _standard_output() as stream:
                 yield stream
@@ -50,7 +50,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
     ...     [(entry.name, entry.read_bytes()) for entry in Path(folder).iterdir()]
     [('picture.svg', b'<svg/>')]
     """
-    with output_file(path) as stream:
+    with open_output(path) as stream:
         stream.write(data)
 
 
@@ -58,7 +58,7 @@ def check_writable(path: str | Path) -> None:
     """Refuse at once what could not be written at the end of a long computation."""
     if str(path) == STANDARD_STREAM:
         return
-    with _in_words(str(path), path):
+    with _translate_errors(str(path), path):
         if _is_special(Path(path)):
             return
         target = Path(os.path.realpath(path))
@@ -132,7 +132,7 @@ def _forget_standard_output() -> None:
 
 
 @contextmanager
-def _in_words(name: str, path: str | Path) -> Iterator[None]:
+def _translate_errors(name: str, path: str | Path) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:

@@ -64,7 +64,7 @@ _BY_WORDS: tuple[tuple[str, Words], ...] = (
 )
 
 
-def explain(error: psycopg.Error, store: str) -> StoreError:
+def translate_error(error: psycopg.Error, store: str) -> StoreError:
     """The error in words; the server's own follow where they tell more."""
     kind, words = _words(error)
     told = _first_line(error)

@@ -41,7 +41,7 @@ _EXTENDED: dict[int, tuple[type[StoreError], str]] = {
 }
 
 
-def explain(error: sqlite3.Error, path: Path) -> StoreError:
+def translate_error(error: sqlite3.Error, path: Path) -> StoreError:
     """The error in words."""
     # Python's own complaints (a closed connection, a value too large) carry no code.
     code: int | None = getattr(error, "sqlite_errorcode", None)
@@ -52,9 +52,9 @@ def explain(error: sqlite3.Error, path: Path) -> StoreError:
 
 
 @contextmanager
-def in_words(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     """Let no error of SQLite out as it is."""
     try:
         yield
     except sqlite3.Error as error:
-        raise explain(error, path) from error
+        raise translate_error(error, path) from error

@@ -15,16 +15,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json as pa_json
 
-from afresh.tables.cells import shown
+from afresh.tables.cells import format_value
 from afresh.tables.columns import Column
-from afresh.tables.inputs import InputFile, in_words
+from afresh.tables.inputs import InputFile, translate_errors
 from afresh.values.errors import InputError
 
 _BLOCK_BYTES = 4 << 20
 _SLOW_ROWS = 50_000
 
 
-class JsonlRows:
+class JsonlReader:
     """A JSONL file's first object, read at once, and its rows, read on demand."""
 
     def __init__(self, source: InputFile) -> None:
@@ -45,7 +45,7 @@ class JsonlRows:
         except pa.ArrowInvalid:
             yield from self._slow_batches(wanted, done)
         except OSError:
-            with in_words(self._source.name):
+            with translate_errors(self._source.name):
                 raise
 
     def line_of(self, row: int) -> int:
@@ -78,7 +78,7 @@ class JsonlRows:
     def _lines(self) -> Iterator[tuple[int, int, bytes]]:
         """Row number, line number and text of each line that is not blank."""
         row = 0
-        with in_words(self._source.name), io.BufferedReader(self._source.stream()) as stream:
+        with translate_errors(self._source.name), io.BufferedReader(self._source.stream()) as stream:
             for number, line in enumerate(stream, 1):
                 if line.strip():
                     row += 1
@@ -97,14 +97,14 @@ class JsonlRows:
             except (_DoubleKeyError, RecursionError) as error:
                 raise self._fault(f"is not a JSON object: {error}", row, number) from None
             if not isinstance(value, dict):
-                raise self._fault(f"is {shown(json.dumps(value))}: must be a JSON object", row, number)
+                raise self._fault(f"is {format_value(json.dumps(value))}: must be a JSON object", row, number)
             yield row, number, value
 
     def _as_text(self, row: int, line: int, name: str, value: Any) -> str | None:
         if value is None or isinstance(value, str):
             return value
         if isinstance(value, (dict, list)):
-            problem = f"is {shown(json.dumps(value))}: must be one value"
+            problem = f"is {format_value(json.dumps(value))}: must be one value"
             raise self._fault(problem, row, line, name)
         return json.dumps(value) if isinstance(value, bool) else repr(value)
 

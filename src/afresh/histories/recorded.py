@@ -8,7 +8,6 @@ copy is fresh then.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +16,10 @@ import pyarrow.compute as pc
 
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table
-from afresh.tables.table import Table
+from afresh.tables.table import CheckedTable
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError, did_you_mean
+from afresh.values.formatting import format_iso_time
 
 CHANGES = (
     Column("item", "text", required=True, what="what changed"),
@@ -37,7 +37,7 @@ _MOST_NAMES_COMPARED = 5000  # a near name is looked for only where that is quic
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedHistory:
     """Change ``j`` is of item ``item[j]`` at ``time[j]`` (Unix seconds), sorted by time, in (start, end].
 
     ``names``, ``weight``, ``cost`` (and ``group``, where the file ``items_path`` has it) have one entry per
@@ -61,7 +61,7 @@ class Recorded:
 
 def read_recorded(
     changes: str | Path, items: str | Path | None, start: float | None = None, end: float | None = None
-) -> Recorded:
+) -> RecordedHistory:
     """The history in ``changes`` over the items in ``items`` (None: those that ever change)."""
     table = read_table(changes, CHANGES)
     known, remarks = _known_items(table, items)
@@ -75,7 +75,7 @@ def read_recorded(
     at_start = time[order] <= window[0]  # what changed then is in every copy already
     value, initial = _values(table, item[order[at_start]], order[at_start], known.rows)
     order = order[~at_start]
-    return Recorded(
+    return RecordedHistory(
         names=known.text("item"),
         item=item[order],
         time=time[order],
@@ -91,7 +91,9 @@ def read_recorded(
     )
 
 
-def _values(table: Table, item: Ints, rows: Ints, items: int) -> tuple[Float64s | None, Float64s | None]:
+def _values(
+    table: CheckedTable, item: Ints, rows: Ints, items: int
+) -> tuple[Float64s | None, Float64s | None]:
     """The column of values, and from the ``rows`` at the start the value of each ``item`` then."""
     if "value" not in table:
         return None, None
@@ -104,7 +106,7 @@ def _values(table: Table, item: Ints, rows: Ints, items: int) -> tuple[Float64s 
     return value, initial
 
 
-def read_events(path: str | Path, names: pa.LargeStringArray, start: float, end: float) -> Table:
+def read_events(path: str | Path, names: pa.LargeStringArray, start: float, end: float) -> CheckedTable:
     """Another file of ``item,time`` about the same items and window, such as notices, checked alike."""
     table = read_table(path, EVENTS)
     _refuse_unknown(table, names, "the history")
@@ -112,31 +114,31 @@ def read_events(path: str | Path, names: pa.LargeStringArray, start: float, end:
     return table
 
 
-def places_of(table: Table, names: pa.LargeStringArray) -> Ints:
+def item_indices(table: CheckedTable, names: pa.LargeStringArray) -> Ints:
     """The place of each row's item among ``names``; all must be there."""
     found: Ints = pc.index_in(table.text("item"), value_set=names).to_numpy().astype(np.int64)
     return found
 
 
-def _known_items(table: Table, items: str | Path | None) -> tuple[Table, tuple[str, ...]]:
+def _known_items(table: CheckedTable, items: str | Path | None) -> tuple[CheckedTable, tuple[str, ...]]:
     if items is not None:
         return read_table(items, ITEMS, unique="item"), ()
     names = pc.unique(table.text("item"))
-    fillers = {column.name: column.filler for column in ITEMS}
-    known = Table(
-        table.path, 0, len(names), frozenset({"item"}), 1.0, {"item": names}, fillers, table.line_of
+    empty_values = {column.name: column.empty_value for column in ITEMS}
+    known = CheckedTable(
+        table.path, 0, len(names), frozenset({"item"}), 1.0, {"item": names}, empty_values, table.line_of
     )
     return known, (
         f"without --items only the {len(names):,} items that change are taken: the rest is missing",
     )
 
 
-def _places(table: Table, known: Table) -> Ints:
+def _places(table: CheckedTable, known: CheckedTable) -> Ints:
     _refuse_unknown(table, known.text("item"), known.path)
-    return places_of(table, known.text("item"))
+    return item_indices(table, known.text("item"))
 
 
-def _refuse_unknown(table: Table, names: pa.LargeStringArray, where: str) -> None:
+def _refuse_unknown(table: CheckedTable, names: pa.LargeStringArray, where: str) -> None:
     unknown = pc.is_null(pc.index_in(table.text("item"), value_set=names))
     at = pc.index(unknown, True).as_py()
     if at >= 0:
@@ -147,7 +149,7 @@ def _refuse_unknown(table: Table, names: pa.LargeStringArray, where: str) -> Non
 
 
 def _window(
-    table: Table, start: float | None, end: float | None
+    table: CheckedTable, start: float | None, end: float | None
 ) -> tuple[tuple[float, float], tuple[str, ...]]:
     time = table.times("time")
     if (start is None or end is None) and not time.size:
@@ -155,31 +157,25 @@ def _window(
     remarks = []
     if start is None:
         start = float(time.min())
-        remarks.append(f"without --start the history starts at its first change, {moment(start)}")
+        remarks.append(f"without --start the history starts at its first change, {format_iso_time(start)}")
     if end is None:
         end = float(time.max())
-        remarks.append(f"without --end it ends at its last change, {moment(end)}")
+        remarks.append(f"without --end it ends at its last change, {format_iso_time(end)}")
     if not start < end:
-        problem = f"the window is empty: it starts at {moment(start)} and ends at {moment(end)}"
+        problem = (
+            f"the window is empty: it starts at {format_iso_time(start)} and ends at {format_iso_time(end)}"
+        )
         raise InputError(problem, path=table.path)
     return (start, end), tuple(remarks)
 
 
-def _refuse_outside(table: Table, time: Float64s, start: float, end: float) -> None:
+def _refuse_outside(table: CheckedTable, time: Float64s, start: float, end: float) -> None:
     outside = (time < start) | (time > end)
     if outside.any():
         at = int(np.argmax(outside))
-        side = f"before the start, {moment(start)}" if time[at] < start else f"after the end, {moment(end)}"
-        raise table.fault(at, "time", f"is {moment(float(time[at]))}: {side}")
-
-
-def moment(unix_s: float) -> str:
-    """A time as people read it, in UTC; as Unix seconds where a calendar has no such day.
-
-    >>> moment(1_700_000_000), moment(0.25), moment(1e15)
-    ('2023-11-14T22:13:20Z', '1970-01-01T00:00:00.250000Z', '1000000000000000')
-    """
-    try:
-        return datetime.fromtimestamp(unix_s, UTC).isoformat().replace("+00:00", "Z")
-    except (ValueError, OverflowError, OSError):
-        return f"{unix_s:.17g}"
+        side = (
+            f"before the start, {format_iso_time(start)}"
+            if time[at] < start
+            else f"after the end, {format_iso_time(end)}"
+        )
+        raise table.fault(at, "time", f"is {format_iso_time(float(time[at]))}: {side}")

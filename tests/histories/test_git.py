@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from afresh.sources.git_command import git_fields
-from afresh.sources.git_history import GitHistory, read_git_history
+from afresh.histories.git import GitHistory, read_git_history
+from afresh.histories.git_command import git_fields
 from afresh.values.errors import InputError
 
 DAY = 86400

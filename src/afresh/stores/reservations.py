@@ -5,9 +5,9 @@ A window is for one worker. Within it that worker keeps its starts ``spacing`` a
 window T, whoever is late. A clock that was set back takes windows and debts with it: they are as far ahead of
 it as they were when the line was last asked.
 
->>> first, pace = Pace().reserve(3, 1.0, 0.25, now_s=100.0)
+>>> first, pace = ReservationState().reserve(3, 1.0, 0.25, now_s=100.0)
 >>> first, pace.reserve(1, 1.0, 0.0, now_s=100.1)[0]
-(Window(first_s=100.0, until_s=102.25), Window(first_s=103.25, until_s=103.25))
+(RequestWindow(first_s=100.0, until_s=102.25), RequestWindow(first_s=103.25, until_s=103.25))
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import math
 from dataclasses import dataclass, replace
 
 from afresh.values.errors import InputError
-from afresh.values.stored import Window
+from afresh.values.stored import RequestWindow
 
 _STEP_S = 600.0  # a time that is older by less was read before others came in between
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ReservationState:
     """``last_s``: no request starts later than this; ``debt_s``: when all debts are paid; ``asked_s``: the
     latest time that anybody asked at."""
 
@@ -30,7 +30,9 @@ class Pace:
     debt_s: float = -math.inf
     asked_s: float = -math.inf
 
-    def reserve(self, count: int, spacing_s: float, slack_s: float, now_s: float) -> tuple[Window, Pace]:
+    def reserve(
+        self, count: int, spacing_s: float, slack_s: float, now_s: float
+    ) -> tuple[RequestWindow, ReservationState]:
         """The next window, and the pace after it."""
         _check(count, spacing_s, slack_s)
         before = self._by(now_s)
@@ -38,22 +40,22 @@ class Pace:
         # The sum rounds, and the difference of the rounded times must not fall short.
         if first_s - before.last_s < spacing_s:
             first_s = math.nextafter(first_s, math.inf)
-        window = Window(first_s, first_s + (count - 1) * spacing_s + slack_s)
+        window = RequestWindow(first_s, first_s + (count - 1) * spacing_s + slack_s)
         return window, replace(before, last_s=window.until_s)
 
-    def owe(self, owed_s: float, now_s: float) -> Pace:
+    def owe(self, owed_s: float, now_s: float) -> ReservationState:
         """Debts are paid one after the other, from now on."""
         if not 0 <= owed_s < math.inf:
             raise InputError(f"a debt of {owed_s} s: must be 0 or more, and finite")
         before = self._by(now_s)
         return replace(before, debt_s=max(before.debt_s, now_s) + owed_s) if owed_s else before
 
-    def _by(self, now_s: float) -> Pace:
+    def _by(self, now_s: float) -> ReservationState:
         """The same, as of ``now_s``."""
         back_s = self.asked_s - now_s
         if back_s < _STEP_S:
             return replace(self, asked_s=max(self.asked_s, now_s))
-        return Pace(self.last_s - back_s, self.debt_s - back_s, now_s)
+        return ReservationState(self.last_s - back_s, self.debt_s - back_s, now_s)
 
 
 def _check(count: int, spacing_s: float, slack_s: float) -> None:
