@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.conftest import Afresh
@@ -140,14 +141,14 @@ def test_a_store_that_may_only_be_read_answers_questions(
     key = f"{site.url}/a"
     mirror("add", key)
     mirror("run", "--once", *QUICK)
-    whole = SqliteDatabase._open
+    whole = SqliteDatabase.__init__
 
-    def refused(database: SqliteDatabase) -> None:  # root may write everything: rights would not do
-        if not database.read_only:
-            raise StoreReadOnlyError(f"{database.path} may be read but not written")
-        whole(database)
+    def refused(database: SqliteDatabase, path: Path, *, read_only: bool = False, **given: Any) -> None:
+        if not read_only:  # root may write everything: rights would not do
+            raise StoreReadOnlyError(f"{path} may be read but not written")
+        whole(database, path, read_only=read_only, **given)
 
-    monkeypatch.setattr(SqliteDatabase, "_open", refused)
+    monkeypatch.setattr(SqliteDatabase, "__init__", refused)
     assert mirror("get", key).out == "a"
     assert json.loads(mirror("status", "--json").out)["copies"] == 1
     assert "1 item" in mirror("status").err

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from tests.stores.backends import copy_of, new_items, poll, schema_url, seen
 
-from afresh.stores import tables
 from afresh.stores.copying import PROGRESS, copy_store
 from afresh.stores.opening import open_for_copying, open_store
 from afresh.stores.postgres.store import PostgresStore
+from afresh.stores.sql import tables
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.store import Retention, Store
 from afresh.values.errors import InputError, UsageError
@@ -150,7 +150,7 @@ def test_a_copy_killed_after_any_batch_is_finished_by_the_next(
     direction: str,
 ) -> None:
     small = {name: replace(table, batch=3) for name, table in tables.TABLES.items()}
-    for module in ("tables", "copying", "sqlite.tables", "postgres.tables"):
+    for module in ("copying", "sql.tables"):
         monkeypatch.setattr(f"afresh.stores.{module}.TABLES", small)
     there = database("there")
     begin: Copyable = source
@@ -230,14 +230,14 @@ COPIER = """
 import sys
 from dataclasses import replace
 from functools import partial
-from afresh.stores import copying, tables
-from afresh.stores.opening import open_tables
-import afresh.stores.sqlite.tables, afresh.stores.postgres.tables
+from afresh.stores import copying
+from afresh.stores.opening import open_for_copying
+from afresh.stores.sql import tables
 
 small = {name: replace(table, batch=3) for name, table in tables.TABLES.items()}
-for module in (tables, copying, afresh.stores.sqlite.tables, afresh.stores.postgres.tables):
+for module in (tables, copying):
     module.TABLES = small
-with open_tables(sys.argv[1]) as source, open_tables(sys.argv[2]) as target:
+with open_for_copying(sys.argv[1]) as source, open_for_copying(sys.argv[2]) as target:
     copying.copy_store(source.tables, target.tables, lambda done, total: print(done, flush=True))
 """
 

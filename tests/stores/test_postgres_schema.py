@@ -13,11 +13,10 @@ import pytest
 from tests.stores.backends import new_items, schema_url
 
 from afresh.stores.postgres.address import parse_address
+from afresh.stores.postgres.connections import fetch_rows
 from afresh.stores.postgres.database import PostgresDatabase
-from afresh.stores.postgres.lines import rows
-from afresh.stores.postgres.migrations import load_migrations
-from afresh.stores.postgres.queries import load_blocks
 from afresh.stores.postgres.store import PostgresStore
+from afresh.stores.sql.statements import load_migrations, load_statements
 from afresh.values.errors import (
     StoreCorruptError,
     StoreError,
@@ -28,6 +27,7 @@ from afresh.values.errors import (
 )
 
 PACKAGE = Path(str(files("afresh.stores.postgres")))
+MIGRATIONS = load_migrations("afresh.stores.postgres")
 CATALOGUE = {
     "columns": """
         SELECT table_name::text, column_name::text, data_type::text, is_nullable::text, column_default::text,
@@ -76,17 +76,20 @@ def test_migrations_are_numbered_without_gaps() -> None:
 def test_an_older_store_is_upgraded_once_by_whoever_comes_first(url: str) -> None:
     with PostgresStore(url) as store:
         store.items.add(new_items(3), 0.0)
-    newer = (*load_migrations(), "ALTER TABLE item ADD COLUMN colour text; UPDATE item SET colour = 'red';")
+    newer = (
+        *MIGRATIONS,
+        "ALTER TABLE item ADD COLUMN colour text; UPDATE item SET colour = 'red';",
+    )
 
     def upgrade(_: int) -> int:
         database = PostgresDatabase(parse_address(url), migrations=newer)
-        red = database.read(lambda c: rows(c, "SELECT count(*) FROM item WHERE colour = 'red'"))
+        red = database.read(lambda c: fetch_rows(c, "SELECT count(*) FROM item WHERE colour = 'red'"))
         database.close()
         return int(red[0][0])
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(upgrade, range(4))) == [3] * 4
-    known = len(load_migrations())
+    known = len(MIGRATIONS)
     with pytest.raises(StoreVersionError, match=rf"newer afresh \(schema {known + 1}, known up to {known}\)"):
         PostgresStore(url)
 
@@ -105,7 +108,10 @@ def test_several_that_make_a_store_at_once_make_one(url: str) -> None:
 
 def test_an_upgrade_that_fails_leaves_the_old_store(url: str) -> None:
     PostgresStore(url).close()
-    broken = (*load_migrations(), "CREATE TABLE more (a integer); INSERT INTO nowhere VALUES (1);")
+    broken = (
+        *MIGRATIONS,
+        "CREATE TABLE more (a integer); INSERT INTO nowhere VALUES (1);",
+    )
     with pytest.raises(StoreError, match="nowhere"):
         PostgresDatabase(parse_address(url), migrations=broken)
     with PostgresStore(url) as store:
@@ -125,7 +131,9 @@ def test_a_store_opened_for_reading_is_neither_made_nor_upgraded(url: str) -> No
                 use()
     with pytest.raises(StoreReadOnlyError, match="needs an upgrade"):
         PostgresDatabase(
-            parse_address(url), read_only=True, migrations=(*load_migrations(), "CREATE TABLE m (a int);")
+            parse_address(url),
+            read_only=True,
+            migrations=(*MIGRATIONS, "CREATE TABLE m (a int);"),
         )
 
 
@@ -153,10 +161,13 @@ def test_every_block_of_sql_is_used(path: Path) -> None:
     if path.name == "schema.sql":
         assert "CREATE TABLE migration" in path.read_text()
         return
-    homes = path.with_suffix(".py"), PACKAGE.parent / path.with_suffix(".py").name  # or what both share
+    homes = (
+        path.with_suffix(".py"),
+        PACKAGE.parent / "sql" / path.with_suffix(".py").name,
+    )  # or what both share
     code = "".join(home.read_text() for home in homes if home.exists())
     used = set(re.findall(r'"(\w+)"', code))
-    blocks = set(load_blocks(path.name))
+    blocks = set(load_statements("afresh.stores.postgres", path.stem))
     # Tables in the common form are looked up by their name.
     assert blocks - ({"item", "content", "ledger", "value"} if path.name == "tables.sql" else set()) <= used
 

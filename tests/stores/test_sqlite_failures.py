@@ -335,7 +335,7 @@ def test_every_error_of_sqlite_becomes_one_of_ours() -> None:
 def test_commits_are_synced_to_disk_and_leases_need_not_be(tmp_path: Path) -> None:
     database = SqliteDatabase(tmp_path / "store.db")
     for durable, level in ((True, 2), (False, 1), (True, 2)):
-        with database.write(durable=durable) as connection:
+        with database.transaction(durable=durable) as connection:
             assert connection.execute("PRAGMA synchronous").fetchone() == (level,)
             assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     database.close()

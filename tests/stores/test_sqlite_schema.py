@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 from tests.stores.backends import new_items
 
+from afresh.stores.sql.statements import load_migrations, load_statements
 from afresh.stores.sqlite.database import SqliteDatabase
-from afresh.stores.sqlite.migrations import APPLICATION_ID, load_migrations
-from afresh.stores.sqlite.queries import load_blocks
+from afresh.stores.sqlite.migrations import APPLICATION_ID
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.values.errors import StoreCorruptError, StoreError, StoreReadOnlyError, StoreVersionError
 
 PACKAGE = Path(str(files("afresh.stores.sqlite")))
+MIGRATIONS = load_migrations("afresh.stores.sqlite")
 EXAMPLE = {
     "column": "state.due_s",
     "id": "state.item_id",
@@ -52,22 +53,24 @@ def test_an_older_store_is_upgraded_where_it_stands(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with SqliteStore(path) as store:
         store.items.add(new_items(3), 0.0)
-    newer = (*load_migrations(), "ALTER TABLE item ADD COLUMN colour TEXT;\nUPDATE item SET colour = 'red';")
+    newer = (
+        *MIGRATIONS,
+        "ALTER TABLE item ADD COLUMN colour TEXT;\nUPDATE item SET colour = 'red';",
+    )
     database = SqliteDatabase(path, migrations=newer)
-    with database.read() as connection:
-        assert connection.execute("SELECT count(*) FROM item WHERE colour = 'red'").fetchone() == (3,)
+    assert database.fetch("SELECT count(*) FROM item WHERE colour = 'red'") == [(3,)]
     database.close()
     # The upgrade happened once; whoever opens it next finds it done.
     SqliteDatabase(path, migrations=newer).close()
-    known = len(load_migrations())
+    known = len(MIGRATIONS)
     with pytest.raises(StoreVersionError, match=rf"newer afresh \(schema {known + 1}, known up to {known}\)"):
         SqliteStore(path)
 
 
 def test_a_store_of_the_first_version_is_upgraded_with_what_it_holds(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    database = SqliteDatabase(path, migrations=load_migrations()[:1])
-    with database.write() as connection:
+    database = SqliteDatabase(path, migrations=MIGRATIONS[:1])
+    with database.transaction() as connection:
         connection.execute("INSERT INTO name (id, text) VALUES (1, 'web')")
         connection.execute("INSERT INTO item (id, key, added_s) VALUES (7, 'k', 5.0)")
         connection.execute(
@@ -86,7 +89,10 @@ def test_a_store_of_the_first_version_is_upgraded_with_what_it_holds(tmp_path: P
 def test_an_upgrade_that_fails_leaves_the_old_store(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     SqliteStore(path).close()
-    broken = (*load_migrations(), "CREATE TABLE more (a);\nINSERT INTO nowhere VALUES (1);")
+    broken = (
+        *MIGRATIONS,
+        "CREATE TABLE more (a);\nINSERT INTO nowhere VALUES (1);",
+    )
     with pytest.raises(StoreError, match="nowhere"):
         SqliteDatabase(path, migrations=broken)
     assert "more" not in schema_of(path)
@@ -97,7 +103,11 @@ def test_a_store_opened_for_reading_is_not_upgraded(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     SqliteStore(path).close()
     with pytest.raises(StoreReadOnlyError, match="needs an upgrade"):
-        SqliteDatabase(path, read_only=True, migrations=(*load_migrations(), "CREATE TABLE more (a);"))
+        SqliteDatabase(
+            path,
+            read_only=True,
+            migrations=(*MIGRATIONS, "CREATE TABLE more (a);"),
+        )
 
 
 def test_the_database_of_another_program_is_refused_untouched(tmp_path: Path) -> None:
@@ -121,13 +131,16 @@ def test_every_block_of_sql_is_used_and_is_sql(path: Path, tmp_path: Path) -> No
     if path.name == "schema.sql":
         assert path.read_text().startswith("CREATE TABLE")
         return
-    homes = path.with_suffix(".py"), PACKAGE.parent / path.with_suffix(".py").name  # or what both share
+    homes = (
+        path.with_suffix(".py"),
+        PACKAGE.parent / "sql" / path.with_suffix(".py").name,
+    )  # or what both share
     code = "".join(home.read_text() for home in homes if home.exists())
-    blocks = load_blocks(path.name)
+    blocks = load_statements("afresh.stores.sqlite", path.stem)
     used = set(re.findall(r'"(\w+)"', code))
     assert set(blocks) <= used
     database = SqliteDatabase(tmp_path / "store.db")
-    with database.write() as connection:
+    with database.transaction() as connection:
         for block in blocks.values():
             text = block.format(**EXAMPLE) if "{" in block else block
             if text.startswith("("):  # not a statement but what one reads from

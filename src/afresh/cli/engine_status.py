@@ -164,8 +164,10 @@ def _search_words(search: SearchStatus) -> str:
     """How far a search source got, and how large its server is."""
     queries = f"{format_count(search.queries, 'query')} sent {format_count(search.sent, 'time')}"
     parts = [
-        f"{search.seen:,} of {format_count(search.records, 'record')} reached,"
-        f" {search.by_queries:,} by queries",
+        (
+            f"{search.seen:,} of {format_count(search.records, 'record')} reached,"
+            f" {search.by_queries:,} by queries"
+        ),
         f"{queries}, {format_count(search.look_ups, 'look-up')}",
     ]
     for one in search.scales:

@@ -10,7 +10,8 @@ A *run* is the last time (int64, µs) and four variable-length integers per obse
 The first of a run counts from 0. A poll a day takes nine bytes. Seven bits a byte, the lowest first, the
 eighth bit set where more follow: so the ends of all numbers of millions of runs are found in one pass.
 
->>> run = append_observations(None, [Observation(7, 86400.0, 0.0, False), Observation(7, 172800.0, 86400.0, True)])
+>>> first = [Observation(7, 86400.0, 0.0, False), Observation(7, 172800.0, 86400.0, True)]
+>>> run = append_observations(None, first)
 >>> len(append_observations(run, [Observation(7, 259200.0, 86400.0, True)])) - len(run)
 9
 >>> found = decode_runs([7], [run])

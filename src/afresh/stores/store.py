@@ -21,6 +21,7 @@ batch it yields is a snapshot of its own.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +73,7 @@ class Retention:
                 raise InputError(f"retention of {name} is {getattr(self, name)}: must be 1 or more")
 
 
-class Items(Protocol):
+class StoredItems(Protocol):
     """Which items there are. Ids grow and are never given twice; a key names one item."""
 
     def add(self, items: Iterable[NewItem], now_s: float) -> int:
@@ -205,7 +206,7 @@ class Events(Protocol):
         """How many are not done."""
 
 
-class Notices(Protocol):
+class StoredNotices(Protocol):
     """Hints that items changed, one line per item, open until a poll leased later is committed."""
 
     def add(self, ids: Sequence[int], time_s: float) -> None:
@@ -325,7 +326,7 @@ class Store(Protocol):
     """A store, open from its making until ``close``; see the module for what it promises."""
 
     @property
-    def items(self) -> Items: ...
+    def items(self) -> StoredItems: ...
     @property
     def leases(self) -> Leases: ...
     @property
@@ -337,7 +338,7 @@ class Store(Protocol):
     @property
     def events(self) -> Events: ...
     @property
-    def notices(self) -> Notices: ...
+    def notices(self) -> StoredNotices: ...
     @property
     def ledger(self) -> Ledger: ...
     @property
@@ -370,3 +371,21 @@ class Store(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+class ClosedOnExit(ABC):
+    """Closes the store when a ``with`` block ends."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the store; see ``Store.close``."""
+
+    def __enter__(self) -> Self:
+        """Return the store."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the store."""
+        self.close()

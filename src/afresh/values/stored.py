@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,6 +121,15 @@ class LedgerRow:
     start_s: float
     source: str
     spent: Spent
+
+
+def minute_of(time_s: float) -> int:
+    """Return the minute of the ledger that a time falls in, counted from 1970.
+
+    >>> minute_of(59.9), minute_of(60.0)
+    (0, 1)
+    """
+    return math.floor(time_s / 60.0)
 
 
 @dataclass(frozen=True, slots=True)

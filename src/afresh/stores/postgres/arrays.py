@@ -1,8 +1,8 @@
-"""Rows turned into one array per column: how PostgreSQL takes many rows in one statement.
+"""Rows turned into one array per column, which is how PostgreSQL takes many rows in one statement.
 
-Arrays of one kind of value are made ready in PostgreSQL's own binary form, twice as quick for a whole commit
-as to write and parse them as text: a header (dimensions, whether there are NULLs, the kind, length, first
-index), then the length and bytes of each value, −1 for NULL.
+Arrays whose values are of one type are encoded here in PostgreSQL's binary form. That makes a whole commit
+twice as fast as writing and parsing text. The form is a header (dimensions, whether there are NULLs, the
+type, length, first index), then the length and bytes of each value; −1 stands for NULL.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Blobs(Array):
     """``bytea[]``"""
 
 
-# Kind, number of the value's type, number of the array's type; numbers are PostgreSQL's own and fixed.
+# The class, the number of the value's type, that of the array's type; PostgreSQL never changes them.
 _KINDS: tuple[tuple[type[Array], int, int], ...] = (
     (Integers, 20, 1016),
     (Doubles, 701, 1022),
@@ -61,20 +61,20 @@ _WRITERS: dict[type, tuple[type[Array], Callable[[Any], bytes]]] = {
 }
 
 
-def arrays(names: Sequence[str], table: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """The columns by name.
+def column_arrays(names: Sequence[str], table: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """Return the columns of a table by name, each as an array.
 
-    >>> arrays(("a", "b"), [(1, True), (2, False)])["b"], arrays(("a", "b"), [])
+    >>> column_arrays(("a", "b"), [(1, True), (2, False)])["b"], column_arrays(("a", "b"), [])
     ([True, False], {'a': [], 'b': []})
     """
     columns: Any = zip(*table, strict=True) if table else [()] * len(names)
-    return {name: array(column) for name, column in zip(names, columns, strict=True)}
+    return {name: to_array(column) for name, column in zip(names, columns, strict=True)}
 
 
-def array(column: Sequence[Any]) -> Array | list[Any]:
-    """A column in binary form, or as a list where its values are of several kinds or of another.
+def to_array(column: Sequence[Any]) -> Array | list[Any]:
+    """Return a column in binary form, or as a list where its values are of several types or of another one.
 
-    >>> type(array([1, None])).__name__, array([1, 2.5]), array([None])
+    >>> type(to_array([1, None])).__name__, to_array([1, 2.5]), to_array([None])
     ('Integers', [1, 2.5], [None])
     """
     types = set(map(type, column)) - {type(None)}
@@ -85,20 +85,19 @@ def array(column: Sequence[Any]) -> Array | list[Any]:
     return kind(_HEADER.pack(1, None in column, _VALUE_TYPE[kind], len(column), 1) + body)
 
 
-def register(context: AdaptContext) -> None:
-    """Let a connection take such columns."""
+def register_arrays(context: AdaptContext) -> None:
+    """Let a connection take such columns as parameters."""
     for kind, _, number in _KINDS:
         dumper = type(f"{kind.__name__}Dumper", (_Dumper,), {"oid": number})
         context.adapters.register_dumper(kind, dumper)
 
 
 class _Dumper(Dumper):
-    """Ready already."""
+    """Passes on what is encoded already."""
 
     format = Format.BINARY
 
     def dump(self, obj: Array) -> bytes:
-        """As it is."""
         return obj.data
 
 

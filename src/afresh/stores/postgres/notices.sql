@@ -8,8 +8,9 @@ FOR KEY SHARE OF state;
 
 -- name: add
 INSERT INTO notice (item_id, number, time_s, count)
-SELECT item_id, max(number), %(time_s)s, count(*)
-FROM unnest(%(ids)s::bigint[], %(numbers)s::bigint[]) AS new (item_id, number)
+SELECT item_id, max(number), max(time_s), count(*)
+FROM unnest(%(ids)s::bigint[], %(numbers)s::bigint[], %(times)s::double precision[])
+     AS new (item_id, number, time_s)
 GROUP BY item_id
 ON CONFLICT (item_id) DO UPDATE SET
     number = excluded.number, time_s = greatest(notice.time_s, excluded.time_s),

@@ -14,10 +14,7 @@ SELECT wanted FROM unnest(%(ids)s::bigint[]) AS wanted
 WHERE NOT EXISTS (SELECT 1 FROM item WHERE item.id = wanted)
 ORDER BY wanted LIMIT 1;
 
--- name: lock
-SELECT item_id FROM state WHERE item_id = ANY (%(ids)s::bigint[]) ORDER BY item_id FOR NO KEY UPDATE;
-
--- name: counted
+-- name: add_counts
 UPDATE state SET
     polls = state.polls + new.polls,
     changes = state.changes + new.changes,
@@ -36,7 +33,7 @@ SELECT new.item_id,
 FROM unnest(%(ids)s::bigint[], %(last)s::bigint[], %(observations)s::integer[], %(data)s::bytea[]) WITH ORDINALITY
      AS new (item_id, last_us, observations, data, place);
 
--- name: trim
+-- name: trim_runs
 -- The oldest runs, where the newer ones hold enough.
 DELETE FROM observation_run
 USING (

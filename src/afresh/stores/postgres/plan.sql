@@ -17,9 +17,6 @@ ORDER BY state.item_id;
 -- name: names
 SELECT id, text FROM name;
 
--- name: lock
-SELECT item_id FROM state WHERE item_id = ANY (%(ids)s::bigint[]) ORDER BY item_id FOR NO KEY UPDATE;
-
 -- name: save
 UPDATE state SET due_s = new.due_s, belief = coalesce(new.belief, state.belief)
 FROM unnest(%(ids)s::bigint[], %(due)s::double precision[], %(beliefs)s::bytea[]) AS new (item_id, due_s, belief)

@@ -19,7 +19,7 @@
 -- name: value
 (SELECT name COLLATE "C" AS name, data FROM value) AS value;
 
--- name: marks
+-- name: counters
 SELECT (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM item_number) AS item,
        (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM lease_token) AS lease,
        (SELECT value FROM counter WHERE name = 'edit') AS edit,

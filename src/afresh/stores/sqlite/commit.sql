@@ -1,6 +1,6 @@
 -- name: known
 SELECT state.item_id, lease.token, state.status, state.source_id, state.group_id, state.version, state.recent
-FROM json_each(?) AS wanted
+FROM json_each(:ids) AS wanted
 CROSS JOIN state ON state.item_id = wanted.value
 LEFT JOIN lease ON lease.item_id = state.item_id;
 

@@ -1,4 +1,5 @@
-"""What SQLite says, as errors of afresh: which file, what is wrong, what would help."""
+"""Errors of SQLite translated into errors of afresh, which say which file, what is wrong and what would
+help."""
 
 from __future__ import annotations
 
@@ -42,18 +43,18 @@ _EXTENDED: dict[int, tuple[type[StoreError], str]] = {
 
 
 def translate_error(error: sqlite3.Error, path: Path) -> StoreError:
-    """The error in words."""
-    # Python's own complaints (a closed connection, a value too large) carry no code.
+    """Return the error of afresh for an error of SQLite."""
+    # Errors of the module itself (a closed connection, a value too large) carry no code.
     code: int | None = getattr(error, "sqlite_errorcode", None)
     if code is None:
         return StoreError(f"{path}: {error}")
-    kind, words = _EXTENDED.get(code) or _PRIMARY.get(code & 0xFF) or (StoreError, f"failed: {error}")
-    return kind(f"{path} {words}")
+    kind, text = _EXTENDED.get(code) or _PRIMARY.get(code & 0xFF) or (StoreError, f"failed: {error}")
+    return kind(f"{path} {text}")
 
 
 @contextmanager
 def translate_errors(path: Path) -> Iterator[None]:
-    """Let no error of SQLite out as it is."""
+    """Translate the errors of SQLite that are raised inside."""
     try:
         yield
     except sqlite3.Error as error:

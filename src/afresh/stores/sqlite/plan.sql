@@ -1,9 +1,9 @@
 -- name: columns
 SELECT item_id, source_id, group_id, status, weight, polled_s, due_s, belief
 FROM state
-WHERE item_id > ?
+WHERE item_id > :after
 ORDER BY item_id
-LIMIT ?;
+LIMIT :limit;
 
 -- name: lists
 -- The same as one row; what is quoted is read back exactly.
@@ -12,27 +12,27 @@ SELECT group_concat(item_id), group_concat(source_id), group_concat(group_id), g
        group_concat(length(belief)), group_concat(hex(belief), '')
 FROM (SELECT item_id, source_id, group_id, status, weight, polled_s, due_s, belief
       FROM state
-      WHERE item_id > ?
+      WHERE item_id > :after
       ORDER BY item_id
-      LIMIT ?);
+      LIMIT :limit);
 
 -- name: limits
 -- Apart from the columns, because few items have any: a third of the time to start with millions.
 SELECT item_id, cost, min_interval_s, max_interval_s, prior_rate_per_s
 FROM state
-WHERE item_id BETWEEN ? AND ?
+WHERE item_id BETWEEN :first AND :last
   AND (cost <> 1 OR min_interval_s <> 0 OR max_interval_s < 9e999 OR prior_rate_per_s IS NOT NULL);
 
 -- name: columns_of
 SELECT item_id, source_id, group_id, status, weight, polled_s, due_s, belief
 FROM state
-WHERE item_id IN (SELECT value FROM json_each(?))
+WHERE item_id IN (SELECT value FROM json_each(:ids))
 ORDER BY item_id;
 
 -- name: limits_of
 SELECT item_id, cost, min_interval_s, max_interval_s, prior_rate_per_s
 FROM state
-WHERE item_id IN (SELECT value FROM json_each(?))
+WHERE item_id IN (SELECT value FROM json_each(:ids))
   AND (cost <> 1 OR min_interval_s <> 0 OR max_interval_s < 9e999 OR prior_rate_per_s IS NOT NULL);
 
 -- name: names

@@ -11,23 +11,19 @@
 (SELECT content.id, content.hash, content.size, content.refs, payload.data
  FROM content JOIN payload ON payload.content_id = content.id);
 
--- name: sequences
-SELECT name, seq FROM sqlite_sequence WHERE name IN ('item', 'edit', 'event', 'audit');
-
 -- name: counters
-SELECT name, value FROM counter;
-
--- name: last_content
-SELECT coalesce(max(id), 0) FROM content;
-
--- name: last_name
-SELECT coalesce(max(id), 0) FROM name;
-
--- name: pace
-SELECT last_s, debt_s, asked_s FROM pace;
-
--- name: polls
-SELECT coalesce(sum(polls), 0), coalesce(max(polled_s), 0.0) FROM state;
+SELECT (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'item'),
+       (SELECT value FROM counter WHERE name = 'lease'),
+       (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'edit'),
+       (SELECT value FROM counter WHERE name = 'notice'),
+       (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'event'),
+       (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'audit'),
+       (SELECT coalesce(max(id), 0) FROM content),
+       (SELECT coalesce(max(id), 0) FROM name),
+       last_s, debt_s, asked_s,
+       (SELECT coalesce(sum(polls), 0) FROM state),
+       (SELECT coalesce(max(polled_s), 0.0) FROM state)
+FROM pace;
 
 -- name: set_counter
 UPDATE counter SET value = ? WHERE name = ?;

@@ -1,4 +1,4 @@
-"""Texts from strangers, made fit to be stored: a server's words must never make a commit fail."""
+"""Texts from outside that a database can hold: what a server sends must never make a commit fail."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Iterable
 from afresh.values.errors import InputError
 
 
-def storable(text: str) -> str:
-    """The text with a replacement for what UTF-8 or a database cannot hold.
+def replace_unstorable(text: str) -> str:
+    """Return the text with replacements for the characters that UTF-8 or a database cannot hold.
 
-    >>> storable("text/html"), storable("caf\\udce9 \\0")
+    >>> replace_unstorable("text/html"), replace_unstorable("caf\\udce9 \\0")
     ('text/html', 'caf? \\ufffd')
     """
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 
 def is_storable(text: str) -> bool:
-    """Whether a store could hold it as it is.
+    """Return whether a store can hold the text as it is.
 
     >>> is_storable("café"), is_storable("caf\\udce9")
     (True, False)
     """
-    return storable(text) == text
+    return replace_unstorable(text) == text
 
 
 def check_storable(what: str, texts: Iterable[str]) -> None:
-    """Refuse texts that no store could hold as they are.
+    """Refuse texts that no store can hold as they are; ``what`` says what they are.
 
     >>> check_storable("a worker's name", ["a\\0"])
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""One connection to PostgreSQL that is made when it is needed, and made again after it was lost."""
+"""A connection to PostgreSQL that is made when it is needed, and made again after it was lost."""
 
 from __future__ import annotations
 
@@ -9,52 +9,53 @@ from typing import Any, TypeAlias
 import psycopg
 from psycopg import sql
 
-from afresh.stores.postgres.address import Address
-from afresh.stores.postgres.arrays import register
+from afresh.stores.postgres.address import PostgresAddress
+from afresh.stores.postgres.arrays import register_arrays
 from afresh.stores.rows import Row
 
 Connection: TypeAlias = "psycopg.Connection[Row]"
 
 
-def rows(connection: Connection, statement: str, given: Mapping[str, Any] | None = None) -> list[Row]:
-    """Run one statement; its rows, if it has any. Lists are given as arrays."""
+def fetch_rows(connection: Connection, statement: str, given: Mapping[str, Any] | None = None) -> list[Row]:
+    """Run one statement and return its rows, if it has any. Lists are passed as arrays."""
     cursor = connection.execute(statement.encode(), given, binary=True)
     return cursor.fetchall() if cursor.description is not None else []
 
 
-def together(connection: Connection, *asked: tuple[str, Mapping[str, Any] | None]) -> list[list[Row]]:
-    """Run several statements on one way to the server and back; the rows of each."""
+def fetch_pipelined(
+    connection: Connection, *statements: tuple[str, Mapping[str, Any] | None]
+) -> list[list[Row]]:
+    """Run several statements in one round trip to the server, and return the rows of each."""
     with connection.pipeline():
-        cursors = [connection.execute(text.encode(), given, binary=True) for text, given in asked]
+        cursors = [connection.execute(text.encode(), given, binary=True) for text, given in statements]
     return [cursor.fetchall() if cursor.description is not None else [] for cursor in cursors]
 
 
-class Line:
-    """A connection in the store's schema. ``prelude`` is set for its whole life."""
+class LazyConnection:
+    """A connection in the store's schema; the settings in ``prelude`` hold for its whole life."""
 
-    def __init__(self, address: Address, timeout_s: float, prelude: str = "") -> None:
-        """Nothing is asked yet."""
+    def __init__(self, address: PostgresAddress, timeout_s: float, prelude: str = "") -> None:
         self._address, self._timeout_s, self._prelude = address, timeout_s, prelude
         self._connection: Connection | None = None
 
     def connection(self) -> Connection:
-        """The connection, a new one if there is none or it is known to be lost."""
+        """Return the connection, a new one if there is none or it is known to be lost."""
         if self._connection is None or self._connection.closed:
             self._connection = None
             self._connection = self._connect()
         return self._connection
 
-    def twin(self) -> Line:
-        """Another one like it."""
-        return Line(self._address, self._timeout_s, self._prelude)
+    def copy(self) -> LazyConnection:
+        """Return another one like it, which is not connected yet."""
+        return LazyConnection(self._address, self._timeout_s, self._prelude)
 
     @property
     def is_made(self) -> bool:
-        """Whether there is one, as far as is known here."""
+        """Whether there is a connection, as far as is known here."""
         return self._connection is not None and not self._connection.closed
 
-    def drop(self) -> None:
-        """Let go of it."""
+    def close(self) -> None:
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
         self._connection = None
@@ -67,7 +68,7 @@ class Line:
             application_name="afresh",
         )
         try:
-            register(connection)
+            register_arrays(connection)
             place = sql.SQL("SET search_path TO {}").format(sql.Identifier(self._address.schema))
             connection.execute(place)
             patience_ms = max(1, round(self._timeout_s * 1000))

@@ -1,4 +1,4 @@
-"""Everything a store in memory holds, under one lock."""
+"""Everything that a store in memory holds, under one lock."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from afresh.values.stored import Claim, Copy, Event, Notice, Worker
 
 
 @dataclass(slots=True)
-class Record:
-    """One item with all that hangs on it; copies oldest first."""
+class ItemRecord:
+    """One item and what belongs to it; copies are sorted from the oldest to the newest."""
 
     item: Item
     belief: bytes = b""
@@ -27,10 +27,10 @@ class Record:
 
 
 @dataclass(slots=True)
-class World:
-    """All records by id, and what is not about one item."""
+class MemoryData:
+    """All items by id, and what is not about one item. Used as a context it holds the lock."""
 
-    records: dict[int, Record] = field(default_factory=dict)
+    records: dict[int, ItemRecord] = field(default_factory=dict)
     ids: dict[str, int] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
     edits: list[int] = field(default_factory=list)
@@ -42,30 +42,28 @@ class World:
     counters: dict[str, int] = field(default_factory=dict)
     workers: dict[str, Worker] = field(default_factory=dict)
     claims: dict[str, Claim] = field(default_factory=dict)
-    pace: ReservationState = field(default_factory=ReservationState)
+    reservations: ReservationState = field(default_factory=ReservationState)
     lock: RLock = field(default_factory=RLock)
     closed: bool = False
 
     def __enter__(self) -> None:
-        """Take the lock of an open store."""
         self.lock.acquire()
         if self.closed:
             self.lock.release()
             raise StoreError("the store in memory is closed")
 
     def __exit__(self, *_: object) -> None:
-        """Let go."""
         self.lock.release()
 
     def next_number(self, counter: str) -> int:
-        """One more than ever before."""
+        """Return the next number of a counter."""
         self.counters[counter] = self.counters.get(counter, 0) + 1
         return self.counters[counter]
 
     def code(self, name: str) -> int:
-        """The code of a source's or group's name."""
+        """Return the code of a source's or group's name, a new one if it is new."""
         return self.names.setdefault(name, len(self.names) + 1)
 
-    def free(self, record: Record, now_s: float) -> bool:
-        """Whether nobody holds a lease that has not run out."""
+    def is_free(self, record: ItemRecord, now_s: float) -> bool:
+        """Return whether nobody holds a lease of the item that has not run out."""
         return record.lease is None or record.lease.until_s <= now_s
