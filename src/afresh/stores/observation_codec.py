@@ -1,4 +1,4 @@
-"""Observations in few bytes, read back as arrays at once.
+"""A compact binary form of observations, nine bytes for a typical poll, decoded as arrays.
 
 A *run* is the last time (int64, µs) and four variable-length integers per observation:
 
@@ -7,8 +7,8 @@ A *run* is the last time (int64, µs) and four variable-length integers per obse
     0 or 1 + zigzag(time − modified)
     0 or 1 + count
 
-The first of a run counts from 0. A poll a day takes nine bytes. Seven bits a byte, the lowest first, the
-eighth bit set where more follow: so the ends of all numbers of millions of runs are found in one pass.
+The first time of a run is relative to 0. An integer has seven bits per byte, the lowest first, and the eighth
+bit is set where more bytes follow; so one pass over millions of runs finds where all numbers end.
 
 >>> first = [Observation(7, 86400.0, 0.0, False), Observation(7, 172800.0, 86400.0, True)]
 >>> run = append_observations(None, first)
@@ -37,7 +37,7 @@ Unsigned = npt.NDArray[np.uint64]
 
 
 def append_observations(run: bytes | None, observations: Iterable[Observation]) -> bytes:
-    """The run with these added; ``None`` starts one."""
+    """Return the run with these observations appended; None starts a new run."""
     packed = bytearray(run or _LAST.pack(0))
     (last,) = _LAST.unpack_from(packed)
     for seen in observations:
@@ -55,18 +55,18 @@ def append_observations(run: bytes | None, observations: Iterable[Observation]) 
 
 
 def count_observations(run: bytes) -> int:
-    """How many observations a run holds."""
+    """Return how many observations a run holds."""
     return len(run[_LAST.size :].translate(None, _CONTINUED)) // _FIELDS
 
 
 def last_time_us(run: bytes) -> int:
-    """The time of its last observation, in µs."""
+    """Return the time of the last observation in µs."""
     last: int = _LAST.unpack_from(run)[0]
     return last
 
 
 def decode_runs(item_ids: Sequence[int], runs: Sequence[bytes]) -> ObservationColumns:
-    """The observations of many runs, sorted by item and time; an item may have several runs."""
+    """Return the observations of many runs, sorted by item and time; an item may have several runs."""
     bodies = [run[_LAST.size :] for run in runs]
     numbers, ends = _numbers(b"".join(bodies))
     bounds = np.cumsum([len(body) for body in bodies], dtype=np.int64)
@@ -76,7 +76,8 @@ def decode_runs(item_ids: Sequence[int], runs: Sequence[bytes]) -> ObservationCo
     full = per_run[per_run > 0]
     first = np.zeros(step.size, dtype=bool)
     first[np.cumsum(full) - full] = True
-    # Sums run on over all runs and may wrap; what a run adds to is subtracted again, wrapped alike.
+    # The sums go on over all runs and may overflow; the part before each run is subtracted again, which
+    # overflows in the same way.
     total = np.cumsum(step)
     time = total - np.repeat((total - step)[first], full)
     elapsed = _unzigzag(field[:, 1]) + np.where(first, 0, step)
@@ -104,7 +105,7 @@ def _sorted(columns: ObservationColumns, time: Ids) -> ObservationColumns:
 
 
 def _numbers(data: bytes) -> tuple[Unsigned, Ids]:
-    """All numbers in ``data`` and where each ends."""
+    """Return all numbers in ``data``, and the place of the last byte of each."""
     octets = np.frombuffer(data, dtype=np.uint8)
     ends = np.flatnonzero(octets < 128).astype(np.int64)
     if ends.size == 0:
@@ -123,7 +124,7 @@ def _put(packed: bytearray, number: int) -> None:
 
 
 def _zigzag(number: int) -> int:
-    """Small for small numbers of either sign: 0, −1, 1, −2 … become 0, 1, 2, 3 …"""
+    """Return a number that is small for small numbers of either sign: 0, −1, 1, −2 … become 0, 1, 2, 3 …"""
     return number << 1 if number >= 0 else (-number << 1) - 1
 
 

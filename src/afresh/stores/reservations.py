@@ -1,9 +1,9 @@
-"""One line of request starts for all workers: windows that never overlap, and debts that are paid first.
+"""Reservations of request starts for all workers: windows that never overlap, and debts that are paid first.
 
-A window is for one worker. Within it that worker keeps its starts ``spacing`` apart; the next window begins
-``spacing`` after its end. So any two starts of all workers are ``spacing`` apart: at most rate·T + 1 in any
-window T, whoever is late. A clock that was set back takes windows and debts with it: they are as far ahead of
-it as they were when the line was last asked.
+A window is for one worker. Within it that worker starts its requests at least ``spacing`` apart, and the next
+window begins ``spacing`` after its end. So the starts of all workers together are at least ``spacing`` apart:
+at most rate·T + 1 in any time T, however late a worker is. If the clock is set back, windows and debts move
+back with it: they are as far ahead of it as they were at the last reservation.
 
 >>> first, pace = ReservationState().reserve(3, 1.0, 0.25, now_s=100.0)
 >>> first, pace.reserve(1, 1.0, 0.0, now_s=100.1)[0]
@@ -18,13 +18,13 @@ from dataclasses import dataclass, replace
 from afresh.values.errors import InputError
 from afresh.values.stored import RequestWindow
 
-_STEP_S = 600.0  # a time that is older by less was read before others came in between
+_STEP_S = 600.0  # an older time by less than this was read before another worker's reservation
 
 
 @dataclass(frozen=True, slots=True)
 class ReservationState:
-    """``last_s``: no request starts later than this; ``debt_s``: when all debts are paid; ``asked_s``: the
-    latest time that anybody asked at."""
+    """``last_s`` is the end of the last window, ``debt_s`` when all debts are paid, ``asked_s`` the latest
+    time at which anybody made a reservation."""
 
     last_s: float = -math.inf
     debt_s: float = -math.inf
@@ -33,9 +33,9 @@ class ReservationState:
     def reserve(
         self, count: int, spacing_s: float, slack_s: float, now_s: float
     ) -> tuple[RequestWindow, ReservationState]:
-        """The next window, and the pace after it."""
+        """Return the next window, and the state after it; see ``Fleet.reserve`` for the parameters."""
         _check(count, spacing_s, slack_s)
-        before = self._by(now_s)
+        before = self._at(now_s)
         first_s = max(now_s, before.last_s + spacing_s, before.debt_s)
         # The sum rounds, and the difference of the rounded times must not fall short.
         if first_s - before.last_s < spacing_s:
@@ -44,14 +44,14 @@ class ReservationState:
         return window, replace(before, last_s=window.until_s)
 
     def owe(self, owed_s: float, now_s: float) -> ReservationState:
-        """Debts are paid one after the other, from now on."""
+        """Return the state with one more debt; debts are paid one after the other, from now on."""
         if not 0 <= owed_s < math.inf:
             raise InputError(f"a debt of {owed_s} s: must be 0 or more, and finite")
-        before = self._by(now_s)
+        before = self._at(now_s)
         return replace(before, debt_s=max(before.debt_s, now_s) + owed_s) if owed_s else before
 
-    def _by(self, now_s: float) -> ReservationState:
-        """The same, as of ``now_s``."""
+    def _at(self, now_s: float) -> ReservationState:
+        """Return the state at ``now_s``, moved back if the clock was set back."""
         back_s = self.asked_s - now_s
         if back_s < _STEP_S:
             return replace(self, asked_s=max(self.asked_s, now_s))

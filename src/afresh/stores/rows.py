@@ -14,11 +14,12 @@ from afresh.values.errors import InputError
 from afresh.values.items import STATUSES, Item, Status
 from afresh.values.lease import Lease
 from afresh.values.outcome import Observation
-from afresh.values.stored import Ids, ObservationColumns
+from afresh.values.stored import Ids, ObservationColumns, PolicyColumns
 
 STATUS_CODE: dict[Status, int] = {status: code for code, status in enumerate(STATUSES)}
 ACTIVE, PAUSED = STATUS_CODE["active"], STATUS_CODE["paused"]
 Row = tuple[Any, ...]
+_POLICY_TYPES = [np.int64] * 3 + [np.int8] + [np.float64] * 7
 
 
 def item_from_row(row: Row) -> Item:
@@ -62,6 +63,17 @@ def check_due_times(ids: Ids, due_s: Float64s) -> None:
     wrong = np.flatnonzero(np.isnan(due_s))
     if wrong.size:
         raise InputError(f"item {ids[wrong[0]]} is due at nan: must be Unix seconds, or inf for never")
+
+
+def policy_columns(rows: Sequence[Row]) -> PolicyColumns:
+    """Return rows with the fields of ``PolicyColumns`` in order, the belief last, as arrays; None becomes
+    NaN."""
+    columns: list[Row] = list(zip(*rows, strict=True)) if rows else [()] * 12
+    numbers = [np.array(column, dtype=kind) for column, kind in zip(columns, _POLICY_TYPES, strict=False)]
+    beliefs = columns[-1]
+    sizes = np.fromiter(map(len, beliefs), dtype=np.int64, count=len(beliefs))
+    fields: Row = (*numbers, sizes, b"".join(beliefs))
+    return PolicyColumns(*fields)
 
 
 def group_by_item(columns: ObservationColumns) -> Iterator[tuple[int, list[Observation]]]:

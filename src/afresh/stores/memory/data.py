@@ -67,3 +67,10 @@ class MemoryData:
     def is_free(self, record: ItemRecord, now_s: float) -> bool:
         """Return whether nobody holds a lease of the item that has not run out."""
         return record.lease is None or record.lease.until_s <= now_s
+
+
+class MemoryGroup:
+    """One group of a store's methods, on the data that all groups share."""
+
+    def __init__(self, data: MemoryData) -> None:
+        self._data = data

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from afresh.stores.memory.data import MemoryData
+from afresh.stores.memory.data import MemoryGroup
 from afresh.stores.storable_text import check_storable
 from afresh.stores.store import Fleet
 from afresh.values.clock import Clock
 from afresh.values.stored import Claim, RequestWindow, Worker
 
 
-class MemoryFleet(Fleet):
+class MemoryFleet(MemoryGroup, Fleet):
     """Implements ``Fleet``."""
-
-    def __init__(self, data: MemoryData) -> None:
-        self._data = data
 
     def beat(self, worker: Worker) -> None:
         check_storable("a worker's name", [worker.name, worker.host])

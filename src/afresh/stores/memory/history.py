@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from afresh.stores.memory.data import ItemRecord, MemoryData
-from afresh.stores.rows import check_due_times, group_by_item, observation_columns
+from afresh.stores.memory.data import ItemRecord, MemoryData, MemoryGroup
+from afresh.stores.rows import (
+    STATUS_CODE,
+    Row,
+    check_due_times,
+    group_by_item,
+    observation_columns,
+    policy_columns,
+)
 from afresh.stores.store import Copies, Observations, Plan, Retention
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError
-from afresh.values.items import STATUSES
 from afresh.values.outcome import Observation
 from afresh.values.stored import Copy, Ids, ObservationColumns, PolicyColumns, Version
 
 
-class MemoryCopies(Copies):
+class MemoryCopies(MemoryGroup, Copies):
     """Implements ``Copies``."""
-
-    def __init__(self, data: MemoryData) -> None:
-        self._data = data
 
     def get(self, item_id: int, number: int | None = None) -> Copy | None:
         copies = self._copies(item_id)
@@ -38,11 +39,8 @@ class MemoryCopies(Copies):
             return list(record.copies) if record else []
 
 
-class MemoryPlan(Plan):
+class MemoryPlan(MemoryGroup, Plan):
     """Implements ``Plan``."""
-
-    def __init__(self, data: MemoryData) -> None:
-        self._data = data
 
     def columns(
         self,
@@ -78,34 +76,22 @@ class MemoryPlan(Plan):
                     record.belief = record.belief if beliefs is None else beliefs[row]
 
     def _columns(self, ids: Sequence[int]) -> PolicyColumns:
-        records = [self._data.records[item_id] for item_id in ids]
-        items = [record.item for record in records]
+        return policy_columns([self._row(self._data.records[item_id]) for item_id in ids])
 
-        def numbers(name: str) -> Float64s:
-            return np.array([getattr(item, name) for item in items], dtype=np.float64)
-
-        return PolicyColumns(
-            id=np.array(ids, dtype=np.int64),
-            source=np.array([self._data.code(item.source) for item in items], dtype=np.int64),
-            group=np.array([self._data.code(item.group) for item in items], dtype=np.int64),
-            status=np.array([STATUSES.index(item.status) for item in items], dtype=np.int8),
-            weight=numbers("weight"),
-            cost=numbers("cost"),
-            min_interval_s=numbers("min_interval_s"),
-            max_interval_s=numbers("max_interval_s"),
-            prior_rate_per_s=numbers("prior_rate_per_s"),
-            polled_s=numbers("polled_s"),
-            due_s=numbers("due_s"),
-            belief_size=np.array([len(record.belief) for record in records], dtype=np.int64),
-            beliefs=b"".join(record.belief for record in records),
-        )
+    def _row(self, record: ItemRecord) -> Row:
+        item = record.item
+        codes = self._data.code(item.source), self._data.code(item.group), STATUS_CODE[item.status]
+        limits = item.min_interval_s, item.max_interval_s, item.prior_rate_per_s
+        times = item.polled_s, item.due_s
+        return (item.id, *codes, item.weight, item.cost, *limits, *times, record.belief)
 
 
-class MemoryObservations(Observations):
+class MemoryObservations(MemoryGroup, Observations):
     """Implements ``Observations``."""
 
     def __init__(self, data: MemoryData, retention: Retention) -> None:
-        self._data, self._retention = data, retention
+        super().__init__(data)
+        self._retention = retention
 
     def read(self, ids: Sequence[int] | None = None) -> Iterator[ObservationColumns]:
         with self._data:

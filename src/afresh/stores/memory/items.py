@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from afresh.stores.cursors import check_limit, read_cursor, sort_value, write_cursor
-from afresh.stores.memory.data import ItemRecord, MemoryData
+from afresh.stores.memory.data import ItemRecord, MemoryData, MemoryGroup
 from afresh.stores.store import EDITS_KEPT, Leases, StoredItems
 from afresh.values.errors import InputError
 from afresh.values.items import STATUSES, Item, ItemChange, ItemCount, ItemPage, ItemQuery, NewItem
@@ -16,11 +16,8 @@ from afresh.values.lease import Lease
 from afresh.values.stored import Edits, Event
 
 
-class MemoryItems(StoredItems):
+class MemoryItems(MemoryGroup, StoredItems):
     """Implements ``StoredItems``."""
-
-    def __init__(self, data: MemoryData) -> None:
-        self._data = data
 
     def add(self, items: Iterable[NewItem], now_s: float) -> int:
         new = 0
@@ -124,11 +121,8 @@ class MemoryItems(StoredItems):
         self._data.records[item_id] = ItemRecord(item)
 
 
-class MemoryLeases(Leases):
+class MemoryLeases(MemoryGroup, Leases):
     """Implements ``Leases``."""
-
-    def __init__(self, data: MemoryData) -> None:
-        self._data = data
 
     def take(
         self,

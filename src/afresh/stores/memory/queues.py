@@ -7,17 +7,14 @@ from dataclasses import replace
 from functools import reduce
 from operator import add
 
-from afresh.stores.memory.data import MemoryData
+from afresh.stores.memory.data import MemoryGroup
 from afresh.stores.store import Events, Ledger, State, StoredNotices
 from afresh.values.outcome import NOTHING_SPENT, Spent
 from afresh.values.stored import Event, LedgerRow, Notice, minute_of
 
 
-class MemoryEvents(Events):
+class MemoryEvents(MemoryGroup, Events):
     """Implements ``Events``."""
-
-    def __init__(self, data: MemoryData) -> None:
-        self._data = data
 
     def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
         with self._data:
@@ -44,11 +41,8 @@ class MemoryEvents(Events):
             return len(self._data.events)
 
 
-class MemoryNotices(StoredNotices):
+class MemoryNotices(MemoryGroup, StoredNotices):
     """Implements ``StoredNotices``."""
-
-    def __init__(self, data: MemoryData) -> None:
-        self._data = data
 
     def add(self, ids: Sequence[int], time_s: float) -> None:
         with self._data:
@@ -65,11 +59,8 @@ class MemoryNotices(StoredNotices):
         return [notice for notice in notices if notice.number > after]
 
 
-class MemoryLedger(Ledger):
+class MemoryLedger(MemoryGroup, Ledger):
     """Implements ``Ledger``."""
-
-    def __init__(self, data: MemoryData) -> None:
-        self._data = data
 
     def add(self, source: str, time_s: float, spent: Spent) -> None:
         with self._data:
@@ -91,11 +82,8 @@ class MemoryLedger(Ledger):
                 del self._data.ledger[place]
 
 
-class MemoryState(State):
+class MemoryState(MemoryGroup, State):
     """Implements ``State``."""
-
-    def __init__(self, data: MemoryData) -> None:
-        self._data = data
 
     def get(self, name: str) -> bytes | None:
         with self._data:

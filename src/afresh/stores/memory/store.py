@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from afresh.stores.contents import content_hash
-from afresh.stores.memory.data import ItemRecord, MemoryData
+from afresh.stores.memory.data import ItemRecord, MemoryData, MemoryGroup
 from afresh.stores.memory.fleet import MemoryFleet
 from afresh.stores.memory.history import MemoryCopies, MemoryObservations, MemoryPlan, remember
 from afresh.stores.memory.items import MemoryItems, MemoryLeases
@@ -111,11 +111,8 @@ class MemoryStore(ClosedOnExit):
         del record.copies[: -self._retention.versions]
 
 
-class MemoryUpkeep(Upkeep):
+class MemoryUpkeep(MemoryGroup, Upkeep):
     """Implements ``Upkeep``."""
-
-    def __init__(self, data: MemoryData) -> None:
-        self._data = data
 
     def check(self, sample: int | None = None) -> list[str]:
         del sample

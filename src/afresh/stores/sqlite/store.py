@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from afresh.stores.sql.copies import SqlCopies
-from afresh.stores.sql.events import SqlEvents
 from afresh.stores.sql.fleet import SqlFleet
-from afresh.stores.sql.ledger import SqlLedger
-from afresh.stores.sql.notices import SqlNotices
-from afresh.stores.sql.observations import SqlObservations
-from afresh.stores.sql.state import SqlState
+from afresh.stores.sql.store import SqlStore
 from afresh.stores.sqlite.commit import commit
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.items import SqliteItems
@@ -19,11 +15,11 @@ from afresh.stores.sqlite.leases import SqliteLeases
 from afresh.stores.sqlite.plan import SqlitePlan
 from afresh.stores.sqlite.tables import SqliteTables
 from afresh.stores.sqlite.upkeep import SqliteUpkeep
-from afresh.stores.store import ClosedOnExit, Retention
+from afresh.stores.store import Retention
 from afresh.values.outcome import Outcome, Refusal
 
 
-class SqliteStore(ClosedOnExit):
+class SqliteStore(SqlStore[sqlite3.Connection]):
     """Implements ``Store`` in SQLite.
 
     >>> import tempfile
@@ -44,18 +40,12 @@ class SqliteStore(ClosedOnExit):
         retention: Retention | None = None,
     ) -> None:
         """Open the file, create or upgrade it; ``timeout_s`` is how long to wait for other writers."""
-        self._retention = retention or Retention()
         database = SqliteDatabase(path, create=create, read_only=read_only, timeout_s=timeout_s)
+        super().__init__(database, retention or Retention())
         self._database = database
         self.items = SqliteItems(database)
         self.leases = SqliteLeases(database)
-        self.copies = SqlCopies(database)
         self.plan = SqlitePlan(database)
-        self.observations = SqlObservations(database, self._retention)
-        self.events = SqlEvents(database)
-        self.notices = SqlNotices(database)
-        self.ledger = SqlLedger(database)
-        self.state = SqlState(database)
         self.fleet = SqlFleet(database)
         self.tables = SqliteTables(database)
         self.upkeep = SqliteUpkeep(database)
