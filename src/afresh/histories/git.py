@@ -1,11 +1,11 @@
-"""The history of a git repository: one item per path, one change per commit that touches it.
+"""Reads the history of a git repository: one item per path, one change per commit that touches it.
 
-Read along the first parents only, so that a branch counts once, when it lands. A file that appears or
-vanishes changes too: a copy of what was there is then wrong. Items are all paths that exist at any time
-in the window, those that never change among them.
+Only first parents are followed, so that a branch counts once, when it is merged. A file that appears or
+vanishes changes too, since a copy of what was there is then wrong. Items are all paths that exist at any time
+in the window, including those that never change.
 
-Commits come newest first, which is what following renames needs: an item carries its last name, and a
-rename tells what it was called before.
+Commits are read from the newest to the oldest, which following renames needs: an item has its last name, and
+a rename says what it was called before.
 """
 
 from __future__ import annotations
@@ -61,18 +61,19 @@ def read_git_history(
     follow_renames: bool = False,
     on_read: Callable[[float], None] | None = None,
 ) -> GitHistory:
-    """The changes of every path that matches one of ``paths`` (git globs such as ``docs/**``; none: all).
+    """Read the changes of every path that matches one of ``paths`` (git globs such as ``docs/**``; none:
+    all).
 
     The window goes from the first commit to the last unless ``start`` and ``end`` (Unix seconds) say
     otherwise. With ``follow_renames`` a file keeps its history when it moves, and moving alone is no
-    change. ``on_read`` hears which share of the commits has been read.
+    change. ``on_read`` is called with the share of the commits that has been read.
     """
     folder = Path(repository)
-    window = find_window(folder, start, end)
+    window = find_commit_range(folder, start, end)
     specs = [spec if spec.startswith(":") else f":(top,glob){spec}" for spec in paths]
     changes = _Changes()
     for path in _paths_at(folder, window.last, specs):
-        changes.know(path)
+        changes.item_of(path)
     for read, (time, touched) in enumerate(_commits(folder, window, specs, follow_renames)):
         # Clocks of committers differ: what git orders into the window belongs there, after its start.
         changes.add(min(max(time, window.start + 1), window.end), touched)
@@ -81,8 +82,8 @@ def read_git_history(
     return changes.sorted(window)
 
 
-def find_window(repository: Path, start: float | None, end: float | None) -> CommitRange:
-    """Which commits of the first-parent line lie in the window; one streaming pass over their times."""
+def find_commit_range(repository: Path, start: float | None, end: float | None) -> CommitRange:
+    """Return the commits of the first-parent line in the window, in one streaming pass over their times."""
     before = last = None
     before_count = last_count = count = 0
     newest = oldest = 0.0
@@ -112,7 +113,7 @@ def find_window(repository: Path, start: float | None, end: float | None) -> Com
 def _commits(
     repository: Path, window: CommitRange, specs: Sequence[str], follow_renames: bool
 ) -> Iterator[tuple[float, list[_Touched]]]:
-    """Time and touched paths of each commit in the window, newest first."""
+    """Yield the time and the touched paths of each commit in the window, newest first."""
     if window.before == window.last:
         return
     renames = "--find-renames" if follow_renames else "--no-renames"
@@ -138,7 +139,8 @@ def _commits(
 
 
 def _paths_at(repository: Path, commit: str, specs: Sequence[str]) -> Iterator[str]:
-    """Every path in a commit: its difference from nothing, since only a diff understands globs."""
+    """Yield every path in a commit: its difference from an empty tree, since only a diff understands
+    globs."""
     nothing = git_text(repository, "hash-object", "-t", "tree", "--stdin")
     arguments = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", nothing, commit, "--", *specs]
     yield from map(_text, git_fields(repository, arguments))
@@ -160,22 +162,23 @@ class _Touched:
 
 @dataclass(slots=True)
 class _Changes:
-    """Collects changes, newest first, and knows under which item each path stands at that moment."""
+    """Collects changes, newest first, and knows which item each path is at the commit reached."""
 
     _items: dict[str, int] = field(default_factory=dict)
     _moved: dict[str, int] = field(default_factory=dict)  # earlier names of items
     _item: array[int] = field(default_factory=lambda: array("q"))
     _time: array[float] = field(default_factory=lambda: array("d"))
 
-    def know(self, path: str) -> int:
-        """The item that ``path`` is, at the moment reached."""
+    def item_of(self, path: str) -> int:
+        """Return the item that ``path`` is at the commit reached, a new one if it is unknown."""
         moved = self._moved.get(path)
         return self._items.setdefault(path, len(self._items)) if moved is None else moved
 
     def add(self, time: float, touched: Iterable[_Touched]) -> None:
-        """Go back over one commit: what it made was not there before, what it moved had its earlier name."""
+        """Go back over one commit: what it created did not exist before, what it moved had its earlier
+        name."""
         for one in touched:
-            item = self.know(one.after)
+            item = self.item_of(one.after)
             if one.content:
                 self._item.append(item)
                 self._time.append(time)
@@ -185,7 +188,7 @@ class _Changes:
                 self._moved[one.before] = item
 
     def sorted(self, window: CommitRange) -> GitHistory:
-        """All of it, items by name, changes by time."""
+        """Return the history, items sorted by name and changes by time."""
         names = sorted(self._items)
         place = np.empty(len(names), dtype=np.int64)
         place[[self._items[name] for name in names]] = np.arange(len(names))

@@ -1,4 +1,4 @@
-"""The git command, run for its output; what it complains about becomes one line in words."""
+"""Runs the git command for its output; its error messages become an ``InputError`` of one line."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _CHUNK_BYTES = 1 << 20
 def git_fields(
     repository: Path, arguments: Sequence[str], *, between: bytes = b"\0"
 ) -> Generator[bytes, None, None]:
-    """The output of ``git -C repository arguments…``, cut at ``between``, as it comes.
+    """Yield the output of ``git -C repository arguments…`` as it comes, split at ``between``.
 
     Only one field and one chunk are in memory at a time. git is ended if the reader stops early.
     """
-    with tempfile.TemporaryFile() as complaints, _started(repository, arguments, complaints) as process:
+    with tempfile.TemporaryFile() as messages, _start(repository, arguments, messages) as process:
         stream = cast("IO[bytes]", process.stdout)  # a pipe was asked for, so it is there
         try:
             rest = b""
@@ -33,16 +33,16 @@ def git_fields(
             process.kill()
             raise
         if process.wait() != 0:
-            complaints.seek(0)
-            raise InputError(_in_words(complaints.read()), path=str(repository))
+            messages.seek(0)
+            raise InputError(_error_text(messages.read()), path=str(repository))
 
 
 def git_text(repository: Path, *arguments: str) -> str:
-    """The output of a git command that says little, without its last newline."""
+    """Return the output of a git command that writes little, without its last newline."""
     return b"\n".join(git_fields(repository, arguments, between=b"\n")).decode()
 
 
-def _started(repository: Path, arguments: Sequence[str], complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(repository: Path, arguments: Sequence[str], messages: IO[bytes]) -> subprocess.Popen[bytes]:
     if not repository.is_dir():
         raise InputError("is no folder: give the folder of a git repository", path=str(repository))
     try:
@@ -50,14 +50,14 @@ def _started(repository: Path, arguments: Sequence[str], complaints: IO[bytes]) 
             ["git", "-C", str(repository), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=complaints,  # a file, so that a talkative git never waits for us
+            stderr=messages,  # a file, so that a git that writes much never waits for us
         )
     except FileNotFoundError:
         raise InputError("cannot be read: the command 'git' is not installed") from None
 
 
-def _in_words(complaint: bytes) -> str:
-    lines = complaint.decode(errors="replace").strip().splitlines()
+def _error_text(message: bytes) -> str:
+    lines = message.decode(errors="replace").strip().splitlines()
     text = lines[0].removeprefix("fatal: ") if lines else "git failed without a word"
     if "not a git repository" in text:
         return "is not a git repository"

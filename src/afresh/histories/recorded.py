@@ -1,8 +1,8 @@
-"""A history recorded in files: every change (item, time), every item, and the window; read and checked.
+"""Reads a history that is recorded in files: every change (item, time), every item, and the window.
 
 What is not a history is refused with file and row: a change of an unknown item, a time outside the window, an
-empty window, no items. Rows in any order are sorted; a change at the very start is no change, since every
-copy is fresh then.
+empty window, no items. Rows may come in any order. A change exactly at the start is ignored, since every copy
+is fresh then.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class RecordedHistory:
 def read_recorded(
     changes: str | Path, items: str | Path | None, start: float | None = None, end: float | None = None
 ) -> RecordedHistory:
-    """The history in ``changes`` over the items in ``items`` (None: those that ever change)."""
+    """Read the history in ``changes`` over the items in ``items`` (None: all items that ever change)."""
     table = read_table(changes, CHANGES)
     known, remarks = _known_items(table, items)
     if known.rows == 0:
         raise InputError("has no rows: a history needs items", path=known.path)
-    item = _places(table, known)
+    item = _item_indices(table, known)
     time = table.times("time")
     window, assumed = _window(table, start, end)
     _refuse_outside(table, time, *window)
@@ -94,7 +94,7 @@ def read_recorded(
 def _values(
     table: CheckedTable, item: Ints, rows: Ints, items: int
 ) -> tuple[Float64s | None, Float64s | None]:
-    """The column of values, and from the ``rows`` at the start the value of each ``item`` then."""
+    """Return the column of values, and the initial value of each item, from the ``rows`` at the start."""
     if "value" not in table:
         return None, None
     value = np.asarray(table.numbers("value"), dtype=np.float64)
@@ -107,7 +107,7 @@ def _values(
 
 
 def read_events(path: str | Path, names: pa.LargeStringArray, start: float, end: float) -> CheckedTable:
-    """Another file of ``item,time`` about the same items and window, such as notices, checked alike."""
+    """Read another file of ``item,time`` about the same items and window, such as notices; check it alike."""
     table = read_table(path, EVENTS)
     _refuse_unknown(table, names, "the history")
     _refuse_outside(table, table.times("time"), start, end)
@@ -115,7 +115,7 @@ def read_events(path: str | Path, names: pa.LargeStringArray, start: float, end:
 
 
 def item_indices(table: CheckedTable, names: pa.LargeStringArray) -> Ints:
-    """The place of each row's item among ``names``; all must be there."""
+    """Return the index of each row's item in ``names``, in which all must be."""
     found: Ints = pc.index_in(table.text("item"), value_set=names).to_numpy().astype(np.int64)
     return found
 
@@ -133,7 +133,7 @@ def _known_items(table: CheckedTable, items: str | Path | None) -> tuple[Checked
     )
 
 
-def _places(table: CheckedTable, known: CheckedTable) -> Ints:
+def _item_indices(table: CheckedTable, known: CheckedTable) -> Ints:
     _refuse_unknown(table, known.text("item"), known.path)
     return item_indices(table, known.text("item"))
 

@@ -1,6 +1,6 @@
-"""Writing whole or not at all: beside the target under another name, flushed to disk, then renamed.
+"""Files that are written completely or not at all: under another name first, synced to disk, then renamed.
 
-Whatever goes wrong in between (an exception, a full disk, Ctrl-C), the other name is removed and an older
+If anything goes wrong in between (an exception, a full disk, Ctrl-C), the new file is removed and an older
 target stays as it was. Devices and pipes are written in place: renaming onto ``/dev/null`` would replace it.
 """
 
@@ -24,9 +24,9 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def open_output(path: str | Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which becomes ``path`` when the context ends well; ``-`` is standard output.
+    """Open a file to write to, which becomes ``path`` when the block ends well; ``-`` is standard output.
 
-    Where the reader of a pipe has gone (``| head``), the context ends early and quietly.
+    If the reader of a pipe has gone (``| head``), the block ends early and without an error.
     """
     name = "standard output" if str(path) == STANDARD_STREAM else str(path)
     with _translate_errors(name, path):
@@ -37,12 +37,12 @@ def open_output(path: str | Path) -> Iterator[IO[bytes]]:
             with Path(path).open("wb") as stream:
                 yield stream
         else:
-            with _aside(Path(os.path.realpath(path))) as stream:
+            with _temporary_file(Path(os.path.realpath(path))) as stream:
                 yield stream
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
-    """Write ``data`` to ``path``, whole or not at all.
+    """Write ``data`` to ``path``, completely or not at all.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -55,7 +55,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 
 
 def check_writable(path: str | Path) -> None:
-    """Refuse at once what could not be written at the end of a long computation."""
+    """Refuse a path at once that could not be written at the end of a long computation."""
     if str(path) == STANDARD_STREAM:
         return
     with _translate_errors(str(path), path):
@@ -67,7 +67,7 @@ def check_writable(path: str | Path) -> None:
 
 
 @contextmanager
-def _aside(target: Path) -> Iterator[IO[bytes]]:
+def _temporary_file(target: Path) -> Iterator[IO[bytes]]:
     stream = _new_file(target)
     try:
         with stream:
@@ -90,7 +90,7 @@ def _new_file(target: Path) -> IO[bytes]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename itself last; some file systems cannot, and the file is whole either way."""
+    """Sync the rename itself; some file systems cannot, and the file is complete either way."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -100,7 +100,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether ``path`` is there and is neither a file nor a folder."""
+    """Return whether ``path`` exists and is neither a file nor a folder."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -120,12 +120,12 @@ def _standard_output() -> Iterator[IO[bytes]]:
         sys.stdout.buffer.flush()
     except OSError:
         # What is still buffered would fail once more, with a traceback, when the process ends.
-        _forget_standard_output()
+        _discard_standard_output()
         raise
 
 
-def _forget_standard_output() -> None:
-    with suppress(OSError, ValueError):  # a stand-in without a file descriptor has nothing to forget
+def _discard_standard_output() -> None:
+    with suppress(OSError, ValueError):  # a replacement without a file descriptor has nothing to discard
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)

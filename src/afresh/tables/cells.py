@@ -1,7 +1,7 @@
-"""From the cells of one column, as a file gave them, to checked values.
+"""Checks the cells of a column, as they were read from a file, and turns them into values.
 
-Whole columns are cast at once by pyarrow; only where that fails is the first wrong cell looked for.
-A cell fault is a ``BadCell``: it knows its index, the caller knows the file and the row.
+pyarrow casts whole columns at once; only where that fails is the first wrong cell looked for. A wrong cell
+raises ``BadCell``, which knows its index in the batch; the caller adds the file and the row.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Values: TypeAlias = Any  # a NumPy array, or for text a pyarrow LargeStringArray
 
 _MICRO = 1e6
 _LONGEST_SHOWN = 60
-_MOST_EXACT = 2.0**53  # above it a double does not hold every whole number
+_LARGEST_EXACT = 2.0**53  # above it a double does not hold every whole number
 _FLAGS = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes": True}
 
 
 class BadCell(Exception):  # noqa: N818 (it never leaves this layer)
-    """Cell ``index`` of a batch is wrong; the text says how, and what would be right."""
+    """Cell ``index`` of a batch is wrong; the text says how, and what it must be."""
 
     def __init__(self, index: int, problem: str) -> None:
         super().__init__(problem)
@@ -36,7 +36,7 @@ class BadCell(Exception):  # noqa: N818 (it never leaves this layer)
 
 
 def check_cells(column: Column, cells: pa.Array) -> Values:
-    """The values of ``cells``: float, int64 or bool arrays, or text; empty cells take the default.
+    """Return the values of ``cells``: float, int64 or bool arrays, or text; empty cells take the default.
 
     >>> check_cells(Column("rate", "number", default=1), pa.array(["0.5", " 2.5 ", ""]))
     array([0.5, 2.5, 1. ])
@@ -60,7 +60,7 @@ def check_cells(column: Column, cells: pa.Array) -> Values:
 
 
 def format_value(value: object) -> str:
-    """A wrong value as a message shows it: texts in quotes, cut when long.
+    """Format a wrong value for a message: texts in quotes, cut when long.
 
     >>> format_value("abc"), format_value(-3.0), format_value(float("nan"))
     ("'abc'", '-3', 'nan')
@@ -82,7 +82,7 @@ def _refuse_empty(column: Column, cells: pa.Array) -> None:
 
 
 def refuse_empty_where(column: Column, cells: pa.Array, needed: Bools) -> None:
-    """Refuse an empty cell of a column with ``if_set`` where that flag is set.
+    """Refuse an empty cell of a column with ``if_set`` where that flag is set (``needed``).
 
     >>> both = pa.array(["1", ""]), np.array([True, False])
     >>> refuse_empty_where(Column("changed", "flag", required=True, if_set="reached"), *both)
@@ -98,7 +98,7 @@ def refuse_empty_where(column: Column, cells: pa.Array, needed: Bools) -> None:
 
 
 def _refuse_bytes(cells: pa.Array) -> None:
-    """Refuse text that is not UTF-8, which only the CSV reader looks for by itself."""
+    """Refuse text that is not UTF-8; of the readers only the one for CSV checks this itself."""
     try:
         cells.validate(full=True)
     except pa.ArrowInvalid:
@@ -141,11 +141,11 @@ def _flags(column: Column, cells: pa.Array) -> Bools:
 def _numbers(column: Column, cells: pa.Array) -> pa.Array:
     if pa.types.is_floating(cells.type):
         return cells if cells.type == pa.float32() else cells.cast(pa.float64())
-    return _cast_or_blame(column, cells, lambda part: part.cast(pa.float64(), safe=_is_text(part.type)))
+    return _cast_or_name_cell(column, cells, lambda part: part.cast(pa.float64(), safe=_is_text(part.type)))
 
 
-def _cast_or_blame(column: Column, cells: pa.Array, cast: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """``cast(cells)``; where that fails, the first cell that fails alone is blamed."""
+def _cast_or_name_cell(column: Column, cells: pa.Array, cast: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """Return ``cast(cells)``; if that fails, name the first cell on which it fails alone."""
     try:
         return cast(cells)
     except pa.ArrowInvalid:
@@ -153,7 +153,7 @@ def _cast_or_blame(column: Column, cells: pa.Array, cast: Callable[[pa.Array], p
 
 
 def _first_failing(cells: pa.Array, attempt: Callable[[pa.Array], object]) -> int:
-    """The index of the first cell on which ``attempt`` fails, found by halving."""
+    """Return the index of the first cell on which ``attempt`` fails, found by bisection."""
     low, high = 0, len(cells)
     while high - low > 1:
         middle = (low + high) // 2
@@ -166,7 +166,7 @@ def _first_failing(cells: pa.Array, attempt: Callable[[pa.Array], object]) -> in
 
 
 def _times(column: Column, cells: pa.Array) -> pa.Array:
-    """Unix seconds, from numbers, timestamps, dates or texts; texts of one spelling are cast at once."""
+    """Return Unix seconds from numbers, timestamps, dates or texts; texts of one form are cast at once."""
     if pa.types.is_temporal(cells.type):
         return _seconds(cells)
     if not _is_text(cells.type):
@@ -191,7 +191,7 @@ def _seconds(stamps: pa.Array) -> pa.Array:
 
 
 def _unix_seconds(text: str) -> float:
-    """Unix seconds of one cell, NaN if it is no time."""
+    """Return the Unix seconds of one cell, NaN if it is not a time."""
     try:
         return float(text)
     except ValueError:
@@ -204,9 +204,9 @@ def _unix_seconds(text: str) -> float:
 
 
 def _bounded(column: Column, numbers: pa.Array) -> Values:
-    """The numbers as a NumPy array, all found right, empty cells filled."""
+    """Return the numbers as a NumPy array, once all are within their bounds; empty cells take the default."""
     every = numbers.to_numpy(zero_copy_only=False)
-    wrong = ~_right(column, every)
+    wrong = ~_is_allowed(column, every)
     if numbers.null_count:
         wrong &= pc.is_valid(numbers).to_numpy(zero_copy_only=False)
     if wrong.any():
@@ -216,12 +216,12 @@ def _bounded(column: Column, numbers: pa.Array) -> Values:
     return every.astype(np.int64) if column.kind == "count" else every
 
 
-def _right(column: Column, values: npt.NDArray[Any]) -> Bools:
-    right = (values >= column.minimum) & (values <= column.maximum)  # NaN fails every comparison
+def _is_allowed(column: Column, values: npt.NDArray[Any]) -> Bools:
+    allowed = (values >= column.minimum) & (values <= column.maximum)  # NaN fails every comparison
     if column.above > -math.inf:
-        right &= values > column.above
+        allowed &= values > column.above
     if column.finite or column.kind == "count":
-        right &= np.isfinite(values)
+        allowed &= np.isfinite(values)
     if column.kind == "count" or column.whole:
-        right &= (np.abs(values) <= _MOST_EXACT) & (values == np.floor(values))
-    return right
+        allowed &= (np.abs(values) <= _LARGEST_EXACT) & (values == np.floor(values))
+    return allowed

@@ -1,8 +1,8 @@
-"""The rows of a CSV file, every cell as text.
+"""Reads the rows of a CSV file, every cell as text.
 
-pyarrow splits the file; Python's own (slow) reader looks again only to name what is wrong, and where.
-A byte-order mark, CRLF, quoted commas and newlines, blank lines and spaces around the header's names are read
-as meant; so are semicolons or tabs between cells, if the header names more known columns that way.
+pyarrow splits the file; Python's own (slow) reader is used only to name what is wrong, and where. A
+byte-order mark, CRLF, quoted commas and newlines, blank lines and spaces around the header's names are
+accepted; so are semicolons or tabs between cells, if the header then names more known columns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from afresh.values.errors import InputError
 
 _BLOCK_BYTES = 4 << 20
 _HEADER_CHARACTERS = 120_000  # just under what Python's reader takes in one cell
-_CSV_PROBLEMS = {  # by what Python's reader says
+_CSV_PROBLEMS = {  # by the message of Python's reader
     "unexpected end of data": "a quote opened here is never closed",
     "field larger than field limit": "a cell is very long, or a quote opened here is never closed",
 }
@@ -29,7 +29,7 @@ _SEPARATORS = (",", ";", "\t")
 
 
 class CsvReader:
-    """A CSV file's header, read at once, and its rows, read on demand."""
+    """Reads the header of a CSV file at once, and its rows on demand."""
 
     def __init__(self, source: InputFile, columns: Sequence[Column]) -> None:
         self._source = source
@@ -46,7 +46,8 @@ class CsvReader:
         self.names = _stripped(self._raw_names)
 
     def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
-        """Batches of text cells under the names of ``wanted``, with the share of the file read so far."""
+        """Yield batches of text cells under the names of ``wanted``, with the share of the file read so
+        far."""
         raw = [self._raw_names[self.names.index(column.name)] for column in wanted]
         try:
             with translate_errors(self._source.name):
@@ -55,15 +56,15 @@ class CsvReader:
         except InputError as error:
             if self._is_header_only():
                 return
-            raise self._fault() or error from None
+            raise self._find_fault() or error from None
 
     def line_of(self, row: int) -> int:
-        """The line of the file on which data row ``row`` starts (both from 1), 0 if not known."""
-        if self._one_line_per_row():
+        """Return the line of the file on which data row ``row`` starts (both from 1), 0 if it is unknown."""
+        if self._has_one_line_per_row():
             return row + 1
         try:
             return next((line for number, line, _ in self._slow_rows() if number == row), 0)
-        except InputError:  # broken before that row: then its line is not known
+        except InputError:  # the file is broken before that row, so its line is unknown
             return 0
 
     def _reader(self, raw_names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -92,7 +93,8 @@ class CsvReader:
                 return text.read(_HEADER_CHARACTERS)
 
     def _slow_rows(self) -> Iterator[tuple[int, int, list[str]]]:
-        """Row number (0 is the header), its first line, its cells; bytes that are not UTF-8 as surrogates."""
+        """Yield each row's number (0 is the header), first line and cells; bytes that are not UTF-8 as
+        surrogates."""
         with translate_errors(self._source.name), self._text("surrogateescape") as text:
             rows = csv.reader(text, delimiter=self._separator, strict=True)
             number, line = 0, 1
@@ -106,8 +108,8 @@ class CsvReader:
                 problem = _CSV_PROBLEMS.get(str(error).split(" (")[0], one_line(error))
                 raise InputError(problem, path=self._source.name, row=number, line=line) from None
 
-    def _fault(self) -> InputError | None:
-        """What is wrong with the file, if Python's reader sees it too."""
+    def _find_fault(self) -> InputError | None:
+        """Return what is wrong with the file, if Python's reader finds it too."""
         expected = len(self.names)
         try:
             for number, line, cells in self._slow_rows():
@@ -123,13 +125,13 @@ class CsvReader:
         return None
 
     def _is_header_only(self) -> bool:
-        # pyarrow refuses a header without a newline; as a table it is whole, and has no rows.
+        # pyarrow refuses a header without a newline; as a table it is complete, and has no rows.
         with translate_errors(self._source.name), self._source.stream() as stream:
             head = stream.read(4 * _HEADER_CHARACTERS + 3)
             return len(head) < 4 * _HEADER_CHARACTERS and len(head.strip().splitlines()) == 1
 
-    def _one_line_per_row(self) -> bool:
-        """Whether no quotes and no blank lines bend the count of lines."""
+    def _has_one_line_per_row(self) -> bool:
+        """Return whether there are no quotes and blank lines, so that row and line numbers go together."""
         last = b""
         with translate_errors(self._source.name), self._source.stream() as stream:
             while block := stream.read(_BLOCK_BYTES):

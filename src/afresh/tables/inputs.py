@@ -1,7 +1,7 @@
-"""One input that can be read as often as needed: a file, standard input, or a pipe.
+"""Inputs that can be read as often as needed: a file, standard input, or a pipe.
 
-What cannot be read twice (standard input, pipes) or not in place (Parquet inside gzip) is first copied to
-a temporary file. Library errors become ``InputError`` in words here and nowhere else.
+What cannot be read twice (standard input, pipes) or not in place (Parquet inside gzip) is first copied to a
+temporary file. Errors of libraries become ``InputError`` here and nowhere else.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _HEAD_BYTES = 4096
 
 
 class InputFile:
-    """An input opened for reading; use it as a context, so that a spooled copy is removed.
+    """An input opened for reading; use it in a ``with`` block, so that a temporary copy is removed.
 
-    ``name`` is what messages call it, ``layout`` how its rows are laid out. ``format`` (``csv``,
+    ``name`` is its name in messages, ``layout`` how its rows are laid out. ``format`` (``csv``,
     ``jsonl.gz``, …) overrides what the ending or the first bytes say.
     """
 
     def __init__(self, path: str | Path, *, format: str | None = None) -> None:  # noqa: A002
         self.name = "standard input" if str(path) == STANDARD_STREAM else str(path)
         self._raw: Any = None
-        self._spool = self._spooled_if_needed(path)
+        self._spool = self._copy_if_needed(path)
         self._path = str(path) if self._spool is None else self._spool.name
         try:
-            self._settle_format(format)
+            self._choose_format(format)
         except BaseException:
             self.close()
             raise
@@ -59,27 +59,27 @@ class InputFile:
         return self._format.layout
 
     def __enter__(self) -> Self:
-        """Nothing to do: the input is open already."""
+        """Return the input, which is open already."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close, and remove the spooled copy if there is one."""
+        """Close the input."""
         self.close()
 
     def close(self) -> None:
-        """Remove the spooled copy if there is one; reading again is then over."""
+        """Remove the temporary copy if there is one; then the input cannot be read again."""
         if self._spool is not None:
             self._spool.close()
 
     @property
-    def readable(self) -> bool:
-        """Whether it can be read once more."""
+    def is_readable(self) -> bool:
+        """Whether the input can be read once more."""
         return self._spool is None or not self._spool.closed
 
     def stream(self) -> Any:
-        """A new pyarrow stream over the decompressed bytes, from the start."""
+        """Return a new pyarrow stream over the decompressed bytes, from the start."""
         with translate_errors(self.name):
             self._raw = pa.OSFile(self._path, "rb")
             if self._format.compression is None:
@@ -87,18 +87,18 @@ class InputFile:
             return pa.CompressedInputStream(self._raw, self._format.compression)
 
     def random_access(self) -> Any:
-        """A seekable pyarrow file, for Parquet."""
+        """Return a seekable pyarrow file, for Parquet."""
         with translate_errors(self.name):
             return pa.OSFile(self._path, "rb")
 
     def share_read(self) -> float:
-        """Which share of the bytes the latest stream has read, from 0 to 1."""
+        """Return which share of the bytes the latest stream has read, from 0 to 1."""
         try:
             return min(1.0, float(self._raw.tell()) / max(self._size, 1))
         except ValueError:  # closed by the reader: all of it is read
             return 1.0
 
-    def _settle_format(self, given: str | None) -> None:
+    def _choose_format(self, given: str | None) -> None:
         with translate_errors(self.name):
             head = _read_head(self._path, None)
             self._size = Path(self._path).stat().st_size
@@ -108,25 +108,25 @@ class InputFile:
         if seen:
             with translate_errors(self.name, seen):
                 head = _read_head(self._path, seen)
-        self._format = self._named_or_seen(given, seen, head)
+        self._format = self._named_or_detected(given, seen, head)
         if self._format.layout == "parquet" and seen:
             self._unpack(seen)
 
-    def _named_or_seen(self, given: str | None, seen: Compression | None, head: bytes) -> Format:
+    def _named_or_detected(self, given: str | None, seen: Compression | None, head: bytes) -> Format:
         if given is not None:
             named = named_format(given)
         else:
             try:
                 named = format_of(self.name)
             except UsageError:
-                if self._spool is None:  # a file must say by its name what it is; a pipe cannot
+                if self._spool is None:  # the name of a file must tell its format; a pipe has none
                     raise
                 return Format(layout_of(head), seen)
         if self._spool is None or given is not None:
-            self._refuse_disguise(named, seen, head)
+            self._refuse_misnamed(named, seen, head)
         return Format(named.layout, seen)
 
-    def _refuse_disguise(self, named: Format, seen: Compression | None, head: bytes) -> None:
+    def _refuse_misnamed(self, named: Format, seen: Compression | None, head: bytes) -> None:
         if named.compression and seen != named.compression:
             raise InputError(f"is not {named.compression} data (half-written or misnamed)", path=self.name)
         if seen and not named.compression:
@@ -137,25 +137,25 @@ class InputFile:
             problem = "is Parquet" if is_parquet else "is not Parquet (half-written or misnamed)"
             raise InputError(f"{problem}, but is named {named.layout}", path=self.name)
 
-    def _spooled_if_needed(self, path: str | Path) -> IO[bytes] | None:
+    def _copy_if_needed(self, path: str | Path) -> IO[bytes] | None:
         if str(path) == STANDARD_STREAM:
-            return _spooled(self.name, _standard_input())
+            return _copy_to_temporary_file(self.name, _standard_input())
         if _is_regular(self.name):
             return None
         with translate_errors(self.name), Path(path).open("rb") as stream:
-            return _spooled(self.name, stream)
+            return _copy_to_temporary_file(self.name, stream)
 
     def _unpack(self, compression: Compression) -> None:
         with translate_errors(self.name, compression):
             packed = pa.CompressedInputStream(pa.OSFile(self._path, "rb"), compression)
-            unpacked = _spooled(self.name, packed)
+            unpacked = _copy_to_temporary_file(self.name, packed)
         self.close()
         self._spool, self._path, self._format = unpacked, unpacked.name, Format("parquet")
 
 
 @contextmanager
 def translate_errors(name: str, compression: Compression | None = None) -> Iterator[None]:
-    """Turn what the system or pyarrow says about an input into an ``InputError``."""
+    """Translate errors of the system and of pyarrow that are raised inside into ``InputError``."""
     try:
         yield
     except InputError:
@@ -167,7 +167,7 @@ def translate_errors(name: str, compression: Compression | None = None) -> Itera
 
 
 def one_line(error: BaseException) -> str:
-    """An error's text on one line, cut to a readable length.
+    """Return an error's text on one line, cut to a readable length.
 
     >>> one_line(ValueError("a\\n  b"))
     'a b'
@@ -196,8 +196,8 @@ def _problem(error: OSError | EOFError, name: str, compression: Compression | No
     return f"cannot be read: {os.strerror(code)}"
 
 
-def _spooled(name: str, stream: Any) -> IO[bytes]:
-    """A temporary copy of what is left in ``stream``, removed when it is closed."""
+def _copy_to_temporary_file(name: str, stream: Any) -> IO[bytes]:
+    """Return a temporary copy of what is left in ``stream``; it is removed when it is closed."""
     spool = tempfile.NamedTemporaryFile(prefix="afresh-")  # noqa: SIM115 (closed by its owner)
     try:
         with translate_errors(name):

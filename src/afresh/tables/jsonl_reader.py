@@ -1,7 +1,8 @@
-"""The rows of a JSONL file: one object per line.
+"""Reads the rows of a JSONL file: one object per line.
 
 pyarrow reads it with the types that the first object shows. Where a later line differs (an item that is once
-a number and once a text) or is broken, Python's own reader takes over there and reads, or names, each line.
+a number and once a text) or is broken, Python's own reader takes over and reads each line, or says what is
+wrong.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _SLOW_ROWS = 50_000
 
 
 class JsonlReader:
-    """A JSONL file's first object, read at once, and its rows, read on demand."""
+    """Reads the first object of a JSONL file at once, and its rows on demand."""
 
     def __init__(self, source: InputFile) -> None:
         self._source = source
@@ -36,7 +37,7 @@ class JsonlReader:
         self.names = list(self._first)
 
     def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
-        """Batches of typed or text cells under the names of ``wanted``, with the share read so far."""
+        """Yield batches of typed or text cells under the names of ``wanted``, with the share read so far."""
         done = 0
         try:
             for batch in self._reader(wanted):
@@ -49,7 +50,7 @@ class JsonlReader:
                 raise
 
     def line_of(self, row: int) -> int:
-        """The line of the file that holds row ``row`` (both from 1)."""
+        """Return the line of the file that holds row ``row`` (both from 1)."""
         return next((line for number, line, _ in self._lines() if number == row), row)
 
     def _reader(self, wanted: Sequence[Column]) -> Iterator[pa.RecordBatch]:
@@ -76,7 +77,7 @@ class JsonlReader:
             yield pa.RecordBatch.from_arrays(cells, names=names), self._source.share_read()
 
     def _lines(self) -> Iterator[tuple[int, int, bytes]]:
-        """Row number, line number and text of each line that is not blank."""
+        """Yield row number, line number and text of each line that is not blank."""
         row = 0
         with translate_errors(self._source.name), io.BufferedReader(self._source.stream()) as stream:
             for number, line in enumerate(stream, 1):
@@ -126,7 +127,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _type_of(column: Column, first: object) -> pa.DataType:
-    """The pyarrow type in which to expect a column, from the first object's value of it."""
+    """Return the pyarrow type to expect of a column, from its value in the first object."""
     if isinstance(first, bool) and column.kind == "flag":
         return pa.bool_()
     if isinstance(first, str):

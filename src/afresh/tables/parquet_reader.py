@@ -1,4 +1,4 @@
-"""The rows of a Parquet file, row group by row group, only the columns wanted."""
+"""Reads the rows of a Parquet file, row group by row group, and only the columns wanted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from afresh.values.errors import InputError
 
 
 class ParquetReader:
-    """A Parquet file's columns, and its rows on demand."""
+    """Reads the names of the columns at once, and the rows on demand."""
 
     def __init__(self, source: InputFile, batch_rows: int) -> None:
         self._source, self._batch_rows = source, batch_rows
@@ -26,7 +26,7 @@ class ParquetReader:
         self.names: list[str] = list(self._file.schema_arrow.names)
 
     def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
-        """Batches of typed cells under the names of ``wanted``, with the share of rows read so far."""
+        """Yield batches of typed cells under the names of ``wanted``, with the share of rows read so far."""
         for column in wanted:
             self._refuse_wrong_type(column)
         done, total = 0, max(self._file.metadata.num_rows, 1)
@@ -37,7 +37,7 @@ class ParquetReader:
                 yield batch.select(names), done / total
 
     def line_of(self, row: int) -> int:  # noqa: ARG002 (the readers' common shape)
-        """0: Parquet has no lines."""
+        """Return 0: Parquet has no lines."""
         return 0
 
     def _refuse_wrong_type(self, column: Column) -> None:

@@ -1,11 +1,11 @@
-"""Tables read whole or in batches, with the same checks.
+"""Reads tables as a whole or in batches, with the same checks.
 
     with InputFile("items.csv.gz") as source:
         for batch in scan_table(source, ITEMS, unique="item"):
             ...
 
-A bad cell, a ragged row, a missing or doubled column, a repeated key, a half-written file: each is an
-``InputError`` that names file, row, line and column. Repeated keys are found after the last batch.
+A wrong cell, a row of another length, a missing or double column, a repeated key, a half-written file: each
+raises an ``InputError`` that names file, row, line and column. Repeated keys are found after the last batch.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ BATCH_ROWS = 1 << 18
 
 
 class RowReader(Protocol):
-    """What each layout's reader offers."""
+    """What the reader of each layout offers."""
 
     names: list[str]
 
     def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
-        """Cells, named as ``wanted``, with the share of the file read so far."""
+        """Yield batches of cells, named as ``wanted``, with the share of the file read so far."""
         ...
 
     def line_of(self, row: int) -> int:
-        """The line on which data row ``row`` (from 1) starts, 0 where a layout has no lines."""
+        """Return the line on which data row ``row`` (from 1) starts, 0 where a layout has no lines."""
         ...
 
 
@@ -53,7 +53,7 @@ def read_table(
     unique: str | None = None,
     format: str | None = None,  # noqa: A002
 ) -> CheckedTable:
-    """The whole table in memory. ``unique`` names a text column in which no value may repeat.
+    """Read a whole table. ``unique`` names a text column in which no value may repeat.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
@@ -80,18 +80,18 @@ def scan_table(
     format: str | None = None,  # noqa: A002
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[CheckedTable]:
-    """The table in batches of at most ``batch_rows`` rows; at least one batch, be it empty.
+    """Yield a table in batches of at most ``batch_rows`` rows; at least one batch, even if it is empty.
 
     A path is opened and closed here; an ``InputFile`` stays open, so that it can be scanned again.
     """
     opened = nullcontext(path) if isinstance(path, InputFile) else InputFile(path, format=format)
     with opened as source:
-        rows = _rows_of(source, columns, batch_rows)
+        rows = _open_reader(source, columns, batch_rows)
         present = match_header(source.name, rows.names, columns)
         # Objects may bring a column later than in the first line; files with a header cannot.
         wanted = list(columns) if source.layout == "jsonl" else present
         hashes = KeyHashes() if unique else None
-        for batch in _checked(source, rows, columns, wanted, batch_rows):
+        for batch in _check_batches(source, rows, columns, wanted, batch_rows):
             if hashes is not None and unique is not None:
                 hashes.add(batch.text(unique))
             yield batch
@@ -99,19 +99,19 @@ def scan_table(
             _refuse_repeats(source, rows, next(c for c in columns if c.name == unique), hashes)
 
 
-def _rows_of(source: InputFile, columns: Sequence[Column], batch_rows: int) -> RowReader:
+def _open_reader(source: InputFile, columns: Sequence[Column], batch_rows: int) -> RowReader:
     if source.layout == "parquet":
         return ParquetReader(source, batch_rows)
     return JsonlReader(source) if source.layout == "jsonl" else CsvReader(source, columns)
 
 
-def _checked(
+def _check_batches(
     source: InputFile, rows: RowReader, columns: Sequence[Column], wanted: Sequence[Column], batch_rows: int
 ) -> Iterator[CheckedTable]:
     empty_values = {column.name: column.empty_value for column in columns}
 
     def line_of(row: int) -> int | None:
-        return rows.line_of(row) if source.readable else None
+        return rows.line_of(row) if source.is_readable else None
 
     def table(cells: pa.RecordBatch, share: float) -> CheckedTable:
         given = frozenset(

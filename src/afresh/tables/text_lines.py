@@ -1,4 +1,4 @@
-"""Rows as CSV or JSON lines, built by whole columns rather than row by row."""
+"""Encodes rows as CSV or JSON lines, whole columns at a time instead of row by row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _JSON_SPECIAL = r'["\\\x00-\x1f\x7f]'
 
 
 def csv_lines(columns: Mapping[str, pa.Array]) -> bytes:
-    """One line of cells per row, quoted only where needed; a missing value is an empty cell.
+    """Return one line of cells per row, quoted only where needed; a missing value is an empty cell.
 
     >>> csv_lines({"item": pa.array(["a", 'b "c", d']), "interval": pa.array([0.1, float("inf")])})
     b'a,0.1\\n"b ""c"", d",inf\\n'
@@ -21,11 +21,11 @@ def csv_lines(columns: Mapping[str, pa.Array]) -> bytes:
     parts: list[pa.Array | pa.Scalar] = []
     for place, cells in enumerate(columns.values()):
         parts += [_scalar("," if place else ""), pc.fill_null(_csv_cells(cells), "")]
-    return _joined([*parts, _scalar("\n")])
+    return _join([*parts, _scalar("\n")])
 
 
 def csv_header(names: Sequence[str]) -> bytes:
-    """The first line.
+    """Return the header line.
 
     >>> csv_header(["item", "a,b"])
     b'item,"a,b"\\n'
@@ -34,7 +34,7 @@ def csv_header(names: Sequence[str]) -> bytes:
 
 
 def json_lines(columns: Mapping[str, pa.Array]) -> bytes:
-    """One object per row, each on its line; infinite and missing numbers are null.
+    """Return one object per row, each on its own line; infinite and missing numbers are null.
 
     >>> json_lines({"item": pa.array(["a", "new\\nline"]), "interval": pa.array([0.5, float("inf")])})
     b'{"item":"a","interval":0.5}\\n{"item":"new\\\\nline","interval":null}\\n'
@@ -43,16 +43,16 @@ def json_lines(columns: Mapping[str, pa.Array]) -> bytes:
     for place, (name, cells) in enumerate(columns.items()):
         opening = "," if place else "{"
         parts += [_scalar(f"{opening}{json.dumps(name, ensure_ascii=False)}:"), _json_cells(cells)]
-    return _joined([*parts, _scalar("}\n")])
+    return _join([*parts, _scalar("}\n")])
 
 
 def _csv_cells(cells: pa.Array) -> pa.Array:
     if not _is_text(cells):
         return cells.cast(pa.large_string())
-    return _respelt(cells.cast(pa.large_string()), _CSV_SPECIAL, _csv_quoted)
+    return _escape_matching(cells.cast(pa.large_string()), _CSV_SPECIAL, _quote_csv)
 
 
-def _csv_quoted(text: str) -> str:
+def _quote_csv(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
@@ -60,24 +60,26 @@ def _json_cells(cells: pa.Array) -> pa.Array:
     texts = cells.cast(pa.large_string())
     if _is_text(cells):
         # Escaping leaves the plain texts alone; their quotes are put around all at once.
-        inner = _respelt(texts, _JSON_SPECIAL, lambda text: json.dumps(text, ensure_ascii=False)[1:-1])
+        inner = _escape_matching(
+            texts, _JSON_SPECIAL, lambda text: json.dumps(text, ensure_ascii=False)[1:-1]
+        )
         texts = pc.binary_join_element_wise(_scalar('"'), inner, _scalar('"'), _scalar(""))
     elif pa.types.is_floating(cells.type):
         texts = pc.if_else(pc.is_finite(cells), texts, _scalar("null"))
     return pc.fill_null(texts, "null")
 
 
-def _respelt(texts: pa.Array, special: str, spell: Callable[[str], str]) -> pa.Array:
-    """``texts`` with those that match ``special`` spelt anew, which are few."""
+def _escape_matching(texts: pa.Array, special: str, escape: Callable[[str], str]) -> pa.Array:
+    """Return the texts, of which the few that match ``special`` are replaced by ``escape(text)``."""
     found = pc.fill_null(pc.match_substring_regex(texts, special), False)
     if not pc.any(found).as_py():
         return texts
-    spelt = [spell(text) for text in texts.filter(found).to_pylist()]
-    return pc.replace_with_mask(texts, found, pa.array(spelt, pa.large_string()))
+    escaped = [escape(text) for text in texts.filter(found).to_pylist()]
+    return pc.replace_with_mask(texts, found, pa.array(escaped, pa.large_string()))
 
 
-def _joined(parts: Sequence[pa.Array | pa.Scalar]) -> bytes:
-    """The rows' texts end to end: they lie so in the one buffer of the joined column."""
+def _join(parts: Sequence[pa.Array | pa.Scalar]) -> bytes:
+    """Return the texts of all rows end to end, which is how the buffer of the joined column holds them."""
     lines = pc.binary_join_element_wise(*parts, _scalar(""))
     _, offsets, data = lines.buffers()
     if data is None:

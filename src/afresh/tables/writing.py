@@ -1,6 +1,7 @@
-"""Tables written whole or in batches, as CSV, Parquet or JSONL by the ending, whole or not at all.
+"""Writes tables as CSV, Parquet or JSONL by the ending of the name, at once or in batches, completely or not
+at all.
 
-Numbers are in their shortest form that reads back the same; infinity is ``inf`` in CSV and null in JSON.
+Numbers have the shortest form that reads back the same; infinity is ``inf`` in CSV and null in JSON.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ _TYPES: dict[Kind, pa.DataType] = {
 }
 _Lines: TypeAlias = Callable[[Mapping[str, pa.Array]], bytes]
 _ROW_GROUP_ROWS = 1 << 20
-_TEXT_ROWS = 1 << 16  # rows spelt out at once
+_TEXT_ROWS = 1 << 16  # rows encoded at once
 
 
 class TableWriter:
-    """Writes batches of rows; the file is there, whole, once the context has ended well.
+    """Writes batches of rows; the file appears, complete, when the ``with`` block has ended well.
 
     ``columns`` maps the names, in order, to their kinds. ``format`` is needed only for standard output
-    (``-``) that is not to be CSV. A column of float32 arrays is stored as float32.
+    (``-``) in another format than CSV. A column of float32 arrays is stored as float32.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -58,25 +59,25 @@ class TableWriter:
         self._path, self._columns = path, dict(columns)
         self._format = _chosen_format(str(path), format)
         self._stack = ExitStack()
-        self._sink: _Sink | None = None
+        self._sink: _RowWriter | None = None
         self._stream: Any = None
         self.rows = 0
 
     def __enter__(self) -> Self:
-        """Open the file aside; a folder that is missing or not writable is refused here."""
+        """Open the file; a folder that is missing or not writable is refused here."""
         self._stream = self._stack.enter_context(open_output(self._path))
         if self._format.compression:
-            self._stream = _Packed(self._stream, self._format.compression)
+            self._stream = _CompressedStream(self._stream, self._format.compression)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        """Finish and rename, or on an error leave nothing behind; a closed pipe is no error."""
+        """Finish and rename the file, or after an error leave nothing behind; a closed pipe is no error."""
         if error is not None:
             self._abandon()
             return bool(self._stack.__exit__(kind, error, trace))
-        # Pushed last, run first: what the end of the table raises reaches the file as any error does.
+        # What is pushed last runs first: an error at the end of the table reaches the file as any error does.
         self._stack.callback(self._finish)
         self._stack.close()
         return False
@@ -92,7 +93,7 @@ class TableWriter:
     def _finish(self) -> None:
         try:
             self._opened({name: np.empty(0) for name in self._columns}).close()
-            if isinstance(self._stream, _Packed):
+            if isinstance(self._stream, _CompressedStream):
                 self._stream.finish()
         except BaseException:
             self._abandon()
@@ -102,8 +103,8 @@ class TableWriter:
         if self._sink is not None:
             self._sink.abandon()
 
-    def _opened(self, batch: Mapping[str, Any]) -> _Sink:
-        # The first batch settles the width of numbers, so the header waits for it.
+    def _opened(self, batch: Mapping[str, Any]) -> _RowWriter:
+        # The first batch decides whether numbers are float32, so the header is written with it.
         if self._sink is None:
             fields = [pa.field(name, _stored_type(kind, batch[name])) for name, kind in self._columns.items()]
             self._sink = _sink(self._format.layout, self._stream, pa.schema(fields))
@@ -117,7 +118,7 @@ def write_table(
     *,
     format: str | None = None,  # noqa: A002
 ) -> None:
-    """Write one whole table.
+    """Write one table at once.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -130,7 +131,7 @@ def write_table(
         writer.write(values)
 
 
-class _Sink(Protocol):
+class _RowWriter(Protocol):
     schema: pa.Schema
 
     def write(self, rows: pa.RecordBatch) -> None: ...
@@ -140,7 +141,7 @@ class _Sink(Protocol):
     def abandon(self) -> None: ...
 
 
-class _TextSink:
+class _TextWriter:
     def __init__(self, stream: Any, schema: pa.Schema, lines: _Lines) -> None:
         self.schema, self._stream, self._lines = schema, stream, lines
 
@@ -150,10 +151,10 @@ class _TextSink:
             self._stream.write(self._lines(dict(zip(part.schema.names, part.columns, strict=True))))
 
     def close(self) -> None:
-        """Nothing is held back, and the stream is its owner's."""
+        """Do nothing: all rows are written already, and the caller closes the stream."""
 
     def abandon(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: all rows are written already."""
 
 
 class _ParquetSink:
@@ -169,24 +170,22 @@ class _ParquetSink:
         self._writer.close()
 
     def abandon(self) -> None:
-        # pyarrow writes the footer even when the writer is only collected: let it go nowhere.
+        # pyarrow writes the footer even when the writer is only garbage collected: discard it.
         self._stream.target = None
         self._writer.close()
 
 
-def _sink(layout: Layout, stream: Any, schema: pa.Schema) -> _Sink:
+def _sink(layout: Layout, stream: Any, schema: pa.Schema) -> _RowWriter:
     if layout == "parquet":
         return _ParquetSink(stream, schema)
     if layout == "csv":
         stream.write(csv_header(schema.names))
-    return _TextSink(stream, schema, csv_lines if layout == "csv" else json_lines)
+    return _TextWriter(stream, schema, csv_lines if layout == "csv" else json_lines)
 
 
 class _Unclosable:
-    """A stream whose end is its owner's business, though pyarrow closes what it is given.
-
-    Without a ``target`` it swallows what is written.
-    """
+    """A stream that pyarrow may close without closing ``target``; without a target it discards what is
+    written."""
 
     def __init__(self, target: Any) -> None:
         self.target, self.closed = target, False
@@ -196,27 +195,27 @@ class _Unclosable:
             self.target.write(data)
 
     def flush(self) -> None:
-        """The owner flushes."""
+        """Do nothing: the caller flushes the target."""
 
     def close(self) -> None:
         self.closed = True
 
 
-class _Packed:
-    """A stream that compresses what it is given; without ``finish`` it simply has no end."""
+class _CompressedStream:
+    """A stream that compresses what is written to it; ``finish`` writes the end."""
 
     def __init__(self, stream: IO[bytes], compression: Compression) -> None:
         self._stream = stream
         if compression == "gzip":
-            self._packer: Any = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
+            self._compressor: Any = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
         else:
-            self._packer = zstandard.ZstdCompressor().compressobj()
+            self._compressor = zstandard.ZstdCompressor().compressobj()
 
     def write(self, data: Any) -> None:
-        self._stream.write(self._packer.compress(bytes(data)))
+        self._stream.write(self._compressor.compress(bytes(data)))
 
     def finish(self) -> None:
-        self._stream.write(self._packer.flush())
+        self._stream.write(self._compressor.flush())
 
 
 def _chosen_format(path: str, given: str | None) -> Format:

@@ -1,4 +1,4 @@
-"""Numbers of things and moments, as a sentence says them."""
+"""Formats counts and times for people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 def format_count(number: int, thing: str) -> str:
-    """A number with its thing, one or several.
+    """Return a number and what it counts, in the singular or plural.
 
     >>> format_count(1, "poll"), format_count(0, "copy"), format_count(1234, "item")
     ('1 poll', '0 copies', '1,234 items')
@@ -16,7 +16,7 @@ def format_count(number: int, thing: str) -> str:
 
 
 def plural(thing: str) -> str:
-    """Several of a thing.
+    """Return the plural of a noun.
 
     >>> plural("host"), plural("copy"), plural("day")
     ('hosts', 'copies', 'days')
@@ -25,7 +25,7 @@ def plural(thing: str) -> str:
 
 
 def format_moment(seconds: float) -> str:
-    """A time with its date, UTC.
+    """Return a date and time of day in UTC.
 
     >>> format_moment(0.0), format_moment(math.inf)
     ('1970-01-01 00:00:00 UTC', 'never')
@@ -36,7 +36,7 @@ def format_moment(seconds: float) -> str:
 
 
 def format_iso_time(unix_s: float) -> str:
-    """A time as people read it, in UTC; as Unix seconds where a calendar has no such day.
+    """Return a time in ISO 8601, UTC; as Unix seconds where the calendar has no such day.
 
     >>> format_iso_time(1_700_000_000), format_iso_time(0.25), format_iso_time(1e15)
     ('2023-11-14T22:13:20Z', '1970-01-01T00:00:00.250000Z', '1000000000000000')

@@ -1,4 +1,4 @@
-"""Items as they are registered, kept, changed and searched."""
+"""Items: as users add them, as the store knows them, and what users change and search."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Literal, TypeAlias, get_args
 from afresh.values.errors import InputError, one_of
 
 Status: TypeAlias = Literal["active", "paused", "gone", "refused"]
-"""``active``: polled when due; ``paused`` by the user; ``gone`` from its source; ``refused``: may not be."""
+"""``active``: polled when due; ``paused`` by the user; ``gone`` from its source; ``refused``: may not be
+polled."""
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 """All statuses; stores keep the position as a code, so new ones go to the end."""
@@ -44,7 +45,7 @@ class NewItem:
     selector: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse numbers that no plan can use."""
+        """Refuse numbers that no plan can use, and texts that no store can hold."""
         if not self.key:
             raise InputError("an item's key is empty: give the address or name that its source knows it by")
         for name in ("key", "source", "group", "selector"):
@@ -58,8 +59,8 @@ class NewItem:
 class Item:
     """One item as the store knows it. Times are Unix seconds, ``None`` where it never happened.
 
-    ``polled_s`` is the last poll that told something (failures do not move it), ``polls`` counts all
-    polls, ``failures`` those in a row since the last that worked, ``problem`` says the last in words.
+    ``polled_s`` is the last poll that told something (failures do not change it), ``polls`` counts all polls,
+    ``failures`` those that failed since the last that worked, ``problem`` is the last failure in words.
     ``version`` is the number of the newest copy, 0 while there is none.
     """
 
@@ -88,7 +89,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class ItemChange:
-    """What a user may change of an item; ``None`` leaves it. ``due_s`` now means: poll it at once.
+    """What a user may change of an item; None leaves it as it is. A ``due_s`` of now means: poll it at once.
 
     Making an item ``active`` again also forgets its failures and its problem.
     """
@@ -104,7 +105,7 @@ class ItemChange:
     selector: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse numbers that no plan can use."""
+        """Refuse numbers that no plan can use, and texts that no store can hold."""
         _check_numbers(
             None, self.weight, self.cost, self.min_interval_s, self.max_interval_s, self.prior_rate_per_s
         )

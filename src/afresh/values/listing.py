@@ -1,7 +1,7 @@
-"""What a source says exists: the entries of a sitemap, a feed or a start page, and what is new in them.
+"""Listings: the items that a sitemap, a feed or a start page names, and what is new in them.
 
-One document makes one ``Listing``. Compared with what the same document said before, it gives births,
-deaths and notices (hints that an item changed).
+One document makes one ``Listing``. Compared with what the same document named before, it gives births, deaths
+and notices (hints that an item changed).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ListingEntry:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One document read. ``complete`` documents list all there is, so what is missing from them has died.
+    """One document that was read. A ``complete`` document lists all items: what is missing from it has died.
 
     ``again_after_s`` is how long the document asks not to be read again (a feed's ttl), ``problem`` what
     was wrong with it in words; the entries read before the problem are kept.
@@ -50,7 +50,8 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class ListingChanges:
-    """What a listing adds to what was known: keys born, keys died, and keys whose mark is another one."""
+    """What a listing changes: the keys that are new, those that are gone, and those whose mark has
+    changed."""
 
     births: tuple[str, ...]
     deaths: tuple[str, ...]

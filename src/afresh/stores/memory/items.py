@@ -15,6 +15,8 @@ from afresh.values.items import STATUSES, Item, ItemChange, ItemCount, ItemPage,
 from afresh.values.lease import Lease
 from afresh.values.stored import Edits, Event
 
+_LEASE_FIELDS_OF_ITEM = {field.name for field in fields(Lease)} & {field.name for field in fields(Item)}
+
 
 class MemoryItems(MemoryGroup, StoredItems):
     """Implements ``StoredItems``."""
@@ -108,14 +110,8 @@ class MemoryItems(MemoryGroup, StoredItems):
         self._data.code(new.source)
         self._data.code(new.group)
         given = {f.name: getattr(new, f.name) for f in fields(new)}
-        past: dict[str, Any] = {
-            "polled_s": None,
-            "changed_s": None,
-            "polls": 0,
-            "changes": 0,
-            "failures": 0,
-            "version": 0,
-        }
+        past: dict[str, Any] = {"polled_s": None, "changed_s": None}
+        past |= dict.fromkeys(("polls", "changes", "failures", "version"), 0)
         item = Item(id=item_id, status="active", added_s=now_s, due_s=now_s, problem="", **given, **past)
         self._data.ids[new.key] = item_id
         self._data.records[item_id] = ItemRecord(item)
@@ -172,25 +168,17 @@ class MemoryLeases(MemoryGroup, Leases):
         token = self._data.next_number("lease")
         for record in records:
             item = record.item
+            same = {name: getattr(item, name) for name in _LEASE_FIELDS_OF_ITEM}
             record.lease = Lease(
-                item_id=item.id,
-                key=item.key,
-                source=item.source,
-                group=item.group,
+                item.id,
                 token=token,
                 until_s=now_s + duration_s,
                 leased_s=now_s,
                 validators=record.validators,
                 content_hash=record.copies[-1].version.normal_hash if record.copies else None,
-                polled_s=item.polled_s,
-                status=item.status,
-                failures=item.failures,
                 belief=record.belief,
-                min_interval_s=item.min_interval_s,
-                max_interval_s=item.max_interval_s,
-                labels=item.labels,
-                selector=item.selector,
                 worker=worker,
+                **same,
             )
         return [record.lease for record in records if record.lease]
 
