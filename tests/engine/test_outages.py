@@ -17,7 +17,7 @@ import aiohttp
 import numpy as np
 import pytest
 from tests.engine.living import LivingSite, engine_for
-from tests.stores.test_sqlite_failures import files_no_larger_than
+from tests.stores.sqlite.test_database import files_no_larger_than
 
 from afresh.engine.logs import LOGGER
 from afresh.values.items import ItemQuery

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from afresh.stores.memory.data import MemoryGroup
-from afresh.stores.storable_text import check_storable
 from afresh.stores.store import Fleet
 from afresh.values.clock import Clock
+from afresh.values.storable_text import check_storable
 from afresh.values.stored import Claim, RequestWindow, Worker
 
 

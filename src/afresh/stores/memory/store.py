@@ -12,10 +12,10 @@ from afresh.stores.memory.fleet import MemoryFleet
 from afresh.stores.memory.history import MemoryCopies, MemoryObservations, MemoryPlan, remember
 from afresh.stores.memory.items import MemoryItems, MemoryLeases
 from afresh.stores.memory.queues import MemoryEvents, MemoryLedger, MemoryNotices, MemoryState
-from afresh.stores.storable_text import replace_unstorable
 from afresh.stores.store import ClosedOnExit, Retention, Upkeep
 from afresh.values.errors import StoreError
 from afresh.values.outcome import NewCopy, Outcome, Refusal
+from afresh.values.storable_text import replace_unstorable
 from afresh.values.stored import Copy, Event, StoreStats, Version
 
 

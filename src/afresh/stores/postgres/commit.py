@@ -31,9 +31,9 @@ from afresh.stores.sql.ledger import add_ledger_rows, ledger_rows
 from afresh.stores.sql.observations import add_audits, append_to_recent_runs
 from afresh.stores.sql.state import set_values
 from afresh.stores.sql.statements import load_statements
-from afresh.stores.storable_text import replace_unstorable
 from afresh.stores.store import Retention
 from afresh.values.outcome import Outcome, Refusal
+from afresh.values.storable_text import replace_unstorable
 
 _SQL = load_statements(__package__, "commit")
 _STATE = (

@@ -8,13 +8,9 @@ from typing import ClassVar
 
 from afresh.stores.postgres.connections import Connection, fetch_rows
 from afresh.stores.postgres.database import PostgresDatabase, key_hash
-from afresh.stores.sql.tables import TABLES, Counters, Homes, SqlTables
+from afresh.stores.sql.tables import TABLES, Counters, Homes, SqlTables, same_columns
 
 _ITEM, _AUDIT = TABLES["item"].columns, TABLES["audit"].columns
-
-
-def _same(*names: str) -> dict[str, str]:
-    return {name: name for name in names}
 
 
 class PostgresTables(SqlTables[Connection]):
@@ -22,16 +18,18 @@ class PostgresTables(SqlTables[Connection]):
 
     homes: ClassVar[Mapping[str, Homes]] = {
         "item": {
-            "item": {**_same(*_ITEM[:5], *_ITEM[7:12]), "key_hash": lambda row: key_hash(row[1])},
-            "state": {"item_id": "id", **_same(*_ITEM[5:7], *_ITEM[12:])},
+            "item": {**same_columns(*_ITEM[:5], *_ITEM[7:12]), "key_hash": lambda row: key_hash(row[1])},
+            "state": {"item_id": "id", **same_columns(*_ITEM[5:7], *_ITEM[12:])},
         },
         "content": {
-            "content": _same("id", "hash", "size", "refs"),
+            "content": same_columns("id", "hash", "size", "refs"),
             "payload": {"content_id": "id", "data": "data"},
         },
-        "ledger": {"ledger": {**_same(*TABLES["ledger"].columns), "shard": lambda _: 0}},
+        "ledger": {"ledger": {**same_columns(*TABLES["ledger"].columns), "shard": lambda _: 0}},
         # SQLite has no booleans, only 0 and 1.
-        "audit": {"audit": {**_same(*_AUDIT), "changed": lambda row: bool(row[_AUDIT.index("changed")])}},
+        "audit": {
+            "audit": {**same_columns(*_AUDIT), "changed": lambda row: bool(row[_AUDIT.index("changed")])}
+        },
     }
     parameter = "%({})s"
 

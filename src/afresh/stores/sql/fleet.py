@@ -8,9 +8,9 @@ from dataclasses import asdict
 
 from afresh.stores.reservations import ReservationState
 from afresh.stores.sql.database import ConnectionT, SqlGroup, T
-from afresh.stores.storable_text import check_storable, is_storable
 from afresh.stores.store import Fleet
 from afresh.values.clock import Clock
+from afresh.values.storable_text import check_storable, is_storable
 from afresh.values.stored import Claim, RequestWindow, Worker
 
 

@@ -9,10 +9,10 @@ from itertools import islice
 
 from afresh.stores.rows import STATUS_CODE, item_from_row, text_from_mapping
 from afresh.stores.sql.database import ConnectionT, ItemCounts, Parameters, SqlGroup
-from afresh.stores.storable_text import is_storable
 from afresh.stores.store import StoredItems
 from afresh.values.errors import InputError
 from afresh.values.items import STATUSES, Item, ItemChange, ItemCount, NewItem
+from afresh.values.storable_text import is_storable
 from afresh.values.stored import Edits
 
 _BATCH = 10_000

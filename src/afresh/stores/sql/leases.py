@@ -6,9 +6,9 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from afresh.stores.sql.database import ConnectionT, Parameters, SqlGroup
-from afresh.stores.storable_text import is_storable
 from afresh.stores.store import Leases
 from afresh.values.lease import Lease
+from afresh.values.storable_text import is_storable
 
 
 class SqlLeases(SqlGroup[ConnectionT], Leases):

@@ -16,8 +16,8 @@ from typing import ClassVar, Generic, TypeAlias
 from afresh.stores.cursors import SortValue, check_limit, cursor_at, read_cursor, write_cursor
 from afresh.stores.rows import STATUS_CODE, Row, item_from_row
 from afresh.stores.sql.database import ConnectionT, Parameters, SqlDatabase
-from afresh.stores.storable_text import is_storable
 from afresh.values.items import ItemPage, ItemQuery, Sort
+from afresh.values.storable_text import is_storable
 
 FEW = 5_000
 Filters: TypeAlias = dict[str, str | int]

@@ -65,6 +65,11 @@ Homes: TypeAlias = Mapping[str, Mapping[str, str | Callable[[Row], object]]]
 the column of the common form that it is, or a function that computes it from the row."""
 
 
+def same_columns(*names: str) -> dict[str, str]:
+    """Return columns that have their names in the common form."""
+    return {name: name for name in names}
+
+
 class SqlSnapshot(Generic[ConnectionT]):
     """A database at one moment, read on a connection inside a transaction."""
 
@@ -149,7 +154,7 @@ class SqlTables(ABC, Generic[ConnectionT]):
         self.database.write(lambda connection: self._clear(connection, homes))
 
     def _homes(self, table: str) -> Homes:
-        return self.homes.get(table) or {table: {name: name for name in TABLES[table].columns}}
+        return self.homes.get(table) or {table: same_columns(*TABLES[table].columns)}
 
     @abstractmethod
     def _separate_snapshot(self) -> AbstractContextManager[ConnectionT]: ...

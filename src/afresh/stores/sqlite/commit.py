@@ -29,9 +29,9 @@ from afresh.stores.sql.state import set_values
 from afresh.stores.sql.statements import load_statements
 from afresh.stores.sqlite.contents import drop_contents, keep_content
 from afresh.stores.sqlite.database import SqliteDatabase
-from afresh.stores.storable_text import replace_unstorable
 from afresh.stores.store import Retention
 from afresh.values.outcome import Outcome, Refusal
+from afresh.values.storable_text import replace_unstorable
 
 _SQL = load_statements(__package__, "commit")
 

@@ -7,15 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import ClassVar
 
-from afresh.stores.sql.tables import RESERVATIONS, TABLES, Counters, Homes, SqlTables
+from afresh.stores.sql.tables import RESERVATIONS, TABLES, Counters, Homes, SqlTables, same_columns
 from afresh.stores.sqlite.database import SqliteDatabase
 
 _SEQUENCES = ("item", "edit", "event", "audit")
 _COUNTERS = ("lease", "notice")
-
-
-def _same(*names: str) -> dict[str, str]:
-    return {name: name for name in names}
 
 
 class SqliteTables(SqlTables[sqlite3.Connection]):
@@ -23,11 +19,11 @@ class SqliteTables(SqlTables[sqlite3.Connection]):
 
     homes: ClassVar[Mapping[str, Homes]] = {
         "item": {
-            "item": _same("id", "key", "labels", "added_s", "selector"),
-            "state": {"item_id": "id"} | _same(*TABLES["item"].columns[5:]),
+            "item": same_columns("id", "key", "labels", "added_s", "selector"),
+            "state": {"item_id": "id"} | same_columns(*TABLES["item"].columns[5:]),
         },
         "content": {
-            "content": _same("id", "hash", "size", "refs"),
+            "content": same_columns("id", "hash", "size", "refs"),
             "payload": {"content_id": "id", "data": "data"},
         },
     }
