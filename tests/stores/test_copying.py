@@ -17,7 +17,7 @@ from tests.stores.backends import copy_of, new_items, poll, schema_url, seen
 from afresh.stores.copying import PROGRESS, copy_store
 from afresh.stores.opening import open_for_copying, open_store
 from afresh.stores.postgres.store import PostgresStore
-from afresh.stores.sql import tables
+from afresh.stores.sql import transfer
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.store import Retention, Store
 from afresh.values.errors import InputError, UsageError
@@ -149,8 +149,8 @@ def test_a_copy_killed_after_any_batch_is_finished_by_the_next(
     monkeypatch: pytest.MonkeyPatch,
     direction: str,
 ) -> None:
-    small = {name: replace(table, batch=3) for name, table in tables.TABLES.items()}
-    for module in ("copying", "sql.tables"):
+    small = {name: replace(table, batch=3) for name, table in transfer.TABLES.items()}
+    for module in ("copying", "sql.transfer"):
         monkeypatch.setattr(f"afresh.stores.{module}.TABLES", small)
     there = database("there")
     begin: Copyable = source
@@ -232,10 +232,10 @@ from dataclasses import replace
 from functools import partial
 from afresh.stores import copying
 from afresh.stores.opening import open_for_copying
-from afresh.stores.sql import tables
+from afresh.stores.sql import transfer
 
-small = {name: replace(table, batch=3) for name, table in tables.TABLES.items()}
-for module in (tables, copying):
+small = {name: replace(table, batch=3) for name, table in transfer.TABLES.items()}
+for module in (transfer, copying):
     module.TABLES = small
 with open_for_copying(sys.argv[1]) as source, open_for_copying(sys.argv[2]) as target:
     copying.copy_store(source.tables, target.tables, lambda done, total: print(done, flush=True))

@@ -20,7 +20,7 @@ from afresh.rates.regime import Regime, find_regime
 from afresh.rates.season import HOURS
 from afresh.tables.atomic_output import write_bytes
 from afresh.tables.columns import NUMBER, TEXT, Kind
-from afresh.tables.inputs import InputFile
+from afresh.tables.input_file import InputFile
 from afresh.tables.writing import write_table
 from afresh.values.arrays import Float64s
 from afresh.values.clock import SystemClock

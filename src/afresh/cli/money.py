@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from afresh.money.many import Incomes
-    from afresh.tables.table import CheckedTable
+    from afresh.tables.checked_table import CheckedTable
 
 COLUMNS = (
     Column("item", "text", required=True, what="the item's name"),

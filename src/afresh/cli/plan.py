@@ -59,7 +59,7 @@ def plan(
     from afresh.cli.items import read_items
     from afresh.cli.plan_words import NearestDropped, rows_for_people, title_of
     from afresh.tables.atomic_output import write_bytes
-    from afresh.tables.inputs import InputFile
+    from afresh.tables.input_file import InputFile
 
     if plot is not None:
         from afresh.cli.plan_picture import picture_of

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from afresh.rates.observations import MOST_CHANGES
+from afresh.tables.checked_table import CheckedTable
 from afresh.tables.columns import Column
-from afresh.tables.inputs import InputFile
+from afresh.tables.input_file import InputFile
 from afresh.tables.reading import scan_table
-from afresh.tables.table import CheckedTable
 from afresh.values.arrays import Bools, Float64s, Ints
 from afresh.values.errors import InputError, UsageError
 

@@ -14,9 +14,9 @@ from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relati
 from afresh.probes.splitters import KeywordAttribute, parse_keywords
 from afresh.probes.update_models import expected_lag
 from afresh.sources.search_tables import is_postgres, shown_place, table_rows
+from afresh.tables.checked_table import CheckedTable
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table
-from afresh.tables.table import CheckedTable
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError, UsageError
 

@@ -79,7 +79,7 @@ def read_git_history(
         changes.add(min(max(time, window.start + 1), window.end), touched)
         if on_read and read % _COMMITS_PER_REPORT == 0:
             on_read(read / max(window.commits, 1))
-    return changes.sorted(window)
+    return changes.history(window)
 
 
 def find_commit_range(repository: Path, start: float | None, end: float | None) -> CommitRange:
@@ -187,7 +187,7 @@ class _Changes:
             if one.letter == b"R":
                 self._moved[one.before] = item
 
-    def sorted(self, window: CommitRange) -> GitHistory:
+    def history(self, window: CommitRange) -> GitHistory:
         """Return the history, items sorted by name and changes by time."""
         names = sorted(self._items)
         place = np.empty(len(names), dtype=np.int64)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from afresh.stores.rows import Row
-from afresh.stores.sql.tables import TABLES, Counters, SqlSnapshot, SqlTables
+from afresh.stores.sql.transfer import TABLES, Counters, SqlSnapshot, SqlTables
 from afresh.values.errors import InputError, OutputError, UsageError
 
 PROGRESS = "store.copy"
@@ -73,12 +73,12 @@ def backup_to_file(source: SqlTables[Any], target: Path) -> None:
     """Copy a store to a SQLite file; an older file there is replaced when the copy is complete."""
     from afresh.stores.sqlite.store import SqliteStore
 
-    with replaced_when_done(target) as file, SqliteStore(file) as copy:
+    with write_then_replace(target) as file, SqliteStore(file) as copy:
         copy_store(source, copy.tables)
 
 
 @contextmanager
-def replaced_when_done(target: Path) -> Iterator[Path]:
+def write_then_replace(target: Path) -> Iterator[Path]:
     """Give the path of a new file in the same folder, which is synced and becomes ``target`` if all goes
     well."""
     try:

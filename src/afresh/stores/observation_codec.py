@@ -92,10 +92,10 @@ def decode_runs(item_ids: Sequence[int], runs: Sequence[bytes]) -> ObservationCo
         count=np.where(field[:, 3] == 0, np.nan, (field[:, 3] - np.uint64(1)).astype(np.float64)),
         audit=(field[:, 0] & np.uint64(2)).astype(bool),
     )
-    return _sorted(columns, time)
+    return _sort_by_item_and_time(columns, time)
 
 
-def _sorted(columns: ObservationColumns, time: Ids) -> ObservationColumns:
+def _sort_by_item_and_time(columns: ObservationColumns, time: Ids) -> ObservationColumns:
     item_id = columns.item_id
     same = item_id[1:] == item_id[:-1]
     if np.all((item_id[1:] > item_id[:-1]) | (same & (time[1:] >= time[:-1]))):

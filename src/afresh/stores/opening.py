@@ -36,7 +36,7 @@ def open_store(
     """
     store = _open(url, base, create, read_only, timeout_s, retention)
     try:
-        problem = unfinished_copy_error(store.state.get(PROGRESS), _without_secrets(url))
+        problem = unfinished_copy_error(store.state.get(PROGRESS), _hide_password(url))
         if problem is not None:
             raise problem
     except BaseException:
@@ -86,10 +86,10 @@ def _postgres() -> type[PostgresStore]:
     return PostgresStore
 
 
-def _without_secrets(url: str) -> str:
+def _hide_password(url: str) -> str:
     """Return an address without the password.
 
-    >>> _without_secrets("postgresql://me:secret@host/db"), _without_secrets("store.db")
+    >>> _hide_password("postgresql://me:secret@host/db"), _hide_password("store.db")
     ('postgresql://me@host/db', 'store.db')
     """
     return re.sub(r"(//[^/:@]*):[^@]*@", r"\1@", url)

@@ -49,14 +49,14 @@ def check_cells(column: Column, cells: pa.Array) -> Values:
         cells = cells.dictionary_decode()
     _refuse_bytes(cells)
     if column.kind == "text":
-        return _texts(column, cells)
+        return _check_texts(column, cells)
     if _is_text(cells.type):
         cells = _blank_to_null(cells)
     _refuse_empty(column, cells)
     if column.kind == "flag":
-        return _flags(column, cells)
-    numbers = _times(column, cells) if column.kind == "time" else _numbers(column, cells)
-    return _bounded(column, numbers)
+        return _check_flags(column, cells)
+    numbers = _cast_times(column, cells) if column.kind == "time" else _cast_numbers(column, cells)
+    return _check_bounds(column, numbers)
 
 
 def format_value(value: object) -> str:
@@ -71,7 +71,7 @@ def format_value(value: object) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
-def _bad(column: Column, cells: pa.Array, index: int) -> BadCell:
+def _bad_cell(column: Column, cells: pa.Array, index: int) -> BadCell:
     return BadCell(index, f"is {format_value(cells[index].as_py())}: must be {column.requirement}")
 
 
@@ -116,7 +116,7 @@ def _blank_to_null(cells: pa.Array) -> pa.Array:
     return pc.if_else(blank, None, trimmed) if pc.any(blank).as_py() else trimmed
 
 
-def _texts(column: Column, cells: pa.Array) -> pa.Array:
+def _check_texts(column: Column, cells: pa.Array) -> pa.Array:
     texts = cells.cast(pa.large_string())
     empty = pc.fill_null(pc.equal(texts, ""), True)
     if not pc.any(empty).as_py():
@@ -126,19 +126,19 @@ def _texts(column: Column, cells: pa.Array) -> pa.Array:
     return pc.if_else(empty, pa.scalar(str(column.empty_value), pa.large_string()), texts)
 
 
-def _flags(column: Column, cells: pa.Array) -> Bools:
+def _check_flags(column: Column, cells: pa.Array) -> Bools:
     if not pa.types.is_boolean(cells.type):
         words = pc.utf8_lower(cells.cast(pa.string()))
         place = pc.index_in(words, value_set=pa.array(_FLAGS))
         wrong = pc.and_(pc.is_null(place), pc.is_valid(cells))
         if pc.any(wrong).as_py():
-            raise _bad(column, cells, pc.index(wrong, True).as_py())
+            raise _bad_cell(column, cells, pc.index(wrong, True).as_py())
         cells = pc.take(pa.array(_FLAGS.values()), place)
     filled: Bools = pc.fill_null(cells, bool(column.empty_value)).to_numpy(zero_copy_only=False)
     return filled
 
 
-def _numbers(column: Column, cells: pa.Array) -> pa.Array:
+def _cast_numbers(column: Column, cells: pa.Array) -> pa.Array:
     if pa.types.is_floating(cells.type):
         return cells if cells.type == pa.float32() else cells.cast(pa.float64())
     return _cast_or_name_cell(column, cells, lambda part: part.cast(pa.float64(), safe=_is_text(part.type)))
@@ -149,7 +149,7 @@ def _cast_or_name_cell(column: Column, cells: pa.Array, cast: Callable[[pa.Array
     try:
         return cast(cells)
     except pa.ArrowInvalid:
-        raise _bad(column, cells, _first_failing(cells, cast)) from None
+        raise _bad_cell(column, cells, _first_failing(cells, cast)) from None
 
 
 def _first_failing(cells: pa.Array, attempt: Callable[[pa.Array], object]) -> int:
@@ -165,10 +165,10 @@ def _first_failing(cells: pa.Array, attempt: Callable[[pa.Array], object]) -> in
     return low
 
 
-def _times(column: Column, cells: pa.Array) -> pa.Array:
+def _cast_times(column: Column, cells: pa.Array) -> pa.Array:
     """Return Unix seconds from numbers, timestamps, dates or texts; texts of one form are cast at once."""
     if pa.types.is_temporal(cells.type):
-        return _seconds(cells)
+        return _to_seconds(cells)
     if not _is_text(cells.type):
         return cells.cast(pa.float64(), safe=False)
     for spelling in (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
@@ -176,15 +176,15 @@ def _times(column: Column, cells: pa.Array) -> pa.Array:
             cast = cells.cast(spelling)
         except pa.ArrowInvalid:
             continue
-        return cast if spelling == pa.float64() else _seconds(cast)
+        return cast if spelling == pa.float64() else _to_seconds(cast)
     seconds = [None if text is None else _unix_seconds(text) for text in cells.to_pylist()]
     for index, second in enumerate(seconds):
         if second is not None and math.isnan(second):
-            raise _bad(column, cells, index)
+            raise _bad_cell(column, cells, index)
     return pa.array(seconds, pa.float64())
 
 
-def _seconds(stamps: pa.Array) -> pa.Array:
+def _to_seconds(stamps: pa.Array) -> pa.Array:
     zone = getattr(stamps.type, "tz", None)
     micros = stamps.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64())
     return pc.divide(micros.cast(pa.float64(), safe=False), _MICRO)
@@ -203,14 +203,14 @@ def _unix_seconds(text: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _bounded(column: Column, numbers: pa.Array) -> Values:
+def _check_bounds(column: Column, numbers: pa.Array) -> Values:
     """Return the numbers as a NumPy array, once all are within their bounds; empty cells take the default."""
     every = numbers.to_numpy(zero_copy_only=False)
     wrong = ~_is_allowed(column, every)
     if numbers.null_count:
         wrong &= pc.is_valid(numbers).to_numpy(zero_copy_only=False)
     if wrong.any():
-        raise _bad(column, numbers, int(np.argmax(wrong)))
+        raise _bad_cell(column, numbers, int(np.argmax(wrong)))
     if numbers.null_count:
         every = pc.fill_null(numbers, pa.scalar(float(column.empty_value), numbers.type)).to_numpy()
     return every.astype(np.int64) if column.kind == "count" else every

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from afresh.tables.columns import Column
-from afresh.tables.inputs import InputFile, one_line, translate_errors
+from afresh.tables.input_file import InputFile, one_line, translate_errors
 from afresh.values.errors import InputError
 
 _BLOCK_BYTES = 4 << 20
@@ -41,9 +41,11 @@ class CsvReader:
             raise InputError(f"is empty: needs a header line{hint}", path=source.name)
         known = {column.name for column in columns}
         # The comma comes first, so it wins a tie.
-        self._separator = max(_SEPARATORS, key=lambda each: len(known.intersection(_stripped(headers[each]))))
+        self._separator = max(
+            _SEPARATORS, key=lambda each: len(known.intersection(_strip_names(headers[each])))
+        )
         self._raw_names = headers[self._separator]
-        self.names = _stripped(self._raw_names)
+        self.names = _strip_names(self._raw_names)
 
     def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
         """Yield batches of text cells under the names of ``wanted``, with the share of the file read so
@@ -150,7 +152,7 @@ def _first_row(head: str, separator: str) -> list[str]:
         return []
 
 
-def _stripped(names: Sequence[str]) -> list[str]:
+def _strip_names(names: Sequence[str]) -> list[str]:
     return [name.strip() for name in names]
 
 

@@ -18,7 +18,7 @@ import pyarrow.json as pa_json
 
 from afresh.tables.cells import format_value
 from afresh.tables.columns import Column
-from afresh.tables.inputs import InputFile, translate_errors
+from afresh.tables.input_file import InputFile, translate_errors
 from afresh.values.errors import InputError
 
 _BLOCK_BYTES = 4 << 20
@@ -88,7 +88,7 @@ class JsonlReader:
     def _slow_rows(self) -> Iterator[tuple[int, int, dict[str, Any]]]:
         for row, number, line in self._lines():
             try:
-                value = json.loads(line.decode("utf-8-sig"), object_pairs_hook=_without_doubles)
+                value = json.loads(line.decode("utf-8-sig"), object_pairs_hook=_refuse_double_keys)
             except UnicodeDecodeError:
                 raise self._fault("is not UTF-8: save the file as UTF-8", row, number) from None
             except json.JSONDecodeError as error:
@@ -117,7 +117,7 @@ class _DoubleKeyError(ValueError):
     pass
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_double_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()

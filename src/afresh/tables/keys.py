@@ -19,7 +19,7 @@ class KeyHashes:
     >>> seen = KeyHashes()
     >>> seen.add(pa.array(["a", "b"]))
     >>> seen.add(pa.array(["c", "a"]))
-    >>> first_repeat([pa.array(["a", "b", "c", "a"])], seen.repeated())
+    >>> first_repeat([pa.array(["a", "b", "c", "a"])], seen.find_repeated())
     ('a', 0, 3)
     """
 
@@ -30,7 +30,7 @@ class KeyHashes:
         """Add the hashes of ``keys``."""
         self._parts.append(_hashes(keys))
 
-    def repeated(self) -> Ints:
+    def find_repeated(self) -> Ints:
         """Return the hashes that occur more than once, sorted, and forget all hashes."""
         if not self._parts:
             return np.empty(0, dtype=np.int64)
@@ -41,7 +41,7 @@ class KeyHashes:
 
 
 def first_repeat(batches: Iterable[pa.Array], suspects: Ints) -> tuple[str, int, int] | None:
-    """Return the first repeated key with both its rows (from 0); None if only hashes collided."""
+    """Return the first find_repeated key with both its rows (from 0); None if only hashes collided."""
     first: dict[str, int] = {}
     start = 0
     for keys in batches:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from afresh.tables.columns import Column, Kind
-from afresh.tables.inputs import InputFile, one_line, translate_errors
+from afresh.tables.input_file import InputFile, one_line, translate_errors
 from afresh.values.errors import InputError
 
 

@@ -19,14 +19,14 @@ import numpy as np
 import pyarrow as pa
 
 from afresh.tables.cells import BadCell, check_cells, format_value, refuse_empty_where
+from afresh.tables.checked_table import CheckedTable
 from afresh.tables.columns import Column
 from afresh.tables.csv_reader import CsvReader
 from afresh.tables.header import match_header
-from afresh.tables.inputs import InputFile
+from afresh.tables.input_file import InputFile
 from afresh.tables.jsonl_reader import JsonlReader
 from afresh.tables.keys import KeyHashes, first_repeat
 from afresh.tables.parquet_reader import ParquetReader
-from afresh.tables.table import CheckedTable
 from afresh.values.errors import InputError
 
 BATCH_ROWS = 1 << 18
@@ -66,7 +66,7 @@ def read_table(
     if len(batches) == 1:
         return batches[0]
     given: frozenset[str] = frozenset().union(*(batch.given for batch in batches))
-    values = {name: _joined(name, batches, columns) for name in sorted(given)}
+    values = {name: _join_batches(name, batches, columns) for name in sorted(given)}
     rows = sum(batch.rows for batch in batches)
     last = batches[-1]
     return CheckedTable(last.path, 0, rows, given, 1.0, values, last.empty_values, last.line_of)
@@ -148,7 +148,7 @@ def _check_batches(
 
 
 def _refuse_repeats(source: InputFile, rows: RowReader, key: Column, hashes: KeyHashes) -> None:
-    suspects = hashes.repeated()
+    suspects = hashes.find_repeated()
     if not suspects.size:
         return
     keys = (check_cells(key, cells.column(0)) for cells, _ in rows.batches([key]))
@@ -160,7 +160,7 @@ def _refuse_repeats(source: InputFile, rows: RowReader, key: Column, hashes: Key
         raise InputError(problem, path=source.name, row=second + 1, line=line, column=key.name)
 
 
-def _joined(name: str, batches: Sequence[CheckedTable], columns: Sequence[Column]) -> Any:
+def _join_batches(name: str, batches: Sequence[CheckedTable], columns: Sequence[Column]) -> Any:
     kind = next(column.kind for column in columns if column.name == name)
     if kind == "text":
         return pa.concat_arrays([batch.text(name) for batch in batches])

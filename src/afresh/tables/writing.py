@@ -57,9 +57,9 @@ class TableWriter:
         format: str | None = None,  # noqa: A002
     ) -> None:
         self._path, self._columns = path, dict(columns)
-        self._format = _chosen_format(str(path), format)
+        self._format = _choose_format(str(path), format)
         self._stack = ExitStack()
-        self._sink: _RowWriter | None = None
+        self._make_writer: _RowWriter | None = None
         self._stream: Any = None
         self.rows = 0
 
@@ -84,7 +84,7 @@ class TableWriter:
 
     def write(self, batch: Mapping[str, Any]) -> None:
         """Write the rows of ``batch``: an array or list for each column, all of one length."""
-        sink = self._opened(batch)
+        sink = self._open_writer(batch)
         arrays = [_as_arrow(batch[field.name], field.type) for field in sink.schema]
         rows = pa.RecordBatch.from_arrays(arrays, schema=sink.schema)
         sink.write(rows)
@@ -92,7 +92,7 @@ class TableWriter:
 
     def _finish(self) -> None:
         try:
-            self._opened({name: np.empty(0) for name in self._columns}).close()
+            self._open_writer({name: np.empty(0) for name in self._columns}).close()
             if isinstance(self._stream, _CompressedStream):
                 self._stream.finish()
         except BaseException:
@@ -100,15 +100,15 @@ class TableWriter:
             raise
 
     def _abandon(self) -> None:
-        if self._sink is not None:
-            self._sink.abandon()
+        if self._make_writer is not None:
+            self._make_writer.abandon()
 
-    def _opened(self, batch: Mapping[str, Any]) -> _RowWriter:
+    def _open_writer(self, batch: Mapping[str, Any]) -> _RowWriter:
         # The first batch decides whether numbers are float32, so the header is written with it.
-        if self._sink is None:
+        if self._make_writer is None:
             fields = [pa.field(name, _stored_type(kind, batch[name])) for name, kind in self._columns.items()]
-            self._sink = _sink(self._format.layout, self._stream, pa.schema(fields))
-        return self._sink
+            self._make_writer = _make_writer(self._format.layout, self._stream, pa.schema(fields))
+        return self._make_writer
 
 
 def write_table(
@@ -175,7 +175,7 @@ class _ParquetSink:
         self._writer.close()
 
 
-def _sink(layout: Layout, stream: Any, schema: pa.Schema) -> _RowWriter:
+def _make_writer(layout: Layout, stream: Any, schema: pa.Schema) -> _RowWriter:
     if layout == "parquet":
         return _ParquetSink(stream, schema)
     if layout == "csv":
@@ -218,7 +218,7 @@ class _CompressedStream:
         self._stream.write(self._compressor.flush())
 
 
-def _chosen_format(path: str, given: str | None) -> Format:
+def _choose_format(path: str, given: str | None) -> Format:
     if given is not None:
         return named_format(given)
     return Format("csv") if path == STANDARD_STREAM else format_of(path)

@@ -169,7 +169,7 @@ def test_every_block_of_sql_is_used(path: Path) -> None:
     used = set(re.findall(r'"(\w+)"', code))
     blocks = set(load_statements("afresh.stores.postgres", path.stem))
     # Tables in the common form are looked up by their name.
-    assert blocks - ({"item", "content", "ledger", "value"} if path.name == "tables.sql" else set()) <= used
+    assert blocks - ({"item", "content", "ledger", "value"} if path.name == "transfer.sql" else set()) <= used
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 from afresh.stores.contents import content_hash
 from afresh.stores.memory.data import ItemRecord, MemoryData, MemoryGroup
 from afresh.stores.memory.fleet import MemoryFleet
-from afresh.stores.memory.history import MemoryCopies, MemoryObservations, MemoryPlan, remember
+from afresh.stores.memory.item_history import MemoryCopies, MemoryObservations, MemoryPlan, keep_observation
 from afresh.stores.memory.items import MemoryItems, MemoryLeases
 from afresh.stores.memory.queues import MemoryEvents, MemoryLedger, MemoryNotices, MemoryState
 from afresh.stores.store import ClosedOnExit, Retention, Upkeep
@@ -71,7 +71,7 @@ class MemoryStore(ClosedOnExit):
         if outcome.new_copy is not None:
             self._keep_copy(record, outcome.new_copy, outcome.time_s)
         if seen is not None:
-            remember(data, record, seen, self._retention)
+            keep_observation(data, record, seen, self._retention)
         record.belief = record.belief if outcome.belief is None else outcome.belief
         record.validators = record.validators if outcome.validators is None else dict(outcome.validators)
         record.item = replace(

@@ -10,7 +10,7 @@ import psycopg
 from psycopg import sql
 
 from afresh.stores.postgres.address import PostgresAddress
-from afresh.stores.postgres.arrays import register_arrays
+from afresh.stores.postgres.binary_arrays import register_arrays
 from afresh.stores.rows import Row
 
 Connection: TypeAlias = "psycopg.Connection[Row]"
@@ -50,7 +50,7 @@ class LazyConnection:
         return LazyConnection(self._address, self._timeout_s, self._prelude)
 
     @property
-    def is_made(self) -> bool:
+    def is_connected(self) -> bool:
         """Whether there is a connection, as far as is known here."""
         return self._connection is not None and not self._connection.closed
 

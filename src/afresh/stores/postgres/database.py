@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 
 from afresh.stores.postgres.address import PostgresAddress
-from afresh.stores.postgres.arrays import Array, column_arrays, to_array
+from afresh.stores.postgres.binary_arrays import Array, column_arrays, to_array
 from afresh.stores.postgres.connections import Connection, LazyConnection, fetch_rows
 from afresh.stores.postgres.errors import is_lost, translate_error
 from afresh.stores.postgres.migrations import migrate
@@ -77,7 +77,7 @@ class PostgresDatabase(SqlDatabase[Connection]):
 
     def read(self, work: Callable[[Connection], T]) -> T:
         with self._read_lock:
-            return self._retry(self._reader, lambda: work(self._checked(self._reader).connection()))
+            return self._retry(self._reader, lambda: work(self._require_open(self._reader).connection()))
 
     def snapshot(self, work: Callable[[Connection], T]) -> T:
         with self._read_lock:
@@ -108,7 +108,7 @@ class PostgresDatabase(SqlDatabase[Connection]):
     @contextmanager
     def separate_snapshot(self) -> Iterator[Connection]:
         """Give a new connection that sees one moment, for what takes long."""
-        line = self._checked(self._reader).copy()
+        line = self._require_open(self._reader).copy()
         try:
             connection = line.connection()
             connection.execute(_SNAPSHOT)
@@ -122,7 +122,9 @@ class PostgresDatabase(SqlDatabase[Connection]):
         """Run one statement outside any transaction, for what PostgreSQL refuses to do inside one."""
         self._refuse_if_read_only()
         with self._write_lock:
-            self._retry(self._writer, lambda: fetch_rows(self._checked(self._writer).connection(), statement))
+            self._retry(
+                self._writer, lambda: fetch_rows(self._require_open(self._writer).connection(), statement)
+            )
 
     def was_committed(self, xid: str, process: int) -> bool:
         """Return whether a transaction was committed whose connection was lost while it committed."""
@@ -155,7 +157,7 @@ class PostgresDatabase(SqlDatabase[Connection]):
     def _retry(self, line: LazyConnection, work: Callable[[], T]) -> T:
         """Run ``work``, again on a new connection if the old one was lost, and again after deadlocks."""
         for remaining in reversed(range(_TRIES)):
-            known = line.is_made
+            known = line.is_connected
             try:
                 return work()
             except psycopg.Error as error:
@@ -168,7 +170,7 @@ class PostgresDatabase(SqlDatabase[Connection]):
         raise AssertionError  # the loop returns or raises
 
     def _transaction(self, work: Callable[[Connection], T], durable: bool) -> T:
-        connection = self._checked(self._writer).connection()
+        connection = self._require_open(self._writer).connection()
         xid, process = _begin(connection, durable)
         try:
             result = work(connection)
@@ -196,7 +198,7 @@ class PostgresDatabase(SqlDatabase[Connection]):
             raise CommitUnknownError(text, xid, process, result) from error
 
     def _ask_whether_committed(self, xid: str, process: int) -> bool:
-        connection = self._checked(self._writer).connection()
+        connection = self._require_open(self._writer).connection()
         given = {"xid": xid, "process": process}
         ((status,),) = fetch_rows(connection, _SQL["status"], given)
         if status == "in progress":
@@ -212,7 +214,7 @@ class PostgresDatabase(SqlDatabase[Connection]):
             raise StoreReadOnlyError(f"{self.name} was opened for reading only")
 
     def _read_snapshot(self, work: Callable[[Connection], T]) -> T:
-        connection = self._checked(self._reader).connection()
+        connection = self._require_open(self._reader).connection()
         connection.execute(_SNAPSHOT)
         try:
             return work(connection)
@@ -226,7 +228,7 @@ class PostgresDatabase(SqlDatabase[Connection]):
             # Lost: the server rolls back by itself, and the next call makes a new connection.
             connection.close()
 
-    def _checked(self, line: LazyConnection) -> LazyConnection:
+    def _require_open(self, line: LazyConnection) -> LazyConnection:
         if self._closed:
             raise StoreError(f"{self.name} is closed")
         return line

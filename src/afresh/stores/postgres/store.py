@@ -13,7 +13,7 @@ from afresh.stores.postgres.items import PostgresItems
 from afresh.stores.postgres.leases import PostgresLeases
 from afresh.stores.postgres.lost_commits import CommitResolver
 from afresh.stores.postgres.plan import PostgresPlan
-from afresh.stores.postgres.tables import PostgresTables
+from afresh.stores.postgres.transfer import PostgresTables
 from afresh.stores.postgres.upkeep import PostgresUpkeep
 from afresh.stores.sql.store import SqlStore
 from afresh.stores.store import Retention

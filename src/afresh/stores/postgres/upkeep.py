@@ -7,7 +7,7 @@ from pathlib import Path
 from afresh.stores.copying import backup_to_file
 from afresh.stores.postgres.connections import Connection
 from afresh.stores.postgres.database import PostgresDatabase
-from afresh.stores.postgres.tables import PostgresTables
+from afresh.stores.postgres.transfer import PostgresTables
 from afresh.stores.sql.upkeep import SqlUpkeep
 from afresh.values.stored import StoreStats
 

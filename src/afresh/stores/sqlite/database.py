@@ -79,7 +79,7 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         self._ensure_in_place()
         with self._read_lock, translate_errors(self.path):
-            connection = self._checked(self._reader)
+            connection = self._require_open(self._reader)
             connection.execute("BEGIN")
             try:
                 return work(connection)
@@ -137,13 +137,13 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
             raise StoreReadOnlyError(f"{self.path} was opened for reading only")
         self._ensure_in_place()
         with self._write_lock, translate_errors(self.path):
-            yield self._checked(self._writer)
+            yield self._require_open(self._writer)
 
     @contextmanager
     def separate_connection(self) -> Iterator[sqlite3.Connection]:
         """Give a new connection, for what takes long."""
         self._ensure_in_place()
-        self._checked(self._reader)
+        self._require_open(self._reader)
         with translate_errors(self.path):
             connection = self._connect(self._read_mode)
             try:
@@ -277,7 +277,7 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
             raise
         return connection
 
-    def _checked(self, connection: sqlite3.Connection | None) -> sqlite3.Connection:
+    def _require_open(self, connection: sqlite3.Connection | None) -> sqlite3.Connection:
         if connection is None or self._closed:
             raise StoreError(f"{self.path} is closed")
         return connection

@@ -13,7 +13,7 @@ from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.items import SqliteItems
 from afresh.stores.sqlite.leases import SqliteLeases
 from afresh.stores.sqlite.plan import SqlitePlan
-from afresh.stores.sqlite.tables import SqliteTables
+from afresh.stores.sqlite.transfer import SqliteTables
 from afresh.stores.sqlite.upkeep import SqliteUpkeep
 from afresh.stores.store import Retention
 from afresh.values.outcome import Outcome, Refusal

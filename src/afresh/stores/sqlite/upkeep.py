@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from afresh.stores.copying import replaced_when_done
+from afresh.stores.copying import write_then_replace
 from afresh.stores.sql.upkeep import SqlUpkeep
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.errors import translate_errors
@@ -40,7 +40,7 @@ class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
     def backup(self, target: Path) -> None:
         if target.exists() and target.samefile(self._file.path):
             raise InputError(f"{target} is the store itself: give the backup another name")
-        with replaced_when_done(target) as file:
+        with write_then_replace(target) as file:
             self._copy_to(file)
 
     def stats(self) -> StoreStats:

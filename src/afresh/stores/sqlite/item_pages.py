@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import ClassVar
 
-from afresh.stores.sql.pages import Filters, Paging, SortOrder
+from afresh.stores.sql.item_pages import Filters, Paging, SortOrder
 from afresh.values.items import Sort
 
 _INDEXES = {"group": "of_group", "source": "of_source", "idle": "idle"}

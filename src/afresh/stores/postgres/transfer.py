@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from afresh.stores.postgres.connections import Connection, fetch_rows
 from afresh.stores.postgres.database import PostgresDatabase, key_hash
-from afresh.stores.sql.tables import TABLES, Counters, Homes, SqlTables, same_columns
+from afresh.stores.sql.transfer import TABLES, Counters, Homes, SqlTables, same_columns
 
 _ITEM, _AUDIT = TABLES["item"].columns, TABLES["audit"].columns
 

@@ -108,7 +108,7 @@ class MemoryObservations(MemoryGroup, Observations):
                 raise InputError(f"there is no item {min(unknown)}: register it before its observations")
             for row in rows:
                 record = self._data.records[row.item_id]
-                remember(self._data, record, row, self._retention)
+                keep_observation(self._data, record, row, self._retention)
                 record.item = replace(
                     record.item,
                     polls=record.item.polls + 1,
@@ -122,7 +122,7 @@ class MemoryObservations(MemoryGroup, Observations):
             return observation_columns([one for one in self._data.audits if one.time_s >= since_s])
 
 
-def remember(data: MemoryData, record: ItemRecord, seen: Observation, retention: Retention) -> None:
+def keep_observation(data: MemoryData, record: ItemRecord, seen: Observation, retention: Retention) -> None:
     """Keep an observation, exact to the microsecond, in order of time; drop those beyond the retention."""
     exact = replace(
         seen,

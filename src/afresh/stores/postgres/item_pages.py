@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from afresh.stores.postgres.connections import Connection
-from afresh.stores.sql.pages import Filters, Paging, SortOrder
+from afresh.stores.sql.item_pages import Filters, Paging, SortOrder
 from afresh.values.items import Sort
 
 

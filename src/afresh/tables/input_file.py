@@ -110,7 +110,7 @@ class InputFile:
                 head = _read_head(self._path, seen)
         self._format = self._named_or_detected(given, seen, head)
         if self._format.layout == "parquet" and seen:
-            self._unpack(seen)
+            self._decompress(seen)
 
     def _named_or_detected(self, given: str | None, seen: Compression | None, head: bytes) -> Format:
         if given is not None:
@@ -145,7 +145,7 @@ class InputFile:
         with translate_errors(self.name), Path(path).open("rb") as stream:
             return _copy_to_temporary_file(self.name, stream)
 
-    def _unpack(self, compression: Compression) -> None:
+    def _decompress(self, compression: Compression) -> None:
         with translate_errors(self.name, compression):
             packed = pa.CompressedInputStream(pa.OSFile(self._path, "rb"), compression)
             unpacked = _copy_to_temporary_file(self.name, packed)

@@ -108,7 +108,7 @@ class SqlTables(ABC, Generic[ConnectionT]):
     parameter: ClassVar[str]  # how a statement names a parameter
 
     def __init__(self, database: SqlDatabase[ConnectionT]) -> None:
-        self.database, self.sql = database, database.statements("tables")
+        self.database, self.sql = database, database.statements("transfer")
 
     @property
     def name(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import ClassVar
 
-from afresh.stores.sql.tables import RESERVATIONS, TABLES, Counters, Homes, SqlTables, same_columns
+from afresh.stores.sql.transfer import RESERVATIONS, TABLES, Counters, Homes, SqlTables, same_columns
 from afresh.stores.sqlite.database import SqliteDatabase
 
 _SEQUENCES = ("item", "edit", "event", "audit")

@@ -50,7 +50,7 @@ class Paging(ABC, Generic[ConnectionT]):
 
     def __init__(self, database: SqlDatabase[ConnectionT], connection: ConnectionT) -> None:
         self._database, self._connection = database, connection
-        self._sql = database.statements("pages")
+        self._sql = database.statements("item_pages")
 
     @abstractmethod
     def choose_index(self, filters: Filters) -> Mapping[str, str] | None:

@@ -17,7 +17,7 @@ import pytest
 import zstandard
 
 from afresh.tables.columns import Column
-from afresh.tables.inputs import InputFile
+from afresh.tables.input_file import InputFile
 from afresh.tables.reading import read_table, scan_table
 from afresh.values.errors import InputError, UsageError
 
