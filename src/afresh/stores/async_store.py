@@ -1,8 +1,7 @@
-"""The store's protocol, awaited: ``await store.items.by_id(ids)`` runs the call in the one thread of the
-store.
+"""The store's protocol, awaited: ``await store.items.by_id(ids)`` runs in the store's one thread.
 
     calls = StoreCalls(executor)                         # an executor with a single thread
-    store = AsyncStore(opened, calls.call_with_retry)    # or calls.call, to be told of the first failure
+    store = AsyncStore(opened, calls.call_with_retry)    # or calls.call: no retry
 
 The executor has one thread, so calls run one after the other in the order in which they were begun. Between
 two attempts of a call that is retried, other calls may run. Cancelling an awaited call does not stop what the
@@ -54,7 +53,7 @@ class StoreCalls:
     """Runs functions in the store's thread, once or until the store lets them.
 
     ``trouble`` is why the store cannot be used at the moment, in words, empty while it can. ``report`` is
-    told of each new trouble, and of the empty one when the store works again.
+    called with each new trouble, and with an empty text when the store works again.
     """
 
     def __init__(

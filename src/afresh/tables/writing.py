@@ -1,5 +1,4 @@
-"""Writes tables as CSV, Parquet or JSONL by the ending of the name, at once or in batches, completely or not
-at all.
+"""Writes tables as CSV, Parquet or JSONL, at once or in batches, completely or not at all.
 
 Numbers have the shortest form that reads back the same; infinity is ``inf`` in CSV and null in JSON.
 """

@@ -1,5 +1,4 @@
-"""A lease: the right to poll one item for a while, with everything that a source needs for a conditional
-poll."""
+"""A lease: the right to poll one item for a while, and what its source needs to poll it."""
 
 from __future__ import annotations
 

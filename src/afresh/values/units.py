@@ -1,5 +1,4 @@
-"""Reads and writes durations, rates, budgets, sizes and shares of time as people write them; inside, time is
-in s.
+"""Reads and writes durations, rates, budgets, sizes and shares of time; inside, all times are seconds.
 
 A year is 365.25 days. Nothing here needs NumPy, so that the command line starts fast.
 """

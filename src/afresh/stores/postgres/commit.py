@@ -57,7 +57,7 @@ def commit(
         sizes = SizeChange()
         _keep_copies(database, connection, polls, retention, sizes)
         spending = ledger_rows(database, connection, sum_spending(outcomes))
-        # Nothing more has to be heard from the server: the rest goes there at once.
+        # No answer of the server is needed from here on: the rest is sent at once.
         with connection.pipeline():
             if polls:
                 _keep_states(database, connection, polls, retention)

@@ -2,11 +2,11 @@
 SELECT id FROM name WHERE md5(text) = md5(%(text)s) AND text = %(text)s;
 
 -- name: matching
--- How many items have a status that few have, as far as it matters.
+-- How many items match, counted only as far as it matters.
 SELECT count(*) FROM (SELECT FROM state WHERE {matches} LIMIT %(few)s + 1) AS matching;
 
 -- name: edge
--- The last row of so many in this order.
+-- The last of the rows to look at, in this order.
 SELECT {column}, {id} FROM {first} WHERE {after} ORDER BY {column} {direction}, {id} {direction}
 LIMIT 1 OFFSET %(looked_at)s - 1;
 

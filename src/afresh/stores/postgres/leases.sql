@@ -1,5 +1,5 @@
--- Rows that others have locked are about to be theirs: skipped. Who locks a row may still come just after another's
--- lease was committed, so the insertion looks once more and leaves a lease that has not run out alone.
+-- Rows that another worker has locked are skipped, since it is about to lease them. A row may be locked here just after
+-- another worker's lease was committed, so the insertion checks again and leaves a lease that has not expired alone.
 
 -- name: take
 SELECT item_id FROM state

@@ -1,5 +1,5 @@
 -- name: known
--- In the order asked for; locked, so that none is removed before its notice is there.
+-- In the order given; locked, so that no item is removed before its notice is stored.
 SELECT state.item_id
 FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS wanted (item_id, place)
 JOIN state ON state.item_id = wanted.item_id

@@ -34,7 +34,7 @@ FROM unnest(%(ids)s::bigint[], %(last)s::bigint[], %(observations)s::integer[], 
      AS new (item_id, last_us, observations, data, place);
 
 -- name: trim_runs
--- The oldest runs, where the newer ones hold enough.
+-- Deletes the oldest runs of an item where the newer ones hold enough observations.
 DELETE FROM observation_run
 USING (
     SELECT item_id, number,
@@ -54,7 +54,7 @@ FROM unnest(%(ids)s::bigint[], %(times)s::double precision[], %(elapsed)s::doubl
 ORDER BY place;
 
 -- name: trim_audits
--- Numbers have gaps: count, but only where there may be too many.
+-- The ids have gaps, so rows must be counted, but only where there may be too many.
 DELETE FROM audit
 WHERE (SELECT max(id) - min(id) FROM audit) >= %(kept)s
   AND id <= (SELECT id FROM audit ORDER BY id DESC OFFSET %(kept)s LIMIT 1);

@@ -1,5 +1,5 @@
 -- name: columns
--- Both bounds: without the second, each batch would read the items from the first on.
+-- Both tables need the bound: without the second one each batch would read the items from the first on.
 SELECT state.item_id, state.source_id, state.group_id, state.status, item.weight, item.cost, item.min_interval_s,
        item.max_interval_s, item.prior_rate_per_s, state.polled_s, state.due_s, state.belief
 FROM state JOIN item ON item.id = state.item_id

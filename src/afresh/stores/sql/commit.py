@@ -1,5 +1,4 @@
-"""What a group of outcomes changes, computed before the transaction begins or from the rows that it has
-locked."""
+"""What a group of outcomes changes: computed before the transaction, or from the rows that it locked."""
 
 from __future__ import annotations
 

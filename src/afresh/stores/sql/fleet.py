@@ -1,5 +1,4 @@
-"""What the workers on one store share, in a SQL database: who they are, their claims, their request
-windows."""
+"""What the workers on one store share, in a SQL database: names, claims and request windows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Everything that a SQL database keeps, as plain rows of tables: the form in which one store is copied to
-another.
+"""Everything that a SQL database keeps, as rows of tables: the form in which stores are copied.
 
 The contract of a store speaks of items and polls; a copy must also carry ids, version numbers and
 half-delivered events. So both databases can be read and filled in this one form, whatever their own tables

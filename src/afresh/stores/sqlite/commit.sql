@@ -33,7 +33,7 @@ UPDATE state SET
 WHERE item_id = ?;
 
 -- name: keep_changed
--- Apart from the rest, for what is named in an update is written into its index again, the same or not.
+-- Separate from the rest, because SQLite writes every column named in an update into its index again.
 UPDATE state SET changed_s = ? WHERE item_id = ?;
 
 -- name: keep_failures

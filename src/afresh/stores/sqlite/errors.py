@@ -1,5 +1,4 @@
-"""Errors of SQLite translated into errors of afresh, which say which file, what is wrong and what would
-help."""
+"""Errors of SQLite translated into errors of afresh: which file, what is wrong and what would help."""
 
 from __future__ import annotations
 

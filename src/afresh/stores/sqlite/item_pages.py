@@ -1,5 +1,4 @@
-"""Pages of items in SQLite; those of a source, a group or a status other than active are sorted where few
-match."""
+"""Pages of items in SQLite; few items of a source, a group or an unusual status are all sorted."""
 
 from __future__ import annotations
 

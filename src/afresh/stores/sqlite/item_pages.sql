@@ -2,11 +2,11 @@
 SELECT id FROM name WHERE text = :text;
 
 -- name: matching
--- How many rows of an index match, as far as it matters.
+-- How many rows of an index match, counted only as far as it matters.
 SELECT count(*) FROM (SELECT 1 FROM state INDEXED BY {index} WHERE {matches} LIMIT :few + 1);
 
 -- name: edge
--- The last row of so many in this order.
+-- The last of the rows to look at, in this order.
 SELECT {column}, {id} FROM {first} WHERE {after} ORDER BY {column} {direction}, {id} {direction}
 LIMIT 1 OFFSET :looked_at - 1;
 

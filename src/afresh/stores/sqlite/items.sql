@@ -11,7 +11,7 @@ FROM json_each(:ids) AS wanted CROSS JOIN full_item ON full_item.id = wanted.val
 ORDER BY wanted.key;
 
 -- name: due
--- The status is in the index, so items that are not polled are passed over quickly.
+-- The status is in the index, so items that are not active are skipped quickly.
 SELECT state.item_id
 FROM state INDEXED BY by_due
 WHERE state.status = 0 AND state.due_s <= :now_s

@@ -26,7 +26,7 @@ INSERT INTO observation_run (item_id, number, last_us, observations, data)
 SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3, ?4 FROM observation_run WHERE item_id = ?1;
 
 -- name: trim_runs
--- The oldest runs, where the newer ones hold enough.
+-- Deletes the oldest runs of an item where the newer ones hold enough observations.
 DELETE FROM observation_run
 WHERE (item_id, number) IN (
     SELECT item_id, number FROM (

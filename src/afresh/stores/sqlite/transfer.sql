@@ -1,4 +1,4 @@
--- The first two are tables in the common form, the next find the last numbers given.
+-- The first two are tables in the common form, the others find and set the last numbers given.
 
 -- name: item
 (SELECT item.id, item.key, item.labels, item.added_s, item.selector, state.source_id, state.group_id, state.weight,

@@ -1,4 +1,4 @@
--- Every block but the last three finds contradictions and says them in words.
+-- All statements but the last three find contradictions, one line of text for each.
 
 -- name: tally
 SELECT 'items counted as source ' || source_id || ', group ' || group_id || ', status ' || status
