@@ -21,6 +21,8 @@ from afresh.stores.sql.commit import (
     CompressedCopy,
     LockedItem,
     compress_copies,
+    event_rows,
+    new_copies,
     observations_of,
     recent_runs,
     separate_refused,
@@ -76,8 +78,7 @@ def _keep_states(
     states = [_state_row(poll, run) for poll, run in zip(polls, runs, strict=True)]
     database.run_many(connection, _SQL["keep_states"], _STATE, states)
     add_audits(database, connection, observations_of(polls), retention)
-    events = [_event_row(poll) for poll in polls if poll.outcome.event]
-    database.run_many(connection, _SQL["queue_events"], _EVENT, events)
+    database.run_many(connection, _SQL["queue_events"], _EVENT, event_rows(polls))
     fetch_rows(connection, _SQL["end_leases"], {"ids": to_array([poll.item_id for poll in polls])})
     database.add_to_tally(connection, status_changes(polls))
 
@@ -100,18 +101,14 @@ def _keep_copies(
     sizes: SizeChange,
 ) -> None:
     """Make new copies versions; if the bytes are the newest already, only their names may differ."""
-    new = [
-        (poll, copy, replace_unstorable(copy.copy.media_type)) for poll in polls if (copy := poll.compressed)
-    ]
+    new = new_copies(database, connection, polls)
     if not new:
         return
-    media_types = database.name_ids(connection, {media_type for _, _, media_type in new})
     newest = [(poll.item_id, poll.before.version) for poll, _, _ in new]
     found = fetch_rows(connection, _SQL["hashes"], column_arrays(("ids", "numbers"), newest))
     kept = {(item_id, digest) for item_id, digest in found}
-    named = [(poll, copy, media_types[media_type]) for poll, copy, media_type in new]
-    same = [row for row in named if (row[0].item_id, row[1].hash) in kept]
-    other = [row for row in named if (row[0].item_id, row[1].hash) not in kept]
+    same = [row for row in new if (row[0].item_id, row[1].hash) in kept]
+    other = [row for row in new if (row[0].item_id, row[1].hash) not in kept]
     table = [(poll.item_id, poll.version, media, copy.copy.normal_hash) for poll, copy, media in same]
     database.run_many(connection, _SQL["same_copies"], ("ids", "numbers", "media", "hashes"), table)
     if other:
@@ -153,16 +150,4 @@ def _state_row(poll: AcceptedPoll, recent: bytes | None) -> Row:
         outcome.belief,
         None if outcome.validators is None else text_from_mapping(outcome.validators),
         recent,
-    )
-
-
-def _event_row(poll: AcceptedPoll) -> Row:
-    outcome = poll.outcome
-    return (
-        poll.item_id,
-        outcome.lease.key,
-        poll.before.source_id,
-        outcome.event,
-        poll.version,
-        outcome.time_s,
     )

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import zstandard
 
 from afresh.stores.contents import content_hash
-from afresh.stores.rows import PAUSED, STATUS_CODE
-from afresh.stores.sql.database import ItemCounts
+from afresh.stores.rows import PAUSED, STATUS_CODE, Row
+from afresh.stores.sql.database import ConnectionT, ItemCounts, SqlDatabase
 from afresh.values.outcome import NewCopy, Observation, Outcome, Refusal, Spent
+from afresh.values.storable_text import replace_unstorable
 from afresh.values.stored import minute_of
 
 _COMPRESSION_LEVEL = 3
@@ -86,6 +87,17 @@ def separate_refused(
     return list(polls.values()), refused
 
 
+def new_copies(
+    database: SqlDatabase[ConnectionT], connection: ConnectionT, polls: Sequence[AcceptedPoll]
+) -> list[tuple[AcceptedPoll, CompressedCopy, int]]:
+    """Return the polls that have a new copy, the copy, and the id of its media type."""
+    new = [
+        (poll, copy, replace_unstorable(copy.copy.media_type)) for poll in polls if (copy := poll.compressed)
+    ]
+    media_types = database.name_ids(connection, {media_type for _, _, media_type in new})
+    return [(poll, copy, media_types[media_type]) for poll, copy, media_type in new]
+
+
 def recent_runs(polls: Sequence[AcceptedPoll]) -> list[tuple[bytes | None, Observation | None]]:
     """Return each item's run of the latest observations, and the observation to append."""
     return [(poll.before.recent, poll.outcome.observation) for poll in polls]
@@ -94,6 +106,15 @@ def recent_runs(polls: Sequence[AcceptedPoll]) -> list[tuple[bytes | None, Obser
 def observations_of(polls: Sequence[AcceptedPoll]) -> list[Observation]:
     """Return the observations of the polls that told something."""
     return [seen for poll in polls if (seen := poll.outcome.observation) is not None]
+
+
+def event_rows(polls: Sequence[AcceptedPoll]) -> list[Row]:
+    """Return the events of these polls: item id, key, source id, kind, version and time."""
+    return [
+        (p.item_id, p.outcome.lease.key, p.before.source_id, p.outcome.event, p.version, p.outcome.time_s)
+        for p in polls
+        if p.outcome.event
+    ]
 
 
 def status_changes(polls: Sequence[AcceptedPoll]) -> ItemCounts:

@@ -17,6 +17,8 @@ from afresh.stores.sql.commit import (
     CompressedCopy,
     LockedItem,
     compress_copies,
+    event_rows,
+    new_copies,
     observations_of,
     recent_runs,
     separate_refused,
@@ -49,7 +51,8 @@ def commit(
         found = connection.execute(_SQL["known"], {"ids": ids}).fetchall()
         locked = {item_id: LockedItem(*state) for item_id, *state in found}
         polls, refused = separate_refused(outcomes, copies, locked)
-        _keep_copies(database, connection, polls, retention)
+        for poll, copy, media_type_id in new_copies(database, connection, polls):
+            _keep_copy(connection, poll, copy, media_type_id, retention)
         runs = append_to_recent_runs(database, connection, recent_runs(polls), retention)
         states = [_state_row(poll, run) for poll, run in zip(polls, runs, strict=True)]
         connection.executemany(_SQL["keep_state"], states)
@@ -57,9 +60,7 @@ def commit(
         connection.executemany(_SQL["keep_failures"], _failure_rows(polls))
         database.add_to_tally(connection, status_changes(polls))
         add_audits(database, connection, observations_of(polls), retention)
-        connection.executemany(
-            _SQL["queue_event"], [_event_row(poll) for poll in polls if poll.outcome.event]
-        )
+        connection.executemany(_SQL["queue_event"], event_rows(polls))
         if connection.execute(_SQL["any_notice"]).fetchone():
             answered = [(poll.item_id, poll.outcome.lease.leased_s) for poll in polls]
             connection.executemany(_SQL["answer_notice"], answered)
@@ -67,20 +68,6 @@ def commit(
         add_ledger_rows(database, connection, ledger_rows(database, connection, sum_spending(outcomes)))
         set_values(database, connection, values)
     return refused
-
-
-def _keep_copies(
-    database: SqliteDatabase,
-    connection: sqlite3.Connection,
-    polls: Sequence[AcceptedPoll],
-    retention: Retention,
-) -> None:
-    new = [
-        (poll, copy, replace_unstorable(copy.copy.media_type)) for poll in polls if (copy := poll.compressed)
-    ]
-    media_types = database.name_ids(connection, {media_type for _, _, media_type in new})
-    for poll, copy, media_type in new:
-        _keep_copy(connection, poll, copy, media_types[media_type], retention)
 
 
 def _keep_copy(
@@ -139,8 +126,3 @@ def _failure_rows(polls: Sequence[AcceptedPoll]) -> list[Row]:
     """Return the failures in a row of the items that have or had some."""
     outcomes = (poll.outcome for poll in polls)
     return [(each.failures, each.lease.item_id) for each in outcomes if each.failures or each.lease.failures]
-
-
-def _event_row(poll: AcceptedPoll) -> Row:
-    outcome, times = poll.outcome, (poll.outcome.time_s, poll.outcome.time_s)
-    return (poll.item_id, outcome.lease.key, poll.before.source_id, outcome.event, poll.version, *times)

@@ -40,7 +40,7 @@ UPDATE state SET changed_s = ? WHERE item_id = ?;
 UPDATE state SET failures = ? WHERE item_id = ?;
 
 -- name: queue_event
-INSERT INTO event (item_id, key, source_id, kind, version, time_s, due_s) VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO event (item_id, key, source_id, kind, version, time_s, due_s) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6);
 
 -- name: any_notice
 SELECT 1 FROM notice LIMIT 1;
