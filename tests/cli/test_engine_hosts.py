@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.conftest import Afresh
@@ -17,8 +18,8 @@ from tests.servers.threaded import served
 
 from afresh.engine.app import open_engine
 from afresh.engine.logs import LOGGER
-from afresh.stores.sqlite.database import Database
-from afresh.stores.sqlite.words import explain
+from afresh.stores.sqlite.database import SqliteDatabase
+from afresh.stores.sqlite.errors import translate_error
 from afresh.values.clock import SystemClock
 from afresh.values.errors import StoreReadOnlyError, UsageError
 from afresh.values.outcome import Spent
@@ -140,14 +141,14 @@ def test_a_store_that_may_only_be_read_answers_questions(
     key = f"{site.url}/a"
     mirror("add", key)
     mirror("run", "--once", *QUICK)
-    whole = Database._open
+    whole = SqliteDatabase.__init__
 
-    def refused(database: Database) -> None:  # root may write everything: rights would not do
-        if not database.read_only:
-            raise StoreReadOnlyError(f"{database.path} may be read but not written")
-        whole(database)
+    def refused(database: SqliteDatabase, path: Path, *, read_only: bool = False, **given: Any) -> None:
+        if not read_only:  # root may write everything: rights would not do
+            raise StoreReadOnlyError(f"{path} may be read but not written")
+        whole(database, path, read_only=read_only, **given)
 
-    monkeypatch.setattr(Database, "_open", refused)
+    monkeypatch.setattr(SqliteDatabase, "__init__", refused)
     assert mirror("get", key).out == "a"
     assert json.loads(mirror("status", "--json").out)["copies"] == 1
     assert "1 item" in mirror("status").err
@@ -165,7 +166,7 @@ def test_a_backup_goes_over_nothing(mirror: Afresh, tmp_path: Path) -> None:
 
 
 def test_a_locked_store_says_what_helps(mirror: Afresh, tmp_path: Path) -> None:
-    words = str(explain(_locked(tmp_path / "afresh.db"), tmp_path / "afresh.db"))
+    words = str(translate_error(_locked(tmp_path / "afresh.db"), tmp_path / "afresh.db"))
     assert words.endswith("is locked by another process: try again when that one is done")
     assert mirror("status").code == 0
 

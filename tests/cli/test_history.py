@@ -13,7 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 from afresh.cli.history import history
-from afresh.tables.recorded import read_recorded
+from afresh.histories.recorded import read_recorded
 from afresh.values.errors import InputError, OutputError, UsageError
 
 DAY = 86400

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from afresh.cli.replay import replay
 from afresh.cli.simulate import simulate
+from afresh.histories.recorded import read_recorded
 from afresh.replay.staleness import freshness_course, stale_spans
-from afresh.tables.recorded import read_recorded
 from afresh.values.errors import InputError, OutputError, UsageError
 
 DAY = 86400

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from afresh.engine.pace.budget import UNCOUNTED_PER_S, Limits, Slots, window_of
 from afresh.engine.pace.gate import Gate
-from afresh.stores.pace import Pace
+from afresh.stores.reservations import ReservationState
 from afresh.values.outcome import Spent
-from afresh.values.stored import Window
+from afresh.values.stored import RequestWindow
 
 RATES = st.floats(1e-5, 1e4)
 ASKS = st.lists(st.floats(0.0, 100.0), min_size=1, max_size=60)
@@ -26,9 +26,11 @@ class Worker:
     """Starts requests as early as it may; ``late`` is how long after its reservation it looks again."""
 
     def __init__(self, rate: float) -> None:
-        self.slots, self.last = Slots(Limits(requests=rate)), Window(-math.inf, -math.inf)
+        self.slots, self.last = Slots(Limits(requests=rate)), RequestWindow(-math.inf, -math.inf)
 
-    def start(self, pace: Pace, now: float, length_s: float, late_s: float) -> tuple[float, Pace]:
+    def start(
+        self, pace: ReservationState, now: float, length_s: float, late_s: float
+    ) -> tuple[float, ReservationState]:
         """The next start at ``now`` or later, and the pace after what it took to get there."""
         while (start := self.slots.ready_s(now)) == math.inf:
             limits = self.slots.limits
@@ -51,7 +53,7 @@ def fullest(starts: list[float], rate: float) -> float:
 @settings(deadline=None, max_examples=150)
 @given(RATES, ASKS, st.floats(0.01, 5.0))
 def test_no_window_holds_more_than_its_share(rate: float, gaps: list[float], length_s: float) -> None:
-    worker, pace, now, starts = Worker(rate), Pace(), BEGIN, []
+    worker, pace, now, starts = Worker(rate), ReservationState(), BEGIN, []
     for gap in gaps:
         now, pace = worker.start(pace, now + gap, length_s, 0.0)
         starts.append(now)
@@ -70,7 +72,7 @@ def test_workers_keep_one_promise_together(
     rate: float, asks: list[tuple[int, float, float]], length_s: float
 ) -> None:
     """Each asks in its own time, some minutes apart: they meet in the store alone, in whatever order."""
-    workers, pace, now = [Worker(rate) for _ in range(4)], Pace(), [BEGIN] * 4
+    workers, pace, now = [Worker(rate) for _ in range(4)], ReservationState(), [BEGIN] * 4
     starts, latest = list[float](), BEGIN
     for who, gap, late_s in asks:
         asked = max(now[who] + gap, latest - 500.0)
@@ -84,7 +86,7 @@ def test_workers_keep_one_promise_together(
 @given(st.floats(0.02, 1e4), st.floats(0.0, 0.015))
 def test_one_worker_alone_spends_it_all(rate: float, late_s: float) -> None:
     """Windows that follow each other are one: the slack of each costs nothing."""
-    worker, pace, now = Worker(rate), Pace(), BEGIN
+    worker, pace, now = Worker(rate), ReservationState(), BEGIN
     starts: list[float] = []
     for _ in range(200):
         # As the engine does: the next window is asked for before its first request could start.
@@ -97,7 +99,7 @@ def test_one_worker_alone_spends_it_all(rate: float, late_s: float) -> None:
 
 def test_a_window_that_somebody_came_before_is_not_joined() -> None:
     first, second = Worker(10.0), Worker(10.0)
-    start, pace = first.start(Pace(), BEGIN, 1.0, 0.0)
+    start, pace = first.start(ReservationState(), BEGIN, 1.0, 0.0)
     assert start == BEGIN
     start, pace = second.start(pace, BEGIN, 1.0, 0.0)
     assert start == pytest.approx(BEGIN + 0.9 + 0.022 + 0.1)
@@ -109,7 +111,7 @@ def test_a_window_that_somebody_came_before_is_not_joined() -> None:
 
 
 def test_idle_time_is_not_hoarded() -> None:
-    worker, pace, now, starts = Worker(10.0), Pace(), BEGIN, []
+    worker, pace, now, starts = Worker(10.0), ReservationState(), BEGIN, []
     for gap in (0.0, 1000.0, 0.0, 0.0):
         now, pace = worker.start(pace, now + gap, 1.0, 0.0)
         starts.append(now)
@@ -119,7 +121,7 @@ def test_idle_time_is_not_hoarded() -> None:
 @settings(deadline=None, max_examples=80)
 @given(RATES, RATES)
 def test_a_lower_budget_counts_at_once(rate: float, other: float) -> None:
-    slots = Slots(Limits(requests=rate)).reserved(Window(0.0, 1e6)).started(1000.0)
+    slots = Slots(Limits(requests=rate)).reserved(RequestWindow(0.0, 1e6)).started(1000.0)
     lower = slots.limited(Limits(requests=other))
     assert lower.ready_s(1000.0) >= min(1000.0 + (1 - 1e-12) / other, 1e6)
 
@@ -128,7 +130,7 @@ def test_a_lower_budget_counts_at_once(rate: float, other: float) -> None:
 @given(st.lists(st.tuples(st.floats(0, 10), st.integers(0, 10_000)), min_size=2, max_size=40))
 def test_debts_are_paid_before_the_next_request(asks: list[tuple[float, int]]) -> None:
     limits = Limits(bytes=100.0)
-    slots, now, spent, first = Slots(limits).reserved(Window(0.0, 1e9)), 0.0, 0, None
+    slots, now, spent, first = Slots(limits).reserved(RequestWindow(0.0, 1e9)), 0.0, 0, None
     for gap, size in asks:
         now = slots.ready_s(now + gap)
         first = now if first is None else first
@@ -147,7 +149,7 @@ class Hands:
     """A clock, a line and claims for a gate: time stands still but for what is slept."""
 
     def __init__(self) -> None:
-        self.now, self.pace, self.writes, self.owed, self.alone = 100.0, Pace(), 0, 0.0, True
+        self.now, self.pace, self.writes, self.owed, self.alone = 100.0, ReservationState(), 0, 0.0, True
         self.capped: dict[str, float] = {}
         self.lost = 0
 
@@ -158,7 +160,7 @@ class Hands:
         self.now += 1e-5
         return self.now
 
-    async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[Window, float]:
+    async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]:
         self.writes += 1
         window, self.pace = self.pace.reserve(count, spacing_s, slack_s, self.now_s())
         return window, -1e9

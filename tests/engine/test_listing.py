@@ -15,7 +15,7 @@ from afresh.sources.settings import HttpSettings
 from afresh.stores.opening import open_store
 from afresh.stores.store import Store
 from afresh.values.items import ItemChange
-from afresh.values.listing import Listed, Listing
+from afresh.values.listing import Listing, ListingEntry
 
 
 @pytest.fixture
@@ -24,18 +24,18 @@ def store() -> Iterator[Store]:
         yield opened
 
 
-def listing(*entries: Listed, complete: bool = True) -> Listing:
+def listing(*entries: ListingEntry, complete: bool = True) -> Listing:
     return Listing("https://h/sitemap.xml", "sitemap", entries, complete)
 
 
 def test_births_deaths_and_notices(store: Store) -> None:
-    first = listing(Listed("a", "1", prior_rate_per_s=0.5), Listed("b", "1"))
+    first = listing(ListingEntry("a", "1", prior_rate_per_s=0.5), ListingEntry("b", "1"))
     assert take_in(store, "web", lambda _key: "h", first, 10.0) == (2, 0, 0)
     assert take_in(store, "web", lambda _key: "h", first, 20.0) == (0, 0, 0)
     item = store.items.get("a")
     assert item is not None
     assert item.prior_rate_per_s == 0.5
-    second = listing(Listed("b", "2"), Listed("c", "1"))
+    second = listing(ListingEntry("b", "2"), ListingEntry("c", "1"))
     assert take_in(store, "web", lambda _key: "h", second, 30.0) == (1, 1, 1)
     gone = store.items.get("a")
     assert gone is not None
@@ -44,16 +44,24 @@ def test_births_deaths_and_notices(store: Store) -> None:
 
 
 def test_an_incomplete_listing_kills_nothing(store: Store) -> None:
-    take_in(store, "web", lambda _key: "h", listing(Listed("a"), Listed("b")), 10.0)
-    assert take_in(store, "web", lambda _key: "h", listing(Listed("b"), complete=False), 20.0) == (0, 0, 0)
-    assert take_in(store, "web", lambda _key: "h", listing(Listed("a"), Listed("b")), 30.0) == (0, 0, 0)
+    take_in(store, "web", lambda _key: "h", listing(ListingEntry("a"), ListingEntry("b")), 10.0)
+    assert take_in(store, "web", lambda _key: "h", listing(ListingEntry("b"), complete=False), 20.0) == (
+        0,
+        0,
+        0,
+    )
+    assert take_in(store, "web", lambda _key: "h", listing(ListingEntry("a"), ListingEntry("b")), 30.0) == (
+        0,
+        0,
+        0,
+    )
 
 
 def test_what_was_gone_and_is_listed_again_comes_back(store: Store) -> None:
-    take_in(store, "web", lambda _key: "h", listing(Listed("a")), 10.0)
+    take_in(store, "web", lambda _key: "h", listing(ListingEntry("a")), 10.0)
     take_in(store, "web", lambda _key: "h", listing(), 20.0)
     store.items.change(["a"], ItemChange(status="gone"))
-    take_in(store, "web", lambda _key: "h", listing(Listed("a")), 30.0)
+    take_in(store, "web", lambda _key: "h", listing(ListingEntry("a")), 30.0)
     item = store.items.get("a")
     assert item is not None
     assert item.status == "active"

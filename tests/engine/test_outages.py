@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tests.engine.living import LivingSite, engine_for
 from tests.engine.virtual_site import VirtualSite
-from tests.stores.test_sqlite_failures import files_no_larger_than
+from tests.stores.sqlite.test_database import files_no_larger_than
 from tests.waiting import LIMIT_S
 
 from afresh.engine.logs import LOGGER

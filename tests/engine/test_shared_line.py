@@ -11,8 +11,8 @@ from tests.virtual_time import VirtualTime
 
 from afresh.engine.pace.budget import Limits
 from afresh.engine.pace.gate import Gate
-from afresh.stores.pace import Pace
-from afresh.values.stored import Window
+from afresh.stores.reservations import ReservationState
+from afresh.values.stored import RequestWindow
 
 SECONDS, ANSWER_S, STORE_S = 10.0, 0.003, 0.002
 
@@ -21,10 +21,10 @@ class World:
     """A clock, a line that takes its time, and claims that nobody disputes: for each worker the same."""
 
     def __init__(self, workers: int) -> None:
-        self.alone, self.time, self._pace = workers == 1, VirtualTime(round_s=5e-5), Pace()
+        self.alone, self.time, self._pace = workers == 1, VirtualTime(round_s=5e-5), ReservationState()
         self._rng, self.starts = np.random.default_rng(1), list[float]()
 
-    async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[Window, float]:
+    async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]:
         await asyncio.sleep(self._rng.exponential(STORE_S))
         window, self._pace = self._pace.reserve(count, spacing_s, slack_s, self.time.now_s())
         return window, self.time.elapsed_s() - self.time.now_s()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from afresh.sources.feeds import read_feed
 from afresh.sources.sitemaps import MAX_ENTRIES, read_sitemap, w3c_date_s
-from afresh.values.listing import Listed, news
+from afresh.values.listing import ListingEntry, compare_listing
 
 AT = "http://a.test/sitemap.xml"
 NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -37,7 +37,7 @@ def test_a_sitemap_plain_gzipped_or_marked(packed: bytes) -> None:
     assert (one.modified_s, one.priority) == (1714550400.0, 0.8)
     assert one.prior_rate_per_s == pytest.approx(1 / 86400)
     assert (two.mark, two.modified_s, two.prior_rate_per_s, two.priority) == ("soon", None, None, None)
-    assert three == Listed("http://a.test/3")
+    assert three == ListingEntry("http://a.test/3")
 
 
 def test_an_index_names_sitemaps() -> None:
@@ -114,7 +114,7 @@ def test_an_atom_feed() -> None:
     assert feed.problem == ""
     changed = read_feed(ATOM.replace(b"One", b"One, corrected"), "http://a.test/feed")
     before = {entry.key: entry.mark for entry in feed.entries}
-    assert news(before, changed.entries, complete=False).notices == ("http://a.test/1",)
+    assert compare_listing(before, changed.entries, complete=False).notices == ("http://a.test/1",)
 
 
 def test_an_entry_with_a_publishing_date_only() -> None:
@@ -155,11 +155,11 @@ KEYS = st.sampled_from("abcdef")
 )
 @settings(deadline=None)
 def test_news_turn_the_old_list_into_the_new(before: dict[str, str], now: dict[str, str]) -> None:
-    entries = [Listed(key, mark) for key, mark in now.items()]
-    found = news(before, entries, complete=True)
+    entries = [ListingEntry(key, mark) for key, mark in now.items()]
+    found = compare_listing(before, entries, complete=True)
     assert set(before) - set(found.deaths) | set(found.births) == set(now)
     assert set(found.notices) == {
         key for key in set(before) & set(now) if now[key] and now[key] != before[key]
     }
-    assert news(before, entries, complete=False).deaths == ()
-    assert news(now, entries, complete=True) == news({}, [], complete=True)
+    assert compare_listing(before, entries, complete=False).deaths == ()
+    assert compare_listing(now, entries, complete=True) == compare_listing({}, [], complete=True)

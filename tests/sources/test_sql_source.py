@@ -21,7 +21,7 @@ from afresh.sources.surroundings import Surroundings
 from afresh.values.errors import UsageError
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
-from afresh.values.listing import Listing, news
+from afresh.values.listing import Listing, compare_listing
 
 Found = TypeVar("Found")
 
@@ -174,11 +174,11 @@ def test_listings_tell_births_deaths_and_by_a_cursor_changes(db: Database) -> No
         clock.time_s += 60
         second = await listed(source)
         assert (second.complete, marks(second)) == (False, {"1": "4", "3": "3", "4": "3"})
-        found = news(marks(first), second.entries, complete=second.complete)
+        found = compare_listing(marks(first), second.entries, complete=second.complete)
         assert (found.births, found.notices, found.deaths) == (("4",), ("1",), ())
         clock.time_s += 7200
         third = await listed(source)
-        assert news(marks(first), third.entries, complete=third.complete).deaths == ("2",)
+        assert compare_listing(marks(first), third.entries, complete=third.complete).deaths == ("2",)
 
     using(source_of(db.url, Surroundings(clock=clock), cursor="version"), run)
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from tests.stores.backends import copy_of, new_items, poll, schema_url, seen
 
-from afresh.stores import tables
 from afresh.stores.copying import PROGRESS, copy_store
-from afresh.stores.opening import open_store, open_tables
+from afresh.stores.opening import open_for_copying, open_store
 from afresh.stores.postgres.store import PostgresStore
+from afresh.stores.sql import transfer
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.store import Retention, Store
 from afresh.values.errors import InputError, UsageError
@@ -149,8 +149,8 @@ def test_a_copy_killed_after_any_batch_is_finished_by_the_next(
     monkeypatch: pytest.MonkeyPatch,
     direction: str,
 ) -> None:
-    small = {name: replace(table, batch=3) for name, table in tables.TABLES.items()}
-    for module in ("tables", "copying", "sqlite.tables", "postgres.tables"):
+    small = {name: replace(table, batch=3) for name, table in transfer.TABLES.items()}
+    for module in ("copying", "sql.transfer"):
         monkeypatch.setattr(f"afresh.stores.{module}.TABLES", small)
     there = database("there")
     begin: Copyable = source
@@ -222,7 +222,7 @@ def test_only_an_empty_store_is_filled(
         copy_store(source.tables, there.tables)
         open_store(url).close()
     with pytest.raises(UsageError, match="in memory cannot be copied"):
-        open_tables("memory:")
+        open_for_copying("memory:")
 
 
 # Copies one batch of three rows after the other and says how far it came.
@@ -230,14 +230,14 @@ COPIER = """
 import sys
 from dataclasses import replace
 from functools import partial
-from afresh.stores import copying, tables
-from afresh.stores.opening import open_tables
-import afresh.stores.sqlite.tables, afresh.stores.postgres.tables
+from afresh.stores import copying
+from afresh.stores.opening import open_for_copying
+from afresh.stores.sql import transfer
 
-small = {name: replace(table, batch=3) for name, table in tables.TABLES.items()}
-for module in (tables, copying, afresh.stores.sqlite.tables, afresh.stores.postgres.tables):
+small = {name: replace(table, batch=3) for name, table in transfer.TABLES.items()}
+for module in (transfer, copying):
     module.TABLES = small
-with open_tables(sys.argv[1]) as source, open_tables(sys.argv[2]) as target:
+with open_for_copying(sys.argv[1]) as source, open_for_copying(sys.argv[2]) as target:
     copying.copy_store(source.tables, target.tables, lambda done, total: print(done, flush=True))
 """
 

@@ -21,7 +21,7 @@ def test_the_first_repeat_is_the_first_row_whose_key_stood_before(keys: list[str
     for batch in batches:
         seen.add(batch)
     expected = next(((key, keys.index(key), row) for row, key in enumerate(keys) if key in keys[:row]), None)
-    suspects = seen.repeated()
+    suspects = seen.find_repeated()
     assert (suspects.size > 0) == (expected is not None)
     assert first_repeat(batches, suspects) == expected
 

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.tables.aside import check_writable, write_bytes
+from afresh.tables.atomic_output import check_writable, write_bytes
 from afresh.tables.columns import Column, Kind
 from afresh.tables.reading import read_table
 from afresh.tables.writing import TableWriter, write_table

@@ -62,7 +62,7 @@ def budget(
         raise UsageError("give either --target 0.8 (or a duration, for age), or --curve")
     aim, wanted = _aim(target, unit_s)
     from afresh.cli.items import read_items
-    from afresh.tables.inputs import InputFile
+    from afresh.tables.input_file import InputFile
 
     check_files([items, caps, views], output, plot, as_json=as_json)
     with InputFile(items) as source, Progress(f"reading {source.name}", 1.0) as progress:
@@ -166,7 +166,7 @@ def _draw(path: str, curve: BudgetCurve, chosen: BudgetCurve | None, unit: str) 
     from afresh.plots.line_plot import line_figure
     from afresh.plots.panels import Panel, Series
     from afresh.plots.style import picture_format, render
-    from afresh.tables.aside import write_bytes
+    from afresh.tables.atomic_output import write_bytes
 
     per = f"per {UNIT_NAMES[unit]}"
     buys = [Series("best plan", curve.budget, curve.freshness)]

@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 
 from afresh.model.decay import decay_from
-from afresh.tables.table import Table
+from afresh.tables.checked_table import CheckedTable
 from afresh.values.errors import AfreshError
 
 
-def check_decays(table: Table) -> None:
+def check_decays(table: CheckedTable) -> None:
     """Refuse the first cell of ``decay`` that names no decay function; empty cells are none."""
     encoded = table.text("decay").dictionary_encode()
     for code, spec in enumerate(encoded.dictionary.to_pylist()):

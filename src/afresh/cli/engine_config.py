@@ -14,7 +14,7 @@ import typer
 from afresh.cli.engine_project import ListJson, Sets, overrides_of
 from afresh.cli.summary import number, print_json, print_summary
 from afresh.values.errors import AfreshError, StoreMissingError, StoreReadOnlyError, UsageError, one_of
-from afresh.values.words import counted
+from afresh.values.formatting import format_count
 
 if TYPE_CHECKING:
     from afresh.engine.settings.tables import Settings, SourceTable
@@ -83,7 +83,7 @@ def _store(settings: Settings) -> str:
         return "not there yet: it will be made"
     except StoreReadOnlyError:  # all that opening for reading cannot do is to upgrade
         return "of an older afresh: the next run brings it up to date"
-    return counted(items, "item")
+    return format_count(items, "item")
 
 
 def _web(settings: Settings) -> str:

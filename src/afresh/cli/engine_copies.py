@@ -12,12 +12,12 @@ import typer
 from afresh.cli.engine_project import AllowPrivate, ListJson, Sets, open_project, private_overrides
 from afresh.cli.options import read_duration
 from afresh.cli.summary import print_json
-from afresh.tables.aside import output_file, write_bytes
+from afresh.tables.atomic_output import open_output, write_bytes
 from afresh.tables.formats import STANDARD_STREAM
 from afresh.values.clock import SystemClock
 from afresh.values.errors import AfreshError, UsageError, one_of
+from afresh.values.formatting import format_count, format_moment
 from afresh.values.units import format_duration
-from afresh.values.words import counted, moment
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
@@ -88,7 +88,9 @@ def _why_not(engine: Engine, item: Item | None, now_s: float) -> str:
     if item is None:
         return ""
     opens_s = closed_until(engine.settings, now_s).get(item.source)
-    return item.problem if opens_s is None else f"its source is outside its windows until {moment(opens_s)}"
+    if opens_s is None:
+        return item.problem
+    return f"its source is outside its windows until {format_moment(opens_s)}"
 
 
 def _number(engine: Engine, key: str, version: int | None) -> int | None:
@@ -97,7 +99,8 @@ def _number(engine: Engine, key: str, version: int | None) -> int | None:
         return version
     versions = engine.versions(key)
     if len(versions) <= -version:
-        raise UsageError(f"{key} has {counted(len(versions), 'version')}, none {-version} before the newest")
+        kept = format_count(len(versions), "version")
+        raise UsageError(f"{key} has {kept}, none {-version} before the newest")
     return versions[-version].number
 
 
@@ -125,8 +128,8 @@ def export(
     with open_project(reading=True) as engine:
         if kind == "dir":
             number = write_folder(engine.store, Path(str(output)))
-            typer.echo(counted(number, "copy"), err=True)
+            typer.echo(format_count(number, "copy"), err=True)
             return
-        with output_file(STANDARD_STREAM if output is None else output) as file:
+        with open_output(STANDARD_STREAM if output is None else output) as file:
             number = write_jsonl(engine.store, file)
-            typer.echo(counted(number, "copy"), err=True)  # not where the reader has gone
+            typer.echo(format_count(number, "copy"), err=True)  # not where the reader has gone

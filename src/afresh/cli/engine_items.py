@@ -22,7 +22,7 @@ from afresh.cli.engine_project import (
 from afresh.cli.options import read_duration
 from afresh.cli.summary import print_json
 from afresh.values.errors import InputError, ListingError, UsageError
-from afresh.values.words import counted
+from afresh.values.formatting import format_count
 
 if TYPE_CHECKING:
     from afresh.values.items import ItemChange
@@ -95,7 +95,7 @@ def add(
     if as_json:
         unread = {"unread": failed.problems} if failed is not None else {}
         print_json({"new": new, "items": total, **unread})
-    typer.echo(f"{new:,} new, {counted(total, 'item')} in all", err=True)
+    typer.echo(f"{new:,} new, {format_count(total, 'item')} in all", err=True)
     if failed is not None:
         raise failed
     if allow_private and not allows_private():
@@ -116,7 +116,7 @@ def remove(
     with open_project() as engine:
         unknown = engine.remove(wanted)
     _say_unknown(unknown, wanted)
-    typer.echo(f"{counted(len(wanted) - len(unknown), 'item')} removed", err=True)
+    typer.echo(f"{format_count(len(wanted) - len(unknown), 'item')} removed", err=True)
 
 
 def set_items(
@@ -157,7 +157,7 @@ def set_items(
     with open_project() as engine, _by_option():
         unknown = engine.set(wanted, change)
     _say_unknown(unknown, wanted)
-    typer.echo(f"{counted(len(wanted) - len(unknown), 'item')} changed", err=True)
+    typer.echo(f"{format_count(len(wanted) - len(unknown), 'item')} changed", err=True)
 
 
 def _numbers(

@@ -17,7 +17,7 @@ from afresh.cli.engine_project import ListJson, Sets, open_project
 from afresh.cli.options import read_duration
 from afresh.cli.summary import print_json
 from afresh.values.errors import AfreshError, InputError, UsageError
-from afresh.values.words import counted
+from afresh.values.formatting import format_count
 
 if TYPE_CHECKING:
     from afresh.engine.outside import Reported
@@ -69,7 +69,7 @@ def observe(
     for words in taken.refused:
         typer.echo(f"not kept: {words}", err=True)
     known = f"; {taken.known:,} already known" if taken.known else ""
-    typer.echo(f"{counted(taken.taken, 'observation')} taken{known}", err=True)
+    typer.echo(f"{format_count(taken.taken, 'observation')} taken{known}", err=True)
     if taken.refused and not taken.taken and not taken.known:
         raise AfreshError("none of the rows could be taken")
 

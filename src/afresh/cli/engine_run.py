@@ -29,7 +29,7 @@ from afresh.cli.serve import check_web
 from afresh.cli.summary import print_json
 from afresh.values.clock import SystemClock
 from afresh.values.errors import UsageError, one_of
-from afresh.values.words import counted, moment
+from afresh.values.formatting import format_count, format_moment
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
@@ -161,11 +161,11 @@ def _say_start(engine: Engine) -> None:
         )
     closed = closed_until(engine.settings, now_s)
     if closed and len(closed) == len(engine.settings.sources):
-        until = moment(min(closed.values()))
+        until = format_moment(min(closed.values()))
         say(logging.WARNING, f"every source is outside its windows until {until}: nothing is polled before")
     else:
         for name, opens_s in closed.items():
-            say(logging.INFO, f"outside its windows until {moment(opens_s)}", source=name)
+            say(logging.INFO, f"outside its windows until {format_moment(opens_s)}", source=name)
 
 
 def _say_first(engine: Engine, as_json: bool) -> None:
@@ -189,7 +189,7 @@ def _say_end(engine: Engine, progress: Progress, as_json: bool) -> None:
     done = {name: value for name, value in done.items() if value is not None}
     say(logging.INFO, "stopped", **done)
     for problem in problems(engine.store) if progress.failures else ():
-        say(logging.WARNING, f"{counted(problem.items, 'item')} could not be had", problem=problem.words)
+        say(logging.WARNING, f"{format_count(problem.items, 'item')} could not be had", problem=problem.words)
     if engine.settings.plan.target is not None:
         status = engine.status()
         if status.below_target:
@@ -209,7 +209,7 @@ class _Line:
     def __call__(self, progress: Progress) -> None:
         """Draw it, as much as fits."""
         text = (
-            f"{counted(progress.polls, 'poll')}  {counted(progress.changes, 'change')}  "
+            f"{format_count(progress.polls, 'poll')}  {format_count(progress.changes, 'change')}  "
             f"{progress.failures:,} failed  {progress.in_flight} under way  "
             f"freshness {progress.freshness:.3f}  {progress.trouble}"
         )

@@ -12,8 +12,8 @@ import typer
 
 from afresh.cli.engine_project import ListJson, Sets, open_project
 from afresh.cli.summary import number, print_summary
+from afresh.values.formatting import format_count, format_moment
 from afresh.values.units import UNIT_SECONDS, format_duration
-from afresh.values.words import counted, moment
 
 _VIEWS_SHOWN = 20
 _BEFORE_ALL = 1e300  # worth of what is polled before all that is ranked
@@ -53,7 +53,7 @@ def why(
 
 def _status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
     states = ", ".join(f"{count:,} {name}" for name, count in found.by_status.items())
-    waiting = f"{counted(found.leases, 'lease')}, {counted(found.events, 'event')} waiting"
+    waiting = f"{format_count(found.leases, 'lease')}, {format_count(found.events, 'event')} waiting"
     copied, none = found.copies > 0, "no copies yet"
     rows = [
         ("engine", _engine(found)),
@@ -62,22 +62,23 @@ def _status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         ("freshness, audited", _audited(found)),
         ("age", f"{format_duration(found.age_s)} on average" if copied else none),
         ("due", f"{found.due:,} now, {found.failing:,} waiting after a failure"),
-        ("dropped", f"{counted(found.dropped, 'item')}, not worth a poll at this budget"),
+        ("dropped", f"{format_count(found.dropped, 'item')}, not worth a poll at this budget"),
         ("budget", _budget(found, set_per_s)),
         *_more_budget(found),
         ("hosts can take", _absorbed(found)),
         ("store", f"{found.file_bytes / 1e6:,.1f} MB; {waiting}"),
     ]
     for group in found.groups:
-        rests = f"; rests until {moment(group.rests_until_s)}: {group.why}" if group.why else ""
-        rows.append((f"  {group.group}", f"{counted(group.items, 'item')}{rests}"))
+        rests = f"; rests until {format_moment(group.rests_until_s)}: {group.why}" if group.why else ""
+        rows.append((f"  {group.group}", f"{format_count(group.items, 'item')}{rests}"))
     for place, problem in enumerate(found.problems):
-        words = f"{counted(problem.items, 'item')}, such as {problem.example}: {problem.words}"
+        words = f"{format_count(problem.items, 'item')}, such as {problem.example}: {problem.words}"
         rows.append(("" if place else "problems", words))
     rows += [(f"  {one.source}", f"in trouble: {one.problem}") for one in found.troubles]
     rows += [(f"  {one.source}", _search_words(one)) for one in found.searches]
     rows += [
-        (f"  {name}", f"outside its windows until {moment(opens)}") for name, opens in found.closed.items()
+        (f"  {name}", f"outside its windows until {format_moment(opens_s)}")
+        for name, opens_s in found.closed.items()
     ]
     rows += _money_rows(found)
     rows += [(f"  {view.item}", _view_words(view)) for view in found.views[:_VIEWS_SHOWN]]
@@ -85,7 +86,7 @@ def _status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         rows.append(("", f"… {len(found.views) - _VIEWS_SHOWN:,} more with --json"))
     for worker in found.workers:
         role = ", plans for all" if worker.plans else ""
-        words = f"seen {moment(worker.seen_s)}, holds {counted(worker.groups, 'host')}{role}"
+        words = f"seen {format_moment(worker.seen_s)}, holds {format_count(worker.groups, 'host')}{role}"
         rows.append((f"  worker {worker.name}", words))
     if found.below_target:
         rows.append(("target", f"missed: audits say less than {found.target}"))
@@ -97,13 +98,14 @@ def _engine(found: Status) -> str:
     run = found.run
     if run is None:
         return "none has run yet: 'afresh run'"
-    counts = f"{counted(run.polls, 'poll')}, {counted(run.changes, 'change')}, {run.failures:,} failed"
+    counts = f"{format_count(run.polls, 'poll')}, {format_count(run.changes, 'change')}"
+    counts += f", {run.failures:,} failed"
     state = run.state(found.time_s)
     if state == "running":
-        return f"running since {moment(run.started_s)}: {counts}"
+        return f"running since {format_moment(run.started_s)}: {counts}"
     if state == "stopped":
-        return f"stopped {moment(run.time_s)} after {counts}"
-    return f"silent since {moment(run.time_s)}: it was killed, or cannot reach the store; {counts}"
+        return f"stopped {format_moment(run.time_s)} after {counts}"
+    return f"silent since {format_moment(run.time_s)}: it was killed, or cannot reach the store; {counts}"
 
 
 def _budget(found: Status, set_per_s: float) -> str:
@@ -120,7 +122,7 @@ def _budget(found: Status, set_per_s: float) -> str:
         if lasted_s > 1 / own:
             which = "this" if running else "the last"
             words += f"; {run.requests / (own * lasted_s):.0%} used by {which} run"
-    return f"{words}; {counted(found.spent_last_hour.requests, 'request')} in the last hour"
+    return f"{words}; {format_count(found.spent_last_hour.requests, 'request')} in the last hour"
 
 
 def _more_budget(found: Status) -> list[tuple[str, str]]:
@@ -160,10 +162,13 @@ def _money_rows(found: Status) -> list[tuple[str, str]]:
 
 def _search_words(search: SearchStatus) -> str:
     """How far a search source got, and how large its server is."""
-    queries = f"{counted(search.queries, 'query')} sent {counted(search.sent, 'time')}"
+    queries = f"{format_count(search.queries, 'query')} sent {format_count(search.sent, 'time')}"
     parts = [
-        f"{search.seen:,} of {counted(search.records, 'record')} reached, {search.by_queries:,} by queries",
-        f"{queries}, {counted(search.look_ups, 'look-up')}",
+        (
+            f"{search.seen:,} of {format_count(search.records, 'record')} reached,"
+            f" {search.by_queries:,} by queries"
+        ),
+        f"{queries}, {format_count(search.look_ups, 'look-up')}",
     ]
     for one in search.scales:
         of = f" by {one.attribute}" if one.attribute else ""
@@ -185,9 +190,9 @@ def _view_words(view: SeenItem) -> str:
         parts.append(f"{format_duration(view.cost_s)} a refresh")
     following = {
         "stale": "next: as soon as the budget allows",
-        "fresh": f"next: when it changes, about {moment(view.next_s)}",
+        "fresh": f"next: when it changes, about {format_moment(view.next_s)}",
         "left alone": "next: never, it gains less than it costs",
-        "unknown": f"next: {moment(view.next_s)}",
+        "unknown": f"next: {format_moment(view.next_s)}",
     }
     parts.append(following[view.state])
     return "; ".join(parts) + (f"; {view.problem}" if view.problem else "")
@@ -196,7 +201,7 @@ def _view_words(view: SeenItem) -> str:
 def _audited(found: Status) -> str:
     if found.audited.n == 0:
         return "no audits yet"
-    return f"{_share(found.audited)} by {counted(found.audited.n, 'random poll')}"
+    return f"{_share(found.audited)} by {format_count(found.audited.n, 'random poll')}"
 
 
 def _share(share: Share) -> str:
@@ -218,7 +223,7 @@ def _why_rows(found: Why) -> list[tuple[str, str]]:
     ]
     for poll in found.polls[-5:]:
         what = "changed" if poll.changed else "first look" if poll.elapsed_s == 0 else "unchanged"
-        rows.append(("  " + moment(poll.time_s), what + (", an audit" if poll.audit else "")))
+        rows.append(("  " + format_moment(poll.time_s), what + (", an audit" if poll.audit else "")))
     return rows + [("because" if place == 0 else "", words) for place, words in enumerate(found.reasons)]
 
 
@@ -274,7 +279,7 @@ def _next(found: Why) -> str:
         return "never, as things are"
     if found.next_s <= found.time_s:
         return "now"
-    return f"in {format_duration(found.next_s - found.time_s)}, {moment(found.next_s)}"
+    return f"in {format_duration(found.next_s - found.time_s)}, {format_moment(found.next_s)}"
 
 
 def _plain(value: Any) -> Any:

@@ -12,7 +12,7 @@ import typer
 from afresh.cli.engine_project import ListJson, open_project
 from afresh.cli.summary import print_json, print_summary
 from afresh.values.errors import AfreshError, UsageError, one_of
-from afresh.values.words import counted
+from afresh.values.formatting import format_count
 
 if TYPE_CHECKING:
     from afresh.stores.store import Upkeep
@@ -57,12 +57,12 @@ def _check(upkeep: Upkeep, sample: int | None, as_json: bool) -> None:
     for words in problems:
         typer.echo(words, err=True)
     if problems:
-        raise AfreshError(f"the store has {counted(len(problems), 'problem')}")
+        raise AfreshError(f"the store has {format_count(len(problems), 'problem')}")
     hashed = sizes.contents if sample is None else min(sample, sizes.contents)
     typer.echo(
-        f"{counted(sizes.items, 'item')}, {counted(sizes.versions, 'version')} of their copies, "
+        f"{format_count(sizes.items, 'item')}, {format_count(sizes.versions, 'version')} of their copies, "
         f"{_megabytes(sizes.file_bytes)}: structure, references and counts are right, "
-        f"and so are the hashes of {counted(hashed, 'content')}",
+        f"and so are the hashes of {format_count(hashed, 'content')}",
         err=True,
     )
 
@@ -81,7 +81,7 @@ def _care(upkeep: Upkeep, action: str, given: list[str], as_json: bool) -> None:
     if action == "vacuum":
         typer.echo(f"{_megabytes(sizes.file_bytes)}, before {_megabytes(before.file_bytes)}", err=True)
     elif action == "backup":
-        typer.echo(f"{counted(sizes.items, 'item')} and all else are now in {given[0]} too", err=True)
+        typer.echo(f"{format_count(sizes.items, 'item')} and all else are now in {given[0]} too", err=True)
     elif not as_json:
         _say_sizes(sizes)
 
@@ -89,10 +89,10 @@ def _care(upkeep: Upkeep, action: str, given: list[str], as_json: bool) -> None:
 def _say_sizes(sizes: StoreStats) -> None:
     plain, kept = _megabytes(sizes.content_bytes), _megabytes(sizes.stored_bytes)
     rows = [
-        ("items", f"{sizes.items:,}; {counted(sizes.leases, 'lease')}"),
-        ("copies", f"{counted(sizes.versions, 'version')}, {counted(sizes.contents, 'content')}"),
+        ("items", f"{sizes.items:,}; {format_count(sizes.leases, 'lease')}"),
+        ("copies", f"{format_count(sizes.versions, 'version')}, {format_count(sizes.contents, 'content')}"),
         ("contents", f"{plain}, compressed {kept}"),
-        ("waiting", f"{counted(sizes.events, 'event')}, {counted(sizes.notices, 'notice')}"),
+        ("waiting", f"{format_count(sizes.events, 'event')}, {format_count(sizes.notices, 'notice')}"),
         ("on disk", f"{_megabytes(sizes.file_bytes)}, of which {_megabytes(sizes.free_bytes)} free"),
     ]
     print_summary("store", rows)
@@ -106,17 +106,17 @@ def _copy(source: str, target: str, *, as_json: bool) -> None:
     """Everything of one store into an empty one; run again after it was stopped, it goes on."""
     from afresh.cli.progress import Progress
     from afresh.stores.copying import copy_store
-    from afresh.stores.opening import open_tables
+    from afresh.stores.opening import open_for_copying
 
     with (
-        open_tables(_address(source), create=False) as whence,
-        open_tables(_address(target)) as whither,
+        open_for_copying(_address(source), create=False) as whence,
+        open_for_copying(_address(target)) as whither,
         Progress("copying", 1.0) as progress,
     ):
         rows = copy_store(whence.tables, whither.tables, lambda done, total: progress.reach(done / total))
     if as_json:
         print_json({"rows": rows})
-    typer.echo(f"{counted(rows, 'row')} copied", err=True)
+    typer.echo(f"{format_count(rows, 'row')} copied", err=True)
 
 
 def _address(text: str) -> str:

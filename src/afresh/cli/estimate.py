@@ -122,7 +122,7 @@ def _lifetimes(path: str, answer: Answer) -> None:
     from afresh.plots.decay_plot import decay_figure
     from afresh.plots.style import picture_format, render
     from afresh.rates.decay_fit import fit_decays
-    from afresh.tables.aside import write_bytes
+    from afresh.tables.atomic_output import write_bytes
     from afresh.tables.reading import read_table
 
     table = read_table(path, LIFETIMES)

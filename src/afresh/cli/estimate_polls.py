@@ -18,9 +18,9 @@ from afresh.rates.poll_table import PollTable, polls_from_times
 from afresh.rates.priors.gamma_prior import WEAK_SHAPE, GammaPrior
 from afresh.rates.regime import Regime, find_regime
 from afresh.rates.regimes.season import HOURS
-from afresh.tables.aside import write_bytes
+from afresh.tables.atomic_output import write_bytes
 from afresh.tables.columns import NUMBER, TEXT, Kind
-from afresh.tables.inputs import InputFile
+from afresh.tables.input_file import InputFile
 from afresh.tables.writing import write_table
 from afresh.values.arrays import Float64s
 from afresh.values.clock import SystemClock

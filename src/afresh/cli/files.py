@@ -30,7 +30,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _check_writable(table: str | None, picture: str | None) -> None:
-    from afresh.tables.aside import check_writable
+    from afresh.tables.atomic_output import check_writable
     from afresh.tables.formats import format_of
 
     if table is not None and table != _STREAM:

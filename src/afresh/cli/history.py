@@ -15,7 +15,7 @@ from afresh.tables.columns import TEXT, Kind
 from afresh.values.errors import OutputError
 
 if TYPE_CHECKING:
-    from afresh.sources.git_history import GitHistory
+    from afresh.histories.git import GitHistory
 
 TIME: Kind = "time"
 
@@ -57,7 +57,7 @@ def history_git(
     """
     window = parse_moment("--start", start), parse_moment("--end", end)
     outputs = output_names(name)
-    from afresh.sources.git_history import read_git_history
+    from afresh.histories.git import read_git_history
 
     with Progress(f"reading {repository}", 1.0) as progress:
         found = read_git_history(
@@ -77,7 +77,7 @@ def history_git(
 
 def output_names(name: str) -> dict[str, str]:
     """The two files of a history, refused at once where they could not be written."""
-    from afresh.tables.aside import check_writable
+    from afresh.tables.atomic_output import check_writable
 
     if name == "-" or not Path(name).name:
         raise OutputError(f"{name!r} cannot be the name of two files: give -o a name such as docs")
@@ -121,10 +121,10 @@ def _summary(found: GitHistory) -> dict[str, Any]:
 
 
 def _print_for_people(found: GitHistory, outputs: dict[str, str]) -> None:
-    from afresh.tables.recorded import moment
+    from afresh.values.formatting import format_iso_time
 
     summary = _summary(found)
-    start, end = moment(found.start), moment(found.end)
+    start, end = format_iso_time(found.start), format_iso_time(found.end)
     rows = [
         ("items", f"{summary['items']:,}, of which {summary['changed']:,} change ({outputs['items']})"),
         ("changes", f"{summary['changes']:,} in {found.commits:,} commits ({outputs['changes']})"),

@@ -15,10 +15,10 @@ import pyarrow as pa
 from afresh.cli.decay_column import check_decays
 from afresh.cli.view_pairs import ViewPairs
 from afresh.rates.views import ViewGraph
+from afresh.tables.checked_table import CheckedTable
 from afresh.tables.columns import Column
-from afresh.tables.inputs import InputFile
+from afresh.tables.input_file import InputFile
 from afresh.tables.reading import read_table, scan_table
-from afresh.tables.table import Table
 from afresh.values.arrays import Floats, Ints
 from afresh.values.errors import InputError, UsageError, did_you_mean
 
@@ -122,14 +122,14 @@ def read_items(
     return items if caps is None else _with_caps(items, source.name, given, parts, caps)
 
 
-def _check_bounds(table: Table) -> None:
+def _check_bounds(table: CheckedTable) -> None:
     low, high = table.numbers("min_frequency"), table.numbers("max_frequency")
     if (low > high).any():
         row = int((low > high).argmax())
         raise table.fault(row, "min_frequency", f"is {low[row]:g}, above the max_frequency of {high[row]:g}")
 
 
-def _check_level(table: Table, before: list[Any] | None) -> None:
+def _check_level(table: CheckedTable, before: list[Any] | None) -> None:
     """One file has one level, which ``low`` is read by."""
     levels = table.numbers("level")
     wrong = np.flatnonzero(levels != (before[0] if before else levels)[:1])
@@ -150,11 +150,15 @@ def _with(items: Items, **more: Any) -> Items:
     return replace(items, options={**items.options, **more})
 
 
-def _values(batch: Table, column: Column) -> Any:
+def _values(batch: CheckedTable, column: Column) -> Any:
     if column.kind == "text":
         return _codes(batch.text(column.name))
     # What the file does not have takes no memory: with 1e8 items it would be most of it.
-    return batch.numbers(column.name) if column.name in batch else np.broadcast_to(column.filler, batch.rows)
+    return (
+        batch.numbers(column.name)
+        if column.name in batch
+        else np.broadcast_to(column.empty_value, batch.rows)
+    )
 
 
 def _codes(texts: pa.Array) -> pa.Array:
@@ -209,7 +213,7 @@ def _read_views(source: InputFile, views: str, caps: str | None) -> Items:
         if name in is_view and not np.isnan(rates[index]):
             raise table.fault(index, "rate", f"{name!r} is a view: leave its rate empty, its bases give it")
         if name not in is_view and np.isnan(rates[index]):
-            raise table.fault(index, "rate", f"is empty: must be {NUMBERS[0].right}")
+            raise table.fault(index, "rate", f"is empty: must be {NUMBERS[0].requirement}")
     known = {name: float(value) for name, value in zip(names, rates, strict=True) if name not in is_view}
     pairs.refuse_unknown(known)
     of_view = dict(zip(pairs.graph.views, pairs.graph.rates(known), strict=True))
@@ -234,7 +238,7 @@ def _summed(names: list[str], values: Floats, graph: ViewGraph) -> Floats:
 
 
 def _views_and_others(
-    table: Table,
+    table: CheckedTable,
     names: list[str],
     known: Mapping[str, float],
     of_view: Mapping[str, float],
@@ -247,9 +251,9 @@ def _views_and_others(
     options: dict[str, Any] = {}
     for column in NUMBERS[1:]:
         if column.name in table:
-            options[_ARGUMENTS[column.name]] = np.append(table.numbers(column.name), column.filler)[rows]
+            options[_ARGUMENTS[column.name]] = np.append(table.numbers(column.name), column.empty_value)[rows]
     if "decay" in table:
-        options["decay"] = [([*table.text("decay").to_pylist(), DECAY.filler])[index] for index in rows]
+        options["decay"] = [([*table.text("decay").to_pylist(), DECAY.empty_value])[index] for index in rows]
     rates = np.array([of_view.get(name, known.get(name, 0.0)) for name in chosen])
     items = Items(rates, options, lambda: iter([pa.array(chosen, pa.large_string())]), table.rows)
     if caps is None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from afresh.money.best_interval import Incomes
-    from afresh.tables.table import Table
+    from afresh.tables.checked_table import CheckedTable
 
 COLUMNS = (
     Column("item", "text", required=True, what="the item's name"),
@@ -91,7 +91,7 @@ def money(
         _best(table, given, cost_of_size, unit, target, as_json)
 
 
-def _filled(table: Table, name: str, flag: float | None) -> Any:
+def _filled(table: CheckedTable, name: str, flag: float | None) -> Any:
     """The column, its empty cells (or all of it) filled by the flag."""
     import numpy as np
 
@@ -115,7 +115,7 @@ def _filled(table: Table, name: str, flag: float | None) -> Any:
     return np.where(empty, default, column)
 
 
-def _decays(table: Table, default: str) -> Any:
+def _decays(table: CheckedTable, default: str) -> Any:
     from afresh.cli.decay_column import check_decays
 
     if "decay" not in table:
@@ -125,7 +125,12 @@ def _decays(table: Table, default: str) -> Any:
 
 
 def _best(
-    table: Table, given: Mapping[str, Any], cost_of_size: str, unit: str, target: str | None, as_json: bool
+    table: CheckedTable,
+    given: Mapping[str, Any],
+    cost_of_size: str,
+    unit: str,
+    target: str | None,
+    as_json: bool,
 ) -> None:
     import numpy as np
 
@@ -164,7 +169,7 @@ def _best(
     print_summary("intervals of the highest net income", rows + _futile_rows(table, found, per))
 
 
-def _check_bulks(table: Table, bulk: list[str], cost: Any) -> None:
+def _check_bulks(table: CheckedTable, bulk: list[str], cost: Any) -> None:
     """One refresh of a bulk has one cost."""
     first: dict[str, int] = {}
     for row, label in enumerate(bulk):
@@ -184,7 +189,7 @@ def _bulk_refreshes(bulk: Iterable[str], found: Incomes) -> float:
     return float(found.frequency[first].sum())
 
 
-def _futile_rows(table: Table, found: Incomes, per: str) -> list[tuple[str, str]]:
+def _futile_rows(table: CheckedTable, found: Incomes, per: str) -> list[tuple[str, str]]:
     """The futile items nearest to paying: why, and the benefit at which each would."""
     import numpy as np
 
@@ -201,7 +206,7 @@ def _futile_rows(table: Table, found: Incomes, per: str) -> list[tuple[str, str]
     return rows
 
 
-def _write(target: str, table: Table, found: Incomes) -> None:
+def _write(target: str, table: CheckedTable, found: Incomes) -> None:
     import numpy as np
 
     from afresh.tables.writing import write_table
@@ -217,7 +222,7 @@ def _write(target: str, table: Table, found: Incomes) -> None:
 
 
 def _implied(
-    table: Table,
+    table: CheckedTable,
     given: Mapping[str, Any],
     cost_of_size: str,
     interval: float,

@@ -58,8 +58,8 @@ def plan(
     from afresh.allocation.allocate import allocate
     from afresh.cli.items import read_items
     from afresh.cli.plan_words import NearestDropped, rows_for_people, title_of
-    from afresh.tables.aside import write_bytes
-    from afresh.tables.inputs import InputFile
+    from afresh.tables.atomic_output import write_bytes
+    from afresh.tables.input_file import InputFile
 
     if plot is not None:
         from afresh.cli.plan_picture import picture_of

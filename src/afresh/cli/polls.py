@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from afresh.rates.poll_table import MOST_CHANGES
+from afresh.tables.checked_table import CheckedTable
 from afresh.tables.columns import Column
-from afresh.tables.inputs import InputFile
+from afresh.tables.input_file import InputFile
 from afresh.tables.reading import scan_table
-from afresh.tables.table import Table
 from afresh.values.arrays import Bools, Float64s, Ints
 from afresh.values.errors import InputError, UsageError
 
@@ -89,7 +89,7 @@ def read_polls(
     )
 
 
-def _values(batch: Table, column: Column) -> Any:
+def _values(batch: CheckedTable, column: Column) -> Any:
     if column.kind == "text":
         return batch.text(column.name)
     if column.kind == "flag":
@@ -102,7 +102,7 @@ def _joined(parts: list[pa.Array]) -> pa.Array:
     return pa.chunked_array(parts).dictionary_encode().combine_chunks()
 
 
-def _refuse_wrong_times(batch: Table, now_s: float) -> None:
+def _refuse_wrong_times(batch: CheckedTable, now_s: float) -> None:
     late = np.flatnonzero(batch.times("time") > now_s + CLOCKS_APART_S)
     if late.size:
         index = int(late[0])

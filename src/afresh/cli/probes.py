@@ -37,7 +37,7 @@ from afresh.cli.progress import Progress
 from afresh.cli.summary import number, print_json, print_summary
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.values.errors import InputError, UsageError, one_of
-from afresh.values.words import counted
+from afresh.values.formatting import format_count
 
 if TYPE_CHECKING:
     from afresh.cli.probes_run import Outcome
@@ -131,7 +131,7 @@ def _check_end(trouble: str, outcome: Outcome) -> None:
     if trouble and not requests:
         raise InputError(f"the server gave nothing: {trouble}")
     if trouble:
-        answered = counted(requests, "request")
+        answered = format_count(requests, "request")
         words = f"after {answered} the server stopped: {trouble.rstrip('.')}"
         raise InputError(f"{words}; what came before is kept")
 
@@ -176,13 +176,13 @@ def _write(path: str, outcome: Outcome) -> None:
 def _draw(path: str, outcome: Outcome) -> None:
     from afresh.plots.line_plot import line_figure
     from afresh.plots.style import picture_format, render
-    from afresh.tables.aside import write_bytes
+    from afresh.tables.atomic_output import write_bytes
 
     write_bytes(path, render(line_figure([outcome.panel()]), picture_format(path)))
 
 
 def _words(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    look_ups = counted(summary["look_ups"], "look-up") + " by key"
+    look_ups = format_count(summary["look_ups"], "look-up") + " by key"
     rows = [
         ("covered", _covered(summary)),
         (
@@ -193,13 +193,13 @@ def _words(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("bound", _bound(summary)),
     ]
     if summary["doubled"]:
-        keys = counted(summary["doubled"], "key")
+        keys = format_count(summary["doubled"], "key")
         rows.append(("doubled", f"{keys} had more than one record in an answer: counted once"))
     if summary["untold"]:
-        pages = counted(summary["untold"], "page")
+        pages = format_count(summary["untold"], "page")
         rows.append(("totals", f"{pages} had no number of results where --total says it is"))
     if summary["cut_short"]:
-        queries = counted(summary["cut_short"], "query")
+        queries = format_count(summary["cut_short"], "query")
         rows.append(("cut short", f"{queries} had no new records left long before the total reported"))
     return rows
 
@@ -207,11 +207,11 @@ def _words(summary: dict[str, Any]) -> list[tuple[str, str]]:
 def _covered(summary: dict[str, Any]) -> str:
     if not summary["tuples"]:
         return "nothing: the relation has no records"
-    words = f"{summary['covered']:,} of {counted(summary['tuples'], 'record')}"
+    words = f"{summary['covered']:,} of {format_count(summary['tuples'], 'record')}"
     if summary["missing"]:
-        words += f"; {counted(summary['missing'], 'record')} not on the server"
+        words += f"; {format_count(summary['missing'], 'record')} not on the server"
     if summary["worthless"]:
-        words += f"; {counted(summary['worthless'], 'record')} of weight 0 not asked for"
+        words += f"; {format_count(summary['worthless'], 'record')} of weight 0 not asked for"
     return words
 
 

@@ -14,9 +14,9 @@ from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relati
 from afresh.probes.splitters import KeywordAttribute, parse_keywords
 from afresh.probes.update_models import expected_lag
 from afresh.sources.search_tables import is_postgres, shown_place, table_rows
+from afresh.tables.checked_table import CheckedTable
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table
-from afresh.tables.table import Table
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError, UsageError
 
@@ -100,7 +100,7 @@ def _read(
     attributes: Sequence[KeywordAttribute],
     numbers: Sequence[str],
     unique: bool = True,
-) -> Table:
+) -> CheckedTable:
     wanted = [] if key is None else [Column(key, "text", required=True, what="the record's key")]
     taken = {key}
     for attribute in attributes:
@@ -123,34 +123,34 @@ def _read(
     return table
 
 
-def _as_table(place: str, wanted: Sequence[Column], rows: list[tuple[object, ...]]) -> Table:
+def _as_table(place: str, wanted: Sequence[Column], rows: list[tuple[object, ...]]) -> CheckedTable:
     values: dict[str, object] = {}
     for index, column in enumerate(wanted):
         cells = [row[index] for row in rows]
         for row, cell in enumerate(cells, 1):
             if column.required and (cell is None or cell == ""):
                 raise InputError(
-                    f"is empty: must be {column.right}", path=place, row=row, line=0, column=column.name
+                    f"is empty: must be {column.requirement}", path=place, row=row, line=0, column=column.name
                 )
         if column.kind == "text":
             texts = ["" if cell is None else str(cell) for cell in cells]
             values[column.name] = pa.array(texts, pa.large_string())
         else:
             values[column.name] = _numbers(place, column, cells)
-    fillers = {column.name: column.filler for column in wanted}
-    return Table(place, 0, len(rows), frozenset(values), 1.0, values, fillers, lambda _: 0)
+    empty_values = {column.name: column.empty_value for column in wanted}
+    return CheckedTable(place, 0, len(rows), frozenset(values), 1.0, values, empty_values, lambda _: 0)
 
 
 def _numbers(place: str, column: Column, cells: Sequence[object]) -> Float64s:
     for row, cell in enumerate(cells, 1):
         if not isinstance(cell, int | float) or not 0 <= cell < np.inf:
             raise InputError(
-                f"is {cell!r}: must be {column.right}", path=place, row=row, line=0, column=column.name
+                f"is {cell!r}: must be {column.requirement}", path=place, row=row, line=0, column=column.name
             )
     return np.array(cells, dtype=np.float64)
 
 
-def _refuse_repeats(table: Table, key: str) -> None:
+def _refuse_repeats(table: CheckedTable, key: str) -> None:
     seen: dict[str, int] = {}
     for row, value in enumerate(table.text(key).to_pylist()):
         if value in seen:
@@ -159,7 +159,7 @@ def _refuse_repeats(table: Table, key: str) -> None:
         seen[value] = row
 
 
-def _refuse_long(table: Table, name: str) -> None:
+def _refuse_long(table: CheckedTable, name: str) -> None:
     lengths = pc.utf8_length(table.text(name)).to_numpy(zero_copy_only=False)
     if lengths.size and lengths.max() > _LONGEST:
         index = int(lengths.argmax())
@@ -167,11 +167,11 @@ def _refuse_long(table: Table, name: str) -> None:
         raise table.fault(index, name, problem)
 
 
-def _texts(table: Table, attributes: Sequence[KeywordAttribute]) -> dict[str, list[str]]:
+def _texts(table: CheckedTable, attributes: Sequence[KeywordAttribute]) -> dict[str, list[str]]:
     return {attribute.name: table.text(attribute.name).to_pylist() for attribute in attributes}
 
 
-def _values(table: Table, columns: tuple[str | None, str | None, str | None]) -> Float64s:
+def _values(table: CheckedTable, columns: tuple[str | None, str | None, str | None]) -> Float64s:
     """w·F: weight times expected lag; 1 where neither is given."""
     weight, rate, elapsed = columns
     values = np.ones(table.rows) if weight is None else _column(table, weight)
@@ -180,7 +180,7 @@ def _values(table: Table, columns: tuple[str | None, str | None, str | None]) ->
     return np.asarray(values, dtype=np.float64)
 
 
-def _column(table: Table, name: str) -> Float64s:
+def _column(table: CheckedTable, name: str) -> Float64s:
     """The numbers of a column, also of one that is the key or keywords and was read as text."""
     if isinstance(table.values[name], np.ndarray):
         return np.asarray(table.numbers(name), dtype=np.float64)

@@ -72,6 +72,6 @@ def replay(
         as_json=as_json,
     )
     from afresh.cli.replay_run import replay_and_report
-    from afresh.tables.recorded import read_recorded
+    from afresh.histories.recorded import read_recorded
 
     replay_and_report(read_recorded(changes, items, *window), asked)

@@ -11,7 +11,7 @@ from afresh.plots.style import picture_format, render
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import ReplayResult
 from afresh.replay.staleness import freshness_course, stale_spans
-from afresh.tables.aside import write_bytes
+from afresh.tables.atomic_output import write_bytes
 from afresh.values.units import UNIT_SECONDS
 
 _STRETCHES = 90  # points of a line: enough to see seasons, few enough to see the line

@@ -16,6 +16,7 @@ from afresh.cli.replay_options import Asked
 from afresh.cli.replay_report import as_object, print_tables, write_visits
 from afresh.cli.settings_list import parse_settings, plain_number
 from afresh.cli.summary import print_json
+from afresh.histories.recorded import RecordedHistory, item_indices, read_events
 from afresh.policy.families import families_of, number_labels
 from afresh.policy.policy import OpenTime, PolicyInput
 from afresh.policy.registry import POLICIES
@@ -24,12 +25,11 @@ from afresh.replay.compare import ReplayResult, replay
 from afresh.replay.run import NoticeLog
 from afresh.replay.worlds.synthetic_notices import make_notices
 from afresh.sources.windows import Windows
-from afresh.tables.recorded import Recorded, places_of, read_events
 from afresh.values.errors import UsageError, one_of
 from afresh.values.units import unit_seconds
 
 
-def replay_and_report(recorded: Recorded, asked: Asked) -> None:
+def replay_and_report(recorded: RecordedHistory, asked: Asked) -> None:
     """Run what was asked for, write visits and picture, print the summary."""
     _refuse_unknown_names(asked)
     for remark in recorded.remarks:
@@ -50,7 +50,7 @@ def replay_and_report(recorded: Recorded, asked: Asked) -> None:
         print_tables(results, asked.unit, title, asked.objective)
 
 
-def history_of(recorded: Recorded) -> ChangeHistory:
+def history_of(recorded: RecordedHistory) -> ChangeHistory:
     """What was recorded, in arrays alone."""
     return ChangeHistory.of(
         len(recorded.names),
@@ -65,7 +65,7 @@ def history_of(recorded: Recorded) -> ChangeHistory:
     )
 
 
-def run_all(recorded: Recorded, history: ChangeHistory, asked: Asked) -> list[ReplayResult]:
+def run_all(recorded: RecordedHistory, history: ChangeHistory, asked: Asked) -> list[ReplayResult]:
     """Every policy at every budget, least budget first."""
     start = _start(recorded, history, asked)
     notices = _notices(recorded, asked)
@@ -93,7 +93,7 @@ def _refuse_unknown_names(asked: Asked) -> None:
         raise UsageError(f"--policy names none: give some of {', '.join(POLICIES)}")
 
 
-def _start(recorded: Recorded, history: ChangeHistory, asked: Asked) -> PolicyInput:
+def _start(recorded: RecordedHistory, history: ChangeHistory, asked: Asked) -> PolicyInput:
     """What every policy starts from, but for the budget."""
     families = families_of(recorded.names.to_pylist())
     if recorded.group is not None:
@@ -111,7 +111,7 @@ def _start(recorded: Recorded, history: ChangeHistory, asked: Asked) -> PolicyIn
     return start if asked.caps is None else _capped(start, recorded, asked.caps, asked.unit)
 
 
-def _capped(start: PolicyInput, recorded: Recorded, path: str, unit: str) -> PolicyInput:
+def _capped(start: PolicyInput, recorded: RecordedHistory, path: str, unit: str) -> PolicyInput:
     """With the caps of a file, in the budget's cost units per unit of time."""
     if recorded.group is None:
         raise UsageError(f"--caps needs a column 'group' in {recorded.items_path}")
@@ -137,7 +137,7 @@ def _open_time(texts: Sequence[str], start: float, end: float) -> OpenTime | Non
     return OpenTime.of(opens, closes)
 
 
-def _notices(recorded: Recorded, asked: Asked) -> NoticeLog | None:
+def _notices(recorded: RecordedHistory, asked: Asked) -> NoticeLog | None:
     """Notices from a file, or made up for this history where settings are given instead."""
     if asked.notices is None:
         return None
@@ -151,12 +151,12 @@ def _notices(recorded: Recorded, asked: Asked) -> NoticeLog | None:
         )
         return NoticeLog(*made)
     table = read_events(asked.notices, recorded.names, recorded.start, recorded.end)
-    item, time = places_of(table, recorded.names), table.times("time")
+    item, time = item_indices(table, recorded.names), table.times("time")
     order = np.argsort(time, kind="stable")
     return NoticeLog(item[order], time[order])
 
 
-def _summary(recorded: Recorded, results: Sequence[ReplayResult], asked: Asked) -> dict[str, object]:
+def _summary(recorded: RecordedHistory, results: Sequence[ReplayResult], asked: Asked) -> dict[str, object]:
     return {
         "items": len(recorded.names),
         "changes": int(recorded.time.size),

@@ -49,7 +49,7 @@ def reproduce(
     """
     from afresh.papers.check import CheckVerdict
     from afresh.papers.registry import reproduce as recompute
-    from afresh.tables.aside import check_writable
+    from afresh.tables.atomic_output import check_writable
 
     if html is not None:
         check_writable(html)
@@ -82,7 +82,7 @@ def _records(folder: Path | None, papers: Iterable[str]) -> Sequence[SearchRecor
 
 def _write_page(path: Path, reports: Sequence[Report]) -> None:
     from afresh.papers.page import html_page, inline_svg
-    from afresh.tables.aside import write_bytes
+    from afresh.tables.atomic_output import write_bytes
 
     write_bytes(path, html_page(reports, inline_svg).encode())
 

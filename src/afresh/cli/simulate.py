@@ -113,10 +113,10 @@ def _replay(people: Inhabitants, world: SimulatedWorld, asked: Asked) -> None:
     import pyarrow as pa
 
     from afresh.cli.replay_run import replay_and_report
-    from afresh.tables.recorded import Recorded
+    from afresh.histories.recorded import RecordedHistory
 
     group = people.columns.get("group")
-    recorded = Recorded(
+    recorded = RecordedHistory(
         names=pa.array(people.names, pa.large_string()),
         item=world.item,
         time=world.time,
@@ -140,13 +140,13 @@ def _write(
     as_json: bool,
 ) -> None:
     """Write both files; where that is all there is to do, say what was made."""
-    from afresh.tables.recorded import moment
+    from afresh.values.formatting import format_iso_time
 
     rate = people.rates_per_s * unit_seconds(unit)
     write_history(outputs, people.names, world.item, world.time, rate=rate, **people.columns)
     if not only:
         return
-    start, end = moment(world.start), moment(world.end)
+    start, end = format_iso_time(world.start), format_iso_time(world.end)
     if as_json:
         made = {"items": world.items, "changes": int(world.time.size), "start": world.start, "end": world.end}
         print_json(made | {"files": outputs})

@@ -6,9 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from afresh.rates.views import ViewGraph
+from afresh.tables.checked_table import CheckedTable
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table
-from afresh.tables.table import Table
 from afresh.values.errors import InputError, did_you_mean
 
 VIEWS = (Column("view", "text", required=True), Column("base", "text", required=True))
@@ -18,7 +18,7 @@ VIEWS = (Column("view", "text", required=True), Column("base", "text", required=
 class ViewPairs:
     """The pairs, row by row, and the graph they make, in which no view stands on itself."""
 
-    table: Table
+    table: CheckedTable
     view: list[str]
     base: list[str]
     graph: ViewGraph

@@ -46,10 +46,10 @@ from afresh.sources.surroundings import NewFetcher, Surroundings, network_fetche
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.errors import ListingError, UsageError, one_of
+from afresh.values.formatting import format_moment
 from afresh.values.items import Item, ItemChange, NewItem
 from afresh.values.lease import Lease
 from afresh.values.stored import Copy, Version
-from afresh.values.words import moment
 
 Report = Callable[[Progress], None]
 _REPORT_S = 0.5
@@ -157,7 +157,7 @@ class Engine:
         opens_s = closed_until(self.settings, self._clock.now_s()).get(name)
         if opens_s is not None:
             keep_listings(self.store, name, documents)
-            words = f"outside its windows: a run reads what it lists from {moment(opens_s)} on"
+            words = f"outside its windows: a run reads what it lists from {format_moment(opens_s)} on"
             say(logging.WARNING, words, source=name)
             return 0
         work = self._loop(documents, name).list_items(name)

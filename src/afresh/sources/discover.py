@@ -14,7 +14,7 @@ from afresh.sources.feeds import read_feed
 from afresh.sources.settings import HttpSettings
 from afresh.sources.sitemaps import Sitemap, read_sitemap
 from afresh.sources.urls import followed
-from afresh.values.listing import Listed, Listing, ListingKind
+from afresh.values.listing import Listing, ListingEntry, ListingKind
 
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml")
 _MAX_DEPTH = 3  # an index names sitemaps; an index of indexes is already against the protocol
@@ -116,7 +116,7 @@ async def _start_page(task: _Task, document: Document, reader: Reader) -> tuple[
     if not sitemaps:
         sitemaps = [_Task(urljoin(document.url, "/sitemap.xml"), "sitemap", hosts, hopeful=True)]
     more = [*sitemaps, *(_Task(url, "feed", hosts) for url in feeds)]
-    entry = Listed(document.url)
+    entry = ListingEntry(document.url)
     words = "" if named or linked or feeds else "names neither sitemap nor feed"
     return _listing(task, document, (entry,), words), more
 
@@ -146,7 +146,7 @@ def page_links(body: bytes, media_type: str, url: str) -> tuple[list[str], list[
 def _listing(
     task: _Task,
     document: Document,
-    entries: Iterable[Listed],
+    entries: Iterable[ListingEntry],
     problem: str,
     *,
     complete: bool = False,

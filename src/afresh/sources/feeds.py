@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import Any
 
 from afresh.sources.urls import followed
-from afresh.values.listing import Listed
+from afresh.values.listing import ListingEntry
 
 MAX_ENTRIES = 10_000
 _ENTITIES = re.compile(rb"<!ENTITY", re.IGNORECASE)
@@ -28,7 +28,7 @@ _LONGEST_TTL_S = 30 * 86400.0
 class Feed:
     """One feed read; ``again_after_s`` is its own wish (ttl, syndication period)."""
 
-    entries: tuple[Listed, ...]
+    entries: tuple[ListingEntry, ...]
     again_after_s: float | None = None
     problem: str = ""
 
@@ -63,7 +63,7 @@ def read_feed(body: bytes, url: str, media_type: str = "") -> Feed:
     return Feed(entries, _again_after_s(parsed.feed), problem)
 
 
-def _listed(entry: Any, url: str) -> Listed | None:
+def _listed(entry: Any, url: str) -> ListingEntry | None:
     # A plain dict, because feedparser's own fills a missing update with the publishing date, and warns.
     entry = dict(entry)
     link = str(entry.get("link", ""))
@@ -75,7 +75,7 @@ def _listed(entry: Any, url: str) -> Listed | None:
     # The title and text count as well: many feeds change an entry and keep its date.
     text = "\n".join(str(entry.get(name, "")) for name in ("id", "title", "summary"))
     mark = blake2b(f"{told}\n{text}".encode("utf-8", "replace"), digest_size=8).hexdigest()
-    return Listed(key, mark=mark, modified_s=float(calendar.timegm(date)) if date else None)
+    return ListingEntry(key, mark=mark, modified_s=float(calendar.timegm(date)) if date else None)
 
 
 def _again_after_s(feed: Any) -> float | None:

@@ -35,7 +35,7 @@ from afresh.values.arrays import Float64s
 from afresh.values.errors import AfreshError, InputError, UsageError
 from afresh.values.fetched import Fetched, FetchedKind
 from afresh.values.lease import Lease
-from afresh.values.listing import Listed, Listing
+from afresh.values.listing import Listing, ListingEntry
 
 _MEDIA_TYPE = "application/json"
 _PASSED_OVER = 8  # times that a lead may be passed over for what is worth more
@@ -210,7 +210,7 @@ class SearchSource(OneGroup):
             except AfreshError as wrong:
                 problem = f"{str(wrong).rstrip('.')}; the records read before are kept"
         # A broken one lists nothing, which is said in status; what it listed before stays.
-        entries = () if problem else tuple(Listed(key) for key in self._relation.keys)
+        entries = () if problem else tuple(ListingEntry(key) for key in self._relation.keys)
         yield Listing(shown_place(place), "catalogue", entries, complete=not problem, problem=problem)
 
     async def close(self) -> None:

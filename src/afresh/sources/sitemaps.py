@@ -18,7 +18,7 @@ from xml.sax.xmlreader import AttributesNSImpl
 from afresh.sources.charset import decode
 from afresh.sources.decompress import BadEncodingError, Inflater, TooLargeError
 from afresh.sources.urls import followed
-from afresh.values.listing import Listed
+from afresh.values.listing import ListingEntry
 from afresh.values.units import UNIT_SECONDS
 
 MAX_ENTRIES = 50_000  # the protocol's own limit for one file
@@ -44,7 +44,7 @@ _Name: TypeAlias = tuple[str | None, str]
 class Sitemap:
     """One file read: the pages it lists, the sitemaps it names (of an index), and what was wrong with it."""
 
-    entries: tuple[Listed, ...]
+    entries: tuple[ListingEntry, ...]
     children: tuple[str, ...]
     problem: str = ""
 
@@ -100,7 +100,7 @@ class _Handler(ContentHandler):
 
     def __init__(self, url: str, max_entries: int) -> None:
         super().__init__()
-        self.entries: list[Listed] = []
+        self.entries: list[ListingEntry] = []
         self.children: list[str] = []
         self.problem = ""
         self._url, self._max_entries = url, max_entries
@@ -156,7 +156,7 @@ class _Handler(ContentHandler):
             self.children.append(child)
 
 
-def _listed(key: str, fields: dict[str, str]) -> Listed:
+def _listed(key: str, fields: dict[str, str]) -> ListingEntry:
     lastmod = fields.get("lastmod", "")[:64]
     try:
         priority: float | None = float(fields["priority"])
@@ -164,7 +164,7 @@ def _listed(key: str, fields: dict[str, str]) -> Listed:
         priority = None
     if priority is not None and not 0 <= priority <= 1:
         priority = None
-    return Listed(
+    return ListingEntry(
         key,
         mark=lastmod,
         modified_s=w3c_date_s(lastmod) if lastmod else None,

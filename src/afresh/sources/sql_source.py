@@ -27,7 +27,7 @@ from afresh.sources.sql_watermarks import Watermarks
 from afresh.sources.surroundings import Surroundings
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
-from afresh.values.listing import Listed, Listing
+from afresh.values.listing import Listing, ListingEntry
 
 _GRACE_S = 5.0  # beyond the server's own time-out
 _MEDIA_TYPE = "application/json"
@@ -119,7 +119,7 @@ class SqlSource(OneGroup):
         yield Listing(
             settings.name,
             "query",
-            tuple(Listed(key, mark) for key, mark in rows.marks.items()),
+            tuple(ListingEntry(key, mark) for key, mark in rows.marks.items()),
             complete=full and not rows.cut,
             requests=1,
             bytes=sum(len(key) + len(mark) for key, mark in rows.marks.items()),

@@ -31,7 +31,7 @@ from afresh.sources.view_staleness import State, is_known, is_stale
 from afresh.values.errors import UsageError
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
-from afresh.values.listing import Listed, Listing
+from afresh.values.listing import Listing, ListingEntry
 
 _GRACE_S = 5.0  # beyond the server's own time-out
 _LOOK_S = 60.0
@@ -110,7 +110,7 @@ class ViewSource(OneGroup):
                 problem = str(trouble)
             else:
                 self._memory.looked(seen)
-                entries = [Listed(view, _mark(view, seen)) for view in seen.views]
+                entries = [ListingEntry(view, _mark(view, seen)) for view in seen.views]
                 problem = self._warning(seen)
         yield Listing(
             self._settings.name,

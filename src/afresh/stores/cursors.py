@@ -1,4 +1,4 @@
-"""Where a page ended, as a text to hand out and take back."""
+"""Cursors: where a page of items ended, as a text for the caller to hand back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WHOLE, _SHOWN = 2**63, 100
 
 
 def sort_value(item: Item, sort: Sort) -> SortValue:
-    """What an item is sorted by; never is before any time."""
+    """Return what an item is sorted by; items that never changed come before all times."""
     values: dict[Sort, SortValue | None] = {
         "id": item.id,
         "key": item.key,
@@ -28,17 +28,17 @@ def sort_value(item: Item, sort: Sort) -> SortValue:
 
 
 def write_cursor(item: Item, query: ItemQuery) -> str:
-    """The place after ``item``."""
+    """Return the cursor after an item."""
     return cursor_at(sort_value(item, query.sort), item.id)
 
 
 def cursor_at(value: SortValue, item_id: int) -> str:
-    """The place after an item of this id that is sorted by this value."""
+    """Return the cursor after the item with this id, which is sorted by this value."""
     return json.dumps([value, item_id])
 
 
 def read_cursor(cursor: str, query: ItemQuery) -> tuple[SortValue, int]:
-    """The place to go on from.
+    """Return the sort value and the id that a cursor stands for.
 
     >>> read_cursor('["b", 2]', ItemQuery(sort="key"))
     ('b', 2)
@@ -58,11 +58,11 @@ def read_cursor(cursor: str, query: ItemQuery) -> tuple[SortValue, int]:
 
 
 def _is_beyond(*numbers: SortValue) -> bool:
-    """Whether one is a whole number that no database holds."""
+    """Return whether one of these is a whole number that is too large for a database."""
     return any(isinstance(number, int) and abs(number) >= _WHOLE for number in numbers)
 
 
 def check_limit(limit: int) -> None:
-    """Refuse a page of nothing: it would have no end."""
+    """Refuse an empty page: paging with it would never end."""
     if limit < 1:
         raise InputError(f"a page of {limit} items: must be 1 or more")

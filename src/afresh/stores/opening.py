@@ -1,4 +1,4 @@
-"""A store from its address: ``memory:``, ``sqlite:PATH`` or a path alone, ``postgresql://…``."""
+"""Opens a store by its address: ``memory:``, ``sqlite:PATH`` or a path alone, ``postgresql://…``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from afresh.stores.copying import PROGRESS, unfinished
+from afresh.stores.copying import PROGRESS, unfinished_copy_error
 from afresh.stores.memory.store import MemoryStore
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.store import Retention, Store
@@ -36,7 +36,7 @@ def open_store(
     """
     store = _open(url, base, create, read_only, timeout_s, retention)
     try:
-        problem = unfinished(store.state.get(PROGRESS), _without_secrets(url))
+        problem = unfinished_copy_error(store.state.get(PROGRESS), _hide_password(url))
         if problem is not None:
             raise problem
     except BaseException:
@@ -45,8 +45,8 @@ def open_store(
     return store
 
 
-def open_tables(url: str, *, base: Path = Path(), create: bool = True) -> SqliteStore | PostgresStore:
-    """A store to copy from or to, finished or not."""
+def open_for_copying(url: str, *, base: Path = Path(), create: bool = True) -> SqliteStore | PostgresStore:
+    """Open a store to copy from or to; it may be an unfinished copy."""
     store = _open(url, base, create, False, 60.0, None)
     if isinstance(store, MemoryStore):
         raise UsageError("a store in memory cannot be copied: give a file or a database")
@@ -68,10 +68,10 @@ def _open(
         return MemoryStore(retention=retention)
     if scheme in ("postgresql", "postgres"):
         return _postgres()(url, create=create, read_only=read_only, timeout_s=timeout_s, retention=retention)
-    # sqlite:///path is how others write an absolute path.
+    # Other programs write an absolute path as sqlite:///path.
     path = rest.removeprefix("//")
     if scheme != "sqlite" or not path:
-        # The rest may hold a password: say nothing of it.
+        # The rest may hold a password, so it is not shown.
         raise UsageError(f"unknown kind of store {scheme!r}: use sqlite:PATH, postgresql://… or memory:")
     return SqliteStore(
         base / path, create=create, read_only=read_only, timeout_s=timeout_s, retention=retention
@@ -86,10 +86,10 @@ def _postgres() -> type[PostgresStore]:
     return PostgresStore
 
 
-def _without_secrets(url: str) -> str:
-    """The address without what stands between its colon and its at sign.
+def _hide_password(url: str) -> str:
+    """Return an address without the password.
 
-    >>> _without_secrets("postgresql://me:secret@host/db"), _without_secrets("store.db")
+    >>> _hide_password("postgresql://me:secret@host/db"), _hide_password("store.db")
     ('postgresql://me@host/db', 'store.db')
     """
     return re.sub(r"(//[^/:@]*):[^@]*@", r"\1@", url)

@@ -1,27 +1,46 @@
-"""Rows as values: what the columns of every database mean in Python."""
+"""Rows of a database as values: what the columns of items, leases and observations mean in Python."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from afresh.values.arrays import Float64s
+from afresh.values.errors import InputError
 from afresh.values.items import STATUSES, Item, Status
 from afresh.values.lease import Lease
+from afresh.values.outcome import Observation
+from afresh.values.stored import Ids, ObservationColumns, PolicyColumns
 
 STATUS_CODE: dict[Status, int] = {status: code for code, status in enumerate(STATUSES)}
 ACTIVE, PAUSED = STATUS_CODE["active"], STATUS_CODE["paused"]
 Row = tuple[Any, ...]
+_POLICY_TYPES = [np.int64] * 3 + [np.int8] + [np.float64] * 7
 
 
 def item_from_row(row: Row) -> Item:
-    """A row of ``full_item``: the fields of ``Item`` in order, labels as text, status as code."""
+    """Return the item of a row of ``full_item``: its fields in order, labels as text, the status as a
+    code."""
     fields: Row = (*row[:9], mapping_from_text(row[9]), STATUSES[row[10]], *row[11:])
     return Item(*fields)
 
 
+def lease_from_row(row: Row) -> Lease:
+    """Return the lease of a row of ``leased``: its fields in order, mappings as text, the status as a
+    code."""
+    fields = list(row)
+    for place in (7, 15):
+        fields[place] = mapping_from_text(row[place])
+    fields[10] = STATUSES[row[10]]
+    return Lease(*fields)
+
+
 def text_from_mapping(mapping: Mapping[str, str]) -> str:
-    """JSON, as short as it gets.
+    """Return a mapping as JSON without spaces.
 
     >>> text_from_mapping({"lang": "de"})
     '{"lang":"de"}'
@@ -30,14 +49,89 @@ def text_from_mapping(mapping: Mapping[str, str]) -> str:
 
 
 def mapping_from_text(text: str | None) -> dict[str, str]:
-    """The reverse; no text is no entries."""
+    """Return the mapping of a JSON text; no text is an empty mapping."""
     return json.loads(text) if text else {}
 
 
-def lease_from_row(row: Row) -> Lease:
-    """A row of ``leased``: the fields of ``Lease`` in order, mappings as text, status as code."""
-    fields = list(row)
-    for place in (7, 15):
-        fields[place] = mapping_from_text(row[place])
-    fields[10] = STATUSES[row[10]]
-    return Lease(*fields)
+def check_due_times(ids: Ids, due_s: Float64s) -> None:
+    """Refuse due times that cannot be put in order, naming the first item.
+
+    >>> check_due_times(np.array([7]), np.array([np.nan]))
+    Traceback (most recent call last):
+    afresh.values.errors.InputError: item 7 is due at nan: must be Unix seconds, or inf for never
+    """
+    wrong = np.flatnonzero(np.isnan(due_s))
+    if wrong.size:
+        raise InputError(f"item {ids[wrong[0]]} is due at nan: must be Unix seconds, or inf for never")
+
+
+def policy_columns(rows: Sequence[Row]) -> PolicyColumns:
+    """Return rows with the fields of ``PolicyColumns`` in order, the belief last, as arrays; None becomes
+    NaN."""
+    columns: list[Row] = list(zip(*rows, strict=True)) if rows else [()] * 12
+    numbers = [np.array(column, dtype=kind) for column, kind in zip(columns, _POLICY_TYPES, strict=False)]
+    beliefs = columns[-1]
+    sizes = np.fromiter(map(len, beliefs), dtype=np.int64, count=len(beliefs))
+    fields: Row = (*numbers, sizes, b"".join(beliefs))
+    return PolicyColumns(*fields)
+
+
+def group_by_item(columns: ObservationColumns) -> Iterator[tuple[int, list[Observation]]]:
+    """Yield each item, by id, with its observations in order of time."""
+    order = np.lexsort((columns.time_s, columns.item_id))
+    item_ids, starts = np.unique(columns.item_id[order], return_index=True)
+    ends = [*starts[1:].tolist(), order.size]
+    lists: list[list[Any]] = [getattr(columns, name)[order].tolist() for name in ObservationColumns.__slots__]
+    for item_id, start, end in zip(item_ids.tolist(), starts.tolist(), ends, strict=True):
+        rows = zip(*(values[start:end] for values in lists), strict=True)
+        yield item_id, [_observation(*row) for row in rows]
+
+
+def observation_columns(seen: Sequence[Observation]) -> ObservationColumns:
+    """Return observations as arrays, in the order given."""
+    rows = [(s.item_id, s.time_s, s.elapsed_s, s.changed, s.modified_s, s.count, s.audit) for s in seen]
+    return _columns(rows)
+
+
+def audit_rows(seen: Sequence[Observation]) -> list[Row]:
+    """Return those observations that are audits as rows, as every database keeps them."""
+    return [(s.item_id, s.time_s, s.elapsed_s, s.changed, s.modified_s, s.count) for s in seen if s.audit]
+
+
+def audit_columns(rows: Sequence[Row]) -> ObservationColumns:
+    """Return such rows as arrays."""
+    return _columns([(*row, True) for row in rows])
+
+
+def _columns(rows: Sequence[Row]) -> ObservationColumns:
+    columns: list[Row] = list(zip(*rows, strict=True)) if rows else [()] * 7
+    item_id, time_s, elapsed_s, changed, modified_s, count, audit = columns
+    return ObservationColumns(
+        np.array(item_id, dtype=np.int64),
+        np.array(time_s, dtype=np.float64),
+        np.array(elapsed_s, dtype=np.float64),
+        np.array(changed, dtype=bool),
+        np.array(modified_s, dtype=np.float64),  # None becomes NaN
+        np.array(count, dtype=np.float64),
+        np.array(audit, dtype=bool),
+    )
+
+
+def _observation(
+    item_id: int,
+    time_s: float,
+    elapsed_s: float,
+    changed: bool,
+    modified_s: float,
+    count: float,
+    audit: bool,
+) -> Observation:
+    return Observation(
+        item_id,
+        time_s,
+        elapsed_s,
+        changed,
+        None if math.isnan(modified_s) else modified_s,
+        None if math.isnan(count) else int(count),
+        audit,
+    )

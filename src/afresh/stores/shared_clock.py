@@ -1,4 +1,4 @@
-"""One time of day for all workers of a fleet: the machine's clock, moved to agree with the store's."""
+"""The time of day for all workers of a fleet: the machine's clock, shifted to agree with the store's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from afresh.values.clock import Clock
 
 
 class SharedClock:
-    """A clock that reads as the store's does. ``measure`` again now and then: clocks drift.
+    """A clock that shows the store's time. Call ``measure`` again now and then, since clocks drift.
 
     >>> from afresh.stores.memory.store import MemoryStore
     >>> from afresh.values.clock import SystemClock
@@ -17,12 +17,11 @@ class SharedClock:
     """
 
     def __init__(self, clock: Clock, fleet: Fleet) -> None:
-        """Ask the store."""
         self._clock, self._fleet = clock, fleet
         self.ahead_s = fleet.ahead_s(clock)
 
     def measure(self) -> None:
-        """Ask the store again."""
+        """Measure again how far the store's clock is ahead."""
         self.ahead_s = self._fleet.ahead_s(self._clock)
 
     def now_s(self) -> float:

@@ -1,26 +1,27 @@
 """The contract of every store. One suite of tests holds all backends to it.
 
-**Atomic.** Every call is one transaction unless it says otherwise: it happens whole or, if it raises, not
-at all. ``commit`` joins everything that a group of polls left behind. ``Items.add``, ``Plan.save`` and
-``Observations.add`` take millions of rows, go in batches and repeat harmlessly.
+**Atomic.** Every call is one transaction unless it says otherwise: it happens completely or, if it raises,
+not at all. ``commit`` joins everything that a group of polls changes. ``StoredItems.add``, ``Plan.save`` and
+``Observations.add`` take millions of rows and write them in batches.
 
-**Durable.** When a writing call returns, its effect survives kill -9; that of all but leases survives power
-loss too. A lease lost to power is a poll that may be repeated, as any poll that was in flight.
+**Durable.** When a writing call returns, its effect survives kill -9; except for leases it survives power
+loss too. If a lease is lost to a power loss, a poll may be repeated, as any poll that was in flight.
 
-**Errors.** Only ``StoreError`` and its kin for what may happen to a store (locked, full, read-only,
-damaged), ``InputError`` for wrong values. After any of them the store is as it was before the call, stays
-open, and works again when the cause is gone. Iterators may raise them at every step.
+**Errors.** Calls raise only ``StoreError`` and its subclasses for what may happen to a store (locked, full,
+read-only, damaged), and ``InputError`` for wrong values. After any of them the store is as it was before the
+call, stays open, and works again when the cause is gone. Iterators may raise them at every step.
 
 **Time** is always an argument, in Unix seconds; a store has no clock. Times of observations are kept to the
-microsecond, all others exactly. Infinity is a due time: never.
+microsecond, all others exactly. A due time of infinity means never.
 
-**Threads and processes.** Any thread may call; writers take turns, readers do not wait for them. Any
-number of processes may open one store (but for the one in memory). An iterator is for one thread, and each
-batch it yields is a snapshot of its own.
+**Threads and processes.** Any thread may call; writers take turns, readers do not wait for them. Any number
+of processes may open one store (except the one in memory). An iterator is for one thread, and each batch that
+it yields is a snapshot of its own.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,17 +44,17 @@ from afresh.values.stored import (
     Notice,
     ObservationColumns,
     PolicyColumns,
+    RequestWindow,
     StoreStats,
     Version,
-    Window,
     Worker,
 )
 
 PLANNER = "role:planner"
-"""The claim whose holder plans for all; those of politeness groups are named by ``group_claim``."""
+"""The claim whose holder plans for all workers; ``group_claim`` names the claims on politeness groups."""
 
 EDITS_KEPT = 100_000
-"""How many edits a store remembers; whoever lags further behind reads everything anew."""
+"""How many edits a store remembers; a reader that is further behind must read all items again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,52 +67,55 @@ class Retention:
     audits: int = 100_000
 
     def __post_init__(self) -> None:
-        """Refuse a store that forgets what it was just told."""
+        """Refuse a store that would drop what was just written."""
         for name in ("versions", "observations", "audits"):
             if getattr(self, name) < 1:
                 raise InputError(f"retention of {name} is {getattr(self, name)}: must be 1 or more")
 
 
-class Items(Protocol):
-    """Which items there are. Ids grow and are never given twice; a key names one item."""
+class StoredItems(Protocol):
+    """Which items there are. Ids grow and are never used twice; a key names one item."""
 
     def add(self, items: Iterable[NewItem], now_s: float) -> int:
-        """Register those whose key is unknown, due at once; how many were new. In batches, each atomic."""
+        """Add the items whose key is unknown, due at once, and return how many. Each batch is atomic."""
 
     def change(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
-        """Apply one change to these items; the keys that are unknown. All or none."""
+        """Apply one change to these items, to all or none, and return the keys that are unknown."""
 
     def remove(self, keys: Sequence[str], now_s: float, *, announce: bool = False) -> tuple[str, ...]:
-        """Forget these items and their copies; the keys that are unknown. ``announce``: an event for each."""
+        """Remove these items and their copies, and return the keys that are unknown.
+
+        With ``announce`` an event is queued for each item.
+        """
 
     def get(self, key: str) -> Item | None:
-        """One item by its key."""
+        """Return an item by its key, or None."""
 
     def by_id(self, ids: Sequence[int]) -> list[Item]:
-        """Items by id, in the order asked for, without the unknown."""
+        """Return items by id, in the order given, without the unknown ones."""
 
     def ids(self, keys: Sequence[str]) -> dict[str, int]:
-        """The ids of the known keys."""
+        """Return the ids of the keys that are known."""
 
     def page(self, query: ItemQuery, limit: int, cursor: str | None = None) -> ItemPage:
-        """A page of items; ``cursor`` is that of the page before, of the same query.
+        """Return a page of items; ``cursor`` is that of the page before, of the same query.
 
-        A store may look at so many items only: with a search or filter a page may then have fewer items
-        than asked for, even none, and still a cursor that goes on.
+        A store may bound how many items it looks at. Then a page of a search or filter may have fewer items
+        than ``limit``, even none, and still a cursor for the next page.
         """
 
     def due(self, now_s: float, limit: int) -> list[int]:
-        """The ids of active items due and not leased, longest due first; ``by_id`` tells the rest."""
+        """Return the ids of active items that are due and not leased, the longest due first."""
 
     def counts(self) -> list[ItemCount]:
-        """Items per source, group and status, quick however many there are."""
+        """Return the number of items per source, group and status, quickly however many there are."""
 
     def edits(self, after: int) -> Edits:
-        """What ``change`` and ``remove`` did since edit ``after``; ``edits(0).number`` is where to start."""
+        """Return what ``change`` and ``remove`` did after edit ``after``; start with ``edits(0).number``."""
 
 
 class Leases(Protocol):
-    """Who polls what. An item has at most one lease that has not run out."""
+    """Who polls what. An item has at most one lease that has not expired."""
 
     def take(
         self,
@@ -122,35 +126,35 @@ class Leases(Protocol):
         any_status: bool = False,
         worker: str = "",
     ) -> list[Lease]:
-        """Lease these items, but for those leased, unknown or (unless ``any_status``) not active.
+        """Lease these items, except those leased, unknown or (unless ``any_status``) not active.
 
-        The longest due comes first. A lease runs out at its ``until_s``, by the ``now_s`` of others, or when
-        the ``worker`` that it is for leaves the fleet.
+        The longest due comes first. A lease expires at its ``until_s``, by the ``now_s`` of other calls, or
+        when the ``worker`` that holds it leaves the fleet.
         """
 
     def take_due(
         self, now_s: float, limit: int, duration_s: float, *, source: str | None = None
     ) -> list[Lease]:
-        """Lease the active items longest due, at most ``limit``."""
+        """Lease the active items that have been due longest, at most ``limit``."""
 
     def release(self, leases: Sequence[Lease]) -> None:
-        """Give leases back unused; those lost to others meanwhile are left to them."""
+        """Give leases back unused; those that others have taken since stay theirs."""
 
     def open(self, now_s: float) -> list[tuple[int, float]]:
-        """The leases that have not run out: item and when it was leased, oldest first."""
+        """Return the leases that have not expired: the item and when it was leased, oldest first."""
 
     def until_s(self, item_id: int, now_s: float) -> float | None:
-        """When the lease of an item runs out; None if it has none that has not."""
+        """Return when the lease of an item expires; None if it has no lease."""
 
 
 class Copies(Protocol):
-    """The copies, addressed by content: equal bytes are kept once."""
+    """The copies. Equal bytes are stored once, under their hash."""
 
     def get(self, item_id: int, number: int | None = None) -> Copy | None:
-        """The newest copy, or one version; ``None`` if there is none (or it was not retained)."""
+        """Return the newest copy, or one version; None if there is none or it was not retained."""
 
     def versions(self, item_id: int) -> list[Version]:
-        """The versions kept, newest first."""
+        """Return the versions that are kept, newest first."""
 
 
 class Plan(Protocol):
@@ -159,145 +163,150 @@ class Plan(Protocol):
     def columns(
         self, *, after_id: int = 0, batch: int = 8192, aside: bool = False
     ) -> Iterator[PolicyColumns]:
-        """All items with an id above ``after_id``, in batches, by id.
+        """Yield all items with an id above ``after_id``, in batches, by id.
 
-        ``aside``: by a thread beside busy ones, which should not have to wait for them at every row.
+        ``aside`` says that other threads are busy, and the caller should not have to wait for the interpreter
+        at every row.
         """
 
     def columns_of(self, ids: Sequence[int]) -> PolicyColumns:
-        """The same of some items, by id, without the unknown."""
+        """Return the same of some items, by id, without the unknown ones."""
 
     def names(self) -> dict[int, str]:
-        """What the codes of sources and groups stand for."""
+        """Return the names that the codes of sources and groups stand for."""
 
     def save(self, ids: Ids, due_s: Float64s, beliefs: Sequence[bytes] | None = None) -> None:
-        """Keep due times (and beliefs) of many items, in batches; unknown ids are left out."""
+        """Keep due times (and beliefs) of many items, in batches; unknown ids are ignored."""
 
 
 class Observations(Protocol):
-    """Every poll that told something, for learning anew."""
+    """Every poll that told something, so that a policy can learn from all of them again."""
 
     def read(self, ids: Sequence[int] | None = None) -> Iterator[ObservationColumns]:
-        """Observations of these items (or all), whole items per batch, by item id and time."""
+        """Yield the observations of these items (or all), by item and time; a batch has whole items."""
 
     def add(self, observations: ObservationColumns) -> None:
-        """Take in polls made elsewhere or long ago. Counts, ``polled_s`` and ``changed_s`` move forward only;
-        due and belief stay. In batches of whole items; a repeated call adds its rows again. Unknown ids are
-        refused before anything is added."""
+        """Add polls that were made elsewhere or long ago, in batches of whole items.
+
+        Counts, ``polled_s`` and ``changed_s`` only grow; due time and belief stay. A repeated call adds its
+        rows again. Unknown ids are refused before anything is added.
+        """
 
     def audits(self, since_s: float) -> ObservationColumns:
-        """The audits since a time, of all items (removed ones too), in the order they were committed."""
+        """Return the audits since a time, of all items (removed ones too), in the order of their commits."""
 
 
 class Events(Protocol):
-    """Changes to be told to hooks, each at least once, in the order they were committed."""
+    """Changes to be delivered to hooks, each at least once, in the order of their commits."""
 
     def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
-        """The next events due; each comes again after ``retry_s`` unless it is done before."""
+        """Return the next events due; each comes again after ``retry_s`` unless it is done before."""
 
     def done(self, ids: Sequence[int]) -> None:
-        """These were delivered."""
+        """Drop events that were delivered."""
 
     def defer(self, ids: Sequence[int], until_s: float) -> None:
-        """These were not: try again at ``until_s``, infinity to give up but keep."""
+        """Try these events again at ``until_s``; infinity keeps them without another attempt."""
 
     def waiting(self) -> int:
-        """How many are not done."""
+        """Return how many events are not done."""
 
 
-class Notices(Protocol):
-    """Hints that items changed, one line per item, open until a poll leased later is committed."""
+class StoredNotices(Protocol):
+    """Hints that items changed, one row per item, open until a poll that was leased later is committed."""
 
     def add(self, ids: Sequence[int], time_s: float) -> None:
-        """Take in a hint about each of these items; unknown ones are ignored."""
+        """Add a hint about each of these items; unknown ones are ignored."""
 
     def open(self, after: int = 0) -> list[Notice]:
-        """Notices with a number above ``after``, in order."""
+        """Return the notices with a number above ``after``, in order."""
 
 
 class Ledger(Protocol):
     """What polling cost, per minute and source. ``commit`` writes here too."""
 
     def add(self, source: str, time_s: float, spent: Spent) -> None:
-        """What was spent outside any poll: robots.txt, sitemaps."""
+        """Add what was spent outside polls: robots.txt, sitemaps."""
 
     def total(self, since_s: float, until_s: float) -> Spent:
-        """The sum over the minutes that start in [since, until)."""
+        """Return the sum over the minutes that start in [since, until)."""
 
     def rows(self, since_s: float, until_s: float) -> list[LedgerRow]:
-        """The same, row by row, by time and source."""
+        """Return the same row by row, by time and source."""
 
     def forget(self, before_s: float) -> None:
-        """Drop the minutes that start before this."""
+        """Drop the minutes that start before this time."""
 
 
 class State(Protocol):
     """Small named values: the engine's state, priors, settings."""
 
     def get(self, name: str) -> bytes | None:
-        """One value."""
+        """Return a value, or None."""
 
     def set(self, values: Mapping[str, bytes | None]) -> None:
-        """Keep these, together; ``None`` drops a name."""
+        """Set these values in one transaction; None drops a name."""
 
     def names(self) -> list[str]:
-        """All names, sorted."""
+        """Return all names, sorted."""
 
 
 class Fleet(Protocol):
-    """What workers on one store share: who they are, what each may ask for, when requests may start.
+    """What workers on one store share: who they are, what each has claimed, when requests may start.
 
-    **Whose clock.** Machines' clocks differ, and claims, leases and windows are compared between machines.
-    So all times that workers of a fleet give to a store are of one clock, that of ``shared_clock``: the
-    machine's own, moved by ``ahead_s``, which asks the database's. A store on one machine is 0 ahead.
+    **Whose clock.** The clocks of machines differ, and claims, leases and windows are compared between
+    machines. So all times that the workers of a fleet pass to a store are of one clock, that of
+    ``shared_clock``: the machine's own, shifted by ``ahead_s``, which asks the database. A store on one
+    machine is 0 s ahead.
     """
 
     def beat(self, worker: Worker) -> None:
-        """This worker is alive; ``started_s`` and ``host`` are those of its first beat under its name."""
+        """Note that this worker is alive; ``started_s`` and ``host`` are kept from its first call."""
 
     def leave(self, worker: str) -> None:
-        """It is not, and holds nothing any more: no claim and no lease."""
+        """Remove a worker, its claims and its leases."""
 
     def workers(self, since_s: float) -> list[Worker]:
-        """Those seen since, by name."""
+        """Return the workers seen since a time, by name."""
 
     def take(self, names: Sequence[str], worker: str, now_s: float, duration_s: float) -> tuple[str, ...]:
-        """Claim each of these that nobody else holds; those held now, in the order asked for.
+        """Claim each of these names that nobody else holds, and return those held now, in the order given.
 
-        A claim runs out at ``now_s + duration_s``, by the ``now_s`` of others; taking one's own again
-        renews it. Whoever takes over a politeness group waits its delay before the first request: the
-        last holder may have asked just before.
+        A claim expires at ``now_s + duration_s``, by the ``now_s`` of other calls; claiming a name again
+        renews it. A worker that takes over a politeness group must wait its delay before the first request:
+        the last holder may have sent one just before.
         """
 
     def renew(self, worker: str, now_s: float, duration_s: float) -> tuple[str, ...]:
-        """Hold on to everything not lost to others meanwhile; what is still held, sorted."""
+        """Renew all claims that others have not taken since, and return what is still held, sorted."""
 
     def release(self, names: Sequence[str], worker: str) -> None:
-        """Give up these, where they are its own."""
+        """Give up these claims, where they are the worker's own."""
 
     def claims(self, now_s: float) -> list[Claim]:
-        """The claims that have not run out, by name."""
+        """Return the claims that have not expired, by name."""
 
-    def reserve(self, count: int, spacing_s: float, slack_s: float, now_s: float) -> Window:
-        """The next window in which one worker may start ``count`` requests, ``spacing_s`` apart.
+    def reserve(self, count: int, spacing_s: float, slack_s: float, now_s: float) -> RequestWindow:
+        """Return the next window in which one worker may start ``count`` requests, ``spacing_s`` apart.
 
-        Windows follow each other in one line for all workers, each at least ``spacing_s`` after the end of
-        the one before and after all debts are paid, none before ``now_s``. A worker that starts requests
-        in its windows only, ``spacing_s`` apart, keeps the budget's promise together with all others
-        however late it is: what it cannot start until the window's end it must reserve anew. ``slack_s``
-        makes the window longer than its requests need, for those that start late. Time that nobody
-        reserved is gone, and so is a window whose worker died.
+        The windows of all workers follow each other, each at least ``spacing_s`` after the end of the one
+        before and after all debts are paid, none before ``now_s``. If every worker starts requests only in
+        its windows, ``spacing_s`` apart, all together keep the budget, however late one of them is: what it
+        cannot start before the window's end it must reserve again. ``slack_s`` makes the window longer than
+        its requests need, for those that start late. Time that nobody reserved is lost, and so is a window
+        whose worker died.
         """
 
     def owe(self, owed_s: float, now_s: float) -> float:
-        """No window begins before so many seconds more have passed; when all debts will be paid."""
+        """Add a debt: no window begins before it is paid. Return when all debts will be paid."""
 
     def ahead_s(self, clock: Clock) -> float:
-        """How far the store's clock is ahead of ``clock``; 0 where it cannot be told from none."""
+        """Return how far the store's clock is ahead of ``clock``; 0 where the difference is too small to
+        measure."""
 
 
 def group_claim(group: str) -> str:
-    """The name of the claim on a politeness group.
+    """Return the name of the claim on a politeness group.
 
     >>> group_claim("example.org")
     'group:example.org'
@@ -306,26 +315,27 @@ def group_claim(group: str) -> str:
 
 
 class Upkeep(Protocol):
-    """Care for the store as a whole. All may run beside an engine."""
+    """Care for the store as a whole. All methods may run while an engine works."""
 
     def check(self, sample: int | None = None) -> list[str]:
-        """What is wrong, in words; empty if nothing is. Hashes all contents again, or ``sample``."""
+        """Return what is wrong, one line each. Hashes all contents again, or about ``sample`` of them."""
 
     def vacuum(self) -> None:
-        """Give free space back to the machine."""
+        """Give free space back to the operating system."""
 
     def backup(self, target: Path) -> None:
-        """A consistent copy as a file that can be opened as a store; an older file there is replaced."""
+        """Write a consistent copy as a file that can be opened as a store; an older file there is
+        replaced."""
 
     def stats(self) -> StoreStats:
-        """Sizes."""
+        """Return the sizes of the store."""
 
 
 class Store(Protocol):
-    """A store, open from its making until ``close``; see the module for what it promises."""
+    """A store, open until ``close``; the module says what it promises."""
 
     @property
-    def items(self) -> Items: ...
+    def items(self) -> StoredItems: ...
     @property
     def leases(self) -> Leases: ...
     @property
@@ -337,7 +347,7 @@ class Store(Protocol):
     @property
     def events(self) -> Events: ...
     @property
-    def notices(self) -> Notices: ...
+    def notices(self) -> StoredNotices: ...
     @property
     def ledger(self) -> Ledger: ...
     @property
@@ -350,11 +360,11 @@ class Store(Protocol):
     def commit(
         self, outcomes: Sequence[Outcome], state: Mapping[str, bytes | None] | None = None
     ) -> list[Refusal]:
-        """Make these outcomes part of the store, all in one transaction, with ``state`` as ``State.set``.
+        """Commit these outcomes, all in one transaction, and set the values ``state`` as ``State.set`` does.
 
-        An outcome counts if its lease is still the item's newest, run out or not. One whose lease was lost
-        to another worker, or whose item was removed, is returned as refused: nothing of it is kept, for the
-        other's observation covers the same time, except what it spent, for its source has paid that.
+        An outcome counts if its lease is still the item's newest, even if it has expired. One whose lease was
+        lost to another worker, or whose item was removed, is returned as refused. Nothing of it is kept,
+        since the other worker's observation covers the same time, except what it spent, which has been paid.
 
         Per item: the lease ends; ``polls`` grows by one; with an observation ``polled_s`` (and ``changed_s``,
         ``changes``) move and it is remembered; a new copy becomes the newest version unless its bytes are
@@ -364,9 +374,27 @@ class Store(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of everything; a second time does nothing."""
+        """Close the store; a second call does nothing."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+class ClosedOnExit(ABC):
+    """Closes the store when a ``with`` block ends."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the store; see ``Store.close``."""
+
+    def __enter__(self) -> Self:
+        """Return the store."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the store."""
+        self.close()

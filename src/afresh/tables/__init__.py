@@ -1,1 +1,1 @@
-"""Files in and out: CSV, Parquet and JSONL, compressed or not, checked, written whole or not at all."""
+"""Tables in files: CSV, Parquet and JSONL, compressed or not, checked when read and written atomically."""

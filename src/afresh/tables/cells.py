@@ -1,7 +1,7 @@
-"""From the cells of one column, as a file gave them, to checked values.
+"""Checks the cells of a column, as they were read from a file, and turns them into values.
 
-Whole columns are cast at once by pyarrow; only where that fails is the first wrong cell looked for.
-A cell fault is a ``BadCell``: it knows its index, the caller knows the file and the row.
+pyarrow casts whole columns at once; only where that fails is the first wrong cell looked for. A wrong cell
+raises ``BadCell``, which knows its index in the batch; the caller adds the file and the row.
 """
 
 from __future__ import annotations
@@ -23,46 +23,46 @@ Values: TypeAlias = Any  # a NumPy array, or for text a pyarrow LargeStringArray
 
 _MICRO = 1e6
 _LONGEST_SHOWN = 60
-_MOST_EXACT = 2.0**53  # above it a double does not hold every whole number
+_LARGEST_EXACT = 2.0**53  # above it a double does not hold every whole number
 _FLAGS = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes": True}
 
 
 class BadCell(Exception):  # noqa: N818 (it never leaves this layer)
-    """Cell ``index`` of a batch is wrong; the text says how, and what would be right."""
+    """Cell ``index`` of a batch is wrong; the text says how, and what it must be."""
 
     def __init__(self, index: int, problem: str) -> None:
         super().__init__(problem)
         self.index, self.problem = index, problem
 
 
-def clean(column: Column, cells: pa.Array) -> Values:
-    """The values of ``cells``: float, int64 or bool arrays, or text; empty cells take the default.
+def check_cells(column: Column, cells: pa.Array) -> Values:
+    """Return the values of ``cells``: float, int64 or bool arrays, or text; empty cells take the default.
 
-    >>> clean(Column("rate", "number", default=1), pa.array(["0.5", " 2.5 ", ""]))
+    >>> check_cells(Column("rate", "number", default=1), pa.array(["0.5", " 2.5 ", ""]))
     array([0.5, 2.5, 1. ])
-    >>> clean(Column("changed", "flag"), pa.array(["yes", "0"]))
+    >>> check_cells(Column("changed", "flag"), pa.array(["yes", "0"]))
     array([ True, False])
-    >>> clean(Column("time", "time"), pa.array(["1970-01-02", "1970-01-01T01:00:01.5Z"]))
+    >>> check_cells(Column("time", "time"), pa.array(["1970-01-02", "1970-01-01T01:00:01.5Z"]))
     array([86400. ,  3601.5])
     """
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     _refuse_bytes(cells)
     if column.kind == "text":
-        return _texts(column, cells)
+        return _check_texts(column, cells)
     if _is_text(cells.type):
         cells = _blank_to_null(cells)
     _refuse_empty(column, cells)
     if column.kind == "flag":
-        return _flags(column, cells)
-    numbers = _times(column, cells) if column.kind == "time" else _numbers(column, cells)
-    return _bounded(column, numbers)
+        return _check_flags(column, cells)
+    numbers = _cast_times(column, cells) if column.kind == "time" else _cast_numbers(column, cells)
+    return _check_bounds(column, numbers)
 
 
-def shown(value: object) -> str:
-    """A wrong value as a message shows it: texts in quotes, cut when long.
+def format_value(value: object) -> str:
+    """Format a wrong value for a message: texts in quotes, cut when long.
 
-    >>> shown("abc"), shown(-3.0), shown(float("nan"))
+    >>> format_value("abc"), format_value(-3.0), format_value(float("nan"))
     ("'abc'", '-3', 'nan')
     """
     if isinstance(value, float):
@@ -71,18 +71,18 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
-def _bad(column: Column, cells: pa.Array, index: int) -> BadCell:
-    return BadCell(index, f"is {shown(cells[index].as_py())}: must be {column.right}")
+def _bad_cell(column: Column, cells: pa.Array, index: int) -> BadCell:
+    return BadCell(index, f"is {format_value(cells[index].as_py())}: must be {column.requirement}")
 
 
 def _refuse_empty(column: Column, cells: pa.Array) -> None:
     if column.required and not column.if_set and cells.null_count:
         index = pc.index(pc.is_null(cells), True).as_py()
-        raise BadCell(index, f"is empty: must be {column.right}")
+        raise BadCell(index, f"is empty: must be {column.requirement}")
 
 
 def refuse_empty_where(column: Column, cells: pa.Array, needed: Bools) -> None:
-    """Refuse an empty cell of a column with ``if_set`` where that flag is set.
+    """Refuse an empty cell of a column with ``if_set`` where that flag is set (``needed``).
 
     >>> both = pa.array(["1", ""]), np.array([True, False])
     >>> refuse_empty_where(Column("changed", "flag", required=True, if_set="reached"), *both)
@@ -91,12 +91,14 @@ def refuse_empty_where(column: Column, cells: pa.Array, needed: Bools) -> None:
     if known.null_count:
         wrong = pc.is_null(known).to_numpy(zero_copy_only=False) & needed
         if wrong.any():
-            problem = f"is empty, which it may be only where {column.if_set} is 0: must be {column.right}"
+            problem = (
+                f"is empty, which it may be only where {column.if_set} is 0: must be {column.requirement}"
+            )
             raise BadCell(int(np.argmax(wrong)), problem)
 
 
 def _refuse_bytes(cells: pa.Array) -> None:
-    """Refuse text that is not UTF-8, which only the CSV reader looks for by itself."""
+    """Refuse text that is not UTF-8; of the readers only the one for CSV checks this itself."""
     try:
         cells.validate(full=True)
     except pa.ArrowInvalid:
@@ -114,44 +116,44 @@ def _blank_to_null(cells: pa.Array) -> pa.Array:
     return pc.if_else(blank, None, trimmed) if pc.any(blank).as_py() else trimmed
 
 
-def _texts(column: Column, cells: pa.Array) -> pa.Array:
+def _check_texts(column: Column, cells: pa.Array) -> pa.Array:
     texts = cells.cast(pa.large_string())
     empty = pc.fill_null(pc.equal(texts, ""), True)
     if not pc.any(empty).as_py():
         return texts
     if column.required:
-        raise BadCell(pc.index(empty, True).as_py(), f"is empty: must be {column.right}")
-    return pc.if_else(empty, pa.scalar(str(column.filler), pa.large_string()), texts)
+        raise BadCell(pc.index(empty, True).as_py(), f"is empty: must be {column.requirement}")
+    return pc.if_else(empty, pa.scalar(str(column.empty_value), pa.large_string()), texts)
 
 
-def _flags(column: Column, cells: pa.Array) -> Bools:
+def _check_flags(column: Column, cells: pa.Array) -> Bools:
     if not pa.types.is_boolean(cells.type):
         words = pc.utf8_lower(cells.cast(pa.string()))
         place = pc.index_in(words, value_set=pa.array(_FLAGS))
         wrong = pc.and_(pc.is_null(place), pc.is_valid(cells))
         if pc.any(wrong).as_py():
-            raise _bad(column, cells, pc.index(wrong, True).as_py())
+            raise _bad_cell(column, cells, pc.index(wrong, True).as_py())
         cells = pc.take(pa.array(_FLAGS.values()), place)
-    filled: Bools = pc.fill_null(cells, bool(column.filler)).to_numpy(zero_copy_only=False)
+    filled: Bools = pc.fill_null(cells, bool(column.empty_value)).to_numpy(zero_copy_only=False)
     return filled
 
 
-def _numbers(column: Column, cells: pa.Array) -> pa.Array:
+def _cast_numbers(column: Column, cells: pa.Array) -> pa.Array:
     if pa.types.is_floating(cells.type):
         return cells if cells.type == pa.float32() else cells.cast(pa.float64())
-    return _cast_or_blame(column, cells, lambda part: part.cast(pa.float64(), safe=_is_text(part.type)))
+    return _cast_or_name_cell(column, cells, lambda part: part.cast(pa.float64(), safe=_is_text(part.type)))
 
 
-def _cast_or_blame(column: Column, cells: pa.Array, cast: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """``cast(cells)``; where that fails, the first cell that fails alone is blamed."""
+def _cast_or_name_cell(column: Column, cells: pa.Array, cast: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """Return ``cast(cells)``; if that fails, name the first cell on which it fails alone."""
     try:
         return cast(cells)
     except pa.ArrowInvalid:
-        raise _bad(column, cells, _first_failing(cells, cast)) from None
+        raise _bad_cell(column, cells, _first_failing(cells, cast)) from None
 
 
 def _first_failing(cells: pa.Array, attempt: Callable[[pa.Array], object]) -> int:
-    """The index of the first cell on which ``attempt`` fails, found by halving."""
+    """Return the index of the first cell on which ``attempt`` fails, found by bisection."""
     low, high = 0, len(cells)
     while high - low > 1:
         middle = (low + high) // 2
@@ -163,10 +165,10 @@ def _first_failing(cells: pa.Array, attempt: Callable[[pa.Array], object]) -> in
     return low
 
 
-def _times(column: Column, cells: pa.Array) -> pa.Array:
-    """Unix seconds, from numbers, timestamps, dates or texts; texts of one spelling are cast at once."""
+def _cast_times(column: Column, cells: pa.Array) -> pa.Array:
+    """Return Unix seconds from numbers, timestamps, dates or texts; texts of one form are cast at once."""
     if pa.types.is_temporal(cells.type):
-        return _seconds(cells)
+        return _to_seconds(cells)
     if not _is_text(cells.type):
         return cells.cast(pa.float64(), safe=False)
     for spelling in (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
@@ -174,22 +176,22 @@ def _times(column: Column, cells: pa.Array) -> pa.Array:
             cast = cells.cast(spelling)
         except pa.ArrowInvalid:
             continue
-        return cast if spelling == pa.float64() else _seconds(cast)
+        return cast if spelling == pa.float64() else _to_seconds(cast)
     seconds = [None if text is None else _unix_seconds(text) for text in cells.to_pylist()]
     for index, second in enumerate(seconds):
         if second is not None and math.isnan(second):
-            raise _bad(column, cells, index)
+            raise _bad_cell(column, cells, index)
     return pa.array(seconds, pa.float64())
 
 
-def _seconds(stamps: pa.Array) -> pa.Array:
+def _to_seconds(stamps: pa.Array) -> pa.Array:
     zone = getattr(stamps.type, "tz", None)
     micros = stamps.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64())
     return pc.divide(micros.cast(pa.float64(), safe=False), _MICRO)
 
 
 def _unix_seconds(text: str) -> float:
-    """Unix seconds of one cell, NaN if it is no time."""
+    """Return the Unix seconds of one cell, NaN if it is not a time."""
     try:
         return float(text)
     except ValueError:
@@ -201,25 +203,25 @@ def _unix_seconds(text: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _bounded(column: Column, numbers: pa.Array) -> Values:
-    """The numbers as a NumPy array, all found right, empty cells filled."""
+def _check_bounds(column: Column, numbers: pa.Array) -> Values:
+    """Return the numbers as a NumPy array, once all are within their bounds; empty cells take the default."""
     every = numbers.to_numpy(zero_copy_only=False)
-    wrong = ~_right(column, every)
+    wrong = ~_is_allowed(column, every)
     if numbers.null_count:
         wrong &= pc.is_valid(numbers).to_numpy(zero_copy_only=False)
     if wrong.any():
-        raise _bad(column, numbers, int(np.argmax(wrong)))
+        raise _bad_cell(column, numbers, int(np.argmax(wrong)))
     if numbers.null_count:
-        every = pc.fill_null(numbers, pa.scalar(float(column.filler), numbers.type)).to_numpy()
+        every = pc.fill_null(numbers, pa.scalar(float(column.empty_value), numbers.type)).to_numpy()
     return every.astype(np.int64) if column.kind == "count" else every
 
 
-def _right(column: Column, values: npt.NDArray[Any]) -> Bools:
-    right = (values >= column.minimum) & (values <= column.maximum)  # NaN fails every comparison
+def _is_allowed(column: Column, values: npt.NDArray[Any]) -> Bools:
+    allowed = (values >= column.minimum) & (values <= column.maximum)  # NaN fails every comparison
     if column.above > -math.inf:
-        right &= values > column.above
+        allowed &= values > column.above
     if column.finite or column.kind == "count":
-        right &= np.isfinite(values)
+        allowed &= np.isfinite(values)
     if column.kind == "count" or column.whole:
-        right &= (np.abs(values) <= _MOST_EXACT) & (values == np.floor(values))
-    return right
+        allowed &= (np.abs(values) <= _LARGEST_EXACT) & (values == np.floor(values))
+    return allowed

@@ -1,6 +1,6 @@
-"""What a kind of file must hold: its columns, declared once, checked by every reader.
+"""Declarations of the columns that a kind of file must have; every reader checks them.
 
-Free of NumPy and pyarrow, so that commands can declare their files without paying for their import.
+This file does not import NumPy or pyarrow, so that commands which only declare their files start quickly.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _PLAIN = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its name, kind and the values that are right.
+    """One column: its name, its kind and the values that are allowed.
 
     ``required``  the file must have the column, and no cell of it may be empty.
-    ``default``   what an empty cell of an optional column means; None is NaN, "", 0 or False by kind.
+    ``default``   the value of an empty cell of an optional column; None means NaN, "", 0 or False by kind.
     ``minimum``, ``maximum``  inclusive bounds; ``above`` is an exclusive lower one.
     ``finite``    whether ``inf`` is refused (NaN always is).
-    ``whole``     whether a number must be whole, though empty cells are NaN.
-    ``if_set``    a flag column: where that is 0, a required cell may be empty all the same.
+    ``whole``     whether a number must be whole although empty cells are NaN.
+    ``if_set``    the name of a flag column: where that is 0, a required cell may be empty after all.
     ``what``      what the column means, in a few words, for messages and documentation.
 
-    >>> Column("rate", "number", required=True, minimum=0, what="changes per day").right
+    >>> Column("rate", "number", required=True, minimum=0, what="changes per day").requirement
     'a finite number of 0 or more (changes per day)'
-    >>> Column("level", "number", above=0, maximum=1).right
+    >>> Column("level", "number", above=0, maximum=1).requirement
     'a finite number above 0 and at most 1'
     """
 
@@ -53,8 +53,8 @@ class Column:
     what: str = ""
 
     @property
-    def right(self) -> str:
-        """What a right value is, in words."""
+    def requirement(self) -> str:
+        """What a value must be, in words."""
         plain = _PLAIN[self.kind]
         if self.kind == "number" and self.finite:
             plain = "a whole number" if self.whole else "a finite number"
@@ -69,8 +69,8 @@ class Column:
         return f"{words} ({self.what})" if self.what else words
 
     @property
-    def filler(self) -> float | str | bool:
-        """What stands in an empty cell: the default, or the kind's own nothing."""
+    def empty_value(self) -> float | str | bool:
+        """The value of an empty cell: the default, or the empty value of its kind."""
         if self.default is not None:
             return self.default
         if self.kind == "text":

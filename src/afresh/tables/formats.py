@@ -1,4 +1,4 @@
-"""Which format a file has: by its ending, or by its first bytes where a stream has no name."""
+"""The format of a file: by the ending of its name, or by its first bytes where a stream has no name."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A layout of rows and, around it, a compression or none."""
+    """How rows are laid out, and how that is compressed, if at all."""
 
     layout: Layout
     compression: Compression | None = None
 
 
 def format_of(path: str) -> Format:
-    """The format that a file's ending names.
+    """Return the format that the ending of a file's name says.
 
     >>> format_of("items.csv.gz")
     Format(layout='csv', compression='gzip')
@@ -49,7 +49,7 @@ Use .csv, .parquet or .jsonl, also with .gz or .zst
 
 
 def named_format(name: str) -> Format:
-    """The format that an option names, with or without a dot: ``csv``, ``jsonl.gz``.
+    """Return the format that an option names, with or without a dot: ``csv``, ``jsonl.gz``.
 
     >>> named_format("jsonl.zst")
     Format(layout='jsonl', compression='zstd')
@@ -63,7 +63,7 @@ def named_format(name: str) -> Format:
 
 
 def compression_of(head: bytes) -> Compression | None:
-    """The compression that a file's first bytes show.
+    """Return the compression that the first bytes of a file show.
 
     >>> compression_of(b"item,rate") is None
     True
@@ -72,7 +72,7 @@ def compression_of(head: bytes) -> Compression | None:
 
 
 def layout_of(head: bytes) -> Layout:
-    """The layout that the first (decompressed) bytes show: Parquet, objects, or else CSV.
+    """Return the layout that the first (decompressed) bytes show: Parquet, JSON objects, or else CSV.
 
     >>> layout_of(b'{"item": "a"}'), layout_of(b"PAR1..."), layout_of(b"item,rate")
     ('jsonl', 'parquet', 'csv')

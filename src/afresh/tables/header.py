@@ -1,7 +1,7 @@
-"""Matching the columns a file has with the columns it should have.
+"""Matches the columns that a file has with the columns that it should have.
 
-An unknown column is ignored, since tables carry other people's columns, unless it looks like a
-misspelt name of a column that is absent: ``wieght`` would otherwise mean "all weights are 1" in silence.
+Unknown columns are ignored, since tables carry columns for other programs, unless the name looks like a
+misspelt name of a column that is absent: ``wieght`` would otherwise silently mean that all weights are 1.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from afresh.tables.columns import Column
 from afresh.values.errors import InputError, did_you_mean
 
-_SHORT = 5  # letters up to which one other letter makes another word: site is not size
+_SHORT = 5  # in names this short one other letter makes another word: site is not size
 
 
 def match_header(path: str, names: Sequence[str], columns: Sequence[Column]) -> list[Column]:
-    """The declared columns that the file has; refuses doubles, gaps and likely misspellings.
+    """Return the declared columns that the file has; refuse double, missing and probably misspelt ones.
 
     >>> match_header("x.csv", ["item", "site"], [Column("item", "text"), Column("size", "number")])[0].name
     'item'
@@ -40,7 +40,8 @@ def match_header(path: str, names: Sequence[str], columns: Sequence[Column]) -> 
 
 
 def is_misspelling(given: str, wanted: str) -> bool:
-    """Whether ``given`` is likely ``wanted`` mistyped: same first letter and one slip, two in long names.
+    """Return whether ``given`` is probably ``wanted`` mistyped: same first letter, one slip, two in long
+    names.
 
     A slip is a letter too many, too few, swapped with its neighbour, or, in names of more than
     five letters, another letter. Case, spaces, hyphens and underscores do not count.
@@ -56,15 +57,15 @@ def is_misspelling(given: str, wanted: str) -> bool:
     if not a or not b or a[0] != b[0]:
         return False
     short = len(b) <= _SHORT
-    return _slips(a, b, other_letter=2 if short else 1) <= (1 if short else 2)
+    return _count_slips(a, b, other_letter=2 if short else 1) <= (1 if short else 2)
 
 
 def _letters(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
-def _slips(a: str, b: str, other_letter: int) -> int:
-    """Edit distance with swaps of neighbours (optimal string alignment)."""
+def _count_slips(a: str, b: str, other_letter: int) -> int:
+    """Return the edit distance with swaps of neighbours (optimal string alignment)."""
     rows = [list(range(len(b) + 1))]
     for i, x in enumerate(a, 1):
         row = [i]

@@ -1,6 +1,6 @@
-"""No two rows with the same key: found by 64-bit hashes, confirmed on the keys themselves.
+"""Finds rows with the same key by 64-bit hashes, and confirms them on the keys themselves.
 
-1e7 keys cost 80 MB of hashes and as much again while they are sorted, however long the texts are.
+1e7 keys cost 80 MB of hashes, and as much again while these are sorted, however long the texts are.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from afresh.values.arrays import Ints
 
 
 class KeyHashes:
-    """The hashes of all keys seen.
+    """The hashes of all keys so far.
 
     >>> seen = KeyHashes()
     >>> seen.add(pa.array(["a", "b"]))
     >>> seen.add(pa.array(["c", "a"]))
-    >>> first_repeat([pa.array(["a", "b", "c", "a"])], seen.repeated())
+    >>> first_repeat([pa.array(["a", "b", "c", "a"])], seen.find_repeated())
     ('a', 0, 3)
     """
 
@@ -27,11 +27,11 @@ class KeyHashes:
         self._parts: list[Ints] = []
 
     def add(self, keys: pa.Array) -> None:
-        """Remember the hashes of ``keys``."""
+        """Add the hashes of ``keys``."""
         self._parts.append(_hashes(keys))
 
-    def repeated(self) -> Ints:
-        """The hashes that occur more than once, sorted; forgets all."""
+    def find_repeated(self) -> Ints:
+        """Return the hashes that occur more than once, sorted, and forget all hashes."""
         if not self._parts:
             return np.empty(0, dtype=np.int64)
         hashes = np.concatenate(self._parts)
@@ -41,7 +41,7 @@ class KeyHashes:
 
 
 def first_repeat(batches: Iterable[pa.Array], suspects: Ints) -> tuple[str, int, int] | None:
-    """The first key that stands a second time, with both rows (from 0); None if only hashes collided."""
+    """Return the first find_repeated key with both its rows (from 0); None if only hashes collided."""
     first: dict[str, int] = {}
     start = 0
     for keys in batches:

@@ -1,6 +1,6 @@
-"""Tables written whole or in batches, as CSV, Parquet or JSONL by the ending, whole or not at all.
+"""Writes tables as CSV, Parquet or JSONL, at once or in batches, completely or not at all.
 
-Numbers are in their shortest form that reads back the same; infinity is ``inf`` in CSV and null in JSON.
+Numbers have the shortest form that reads back the same; infinity is ``inf`` in CSV and null in JSON.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
-from afresh.tables.aside import output_file
+from afresh.tables.atomic_output import open_output
 from afresh.tables.columns import Kind
 from afresh.tables.formats import STANDARD_STREAM, Compression, Format, Layout, format_of, named_format
-from afresh.tables.text_rows import csv_header, csv_lines, json_lines
+from afresh.tables.text_lines import csv_header, csv_lines, json_lines
 
 _TYPES: dict[Kind, pa.DataType] = {
     "text": pa.large_string(),
@@ -31,14 +31,14 @@ _TYPES: dict[Kind, pa.DataType] = {
 }
 _Lines: TypeAlias = Callable[[Mapping[str, pa.Array]], bytes]
 _ROW_GROUP_ROWS = 1 << 20
-_TEXT_ROWS = 1 << 16  # rows spelt out at once
+_TEXT_ROWS = 1 << 16  # rows encoded at once
 
 
 class TableWriter:
-    """Writes batches of rows; the file is there, whole, once the context has ended well.
+    """Writes batches of rows; the file appears, complete, when the ``with`` block has ended well.
 
     ``columns`` maps the names, in order, to their kinds. ``format`` is needed only for standard output
-    (``-``) that is not to be CSV. A column of float32 arrays is stored as float32.
+    (``-``) in another format than CSV. A column of float32 arrays is stored as float32.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -56,34 +56,34 @@ class TableWriter:
         format: str | None = None,  # noqa: A002
     ) -> None:
         self._path, self._columns = path, dict(columns)
-        self._format = _chosen_format(str(path), format)
+        self._format = _choose_format(str(path), format)
         self._stack = ExitStack()
-        self._sink: _Sink | None = None
+        self._make_writer: _RowWriter | None = None
         self._stream: Any = None
         self.rows = 0
 
     def __enter__(self) -> Self:
-        """Open the file aside; a folder that is missing or not writable is refused here."""
-        self._stream = self._stack.enter_context(output_file(self._path))
+        """Open the file; a folder that is missing or not writable is refused here."""
+        self._stream = self._stack.enter_context(open_output(self._path))
         if self._format.compression:
-            self._stream = _Packed(self._stream, self._format.compression)
+            self._stream = _CompressedStream(self._stream, self._format.compression)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        """Finish and rename, or on an error leave nothing behind; a closed pipe is no error."""
+        """Finish and rename the file, or after an error leave nothing behind; a closed pipe is no error."""
         if error is not None:
             self._abandon()
             return bool(self._stack.__exit__(kind, error, trace))
-        # Pushed last, run first: what the end of the table raises reaches the file as any error does.
+        # What is pushed last runs first: an error at the end of the table reaches the file as any error does.
         self._stack.callback(self._finish)
         self._stack.close()
         return False
 
     def write(self, batch: Mapping[str, Any]) -> None:
         """Write the rows of ``batch``: an array or list for each column, all of one length."""
-        sink = self._opened(batch)
+        sink = self._open_writer(batch)
         arrays = [_as_arrow(batch[field.name], field.type) for field in sink.schema]
         rows = pa.RecordBatch.from_arrays(arrays, schema=sink.schema)
         sink.write(rows)
@@ -91,23 +91,23 @@ class TableWriter:
 
     def _finish(self) -> None:
         try:
-            self._opened({name: np.empty(0) for name in self._columns}).close()
-            if isinstance(self._stream, _Packed):
+            self._open_writer({name: np.empty(0) for name in self._columns}).close()
+            if isinstance(self._stream, _CompressedStream):
                 self._stream.finish()
         except BaseException:
             self._abandon()
             raise
 
     def _abandon(self) -> None:
-        if self._sink is not None:
-            self._sink.abandon()
+        if self._make_writer is not None:
+            self._make_writer.abandon()
 
-    def _opened(self, batch: Mapping[str, Any]) -> _Sink:
-        # The first batch settles the width of numbers, so the header waits for it.
-        if self._sink is None:
+    def _open_writer(self, batch: Mapping[str, Any]) -> _RowWriter:
+        # The first batch decides whether numbers are float32, so the header is written with it.
+        if self._make_writer is None:
             fields = [pa.field(name, _stored_type(kind, batch[name])) for name, kind in self._columns.items()]
-            self._sink = _sink(self._format.layout, self._stream, pa.schema(fields))
-        return self._sink
+            self._make_writer = _make_writer(self._format.layout, self._stream, pa.schema(fields))
+        return self._make_writer
 
 
 def write_table(
@@ -117,7 +117,7 @@ def write_table(
     *,
     format: str | None = None,  # noqa: A002
 ) -> None:
-    """Write one whole table.
+    """Write one table at once.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -130,7 +130,7 @@ def write_table(
         writer.write(values)
 
 
-class _Sink(Protocol):
+class _RowWriter(Protocol):
     schema: pa.Schema
 
     def write(self, rows: pa.RecordBatch) -> None: ...
@@ -140,7 +140,7 @@ class _Sink(Protocol):
     def abandon(self) -> None: ...
 
 
-class _TextSink:
+class _TextWriter:
     def __init__(self, stream: Any, schema: pa.Schema, lines: _Lines) -> None:
         self.schema, self._stream, self._lines = schema, stream, lines
 
@@ -150,10 +150,10 @@ class _TextSink:
             self._stream.write(self._lines(dict(zip(part.schema.names, part.columns, strict=True))))
 
     def close(self) -> None:
-        """Nothing is held back, and the stream is its owner's."""
+        """Do nothing: all rows are written already, and the caller closes the stream."""
 
     def abandon(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: all rows are written already."""
 
 
 class _ParquetSink:
@@ -169,24 +169,22 @@ class _ParquetSink:
         self._writer.close()
 
     def abandon(self) -> None:
-        # pyarrow writes the footer even when the writer is only collected: let it go nowhere.
+        # pyarrow writes the footer even when the writer is only garbage collected: discard it.
         self._stream.target = None
         self._writer.close()
 
 
-def _sink(layout: Layout, stream: Any, schema: pa.Schema) -> _Sink:
+def _make_writer(layout: Layout, stream: Any, schema: pa.Schema) -> _RowWriter:
     if layout == "parquet":
         return _ParquetSink(stream, schema)
     if layout == "csv":
         stream.write(csv_header(schema.names))
-    return _TextSink(stream, schema, csv_lines if layout == "csv" else json_lines)
+    return _TextWriter(stream, schema, csv_lines if layout == "csv" else json_lines)
 
 
 class _Unclosable:
-    """A stream whose end is its owner's business, though pyarrow closes what it is given.
-
-    Without a ``target`` it swallows what is written.
-    """
+    """A stream that pyarrow may close without closing ``target``; without a target it discards what is
+    written."""
 
     def __init__(self, target: Any) -> None:
         self.target, self.closed = target, False
@@ -196,30 +194,30 @@ class _Unclosable:
             self.target.write(data)
 
     def flush(self) -> None:
-        """The owner flushes."""
+        """Do nothing: the caller flushes the target."""
 
     def close(self) -> None:
         self.closed = True
 
 
-class _Packed:
-    """A stream that compresses what it is given; without ``finish`` it simply has no end."""
+class _CompressedStream:
+    """A stream that compresses what is written to it; ``finish`` writes the end."""
 
     def __init__(self, stream: IO[bytes], compression: Compression) -> None:
         self._stream = stream
         if compression == "gzip":
-            self._packer: Any = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
+            self._compressor: Any = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
         else:
-            self._packer = zstandard.ZstdCompressor().compressobj()
+            self._compressor = zstandard.ZstdCompressor().compressobj()
 
     def write(self, data: Any) -> None:
-        self._stream.write(self._packer.compress(bytes(data)))
+        self._stream.write(self._compressor.compress(bytes(data)))
 
     def finish(self) -> None:
-        self._stream.write(self._packer.flush())
+        self._stream.write(self._compressor.flush())
 
 
-def _chosen_format(path: str, given: str | None) -> Format:
+def _choose_format(path: str, given: str | None) -> Format:
     if given is not None:
         return named_format(given)
     return Format("csv") if path == STANDARD_STREAM else format_of(path)

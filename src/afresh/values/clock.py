@@ -10,13 +10,13 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time: ``now_s`` of the day, ``elapsed_s`` from an unknown start, never stepping back."""
+    """Tells the time of day (``now_s``) and the time that has passed (``elapsed_s``)."""
 
     def now_s(self) -> float:
-        """Unix seconds; may step back when the machine's clock is set."""
+        """Return Unix seconds; they may step back when the machine's clock is set."""
 
     def elapsed_s(self) -> float:
-        """Seconds since some fixed moment; never steps back. For durations only."""
+        """Return the seconds since some fixed moment; they never step back. For durations only."""
 
 
 class SystemClock:
@@ -28,9 +28,9 @@ class SystemClock:
     """
 
     def now_s(self) -> float:
-        """Unix seconds."""
+        """Return Unix seconds."""
         return time.time()
 
     def elapsed_s(self) -> float:
-        """Seconds on the monotonic clock."""
+        """Return the seconds of the monotonic clock."""
         return time.monotonic()

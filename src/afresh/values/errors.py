@@ -1,10 +1,10 @@
 """Every error afresh raises on purpose, as one tree.
 
-    AfreshError                 something afresh can say in words
-    ├── UsageError              the question is wrong: an option, a unit, a name (exit 2)
+    AfreshError                 the root of all
+    ├── UsageError              the command or call is wrong: an option, a unit, a name (exit 2)
     ├── InputError              the data is wrong; names file, row and column where known (exit 1)
     ├── InfeasibleError         no answer meets the bounds; says by how much (exit 1)
-    ├── OutputError             the answer cannot be written (exit 1)
+    ├── OutputError             the result cannot be written (exit 1)
     ├── ListingError            a sitemap, feed or start page cannot be read (exit 1)
     └── StoreError              the store cannot do it (exit 1); nothing committed is lost
         ├── StoreMissingError   there is none at this address, or it may not be opened
@@ -25,13 +25,13 @@ from difflib import get_close_matches
 
 
 class AfreshError(Exception):
-    """The root: its text is one line for a person, its ``exit_code`` what the command returns."""
+    """The root: its text is one line for people, its ``exit_code`` what the command returns."""
 
     exit_code = 1
 
 
 class UsageError(AfreshError, ValueError):
-    """The question is wrong: an unknown option value, unit or name."""
+    """The command or call is wrong: an unknown option value, unit or name."""
 
     exit_code = 2
 
@@ -52,7 +52,8 @@ class InputError(AfreshError, ValueError):
         line: int | None = None,
         column: str | None = None,
     ) -> None:
-        """``row`` counts data rows from 1; ``line`` is the file's, by default one header on, 0: has none."""
+        """``row`` counts data rows from 1; ``line`` is the line in the file, by default row + 1, 0 if it has
+        no lines."""
         self.problem, self.path, self.row, self.column = problem, path, row, column
         where = [path] if path else []
         if row is not None:
@@ -64,11 +65,11 @@ class InputError(AfreshError, ValueError):
 
 
 class InfeasibleError(AfreshError):
-    """No answer meets the bounds; the text says which and by how much."""
+    """No result meets the bounds; the text says which ones and by how much."""
 
 
 class OutputError(AfreshError):
-    """The answer cannot be written; nothing half-written is left behind."""
+    """The result cannot be written; nothing half-written is left behind."""
 
 
 class ListingError(AfreshError):
@@ -79,14 +80,14 @@ class ListingError(AfreshError):
     """
 
     def __init__(self, problems: Mapping[str, str], new: int = 0) -> None:
-        """``problems`` in words, by document."""
+        """``problems`` says what is wrong with each document."""
         self.problems, self.new = dict(problems), new
         said = "; ".join(f"{url} cannot be read: {problem}" for url, problem in self.problems.items())
         super().__init__(f"{said}; {'it was' if len(self.problems) == 1 else 'they were'} not added")
 
 
 class StoreError(AfreshError):
-    """The store cannot do what it was asked; what was committed before is still there."""
+    """The store cannot do what was asked; what was committed before is still there."""
 
 
 class StoreMissingError(StoreError):
@@ -129,7 +130,7 @@ def one_of(kind: str, given: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """The near name as a suggestion, or a full stop.
+    """Return a suggestion of the most similar name, or a full stop.
 
     >>> did_you_mean("wieght", ["weight", "cost"]), did_you_mean("zzz", ["weight"])
     (": did you mean 'weight'?", '.')

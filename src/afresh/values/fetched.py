@@ -1,7 +1,7 @@
 """What one poll of an item brought back.
 
-A source never raises for what the outside may do: a page that is gone, a host that stalls, a bomb in
-the body all come back as a ``Fetched`` whose ``problem`` says it in words.
+A source raises no exception for what may happen outside: a page that is gone, a host that stalls, a
+decompression bomb in the body all come back as a ``Fetched`` whose ``problem`` says what happened.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Literal, TypeAlias
 FetchedKind: TypeAlias = Literal["content", "unchanged", "gone", "refused", "failed"]
 """What a poll can bring.
 
-``content``    a copy that differs from the one held, or the first one
-``unchanged``  the copy held is still right: the server said so, or the normalised content has the same hash
+``content``    a copy that differs from ours, or the first one
+``unchanged``  our copy is still right: the server said so, or the normalised content has the same hash
 ``gone``       the source says that there is no such item (404, 410); patience decides whether it is dead
-``refused``    we may not look: robots.txt, a private address, 401, 403, 451, a login page
+``refused``    we may not poll it: robots.txt, a private address, 401, 403, 451, a login page
 ``failed``     it did not work this time: time-outs, broken bodies, 429, 5xx; nothing is known of the item
 """
 
@@ -30,7 +30,7 @@ def _no_validators() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """One poll's result; ``content`` and ``unchanged`` are the only kinds that say something about change.
+    """The result of one poll; only the kinds ``content`` and ``unchanged`` say something about change.
 
     ``content``        the bytes served, decompressed; only with kind ``content``.
     ``normal_hash``    hash of the normalised content; None where no content was read.

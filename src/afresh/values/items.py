@@ -1,4 +1,4 @@
-"""Items as they are registered, kept, changed and searched."""
+"""Items: as users add them, as the store knows them, and what users change and search."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 from afresh.values.errors import InputError, one_of
+from afresh.values.storable_text import check_storable
 
 Status: TypeAlias = Literal["active", "paused", "gone", "refused"]
-"""``active``: polled when due; ``paused`` by the user; ``gone`` from its source; ``refused``: may not be."""
+"""``active``: polled when due; ``paused`` by the user; ``gone`` from its source; ``refused``: may not be
+polled."""
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 """All statuses; stores keep the position as a code, so new ones go to the end."""
@@ -44,22 +46,20 @@ class NewItem:
     selector: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse numbers that no plan can use."""
+        """Refuse numbers that no plan can use, and texts that no store can hold."""
         if not self.key:
             raise InputError("an item's key is empty: give the address or name that its source knows it by")
         for name in ("key", "source", "group", "selector"):
-            _check_text(name, getattr(self, name))
-        _check_numbers(
-            self.key, self.weight, self.cost, self.min_interval_s, self.max_interval_s, self.prior_rate_per_s
-        )
+            check_storable(f"an item's {name}", [getattr(self, name)])
+        _check_numbers(self, f"item {self.key!r}: ")
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """One item as the store knows it. Times are Unix seconds, ``None`` where it never happened.
 
-    ``polled_s`` is the last poll that told something (failures do not move it), ``polls`` counts all
-    polls, ``failures`` those in a row since the last that worked, ``problem`` says the last in words.
+    ``polled_s`` is the last poll that told something (failures do not change it), ``polls`` counts all polls,
+    ``failures`` those that failed since the last that worked, ``problem`` is the last failure in words.
     ``version`` is the number of the newest copy, 0 while there is none.
     """
 
@@ -88,7 +88,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class ItemChange:
-    """What a user may change of an item; ``None`` leaves it. ``due_s`` now means: poll it at once.
+    """What a user may change of an item; None leaves it as it is. A ``due_s`` of now means: poll it at once.
 
     Making an item ``active`` again also forgets its failures and its problem.
     """
@@ -104,16 +104,14 @@ class ItemChange:
     selector: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse numbers that no plan can use."""
-        _check_numbers(
-            None, self.weight, self.cost, self.min_interval_s, self.max_interval_s, self.prior_rate_per_s
-        )
+        """Refuse numbers that no plan can use, and texts that no store can hold."""
+        _check_numbers(self)
         if self.status is not None:
             one_of("status", self.status, STATUSES)
         if self.due_s is not None and math.isnan(self.due_s):
             raise InputError("due_s is not a number: give Unix seconds")
         if self.selector is not None:
-            _check_text("selector", self.selector)
+            check_storable("an item's selector", [self.selector])
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,40 +153,15 @@ class ItemCount:
     items: int
 
 
-def _check_numbers(
-    key: str | None,
-    weight: float | None,
-    cost: float | None,
-    min_interval_s: float | None,
-    max_interval_s: float | None,
-    prior_rate_per_s: float | None,
-) -> None:
-    who = f"item {key!r}: " if key else ""
-    for name, value in (
-        ("weight", weight),
-        ("min_interval_s", min_interval_s),
-        ("prior_rate_per_s", prior_rate_per_s),
-    ):
+def _check_numbers(given: NewItem | ItemChange, who: str = "") -> None:
+    for name in ("weight", "min_interval_s", "prior_rate_per_s"):
+        value = getattr(given, name)
         if value is not None and not 0 <= value < math.inf:
             raise InputError(f"{who}{name} is {value}: must be 0 or more, and finite")
-    if cost is not None and not 0 < cost < math.inf:
-        raise InputError(f"{who}cost is {cost}: must be more than 0, and finite")
-    if max_interval_s is not None and not max_interval_s > 0:
-        raise InputError(f"{who}max_interval_s is {max_interval_s}: must be more than 0")
-    if min_interval_s is not None and max_interval_s is not None and min_interval_s > max_interval_s:
-        raise InputError(
-            f"{who}min_interval_s {min_interval_s:g} is more than max_interval_s {max_interval_s:g}"
-        )
-
-
-def _check_text(name: str, text: str) -> None:
-    if "\0" in text or not _is_unicode(text):
-        raise InputError(f"an item's {name} is {text!r}: must be text that can be stored as UTF-8")
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    if given.cost is not None and not 0 < given.cost < math.inf:
+        raise InputError(f"{who}cost is {given.cost}: must be more than 0, and finite")
+    least, most = given.min_interval_s, given.max_interval_s
+    if most is not None and not most > 0:
+        raise InputError(f"{who}max_interval_s is {most}: must be more than 0")
+    if least is not None and most is not None and least > most:
+        raise InputError(f"{who}min_interval_s {least:g} is more than max_interval_s {most:g}")

@@ -1,4 +1,4 @@
-"""The right to poll one item for a while, with everything a source needs to poll it conditionally."""
+"""A lease: the right to poll one item for a while, and what its source needs to poll it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from afresh.values.items import Status
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """One item, lent to one worker until ``until_s``.
+    """One item, leased to one worker until ``until_s``.
 
-    ``token`` fences: a later lease of the item has a larger one, and only the newest can commit.
+    ``token`` is a fencing token: a later lease of the item has a larger one, and only the newest can commit.
     ``validators`` are those of the last poll, verbatim (``etag``, ``last-modified``, …).
     ``content_hash`` is the hash of the newest copy's normalised content, ``None`` while there is none.
     ``polled_s`` is the last poll that told something, ``failures`` counts those in a row that did not.
     ``belief`` is the policy's rate state, empty before the first poll.
     ``selector`` is the item's own, empty where that of its source holds.
-    ``worker`` is the engine that it is lent to, empty for those who fetch themselves.
+    ``worker`` is the engine that holds the lease, empty for programs that fetch themselves.
     """
 
     item_id: int

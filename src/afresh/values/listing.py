@@ -1,7 +1,7 @@
-"""What a source says exists: the entries of a sitemap, a feed or a start page, and what is new in them.
+"""Listings: the items that a sitemap, a feed or a start page names, and what is new in them.
 
-One document makes one ``Listing``. Compared with what the same document said before, it gives births,
-deaths and notices (hints that an item changed).
+One document makes one ``Listing``. Compared with what the same document named before, it gives births, deaths
+and notices (hints that an item changed).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ ListingKind: TypeAlias = Literal["sitemap", "feed", "page", "query", "catalogue"
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListingEntry:
     """One entry of a listing.
 
     ``mark`` is what the document says of the entry's version (a date, an id): a new mark is a notice.
@@ -31,7 +31,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One document read. ``complete`` documents list all there is, so what is missing from them has died.
+    """One document that was read. A ``complete`` document lists all items: what is missing from it has died.
 
     ``again_after_s`` is how long the document asks not to be read again (a feed's ttl), ``problem`` what
     was wrong with it in words; the entries read before the problem are kept.
@@ -39,7 +39,7 @@ class Listing:
 
     origin: str
     kind: ListingKind
-    entries: tuple[Listed, ...]
+    entries: tuple[ListingEntry, ...]
     complete: bool
     again_after_s: float | None = None
     requests: int = 0
@@ -49,22 +49,25 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
-    """What a listing adds to what was known: keys born, keys died, and keys whose mark is another one."""
+class ListingChanges:
+    """What a listing changes: the keys that are new, those that are gone, and those whose mark has
+    changed."""
 
     births: tuple[str, ...]
     deaths: tuple[str, ...]
     notices: tuple[str, ...]
 
 
-def news(before: Mapping[str, str], entries: Iterable[Listed], *, complete: bool) -> News:
+def compare_listing(
+    before: Mapping[str, str], entries: Iterable[ListingEntry], *, complete: bool
+) -> ListingChanges:
     """Compare the marks known ``before`` (key → mark) with what a document lists now.
 
     A listing that is not complete (a feed, a document that broke off) kills nothing. An entry without a
     mark can be born or die, but gives no notice.
 
-    >>> news({"a": "1", "b": "1"}, [Listed("b", "2"), Listed("c", "1")], complete=True)
-    News(births=('c',), deaths=('a',), notices=('b',))
+    >>> compare_listing({"a": "1", "b": "1"}, [ListingEntry("b", "2"), ListingEntry("c", "1")], complete=True)
+    ListingChanges(births=('c',), deaths=('a',), notices=('b',))
     """
     births: dict[str, None] = {}
     notices: dict[str, None] = {}
@@ -76,4 +79,4 @@ def news(before: Mapping[str, str], entries: Iterable[Listed], *, complete: bool
         elif entry.mark and entry.mark != before[entry.key]:
             notices[entry.key] = None
     deaths = tuple(key for key in before if key not in seen) if complete else ()
-    return News(tuple(births), deaths, tuple(notices))
+    return ListingChanges(tuple(births), deaths, tuple(notices))

@@ -1,4 +1,4 @@
-"""What one poll leaves behind, committed as one: copy, observation, rate state, next due, spend."""
+"""The outcome of one poll, which is committed as one: copy, observation, belief, next due time, spending."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Spent:
     money: float = 0.0
 
     def __add__(self, other: Spent) -> Spent:
-        """Both together."""
+        """Return the sum."""
         return Spent(
             self.requests + other.requests,
             self.bytes + other.bytes,
@@ -39,7 +39,7 @@ class Spent:
         )
 
     def less(self, other: Spent) -> Spent:
-        """What is left when ``other`` is taken away, never less than nothing.
+        """Return the difference, where no number is below 0.
 
         >>> Spent(requests=2, bytes=200).less(Spent(requests=1, bytes=300))
         Spent(requests=1, bytes=0, seconds=0.0, money=0.0)
@@ -59,8 +59,8 @@ NOTHING_SPENT = Spent()
 class Observation:
     """What one poll told of an item: changed or not in the ``elapsed_s`` since the last that told something.
 
-    ``elapsed_s`` is 0 for the first look, which only starts the clock. ``modified_s`` is the source's own
-    word for its last change, ``count`` how many changes it admits to. ``audit``: polled at random.
+    ``elapsed_s`` is 0 for the first poll, which only starts the clock. ``modified_s`` is the time of the last
+    change as the source says, ``count`` the number of changes as it says. ``audit``: the poll was at random.
 
     >>> Observation(1, 1e9, 60.0, changed=True, modified_s=float("inf")).modified_s is None
     True
@@ -75,7 +75,7 @@ class Observation:
     audit: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse times that are none; a source's own impossible stamp is merely no evidence."""
+        """Refuse impossible times; an impossible ``modified_s`` is the source's mistake and only ignored."""
         for name, value in (("time_s", self.time_s), ("elapsed_s", self.elapsed_s)):
             if not abs(value) < _LATEST_S:
                 raise InputError(
@@ -100,8 +100,8 @@ class NewCopy:
 class Outcome:
     """Everything that one poll changes.
 
-    ``observation`` is ``None`` where the poll told nothing (a failure). ``validators`` and ``belief`` of
-    ``None`` leave what was there. ``event`` asks for a delivery to the source's hooks.
+    ``observation`` is None where the poll told nothing (a failure). ``validators`` and ``belief`` of None
+    leave what was there. ``event`` is to be delivered to the source's hooks.
     """
 
     lease: Lease
@@ -118,7 +118,7 @@ class Outcome:
     event: EventKind | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no store could order by."""
+        """Refuse times that no store can sort by."""
         if math.isnan(self.due_s) or not math.isfinite(self.time_s):
             raise InputError(
                 f"outcome of {self.lease.key!r}: time {self.time_s} and due {self.due_s} must be Unix seconds"
@@ -135,7 +135,7 @@ class Refusal:
     reason: Literal["lost", "removed"]
 
     def __str__(self) -> str:
-        """In words."""
+        """Say why it was refused."""
         if self.reason == "removed":
             return f"item {self.item_id} was removed while it was being polled"
         return f"item {self.item_id}: the lease ran out and another worker has polled it since"

@@ -1,4 +1,4 @@
-"""The frozen results that users of the Python API hold in their hands."""
+"""The frozen results of the Python API."""
 
 from __future__ import annotations
 

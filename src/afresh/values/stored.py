@@ -1,7 +1,8 @@
-"""What a store hands back: copies, columns for the policy, events, notices, spend, sizes."""
+"""What a store returns: copies, columns for the policy, events, notices, spending, sizes."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,11 +61,11 @@ class PolicyColumns:
 
     @property
     def belief_end(self) -> Ids:
-        """Where each row's belief ends in ``beliefs``."""
+        """The end of each row's belief in ``beliefs``."""
         return np.cumsum(self.belief_size)
 
     def belief(self, row: int) -> bytes:
-        """One row's belief."""
+        """Return the belief of one row."""
         end = int(self.belief_end[row])
         return self.beliefs[end - int(self.belief_size[row]) : end]
 
@@ -82,13 +83,13 @@ class ObservationColumns:
     audit: Bools
 
     def __len__(self) -> int:
-        """How many observations."""
+        """Return the number of observations."""
         return self.item_id.size
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A change to be told to the source's hooks. ``attempts`` counts this delivery too."""
+    """A change to be delivered to the source's hooks. ``attempts`` counts this delivery too."""
 
     id: int
     item_id: int
@@ -122,9 +123,18 @@ class LedgerRow:
     spent: Spent
 
 
+def minute_of(time_s: float) -> int:
+    """Return the minute of the ledger that a time falls in, counted from 1970.
+
+    >>> minute_of(59.9), minute_of(60.0)
+    (0, 1)
+    """
+    return math.floor(time_s / 60.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """Items that a user changed or removed since a number; not ``complete`` where the list was cut."""
+    """Items that a user changed or removed after an edit; not ``complete`` if older edits were dropped."""
 
     number: int
     item_ids: tuple[int, ...]
@@ -133,7 +143,7 @@ class Edits:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One process that polls: its name is its own, ``seen_s`` when it last gave a sign of life."""
+    """One process that polls, under a name that only it has; ``seen_s`` is its last sign of life."""
 
     name: str
     host: str
@@ -151,7 +161,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class RequestWindow:
     """When one worker alone may start requests: from ``first_s`` to ``until_s``, both included."""
 
     first_s: float

@@ -1,4 +1,4 @@
-"""Durations, rates, budgets, sizes and shares of time as people write them, in seconds inside.
+"""Reads and writes durations, rates, budgets, sizes and shares of time; inside, all times are seconds.
 
 A year is 365.25 days. Nothing here needs NumPy, so that the command line starts fast.
 """
@@ -24,7 +24,7 @@ _UNITS_IN_WORDS = "s, m, h, d, w or y"
 
 
 def unit_seconds(unit: str) -> float:
-    """Seconds in one ``unit``.
+    """Return the seconds in one ``unit``.
 
     >>> unit_seconds("d")
     86400.0
@@ -35,7 +35,7 @@ def unit_seconds(unit: str) -> float:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds in a duration such as ``90s 15m 6h 1d 2w 1y``.
+    """Return the seconds in a duration such as ``90s 15m 6h 1d 2w 1y``.
 
     >>> parse_duration("1.5h"), parse_duration("1y") / 86400
     (5400.0, 365.25)
@@ -49,7 +49,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_rate(text: str) -> float:
-    """Events per second in a rate such as ``2/s`` or ``5000/d``.
+    """Return the events per second in a rate such as ``2/s`` or ``5000/d``.
 
     >>> parse_rate("86400/d")
     1.0
@@ -62,18 +62,18 @@ def parse_rate(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class BudgetRate:
-    """A budget as it was asked for: cost units per second, for all items or for each."""
+    """A budget as a user gave it: cost units per second, for all items together or for each."""
 
     per_second: float
     per_item: bool
 
     def total_per_second(self, items: int) -> float:
-        """The budget for ``items`` items together, per second."""
+        """Return the budget for ``items`` items together, per second."""
         return self.per_second * items if self.per_item else self.per_second
 
 
 def parse_budget(text: str) -> BudgetRate:
-    """A budget such as ``5/d`` or ``0.05/item/d``; ``0`` needs no unit.
+    """Return a budget such as ``5/d`` or ``0.05/item/d``; ``0`` needs no unit.
 
     >>> parse_budget("0.05/item/d").total_per_second(86400)
     0.05
@@ -88,7 +88,7 @@ def parse_budget(text: str) -> BudgetRate:
 
 
 def parse_size_rate(text: str) -> float:
-    """Bytes per second in ``10GB/d``.
+    """Return the bytes per second in ``10GB/d``.
 
     >>> parse_size_rate("86.4kB/d")
     1.0
@@ -100,7 +100,7 @@ def parse_size_rate(text: str) -> float:
 
 
 def parse_share(text: str) -> float:
-    """A share of time such as ``20m/h``, as a number from 0 to 1.
+    """Return a share of time such as ``20m/h``, as a number from 0 to 1.
 
     >>> round(parse_share("20m/h"), 6)
     0.333333
@@ -115,7 +115,7 @@ def parse_share(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration for people, in the largest unit that leaves a number of 1 or more.
+    """Return a duration for people, in the largest unit that leaves a number of 1 or more.
 
     >>> format_duration(5400), format_duration(86400 * 30), format_duration(0.25)
     ('1.5 h', '4.29 w', '0.25 s')
@@ -129,7 +129,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_rate(per_second: float) -> str:
-    """A rate as settings have it, in the unit of time that makes it shortest.
+    """Return a rate as settings write it, in the unit of time that makes it shortest.
 
     >>> format_rate(2.0), format_rate(parse_rate("5000/d"))
     ('2/s', '5000/d')
@@ -138,7 +138,7 @@ def format_rate(per_second: float) -> str:
 
 
 def format_size_rate(bytes_per_second: float) -> str:
-    """A size per time as settings have it, in the units that make it shortest.
+    """Return a size per time as settings write it, in the units that make it shortest.
 
     >>> format_size_rate(1e6), format_size_rate(parse_size_rate("10GB/d"))
     ('1MB/s', '10GB/d')
@@ -152,7 +152,7 @@ def format_size_rate(bytes_per_second: float) -> str:
 
 
 def format_share(share: float) -> str:
-    """A share of time as settings have it.
+    """Return a share of time as settings write it.
 
     >>> format_share(parse_share("20m/h")), format_share(0.001)
     ('20m/h', '3.6s/h')

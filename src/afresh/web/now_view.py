@@ -9,8 +9,8 @@ import numpy as np
 
 from afresh.engine.mind.audits import Share, wilson
 from afresh.engine.show.pulse import FIELDS
+from afresh.values.formatting import format_count
 from afresh.values.stored import ObservationColumns
-from afresh.values.words import counted
 from afresh.web import wording
 from afresh.web.watching import Look
 
@@ -52,7 +52,8 @@ def fields(look: Look) -> dict[str, str]:
         "budget-share": wording.share(_used(look)),
         "budget-detail": _spent(look),
         "store": wording.size(status.file_bytes),
-        "store-detail": f"{counted(status.events, 'event')} and {counted(status.notices, 'notice')} waiting",
+        "store-detail": f"{format_count(status.events, 'event')} and"
+        f" {format_count(status.notices, 'notice')} waiting",
         "sampled": _sampled(look),
         "trouble": _trouble(look),
         "as-of": wording.moment(look.time_s),
@@ -71,8 +72,10 @@ def per_minute(look: Look) -> tuple[float, float]:
     span_s = float(last[0] - inside[0, 0])
     if span_s <= 0:
         return math.nan, math.nan
-    counted = [float(last[column] - inside[0, column]) for column in map(FIELDS.index, ("polls", "changes"))]
-    return 60.0 * counted[0] / span_s, 60.0 * counted[1] / span_s
+    format_count = [
+        float(last[column] - inside[0, column]) for column in map(FIELDS.index, ("polls", "changes"))
+    ]
+    return 60.0 * format_count[0] / span_s, 60.0 * format_count[1] / span_s
 
 
 def series(look: Look) -> dict[str, object]:
@@ -146,7 +149,7 @@ def _audited(look: Look) -> str:
     found = look.status.audited
     if not found.n:
         return "random polls will measure it"
-    return f"{_range(found)}, by {counted(found.n, 'random poll')}"
+    return f"{_range(found)}, by {format_count(found.n, 'random poll')}"
 
 
 def _range(share: Share) -> str:
@@ -188,7 +191,7 @@ def _spent(look: Look) -> str:
     over = f"{wording.duration(time_s)} of running so far"
     words = "the last hour" if not 0 < time_s < 0.98 * _HOUR_S else over
     before = "; the budget was larger before" if _used(look) > _WELL_ABOVE else ""
-    return f"{counted(spent.requests, 'request')}, {wording.size(spent.bytes)} in {words}{before}"
+    return f"{format_count(spent.requests, 'request')}, {wording.size(spent.bytes)} in {words}{before}"
 
 
 def _sampled(look: Look) -> str:

@@ -12,9 +12,9 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from afresh.values.errors import AfreshError, StoreError
+from afresh.values.formatting import format_count
 from afresh.values.items import SORTS, STATUSES, ItemQuery
 from afresh.values.objective_names import OBJECTIVE_TITLES
-from afresh.values.words import counted
 from afresh.version import __version__
 from afresh.web import assets, wording
 from afresh.web.context import Context
@@ -48,7 +48,9 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals.update(asset=assets.address, words=wording, counted=counted, nav=_NAV, version=__version__)
+    found.globals.update(
+        asset=assets.address, words=wording, counted=format_count, nav=_NAV, version=__version__
+    )
     return found
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from afresh.engine.settings.tables import BudgetTable
 from afresh.values.outcome import Spent
-from afresh.values.stored import Window
+from afresh.values.stored import RequestWindow
 
 WINDOW_S, SHORTEST_WINDOW_S = 0.5, 0.1
 """How far ahead requests are reserved, two small writes a second; less by whoever asks little, for what was
@@ -93,7 +93,7 @@ class Slots:
     """
 
     limits: Limits
-    windows: tuple[Window, ...] = ()
+    windows: tuple[RequestWindow, ...] = ()
     started_s: float = -math.inf
     debt_s: float = -math.inf
 
@@ -118,11 +118,11 @@ class Slots:
         """The end of what is reserved; −∞ if nothing is."""
         return self.windows[-1].until_s if self.windows else -math.inf
 
-    def reserved(self, window: Window, *, joined: bool = False) -> Slots:
+    def reserved(self, window: RequestWindow, *, joined: bool = False) -> Slots:
         """One window more; ``joined``: nobody came between it and the one before."""
         if joined and self.windows:
             *before, last = self.windows
-            return replace(self, windows=(*before, Window(last.first_s, window.until_s)))
+            return replace(self, windows=(*before, RequestWindow(last.first_s, window.until_s)))
         return replace(self, windows=(*self.windows, window))
 
     def started(self, now_s: float) -> Slots:

@@ -15,7 +15,7 @@ from typing import Protocol
 from afresh.engine.pace.budget import SHORTEST_WINDOW_S, WINDOW_S, Limits, Slots, window_of
 from afresh.values.clock import Clock
 from afresh.values.outcome import NOTHING_SPENT, Spent
-from afresh.values.stored import Window
+from afresh.values.stored import RequestWindow
 
 _COARSE_S = 0.002  # a sleeping loop wakes up late by about so much
 _MORE, _LESS, _LEAST_SLACK = 1.5, 0.7, 0.1
@@ -32,7 +32,7 @@ class Line(Protocol):
     def alone(self) -> bool:
         """Whether no other worker is there."""
 
-    async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[Window, float]:
+    async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]:
         """The next window, and what its times need to become elapsed seconds of this process."""
 
     async def owe(self, owed_s: float) -> None:
@@ -66,7 +66,7 @@ class Gate:
         self._caps = dict(caps or {})
         self._began_s: dict[str, float] = {}
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._slots, self._last = Slots(limits), Window(-math.inf, -math.inf)
+        self._slots, self._last = Slots(limits), RequestWindow(-math.inf, -math.inf)
         self._count, self._used, self._slack = 0, 0, 1.0  # of the last window; part of the usual slack
         self._owed_s, self._took_s, self._usual_debt_s = 0.0, 0.0, 0.0
         self._ahead = NOTHING_SPENT  # owed by requests of polls that are not over
@@ -166,7 +166,7 @@ class Gate:
         self._took_s = min(self._clock.elapsed_s() - begun_s, WINDOW_S)
         joined = window.first_s <= math.nextafter(self._last.until_s + limits.spacing_s, math.inf)
         self._last = window
-        here = Window(window.first_s + offset_s, window.until_s + offset_s)
+        here = RequestWindow(window.first_s + offset_s, window.until_s + offset_s)
         self._slots = self._slots.reserved(here, joined=joined)
 
     def wait_s(self) -> float:

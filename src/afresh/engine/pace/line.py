@@ -9,7 +9,7 @@ from afresh.engine.pace.steady import SteadyTime
 from afresh.engine.state_names import CAPPED
 from afresh.engine.writer import Writer
 from afresh.stores.store import Store
-from afresh.values.stored import Window
+from afresh.values.stored import RequestWindow
 
 
 class StoreLine:
@@ -23,10 +23,10 @@ class StoreLine:
         """Whether no other worker is there."""
         return self._alone()
 
-    async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[Window, float]:
+    async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]:
         """The next window, and what its times need to become elapsed seconds of this process."""
 
-        def work() -> tuple[Window, float]:
+        def work() -> tuple[RequestWindow, float]:
             now_s, elapsed_s = self._time.pair()
             return self._store.fleet.reserve(count, spacing_s, slack_s, now_s), elapsed_s - now_s
 

@@ -16,7 +16,7 @@ from afresh.sources.settings import SourceSettings
 from afresh.stores.store import Store
 from afresh.values.errors import UsageError
 from afresh.values.items import ItemChange, NewItem
-from afresh.values.listing import Listed, Listing, news
+from afresh.values.listing import Listing, ListingEntry, compare_listing
 
 ListingField: TypeAlias = Literal["sitemaps", "feeds", "discover"]
 LISTING_FIELDS: tuple[ListingField, ...] = ("sitemaps", "feeds", "discover")
@@ -63,7 +63,7 @@ def take_in(
     name = f"{LISTED}{source}:{listing.origin}"
     packed = store.state.get(name)
     before: dict[str, str] = json.loads(packed) if packed else {}
-    found = news(before, listing.entries, complete=listing.complete)
+    found = compare_listing(before, listing.entries, complete=listing.complete)
     entries = {entry.key: entry for entry in listing.entries}
     born = store.items.add(_new_items(found.births, entries, source, group), now_s)
     back = [key for key in found.births if _is_gone(store, key)]
@@ -80,7 +80,7 @@ def take_in(
 
 
 def _new_items(
-    keys: Iterable[str], entries: Mapping[str, Listed], source: str, group: Callable[[str], str]
+    keys: Iterable[str], entries: Mapping[str, ListingEntry], source: str, group: Callable[[str], str]
 ) -> Iterable[NewItem]:
     for key in keys:
         rate = entries[key].prior_rate_per_s

@@ -26,7 +26,7 @@ from afresh.sources.evidence import WitnessSource
 from afresh.sources.source import Source
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
-from afresh.values.listing import Listed, Listing
+from afresh.values.listing import Listing, ListingEntry
 from afresh.values.outcome import Spent
 
 _LOOK_S = 1.0
@@ -171,7 +171,7 @@ class ListingTask:
         spent = spent_of(self.settings.budget, listing.requests, listing.bytes, listing.seconds)
         if isinstance(source, WitnessSource):
             # It tells staleness itself: marks are no news, and a look owes no seconds of refreshing.
-            listing = replace(listing, entries=tuple(Listed(one.key) for one in listing.entries))
+            listing = replace(listing, entries=tuple(ListingEntry(one.key) for one in listing.entries))
         else:
             self._paid(spent)
         await self._writer.surely(lambda: self._store.ledger.add(name, now_s, spent))

@@ -11,7 +11,7 @@ from typing import IO
 from urllib.parse import quote
 
 from afresh.stores.store import Store
-from afresh.tables.aside import output_file
+from afresh.tables.atomic_output import open_output
 from afresh.values.errors import OutputError
 from afresh.values.items import Item, ItemQuery
 from afresh.values.stored import Copy
@@ -59,7 +59,7 @@ def write_folder(store: Store, folder: Path) -> int:
     number = 0
     with _in_words(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with output_file(folder / "index.jsonl") as index:
+    with open_output(folder / "index.jsonl") as index:
         for item, copy in copies(store):
             name = file_name(item.key, item.id)
             with _in_words(folder / name):

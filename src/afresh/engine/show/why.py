@@ -16,9 +16,9 @@ from afresh.engine.show.item_snapshot import ItemSnapshot, take_snapshot
 from afresh.engine.show.seen_items import SeenItem
 from afresh.stores.store import Store
 from afresh.values.errors import UsageError, did_you_mean
+from afresh.values.formatting import format_moment
 from afresh.values.items import Item, ItemQuery
 from afresh.values.units import format_duration
-from afresh.values.words import moment
 
 _POLLS_SHOWN, _KEYS_LOOKED_AT = 10, 1000
 _LISTED_ALONE = ("sql", "view")  # kinds of sources whose items nobody adds
@@ -95,11 +95,11 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
         reasons = _seen_reasons(seen, item, now_s)
     next_s = _next_s(item, interval_s, now_s) if seen is None else seen.next_s
     if until_s is not None:
-        reasons.append(f"leased by a worker until {moment(until_s)}: nobody else polls it before")
+        reasons.append(f"leased by a worker until {format_moment(until_s)}: nobody else polls it before")
     opens_s = _opens_s(settings, item, max(next_s, now_s))
     if opens_s > max(next_s, now_s):
         next_s = opens_s
-        reasons.append(f"its source is polled only in its windows; the next opens {moment(opens_s)}")
+        reasons.append(f"its source is polled only in its windows; the next opens {format_moment(opens_s)}")
     return Why(
         item=item,
         time_s=now_s,

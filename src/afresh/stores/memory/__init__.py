@@ -1,1 +1,1 @@
-"""The store in memory: the reference that the others are held to, and what tests and trials run on."""
+"""The store in memory: the reference for the others, and what tests and trials run on."""

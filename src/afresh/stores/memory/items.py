@@ -8,84 +8,75 @@ from dataclasses import fields, replace
 from typing import Any
 
 from afresh.stores.cursors import check_limit, read_cursor, sort_value, write_cursor
-from afresh.stores.memory.world import Record, World
-from afresh.stores.store import EDITS_KEPT
+from afresh.stores.memory.data import ItemRecord, MemoryData, MemoryGroup
+from afresh.stores.store import EDITS_KEPT, Leases, StoredItems
 from afresh.values.errors import InputError
 from afresh.values.items import STATUSES, Item, ItemChange, ItemCount, ItemPage, ItemQuery, NewItem
 from afresh.values.lease import Lease
 from afresh.values.stored import Edits, Event
 
+_LEASE_FIELDS_OF_ITEM = {field.name for field in fields(Lease)} & {field.name for field in fields(Item)}
 
-class MemoryItems:
-    """``Items`` in memory."""
 
-    def __init__(self, world: World) -> None:
-        """In one world."""
-        self._world = world
+class MemoryItems(MemoryGroup, StoredItems):
+    """Implements ``StoredItems``."""
 
     def add(self, items: Iterable[NewItem], now_s: float) -> int:
-        """Register the unknown ones."""
         new = 0
         for item in items:
-            with self._world:
-                if item.key not in self._world.ids:
+            with self._data:
+                if item.key not in self._data.ids:
                     self._add(item, now_s)
                     new += 1
         return new
 
     def change(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
-        """Apply one change to many."""
         given = {f.name: v for f in fields(change) if (v := getattr(change, f.name)) is not None}
         if change.status == "active":
             given |= {"failures": 0, "problem": ""}
-        with self._world:
-            records = [self._world.records[i] for i in self.ids(keys).values()]
+        with self._data:
+            records = [self._data.records[i] for i in self.ids(keys).values()]
             changed = [replace(record.item, **given) for record in records]
             for item in changed:
                 if item.min_interval_s > item.max_interval_s:
                     raise InputError(f"item {item.key!r}: min_interval_s would be more than max_interval_s")
             for record, item in zip(records, changed, strict=True):
                 record.item = item
-                self._world.edits.append(item.id)
-            return tuple(key for key in keys if key not in self._world.ids)
+                self._data.edits.append(item.id)
+            return tuple(key for key in keys if key not in self._data.ids)
 
     def remove(self, keys: Sequence[str], now_s: float, *, announce: bool = False) -> tuple[str, ...]:
-        """Forget items, their copies and their history."""
-        world = self._world
-        with world:
-            unknown = tuple(key for key in keys if key not in world.ids)
-            for item_id in sorted({world.ids[key] for key in keys if key in world.ids}):
-                item = world.records.pop(item_id).item
-                del world.ids[item.key]
-                world.notices.pop(item_id, None)
-                world.edits.append(item_id)
+        data = self._data
+        with data:
+            unknown = tuple(key for key in keys if key not in data.ids)
+            for item_id in sorted({data.ids[key] for key in keys if key in data.ids}):
+                item = data.records.pop(item_id).item
+                del data.ids[item.key]
+                data.notices.pop(item_id, None)
+                data.edits.append(item_id)
                 if announce:
-                    number = world.next_number("event")
+                    number = data.next_number("event")
                     event = Event(number, item_id, item.key, item.source, "removed", item.version, now_s, 0)
-                    world.events[number] = (now_s, event)
+                    data.events[number] = (now_s, event)
             return unknown
 
     def get(self, key: str) -> Item | None:
-        """By key."""
-        with self._world:
-            item_id = self._world.ids.get(key)
-            return None if item_id is None else self._world.records[item_id].item
+        with self._data:
+            item_id = self._data.ids.get(key)
+            return None if item_id is None else self._data.records[item_id].item
 
     def by_id(self, ids: Sequence[int]) -> list[Item]:
-        """By id."""
-        with self._world:
-            return [self._world.records[i].item for i in ids if i in self._world.records]
+        with self._data:
+            return [self._data.records[i].item for i in ids if i in self._data.records]
 
     def ids(self, keys: Sequence[str]) -> dict[str, int]:
-        """Ids of keys."""
-        with self._world:
-            return {key: self._world.ids[key] for key in keys if key in self._world.ids}
+        with self._data:
+            return {key: self._data.ids[key] for key in keys if key in self._data.ids}
 
     def page(self, query: ItemQuery, limit: int, cursor: str | None = None) -> ItemPage:
-        """A page."""
         check_limit(limit)
-        with self._world:
-            found = [record.item for record in self._world.records.values() if _matches(record.item, query)]
+        with self._data:
+            found = [record.item for record in self._data.records.values() if _matches(record.item, query)]
         found.sort(key=lambda item: (sort_value(item, query.sort), item.id), reverse=query.descending)
         if cursor:
             place = read_cursor(cursor, query)
@@ -99,48 +90,35 @@ class MemoryItems:
         return ItemPage(tuple(found[:limit]), write_cursor(found[limit - 1], query) if more else None)
 
     def due(self, now_s: float, limit: int) -> list[int]:
-        """The longest due."""
-        with self._world:
-            return [record.item.id for record in due_records(self._world, now_s)][:limit]
+        with self._data:
+            return [record.item.id for record in due_records(self._data, now_s)][:limit]
 
     def counts(self) -> list[ItemCount]:
-        """Counted."""
-        with self._world:
-            items = [record.item for record in self._world.records.values()]
+        with self._data:
+            items = [record.item for record in self._data.records.values()]
         tally = Counter((item.source, item.group, STATUSES.index(item.status)) for item in items)
         return [ItemCount(s, g, STATUSES[code], n) for (s, g, code), n in sorted(tally.items())]
 
     def edits(self, after: int) -> Edits:
-        """The list of edits."""
-        with self._world:
-            edits = self._world.edits
+        with self._data:
+            edits = self._data.edits
             kept = max(0, len(edits) - EDITS_KEPT)
             return Edits(len(edits), tuple(edits[max(after, kept) :]), after >= kept)
 
     def _add(self, new: NewItem, now_s: float) -> None:
-        item_id = self._world.next_number("item")
-        self._world.code(new.source)
-        self._world.code(new.group)
+        item_id = self._data.next_number("item")
+        self._data.code(new.source)
+        self._data.code(new.group)
         given = {f.name: getattr(new, f.name) for f in fields(new)}
-        past: dict[str, Any] = {
-            "polled_s": None,
-            "changed_s": None,
-            "polls": 0,
-            "changes": 0,
-            "failures": 0,
-            "version": 0,
-        }
+        past: dict[str, Any] = {"polled_s": None, "changed_s": None}
+        past |= dict.fromkeys(("polls", "changes", "failures", "version"), 0)
         item = Item(id=item_id, status="active", added_s=now_s, due_s=now_s, problem="", **given, **past)
-        self._world.ids[new.key] = item_id
-        self._world.records[item_id] = Record(item)
+        self._data.ids[new.key] = item_id
+        self._data.records[item_id] = ItemRecord(item)
 
 
-class MemoryLeases:
-    """``Leases`` in memory."""
-
-    def __init__(self, world: World) -> None:
-        """In one world."""
-        self._world = world
+class MemoryLeases(MemoryGroup, Leases):
+    """Implements ``Leases``."""
 
     def take(
         self,
@@ -151,80 +129,67 @@ class MemoryLeases:
         any_status: bool = False,
         worker: str = "",
     ) -> list[Lease]:
-        """Lease these."""
-        with self._world:
-            known = [self._world.records[i] for i in dict.fromkeys(ids) if i in self._world.records]
+        with self._data:
+            known = [self._data.records[i] for i in dict.fromkeys(ids) if i in self._data.records]
             chosen = [r for r in known if any_status or r.item.status == "active"]
-            free = [r for r in chosen if self._world.free(r, now_s)]
+            free = [r for r in chosen if self._data.is_free(r, now_s)]
             return self._lease(sorted(free, key=_by_due), now_s, duration_s, worker)
 
     def take_due(
         self, now_s: float, limit: int, duration_s: float, *, source: str | None = None
     ) -> list[Lease]:
-        """Lease the longest due."""
-        with self._world:
-            due = due_records(self._world, now_s)
+        with self._data:
+            due = due_records(self._data, now_s)
             chosen = [record for record in due if source is None or record.item.source == source]
             return self._lease(chosen[:limit], now_s, duration_s)
 
     def release(self, leases: Sequence[Lease]) -> None:
-        """Give back."""
-        with self._world:
+        with self._data:
             for lease in leases:
-                record = self._world.records.get(lease.item_id)
+                record = self._data.records.get(lease.item_id)
                 if record and record.lease and record.lease.token == lease.token:
                     record.lease = None
 
     def open(self, now_s: float) -> list[tuple[int, float]]:
-        """Those that have not run out."""
-        with self._world:
-            leases = [record.lease for record in self._world.records.values() if record.lease]
+        with self._data:
+            leases = [record.lease for record in self._data.records.values() if record.lease]
         held = [(lease.leased_s, lease.item_id) for lease in leases if lease.until_s > now_s]
         return [(item_id, leased_s) for leased_s, item_id in sorted(held)]
 
     def until_s(self, item_id: int, now_s: float) -> float | None:
-        """When it runs out."""
-        with self._world:
-            record = self._world.records.get(item_id)
+        with self._data:
+            record = self._data.records.get(item_id)
             lease = record.lease if record is not None else None
         return lease.until_s if lease is not None and lease.until_s > now_s else None
 
     def _lease(
-        self, records: Sequence[Record], now_s: float, duration_s: float, worker: str = ""
+        self, records: Sequence[ItemRecord], now_s: float, duration_s: float, worker: str = ""
     ) -> list[Lease]:
-        token = self._world.next_number("lease")
+        token = self._data.next_number("lease")
         for record in records:
             item = record.item
+            same = {name: getattr(item, name) for name in _LEASE_FIELDS_OF_ITEM}
             record.lease = Lease(
-                item_id=item.id,
-                key=item.key,
-                source=item.source,
-                group=item.group,
+                item.id,
                 token=token,
                 until_s=now_s + duration_s,
                 leased_s=now_s,
                 validators=record.validators,
                 content_hash=record.copies[-1].version.normal_hash if record.copies else None,
-                polled_s=item.polled_s,
-                status=item.status,
-                failures=item.failures,
                 belief=record.belief,
-                min_interval_s=item.min_interval_s,
-                max_interval_s=item.max_interval_s,
-                labels=item.labels,
-                selector=item.selector,
                 worker=worker,
+                **same,
             )
         return [record.lease for record in records if record.lease]
 
 
-def due_records(world: World, now_s: float) -> list[Record]:
-    """Active, due and free, longest due first."""
-    records = [r for r in world.records.values() if r.item.status == "active" and r.item.due_s <= now_s]
-    return sorted((record for record in records if world.free(record, now_s)), key=_by_due)
+def due_records(data: MemoryData, now_s: float) -> list[ItemRecord]:
+    """Return the records of active items that are due and not leased, the longest due first."""
+    records = [r for r in data.records.values() if r.item.status == "active" and r.item.due_s <= now_s]
+    return sorted((record for record in records if data.is_free(record, now_s)), key=_by_due)
 
 
-def _by_due(record: Record) -> tuple[float, int]:
+def _by_due(record: ItemRecord) -> tuple[float, int]:
     return record.item.due_s, record.item.id
 
 

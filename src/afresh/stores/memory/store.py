@@ -1,28 +1,26 @@
-"""The store in memory, put together from its parts."""
+"""The store in memory, put together from its groups."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from afresh.stores.addresses import content_hash
+from afresh.stores.contents import content_hash
+from afresh.stores.memory.data import ItemRecord, MemoryData, MemoryGroup
 from afresh.stores.memory.fleet import MemoryFleet
-from afresh.stores.memory.history import MemoryCopies, MemoryObservations, MemoryPlan, remember
+from afresh.stores.memory.item_history import MemoryCopies, MemoryObservations, MemoryPlan, keep_observation
 from afresh.stores.memory.items import MemoryItems, MemoryLeases
 from afresh.stores.memory.queues import MemoryEvents, MemoryLedger, MemoryNotices, MemoryState
-from afresh.stores.memory.world import Record, World
-from afresh.stores.store import Retention
-from afresh.stores.texts import storable
+from afresh.stores.store import ClosedOnExit, Retention, Upkeep
 from afresh.values.errors import StoreError
 from afresh.values.outcome import NewCopy, Outcome, Refusal
+from afresh.values.storable_text import replace_unstorable
 from afresh.values.stored import Copy, Event, StoreStats, Version
 
 
-class MemoryStore:
-    """``Store`` in memory: gone when the process is.
+class MemoryStore(ClosedOnExit):
+    """Implements ``Store`` in memory: its content is gone when the process ends.
 
     >>> from afresh.values.items import NewItem
     >>> with MemoryStore() as store:
@@ -31,30 +29,28 @@ class MemoryStore:
     """
 
     def __init__(self, *, retention: Retention | None = None) -> None:
-        """An empty one."""
-        self._world = World()
+        self._data = MemoryData()
         self._retention = retention or Retention()
-        self.items = MemoryItems(self._world)
-        self.leases = MemoryLeases(self._world)
-        self.copies = MemoryCopies(self._world)
-        self.plan = MemoryPlan(self._world)
-        self.observations = MemoryObservations(self._world, self._retention)
-        self.events = MemoryEvents(self._world)
-        self.notices = MemoryNotices(self._world)
-        self.ledger = MemoryLedger(self._world)
-        self.state = MemoryState(self._world)
-        self.fleet = MemoryFleet(self._world)
-        self.upkeep = MemoryUpkeep(self._world)
+        self.items = MemoryItems(self._data)
+        self.leases = MemoryLeases(self._data)
+        self.copies = MemoryCopies(self._data)
+        self.plan = MemoryPlan(self._data)
+        self.observations = MemoryObservations(self._data, self._retention)
+        self.events = MemoryEvents(self._data)
+        self.notices = MemoryNotices(self._data)
+        self.ledger = MemoryLedger(self._data)
+        self.state = MemoryState(self._data)
+        self.fleet = MemoryFleet(self._data)
+        self.upkeep = MemoryUpkeep(self._data)
 
     def commit(
         self, outcomes: Sequence[Outcome], state: Mapping[str, bytes | None] | None = None
     ) -> list[Refusal]:
-        """Make these outcomes part of the store."""
         refused = []
-        with self._world:
+        with self._data:
             for outcome in outcomes:
                 lease = outcome.lease
-                record = self._world.records.get(lease.item_id)
+                record = self._data.records.get(lease.item_id)
                 if record is None:
                     refused.append(Refusal(lease.item_id, "removed"))
                 elif record.lease is None or record.lease.token != lease.token:
@@ -66,27 +62,16 @@ class MemoryStore:
         return refused
 
     def close(self) -> None:
-        """Forget everything."""
-        with self._world.lock:
-            self._world.closed = True
+        with self._data.lock:
+            self._data.closed = True
 
-    def __enter__(self) -> Self:
-        """Itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close."""
-        self.close()
-
-    def _commit(self, record: Record, outcome: Outcome) -> None:
-        world, item, seen = self._world, record.item, outcome.observation
+    def _commit(self, record: ItemRecord, outcome: Outcome) -> None:
+        data, item, seen = self._data, record.item, outcome.observation
         record.lease = None
         if outcome.new_copy is not None:
             self._keep_copy(record, outcome.new_copy, outcome.time_s)
         if seen is not None:
-            remember(world, record, seen, self._retention)
+            keep_observation(data, record, seen, self._retention)
         record.belief = record.belief if outcome.belief is None else outcome.belief
         record.validators = record.validators if outcome.validators is None else dict(outcome.validators)
         record.item = replace(
@@ -94,64 +79,57 @@ class MemoryStore:
             due_s=outcome.due_s,
             status="paused" if item.status == "paused" else outcome.status,
             failures=outcome.failures,
-            problem=storable(outcome.problem),
+            problem=replace_unstorable(outcome.problem),
             polls=item.polls + 1,
             changes=item.changes + (seen is not None and seen.changed),
             polled_s=item.polled_s if seen is None else seen.time_s,
             changed_s=seen.time_s if seen is not None and seen.changed else item.changed_s,
             version=record.copies[-1].version.number if record.copies else 0,
         )
-        notice = world.notices.get(item.id)
+        notice = data.notices.get(item.id)
         if notice is not None and notice.time_s <= outcome.lease.leased_s:
-            del world.notices[item.id]
+            del data.notices[item.id]
         if outcome.event is not None:
-            number, time_s = world.next_number("event"), outcome.time_s
+            number, time_s = data.next_number("event"), outcome.time_s
             version = record.item.version
             event = Event(number, item.id, item.key, item.source, outcome.event, version, time_s, 0)
-            world.events[number] = (time_s, event)
+            data.events[number] = (time_s, event)
 
-    def _keep_copy(self, record: Record, new: NewCopy, time_s: float) -> None:
-        media_type = storable(new.media_type)
+    def _keep_copy(self, record: ItemRecord, new: NewCopy, time_s: float) -> None:
+        media_type = replace_unstorable(new.media_type)
         newest = record.copies[-1] if record.copies else None
         if newest is not None and newest.content == new.content:
             same = replace(newest.version, media_type=media_type, normal_hash=new.normal_hash)
             record.copies[-1] = Copy(same, new.content)
             return
         number = newest.version.number + 1 if newest else 1
-        address = content_hash(new.content)
+        digest = content_hash(new.content)
         version = Version(
-            record.item.id, number, time_s, media_type, len(new.content), address, new.normal_hash
+            record.item.id, number, time_s, media_type, len(new.content), digest, new.normal_hash
         )
         record.copies.append(Copy(version, new.content))
         del record.copies[: -self._retention.versions]
 
 
-class MemoryUpkeep:
-    """``Upkeep`` in memory."""
-
-    def __init__(self, world: World) -> None:
-        """In one world."""
-        self._world = world
+class MemoryUpkeep(MemoryGroup, Upkeep):
+    """Implements ``Upkeep``."""
 
     def check(self, sample: int | None = None) -> list[str]:
-        """The contents against their hashes, all of them whatever the sample."""
         del sample
-        with self._world:
-            copies = [copy for record in self._world.records.values() for copy in record.copies]
+        with self._data:
+            copies = [copy for record in self._data.records.values() for copy in record.copies]
         wrong = [copy for copy in copies if content_hash(copy.content) != copy.version.hash]
         return [f"content {copy.version.hash.hex()[:16]} is not what was stored" for copy in wrong]
 
     def vacuum(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there is nothing to give back."""
 
     def backup(self, target: Path) -> None:
-        """Not from here."""
         raise StoreError(f"a store in memory has no file to copy to {target}: use a store of SQLite")
 
     def stats(self) -> StoreStats:
-        """Sizes."""
-        with self._world:
-            records = list(self._world.records.values())
+        with self._data:
+            records = list(self._data.records.values())
             contents = {copy.version.hash: copy.content for record in records for copy in record.copies}
             size = sum(map(len, contents.values()))
             return StoreStats(
@@ -161,8 +139,8 @@ class MemoryUpkeep:
                 contents=len(contents),
                 content_bytes=size,
                 stored_bytes=size,
-                events=len(self._world.events),
-                notices=len(self._world.notices),
+                events=len(self._data.events),
+                notices=len(self._data.notices),
                 file_bytes=0,
                 free_bytes=0,
             )

@@ -1,4 +1,4 @@
-"""Where a PostgreSQL store is: what libpq understands, and ``schema=NAME`` for its tables."""
+"""The address of a PostgreSQL store: what libpq understands, and ``schema=NAME`` for its tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST = 63  # bytes of a name in PostgreSQL
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class PostgresAddress:
     """``url`` is for libpq and may hold a password; ``name`` is for people and does not."""
 
     url: str
@@ -20,8 +20,8 @@ class Address:
     name: str
 
 
-def parse_address(url: str) -> Address:
-    """The parts of an address.
+def parse_address(url: str) -> PostgresAddress:
+    """Return the parts of an address.
 
     >>> address = parse_address("postgresql://me:secret@db.example.org/copies?schema=web&sslmode=require")
     >>> address.schema, address.name
@@ -33,7 +33,7 @@ def parse_address(url: str) -> Address:
         parts = urlsplit(url)
         options = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except ValueError:
-        # The words of urllib may quote the address, and with it the password.
+        # The message of urllib may quote the address, and with it the password.
         raise UsageError(
             "the store's address cannot be read: give postgresql://USER@HOST/DATABASE?schema=NAME"
         ) from None
@@ -44,4 +44,4 @@ def parse_address(url: str) -> Address:
     user, at, place = parts.netloc.rpartition("@")
     where = place or dict(options).get("host", "")
     name = f"{parts.scheme}://{user.partition(':')[0]}{at}{where}{parts.path}, schema {schema}"
-    return Address(urlunsplit(parts._replace(query=kept)), schema, name)
+    return PostgresAddress(urlunsplit(parts._replace(query=kept)), schema, name)

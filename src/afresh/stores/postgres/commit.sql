@@ -5,7 +5,7 @@ ORDER BY item_id
 FOR NO KEY UPDATE;
 
 -- name: tokens
--- A statement of its own after the locks: it sees the leases that were taken while we waited for them.
+-- A separate statement after the locks, so that it sees the leases that were taken while we waited for them.
 SELECT item_id, token FROM lease WHERE item_id = ANY (%(ids)s::bigint[]);
 
 -- name: hashes
@@ -62,6 +62,6 @@ FROM unnest(%(ids)s::bigint[], %(keys)s::text[], %(sources)s::integer[], %(kinds
 ORDER BY place;
 
 -- name: end_leases
--- Notices from before the lease are answered.
+-- The poll answers the notices that are older than its lease.
 WITH ended AS (DELETE FROM lease WHERE item_id = ANY (%(ids)s::bigint[]) RETURNING item_id, leased_s)
 DELETE FROM notice USING ended WHERE notice.item_id = ended.item_id AND notice.time_s <= ended.leased_s;

@@ -1,4 +1,4 @@
-"""Contents, each kept once under the hash of its bytes, compressed, counted by the versions that use it."""
+"""Contents in PostgreSQL: each is kept once under its hash, and counted by the versions that use it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
-from afresh.stores.polls import Packed
-from afresh.stores.postgres.arrays import arrays
-from afresh.stores.postgres.lines import Connection, rows
-from afresh.stores.postgres.queries import load_blocks
+from afresh.stores.postgres.binary_arrays import column_arrays
+from afresh.stores.postgres.connections import Connection, fetch_rows
+from afresh.stores.sql.commit import CompressedCopy
+from afresh.stores.sql.statements import load_statements
 
-_SQL = load_blocks("contents.sql")
+_SQL = load_statements(__package__, "contents")
 
 
 @dataclass(slots=True)
-class Growth:
+class SizeChange:
     """How the sizes of a store change in one transaction."""
 
     versions: int = 0
@@ -24,41 +24,44 @@ class Growth:
     stored_bytes: int = 0
 
 
-def keep_contents(connection: Connection, copies: Sequence[Packed], growth: Growth) -> dict[bytes, int]:
-    """The ids of contents by address, each used once more per copy; bytes that nobody has yet are written."""
+def keep_contents(
+    connection: Connection, copies: Sequence[CompressedCopy], sizes: SizeChange
+) -> dict[bytes, int]:
+    """Count one more use per copy, write the bytes that nobody has yet, and return the contents' ids by
+    hash."""
     if not copies:
         return {}
-    uses, by_address = Counter(copy.address for copy in copies), {copy.address: copy for copy in copies}
+    uses, by_hash = Counter(copy.hash for copy in copies), {copy.hash: copy for copy in copies}
     # In one order for all, so that no two workers wait for each other in a circle.
-    wanted = [(address, len(by_address[address].copy.content), uses[address]) for address in sorted(uses)]
-    kept = rows(connection, _SQL["keep"], arrays(("hashes", "sizes", "uses"), wanted))
-    new = [(content_id, by_address[address]) for content_id, address, refs in kept if refs == uses[address]]
+    wanted = [(digest, len(by_hash[digest].copy.content), uses[digest]) for digest in sorted(uses)]
+    kept = fetch_rows(connection, _SQL["keep"], column_arrays(("hashes", "sizes", "uses"), wanted))
+    new = [(content_id, by_hash[digest]) for content_id, digest, refs in kept if refs == uses[digest]]
     if new:
         payloads = [(content_id, copy.data) for content_id, copy in new]
-        rows(connection, _SQL["keep_payloads"], arrays(("ids", "data"), payloads))
-    growth.contents += len(new)
-    growth.content_bytes += sum(len(copy.copy.content) for _, copy in new)
-    growth.stored_bytes += sum(len(copy.data) for _, copy in new)
-    return {address: content_id for content_id, address, _ in kept}
+        fetch_rows(connection, _SQL["keep_payloads"], column_arrays(("ids", "data"), payloads))
+    sizes.contents += len(new)
+    sizes.content_bytes += sum(len(copy.copy.content) for _, copy in new)
+    sizes.stored_bytes += sum(len(copy.data) for _, copy in new)
+    return {digest: content_id for content_id, digest, _ in kept}
 
 
-def drop_contents(connection: Connection, content_ids: Iterable[int], growth: Growth) -> None:
-    """Each of these is used once less; what nobody uses goes."""
+def drop_contents(connection: Connection, content_ids: Iterable[int], sizes: SizeChange) -> None:
+    """Count one use less of each of these contents, and delete those that nobody uses."""
     uses = sorted(Counter(content_ids).items())
     if not uses:
         return
-    given = arrays(("ids", "uses"), uses)
-    rows(connection, _SQL["lock"], given)
-    rows(connection, _SQL["drop"], given)
-    gone = rows(connection, _SQL["collect"], given)
+    given = column_arrays(("ids", "uses"), uses)
+    fetch_rows(connection, _SQL["lock"], given)
+    fetch_rows(connection, _SQL["drop"], given)
+    gone = fetch_rows(connection, _SQL["collect"], given)
     if gone:
-        payloads = rows(connection, _SQL["collect_payloads"], {"ids": [row[0] for row in gone]})
-        growth.contents -= len(gone)
-        growth.content_bytes -= sum(size for _, size in gone)
-        growth.stored_bytes -= sum(size for (size,) in payloads)
+        payloads = fetch_rows(connection, _SQL["collect_payloads"], {"ids": [row[0] for row in gone]})
+        sizes.contents -= len(gone)
+        sizes.content_bytes -= sum(size for _, size in gone)
+        sizes.stored_bytes -= sum(size for (size,) in payloads)
 
 
-def keep_growth(connection: Connection, growth: Growth) -> None:
-    """Add to the sizes."""
-    if growth != Growth():
-        rows(connection, _SQL["resize"], asdict(growth))
+def keep_size_change(connection: Connection, sizes: SizeChange) -> None:
+    """Add the change to the sizes that the store keeps."""
+    if sizes != SizeChange():
+        fetch_rows(connection, _SQL["resize"], asdict(sizes))

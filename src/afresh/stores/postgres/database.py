@@ -1,43 +1,40 @@
-"""The connections to one store: one that writes, one that reads, and their transactions.
+"""The connections to one PostgreSQL store: one that writes, one that reads, and their transactions.
 
 Work is given as a function, because it may have to be run again: after a deadlock with another worker, or
-after a connection that was lost before the transaction was committed. When it is lost *while* committing, the
-server is asked what became of the transaction (``pg_xact_status``), so nothing is done twice or not at all;
-if the server cannot be asked, ``UnsureError`` carries what is needed to ask later.
+after the connection was lost before the transaction was committed. If it is lost *while* committing, the
+server is asked what became of the transaction (``pg_xact_status``), so that nothing is done twice or not at
+all. If the server cannot be asked, ``CommitUnknownError`` carries what is needed to ask later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import blake2b, md5
 from threading import RLock
-from typing import Any, TypeVar
+from typing import Any
 
 import psycopg
 
-from afresh.stores.postgres.address import Address
-from afresh.stores.postgres.lines import Connection, Line, rows
-from afresh.stores.postgres.migrations import load_migrations, make_ready
-from afresh.stores.postgres.queries import load_blocks
-from afresh.stores.postgres.words import explain, is_lost
-from afresh.values.errors import (
-    StoreError,
-    StoreLockedError,
-    StoreMissingError,
-    StoreReadOnlyError,
-)
+from afresh.stores.postgres.address import PostgresAddress
+from afresh.stores.postgres.binary_arrays import Array, column_arrays, to_array
+from afresh.stores.postgres.connections import Connection, LazyConnection, fetch_rows
+from afresh.stores.postgres.errors import is_lost, translate_error
+from afresh.stores.postgres.migrations import migrate
+from afresh.stores.rows import Row
+from afresh.stores.sql.database import Parameters, SqlDatabase, T
+from afresh.stores.sql.statements import load_migrations, load_statements
+from afresh.values.errors import StoreError, StoreLockedError, StoreMissingError, StoreReadOnlyError
 
-T = TypeVar("T")
-Work = Callable[[Connection], T]
-
-_SQL = load_blocks("database.sql")
+_SQL = load_statements(__package__, "database")
 _TRIES = 12  # of two in a deadlock one goes on, so all get through in the end
-# Writing finds a few rows by their keys: to read a whole table for it is never right.
+# Statements that write find a few rows by their keys: reading a whole table for it is never right.
 _WRITER = "SET enable_hashjoin = off; SET enable_mergejoin = off"
+_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _CONFLICTS = ("40P01", "40001")  # deadlock, serialisation
 
 
-class UnsureError(StoreLockedError):
+class CommitUnknownError(StoreLockedError):
     """The connection was lost while transaction ``xid`` committed, and the server could not be asked."""
 
     def __init__(self, text: str, xid: str, process: int, result: Any) -> None:
@@ -45,85 +42,107 @@ class UnsureError(StoreLockedError):
         self.xid, self.process, self.result = xid, process, result
 
 
-class Database:
+class PostgresDatabase(SqlDatabase[Connection]):
     """One schema of one database. Any thread may use it; connections are shared under locks."""
+
+    package = __package__
+    survives_alone = True
 
     def __init__(
         self,
-        address: Address,
+        address: PostgresAddress,
         *,
         create: bool = True,
         read_only: bool = False,
         timeout_s: float = 5.0,
         migrations: tuple[str, ...] | None = None,
     ) -> None:
-        """Connect, make or upgrade the store; ``timeout_s`` is how long to wait for other writers."""
-        self.address, self.read_only, self.name = address, read_only, address.name
+        """Connect, create or upgrade the store; ``timeout_s`` is how long to wait for other writers."""
+        self._address, self.read_only, self.name = address, read_only, address.name
         self._write_lock, self._read_lock = RLock(), RLock()
-        self._writer = Line(address, timeout_s, _WRITER)
-        self._reader = Line(address, timeout_s, "SET default_transaction_read_only = on")
+        self._writer = LazyConnection(address, timeout_s, _WRITER)
+        self._reader = LazyConnection(address, timeout_s, "SET default_transaction_read_only = on")
         self._closed = False
-        scripts = load_migrations() if migrations is None else migrations
+        scripts = load_migrations(__package__) if migrations is None else migrations
         try:
             self._open(scripts, create)
         except BaseException:
             self.close()
             raise
 
-    def write(self, work: Work[T], *, durable: bool = True) -> T:
-        """Run ``work`` as one transaction. Not ``durable``: power loss may undo it."""
-        if self.read_only:
-            raise StoreReadOnlyError(f"{self.name} was opened for reading only")
+    def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
+        self._refuse_if_read_only()
         with self._write_lock:
-            return self._again(self._writer, lambda: self._transaction(work, durable))
+            return self._retry(self._writer, lambda: self._transaction(work, durable))
 
-    def read(self, work: Work[T]) -> T:
-        """Run ``work``, which reads by one statement."""
+    def read(self, work: Callable[[Connection], T]) -> T:
         with self._read_lock:
-            return self._again(self._reader, lambda: work(self._line(self._reader).connection()))
+            return self._retry(self._reader, lambda: work(self._require_open(self._reader).connection()))
 
-    def snapshot(self, work: Work[T]) -> T:
-        """Run ``work``, which reads by several statements that see one moment."""
+    def snapshot(self, work: Callable[[Connection], T]) -> T:
         with self._read_lock:
-            return self._again(self._reader, lambda: self._moment(work))
+            return self._retry(self._reader, lambda: self._read_snapshot(work))
+
+    def rows(self, connection: Connection, statement: str, given: Parameters) -> list[Row]:
+        return fetch_rows(connection, statement, given)
+
+    def run_many(
+        self, connection: Connection, statement: str, columns: Sequence[str], table: Sequence[Row]
+    ) -> None:
+        if table:
+            fetch_rows(connection, statement, column_arrays(columns, table))
+
+    def as_list(self, values: Collection[Any]) -> Array | list[Any]:
+        return to_array(list(values))
+
+    def key_parameter(self, key: str) -> bytes:
+        return key_hash(key)
+
+    def lock_states(self, connection: Connection, item_ids: Sequence[int]) -> None:
+        fetch_rows(connection, _SQL["lock_states"], {"ids": list(item_ids)})
+
+    def _name_parameters(self, texts: Collection[str]) -> Parameters:
+        hashes = [md5(text.encode(), usedforsecurity=False).hexdigest() for text in texts]
+        return {"texts": sorted(texts), "hashes": hashes}
 
     @contextmanager
-    def apart(self) -> Iterator[Connection]:
-        """A connection of its own that sees one moment, for what takes long."""
-        line = self._line(self._reader).twin()
+    def separate_snapshot(self) -> Iterator[Connection]:
+        """Give a new connection that sees one moment, for what takes long."""
+        line = self._require_open(self._reader).copy()
         try:
             connection = line.connection()
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            connection.execute(_SNAPSHOT)
             yield connection
         except psycopg.Error as error:
-            raise explain(error, self.name) from error
+            raise translate_error(error, self.name) from error
         finally:
-            line.drop()
+            line.close()
 
-    def alone(self, statement: str) -> None:
-        """One statement outside any transaction, for what PostgreSQL will not do inside one."""
-        if self.read_only:
-            raise StoreReadOnlyError(f"{self.name} was opened for reading only")
+    def execute_outside_transaction(self, statement: str) -> None:
+        """Run one statement outside any transaction, for what PostgreSQL refuses to do inside one."""
+        self._refuse_if_read_only()
         with self._write_lock:
-            self._again(self._writer, lambda: rows(self._line(self._writer).connection(), statement))
+            self._retry(
+                self._writer, lambda: fetch_rows(self._require_open(self._writer).connection(), statement)
+            )
 
     def was_committed(self, xid: str, process: int) -> bool:
-        """What became of a transaction whose connection was lost while it committed."""
+        """Return whether a transaction was committed whose connection was lost while it committed."""
         with self._write_lock:
-            return self._again(self._writer, lambda: self._verdict(xid, process))
+            return self._retry(self._writer, lambda: self._ask_whether_committed(xid, process))
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         with self._write_lock, self._read_lock:
             self._closed = True
             for line in (self._reader, self._writer):
-                line.drop()
+                line.close()
 
     def _open(self, migrations: tuple[str, ...], create: bool) -> None:
         line = self._reader if self.read_only else self._writer
 
         def prepare(connection: Connection) -> None:
-            make_ready(connection, self.address, migrations, create=create, read_only=self.read_only)
+            migrate(connection, self._address, migrations, create=create, read_only=self.read_only)
 
         try:
             (self.snapshot if self.read_only else self.write)(prepare)
@@ -132,26 +151,26 @@ class Database:
                 raise StoreMissingError(str(error)) from error.__cause__
             raise
         except BaseException:
-            line.drop()
+            line.close()
             raise
 
-    def _again(self, line: Line, work: Callable[[], T]) -> T:
-        """Run ``work``, once more on a new connection if the old one was lost, and after deadlocks."""
+    def _retry(self, line: LazyConnection, work: Callable[[], T]) -> T:
+        """Run ``work``, again on a new connection if the old one was lost, and again after deadlocks."""
         for remaining in reversed(range(_TRIES)):
-            known = line.is_made
+            known = line.is_connected
             try:
                 return work()
             except psycopg.Error as error:
                 lost = is_lost(error)
                 if lost:
-                    line.drop()
-                worth_it = (lost and known) or error.sqlstate in _CONFLICTS
-                if not remaining or not worth_it:
-                    raise explain(error, self.name) from error
+                    line.close()
+                can_retry = (lost and known) or error.sqlstate in _CONFLICTS
+                if not remaining or not can_retry:
+                    raise translate_error(error, self.name) from error
         raise AssertionError  # the loop returns or raises
 
-    def _transaction(self, work: Work[T], durable: bool) -> T:
-        connection = self._line(self._writer).connection()
+    def _transaction(self, work: Callable[[Connection], T], durable: bool) -> T:
+        connection = self._require_open(self._writer).connection()
         xid, process = _begin(connection, durable)
         try:
             result = work(connection)
@@ -163,35 +182,40 @@ class Database:
         except psycopg.Error as error:
             if not is_lost(error):
                 raise
-            self._writer.drop()
-            if not self._ask(xid, process, result, error):
+            self._writer.close()
+            if not self._resolve(xid, process, result, error):
                 raise
         return result
 
-    def _ask(self, xid: str, process: int, result: Any, error: psycopg.Error) -> bool:
-        """Whether the transaction was committed after all."""
+    def _resolve(self, xid: str, process: int, result: Any, error: psycopg.Error) -> bool:
+        """Return whether the transaction was committed after all; say what is unknown if nobody answers."""
         try:
-            return self._verdict(xid, process)
+            return self._ask_whether_committed(xid, process)
         except psycopg.Error:
-            self._writer.drop()
-            words = f"{explain(error, self.name)}; it is not known yet whether the last commit was done"
-            raise UnsureError(words, xid, process, result) from error
+            self._writer.close()
+            reason = translate_error(error, self.name)
+            text = f"{reason}; it is not known yet whether the last commit was done"
+            raise CommitUnknownError(text, xid, process, result) from error
 
-    def _verdict(self, xid: str, process: int) -> bool:
-        connection = self._line(self._writer).connection()
+    def _ask_whether_committed(self, xid: str, process: int) -> bool:
+        connection = self._require_open(self._writer).connection()
         given = {"xid": xid, "process": process}
-        ((status,),) = rows(connection, _SQL["status"], given)
+        ((status,),) = fetch_rows(connection, _SQL["status"], given)
         if status == "in progress":
             # Its server process has not noticed that we are gone: end it, and ask again.
-            rows(connection, _SQL["terminate"], given)
-            ((status,),) = rows(connection, _SQL["status"], given)
+            fetch_rows(connection, _SQL["terminate"], given)
+            ((status,),) = fetch_rows(connection, _SQL["status"], given)
         if status not in ("committed", "aborted"):
             raise StoreError(f"{self.name}: the server does not know what became of transaction {xid}")
         return bool(status == "committed")
 
-    def _moment(self, work: Work[T]) -> T:
-        connection = self._line(self._reader).connection()
-        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    def _refuse_if_read_only(self) -> None:
+        if self.read_only:
+            raise StoreReadOnlyError(f"{self.name} was opened for reading only")
+
+    def _read_snapshot(self, work: Callable[[Connection], T]) -> T:
+        connection = self._require_open(self._reader).connection()
+        connection.execute(_SNAPSHOT)
         try:
             return work(connection)
         finally:
@@ -204,14 +228,23 @@ class Database:
             # Lost: the server rolls back by itself, and the next call makes a new connection.
             connection.close()
 
-    def _line(self, line: Line) -> Line:
+    def _require_open(self, line: LazyConnection) -> LazyConnection:
         if self._closed:
             raise StoreError(f"{self.name} is closed")
         return line
 
 
+def key_hash(key: str) -> bytes:
+    """Return what a key is found by: BLAKE2b, 128 bits.
+
+    >>> key_hash("").hex()
+    'cae66941d9efbd404e4d88758ea67670'
+    """
+    return blake2b(key.encode(), digest_size=16).digest()
+
+
 def _begin(connection: Connection, durable: bool) -> tuple[str, int]:
-    """Start a transaction; its number and the server's process."""
+    """Start a transaction, and return its number and the server's process."""
     cursor = connection.execute((_SQL["begin"] if durable else _SQL["begin_lightly"]).encode())
     while cursor.nextset():
         pass

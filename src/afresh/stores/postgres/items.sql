@@ -1,8 +1,8 @@
 -- name: ids
-SELECT key, id FROM item WHERE key_hash = ANY (%(hashes)s::bytea[]);
+SELECT key, id FROM item WHERE key_hash = ANY (%(keys)s::bytea[]);
 
 -- name: get
-SELECT full_item.* FROM full_item JOIN item ON item.id = full_item.id WHERE item.key_hash = %(hash)s;
+SELECT full_item.* FROM full_item JOIN item ON item.id = full_item.id WHERE item.key_hash = %(key)s;
 
 -- name: by_id
 SELECT full_item.*
@@ -57,7 +57,7 @@ WHERE id = ANY (%(ids)s::bigint[])
 ORDER BY id
 LIMIT 1;
 
--- name: change_items
+-- name: change_item
 UPDATE item SET
     weight = coalesce(%(weight)s::double precision, weight),
     cost = coalesce(%(cost)s::double precision, cost),
@@ -68,7 +68,7 @@ UPDATE item SET
     selector = coalesce(%(selector)s::text, selector)
 WHERE id = ANY (%(ids)s::bigint[]);
 
--- name: change_states
+-- name: change_state
 UPDATE state SET
     failures = CASE WHEN %(status)s::smallint = 0 THEN 0 ELSE failures END,
     problem = CASE WHEN %(status)s::smallint = 0 THEN '' ELSE problem END,

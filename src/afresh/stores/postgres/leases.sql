@@ -1,13 +1,13 @@
--- Rows that others have locked are about to be theirs: skipped. Who locks a row may still come just after another's
--- lease was committed, so the insertion looks once more and leaves a lease that has not run out alone.
+-- Rows that another worker has locked are skipped, since it is about to lease them. A row may be locked here just after
+-- another worker's lease was committed, so the insertion checks again and leaves a lease that has not expired alone.
 
--- name: wanted
+-- name: take
 SELECT item_id FROM state
 WHERE item_id = ANY (%(ids)s::bigint[]) AND (%(any_status)s OR status = 0)
 ORDER BY item_id
 FOR NO KEY UPDATE SKIP LOCKED;
 
--- name: due
+-- name: take_due
 SELECT state.item_id FROM state
 WHERE state.status = 0 AND state.due_s <= %(now_s)s
   AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.item_id = state.item_id AND lease.until_s > %(now_s)s)
@@ -15,7 +15,7 @@ ORDER BY state.due_s, state.item_id
 LIMIT %(limit)s
 FOR NO KEY UPDATE SKIP LOCKED;
 
--- name: due_of_source
+-- name: take_due_of_source
 SELECT state.item_id FROM state
 WHERE state.status = 0 AND state.due_s <= %(now_s)s
   AND state.source_id = (SELECT id FROM name WHERE md5(text) = md5(%(source)s))
@@ -24,7 +24,7 @@ ORDER BY state.due_s, state.item_id
 LIMIT %(limit)s
 FOR NO KEY UPDATE SKIP LOCKED;
 
--- name: take
+-- name: lease_free
 INSERT INTO lease (item_id, token, leased_s, until_s, worker)
 SELECT item_id, (SELECT nextval('lease_token')), %(now_s)s, %(until_s)s, %(worker)s
 FROM unnest(%(ids)s::bigint[]) AS free (item_id)

@@ -1,38 +1,32 @@
-"""The schema's history: numbered scripts, applied once each, all or none.
+"""Migrations of the PostgreSQL schema: numbered scripts, each applied once.
 
-Whoever opens a store takes a lock of the database first, so that of several that start at once one
-upgrades and the others find it done.
+Whoever opens a store takes a lock of the database first: if several processes start at once, one upgrades the
+store and the others find it done.
 """
 
 from __future__ import annotations
 
 from psycopg import sql
 
-from afresh.stores.blocks import load_scripts
-from afresh.stores.postgres.address import Address
-from afresh.stores.postgres.lines import Connection, rows
-from afresh.stores.postgres.queries import load_blocks
+from afresh.stores.postgres.address import PostgresAddress
+from afresh.stores.postgres.connections import Connection, fetch_rows
+from afresh.stores.sql.statements import load_statements
 from afresh.values.errors import StoreCorruptError, StoreMissingError, StoreReadOnlyError, StoreVersionError
 
-_SQL = load_blocks("migrations.sql")
+_SQL = load_statements(__package__, "migrations")
 
 
-def load_migrations() -> tuple[str, ...]:
-    """The scripts of this package in order."""
-    return load_scripts(__package__)
-
-
-def make_ready(
+def migrate(
     connection: Connection,
-    address: Address,
+    address: PostgresAddress,
     migrations: tuple[str, ...],
     *,
     create: bool,
     read_only: bool,
 ) -> None:
-    """Make or upgrade the store, or say why not. Inside a transaction."""
+    """Create or upgrade the store, inside a transaction, or refuse it."""
     if not read_only:
-        rows(connection, _SQL["lock"], {"schema": address.schema})
+        fetch_rows(connection, _SQL["lock"], {"schema": address.schema})
     version = _version(connection, address)
     if version is None and (read_only or not create):
         raise StoreMissingError(f"there is no store at {address.name}")
@@ -49,18 +43,18 @@ def make_ready(
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.schema)))
     for number, script in enumerate(migrations[version or 0 :], (version or 0) + 1):
         connection.execute(script.encode())
-        rows(connection, _SQL["applied"], {"number": number})
+        fetch_rows(connection, _SQL["applied"], {"number": number})
 
 
-def _exists(connection: Connection, address: Address) -> bool:
-    return bool(rows(connection, _SQL["schema"], {"schema": address.schema}))
+def _exists(connection: Connection, address: PostgresAddress) -> bool:
+    return bool(fetch_rows(connection, _SQL["schema"], {"schema": address.schema}))
 
 
-def _version(connection: Connection, address: Address) -> int | None:
-    """How many scripts have been applied; ``None`` where nothing is."""
-    tables = {name for (name,) in rows(connection, _SQL["tables"], {"schema": address.schema})}
+def _version(connection: Connection, address: PostgresAddress) -> int | None:
+    """Return how many scripts have been applied; None where there is no store."""
+    tables = {name for (name,) in fetch_rows(connection, _SQL["tables"], {"schema": address.schema})}
     if not tables:
         return None
     if not {"migration", "full_item", "pace"} <= tables:
         raise StoreCorruptError(f"{address.name} holds tables of another program, not a store of afresh")
-    return int(rows(connection, _SQL["version"])[0][0])
+    return int(fetch_rows(connection, _SQL["version"])[0][0])

@@ -1,5 +1,5 @@
 -- name: known
--- In the order asked for; locked, so that none is removed before its notice is there.
+-- In the order given; locked, so that no item is removed before its notice is stored.
 SELECT state.item_id
 FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS wanted (item_id, place)
 JOIN state ON state.item_id = wanted.item_id
@@ -8,8 +8,9 @@ FOR KEY SHARE OF state;
 
 -- name: add
 INSERT INTO notice (item_id, number, time_s, count)
-SELECT item_id, max(number), %(time_s)s, count(*)
-FROM unnest(%(ids)s::bigint[], %(numbers)s::bigint[]) AS new (item_id, number)
+SELECT item_id, max(number), max(time_s), count(*)
+FROM unnest(%(ids)s::bigint[], %(numbers)s::bigint[], %(times)s::double precision[])
+     AS new (item_id, number, time_s)
 GROUP BY item_id
 ON CONFLICT (item_id) DO UPDATE SET
     number = excluded.number, time_s = greatest(notice.time_s, excluded.time_s),

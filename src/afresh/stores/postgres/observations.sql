@@ -14,10 +14,7 @@ SELECT wanted FROM unnest(%(ids)s::bigint[]) AS wanted
 WHERE NOT EXISTS (SELECT 1 FROM item WHERE item.id = wanted)
 ORDER BY wanted LIMIT 1;
 
--- name: lock
-SELECT item_id FROM state WHERE item_id = ANY (%(ids)s::bigint[]) ORDER BY item_id FOR NO KEY UPDATE;
-
--- name: counted
+-- name: add_counts
 UPDATE state SET
     polls = state.polls + new.polls,
     changes = state.changes + new.changes,
@@ -36,8 +33,8 @@ SELECT new.item_id,
 FROM unnest(%(ids)s::bigint[], %(last)s::bigint[], %(observations)s::integer[], %(data)s::bytea[]) WITH ORDINALITY
      AS new (item_id, last_us, observations, data, place);
 
--- name: trim
--- The oldest runs, where the newer ones hold enough.
+-- name: trim_runs
+-- Deletes the oldest runs of an item where the newer ones hold enough observations.
 DELETE FROM observation_run
 USING (
     SELECT item_id, number,
@@ -57,7 +54,7 @@ FROM unnest(%(ids)s::bigint[], %(times)s::double precision[], %(elapsed)s::doubl
 ORDER BY place;
 
 -- name: trim_audits
--- Numbers have gaps: count, but only where there may be too many.
+-- The ids have gaps, so rows must be counted, but only where there may be too many.
 DELETE FROM audit
 WHERE (SELECT max(id) - min(id) FROM audit) >= %(kept)s
   AND id <= (SELECT id FROM audit ORDER BY id DESC OFFSET %(kept)s LIMIT 1);

@@ -1,5 +1,5 @@
 -- name: columns
--- Both bounds: without the second, each batch would read the items from the first on.
+-- Both tables need the bound: without the second one each batch would read the items from the first on.
 SELECT state.item_id, state.source_id, state.group_id, state.status, item.weight, item.cost, item.min_interval_s,
        item.max_interval_s, item.prior_rate_per_s, state.polled_s, state.due_s, state.belief
 FROM state JOIN item ON item.id = state.item_id
@@ -16,9 +16,6 @@ ORDER BY state.item_id;
 
 -- name: names
 SELECT id, text FROM name;
-
--- name: lock
-SELECT item_id FROM state WHERE item_id = ANY (%(ids)s::bigint[]) ORDER BY item_id FOR NO KEY UPDATE;
 
 -- name: save
 UPDATE state SET due_s = new.due_s, belief = coalesce(new.belief, state.belief)

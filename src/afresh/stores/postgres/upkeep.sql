@@ -1,4 +1,4 @@
--- Every block of the first five finds contradictions and says them in words.
+-- The first five statements find contradictions, one line of text for each.
 
 -- name: tally
 SELECT 'items counted as source ' || source_id || ', group ' || group_id || ', status ' || status

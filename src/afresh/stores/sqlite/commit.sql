@@ -1,6 +1,6 @@
 -- name: known
 SELECT state.item_id, lease.token, state.status, state.source_id, state.group_id, state.version, state.recent
-FROM json_each(?) AS wanted
+FROM json_each(:ids) AS wanted
 CROSS JOIN state ON state.item_id = wanted.value
 LEFT JOIN lease ON lease.item_id = state.item_id;
 
@@ -33,14 +33,14 @@ UPDATE state SET
 WHERE item_id = ?;
 
 -- name: keep_changed
--- Apart from the rest, for what is named in an update is written into its index again, the same or not.
+-- Separate from the rest, because SQLite writes every column named in an update into its index again.
 UPDATE state SET changed_s = ? WHERE item_id = ?;
 
 -- name: keep_failures
 UPDATE state SET failures = ? WHERE item_id = ?;
 
 -- name: queue_event
-INSERT INTO event (item_id, key, source_id, kind, version, time_s, due_s) VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO event (item_id, key, source_id, kind, version, time_s, due_s) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6);
 
 -- name: any_notice
 SELECT 1 FROM notice LIMIT 1;

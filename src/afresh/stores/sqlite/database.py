@@ -1,25 +1,30 @@
-"""The connections to one file: one that writes, one that reads, and their transactions.
+"""The connections to one SQLite file: one that writes, one that reads, and their transactions.
 
-Write-ahead log, so that readers and the writer do not wait for each other; synced at every commit, so
-that what was committed survives power loss.
+The file has a write-ahead log, so that readers and the writer do not wait for each other; it is synced at
+every commit, so that what was committed survives power loss.
 
-A file that was deleted or moved away would go on taking what is written, for nobody to find: so each
-transaction first looks whether the file is still in its place. One that is put there later is joined, unless
-the log of the one before still lies beside it: SQLite would take that for its own.
+A file that was deleted or moved away would go on taking what is written, for nobody to find. So each
+transaction first checks that the file is still in its place. If another file was put there, it is opened
+instead, unless the log of the old one still lies beside it: SQLite would take that for the new file's own.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
+from typing import Any
 from urllib.parse import quote
 
-from afresh.stores.sqlite.migrations import is_current, load_migrations, migrate
-from afresh.stores.sqlite.words import READ_ONLY, in_words
+from afresh.stores.rows import Row
+from afresh.stores.sql.database import Fetch, Parameters, SqlDatabase, T
+from afresh.stores.sql.statements import load_migrations
+from afresh.stores.sqlite.errors import READ_ONLY, translate_errors
+from afresh.stores.sqlite.migrations import is_current, migrate
 from afresh.values.errors import StoreError, StoreMissingError, StoreReadOnlyError
 
 _OLDEST = (3, 35, 0)  # RETURNING
@@ -30,8 +35,11 @@ _TRIES = 20
 _IMMUTABLE = "ro&immutable=1"
 
 
-class Database:
+class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
     """One SQLite file. Any thread may use it; connections are shared under locks."""
+
+    package = __package__
+    survives_alone = False
 
     def __init__(
         self,
@@ -42,37 +50,75 @@ class Database:
         timeout_s: float = 5.0,
         migrations: tuple[str, ...] | None = None,
     ) -> None:
-        """Open the file, make or upgrade it; ``timeout_s`` is how long to wait for other writers."""
+        """Open the file, create or upgrade it; ``timeout_s`` is how long to wait for other writers."""
         if sqlite3.sqlite_version_info < _OLDEST:
             raise StoreError(f"SQLite is {sqlite3.sqlite_version}: 3.35 or newer is needed")
         if (read_only or not create) and not _exists(path):
             raise StoreMissingError(f"there is no store at {path}")
-        self.path, self.read_only, self._timeout_s = path, read_only, timeout_s
-        self._place = path.absolute()  # wherever the process goes later
+        self.path, self.name, self.read_only, self._timeout_s = path, str(path), read_only, timeout_s
+        self._place = path.absolute()  # the process may change its folder
         self._write_lock, self._read_lock = RLock(), RLock()
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._closed, self._read_mode = False, "ro"
-        self._file: tuple[int, int] | None = None  # which file was joined, by device and inode
+        self._file: tuple[int, int] | None = None  # the open file, by device and inode
         self._log: tuple[int, int] | None = None
         self._stamp = (0, 0)
-        self._migrations = load_migrations() if migrations is None else migrations
+        self._migrations = load_migrations(__package__) if migrations is None else migrations
         try:
-            with in_words(path):
+            with translate_errors(path):
                 self._open()
         except BaseException:
             self.close()
             raise
 
+    def write(self, work: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> T:
+        with self.transaction(durable=durable) as connection:
+            return work(connection)
+
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        self._ensure_in_place()
+        with self._read_lock, translate_errors(self.path):
+            connection = self._require_open(self._reader)
+            connection.execute("BEGIN")
+            try:
+                return work(connection)
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    def snapshot(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return self.read(work)
+
+    def rows(self, connection: sqlite3.Connection, statement: str, given: Parameters) -> list[Row]:
+        return connection.execute(statement, given).fetchall()
+
+    def run_many(
+        self,
+        connection: sqlite3.Connection,
+        statement: str,
+        columns: Sequence[str],  # noqa: ARG002 (the statement takes them in this order)
+        table: Sequence[Row],
+    ) -> None:
+        connection.executemany(statement, table)
+
+    def as_list(self, values: Collection[Any]) -> str:
+        return json.dumps(list(values))  # read by json_each
+
+    def key_parameter(self, key: str) -> str:
+        return key
+
+    def lock_states(self, connection: sqlite3.Connection, item_ids: Sequence[int]) -> None:
+        """Do nothing: there is one writer at a time."""
+
+    def _name_parameters(self, texts: Collection[str]) -> Parameters:
+        return {"texts": self.as_list(sorted(texts))}
+
     @contextmanager
-    def write(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
-        """One transaction, committed when the block ends well. Not ``durable``: power loss may undo it."""
-        if self.read_only:
-            raise StoreReadOnlyError(f"{self.path} was opened for reading only")
-        self._settle()
-        with self._write_lock, in_words(self.path):
-            connection = self._opened(self._writer)
-            # The next durable commit syncs the log whole, and so what came before it.
+    def transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """Give the writing connection inside a transaction, which is committed when the block ends well."""
+        with self.outside_transaction() as connection:
+            # The next durable commit syncs the whole log, and so what came before it.
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -85,46 +131,38 @@ class Database:
                 raise
 
     @contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
-        """One snapshot."""
-        self._settle()
-        with self._read_lock, in_words(self.path):
-            connection = self._opened(self._reader)
-            connection.execute("BEGIN")
-            try:
-                yield connection
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-
-    @contextmanager
-    def alone(self) -> Iterator[sqlite3.Connection]:
-        """The writing connection outside any transaction, for what SQLite will not do inside one."""
+    def outside_transaction(self) -> Iterator[sqlite3.Connection]:
+        """Give the writing connection outside any transaction, for what SQLite refuses to do inside one."""
         if self.read_only:
             raise StoreReadOnlyError(f"{self.path} was opened for reading only")
-        self._settle()
-        with self._write_lock, in_words(self.path):
-            yield self._opened(self._writer)
+        self._ensure_in_place()
+        with self._write_lock, translate_errors(self.path):
+            yield self._require_open(self._writer)
 
     @contextmanager
-    def apart(self) -> Iterator[sqlite3.Connection]:
-        """A connection of its own, for what takes long."""
-        self._settle()
-        self._opened(self._reader)
-        with in_words(self.path):
+    def separate_connection(self) -> Iterator[sqlite3.Connection]:
+        """Give a new connection, for what takes long."""
+        self._ensure_in_place()
+        self._require_open(self._reader)
+        with translate_errors(self.path):
             connection = self._connect(self._read_mode)
             try:
                 yield connection
             finally:
                 connection.close()
 
+    @contextmanager
+    def reader(self) -> Iterator[Fetch]:
+        with self.separate_connection() as connection:
+            yield lambda statement, given: self.rows(connection, statement, given)
+
     def close(self) -> None:
-        """Close both; the last one out folds the log into the file."""
+        """Close both connections; the last process to do so folds the log into the file."""
         with self._write_lock, self._read_lock:
             self._closed = True
-            self._let_go()
+            self._close_connections()
 
-    def _let_go(self) -> None:
+    def _close_connections(self) -> None:
         for connection in (self._reader, self._writer):
             if connection is not None:
                 connection.close()
@@ -140,7 +178,7 @@ class Database:
                 self._open_to_write()
             except sqlite3.OperationalError as error:
                 # What cannot be opened though it is there lies in a folder that takes no log.
-                if _primary(error) == sqlite3.SQLITE_CANTOPEN and _may_be_read(self._place):
+                if _primary(error) == sqlite3.SQLITE_CANTOPEN and _is_readable(self._place):
                     raise StoreReadOnlyError(f"{self.path} {READ_ONLY}") from error
                 raise
         self._file, self._log = _identity(self._place), _identity(self._log_path)
@@ -151,7 +189,7 @@ class Database:
         self._writer = self._connect("rwc", _WRITER_KIB)
         if not is_current(self._writer, self.path, len(self._migrations)):
             migrate(self._writer, self.path, self._migrations)
-        self._use_log(self._writer)
+        self._switch_to_log(self._writer)
         self._writer.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         self._writer.execute(f"PRAGMA journal_size_limit = {8 * _LOG_PAGES * 4096}")
         # Debian's SQLite wipes what it deletes; that would double the writing.
@@ -160,8 +198,8 @@ class Database:
         self._reader.execute("PRAGMA query_only = ON")
         self._reader.execute("SELECT count(*) FROM sqlite_master").fetchone()  # so that there is a log
 
-    def _settle(self) -> None:
-        """Make sure of the file: it is in its place, or another one is and was joined."""
+    def _ensure_in_place(self) -> None:
+        """Make sure that the file is in its place; if another one was put there, open that one."""
         if self._is_in_place():
             return
         with self._write_lock, self._read_lock:
@@ -174,12 +212,12 @@ class Database:
                     f"{self.path} is another file, beside the log of the one before: remove "
                     f"{self._log_path.name} and {self.path.name}-shm"
                 )
-            self._let_go()
+            self._close_connections()
             try:
-                with in_words(self.path):
+                with translate_errors(self.path):
                     self._open()
             except StoreError as error:
-                self._let_go()
+                self._close_connections()
                 raise StoreMissingError(f"{error}: it is not the file that was there before") from None
 
     def _is_in_place(self) -> bool:
@@ -191,8 +229,8 @@ class Database:
     def _log_path(self) -> Path:
         return self._place.with_name(self._place.name + "-wal")
 
-    def _use_log(self, connection: sqlite3.Connection) -> None:
-        """Switch to the write-ahead log. SQLite does not wait for others when it does so: we do."""
+    def _switch_to_log(self, connection: sqlite3.Connection) -> None:
+        """Switch to the write-ahead log. SQLite does not wait for other processes here, so we do."""
         for remaining in reversed(range(_TRIES)):
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
@@ -211,8 +249,8 @@ class Database:
             return connection
         except sqlite3.OperationalError as error:
             # In a folder that may not be written the log cannot be joined; without a log none is needed.
-            shut = _primary(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-            if not shut or not _may_be_read(self._place):
+            refused = _primary(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+            if not refused or not _is_readable(self._place):
                 raise
             if _size(self._log_path):
                 raise StoreReadOnlyError(
@@ -239,7 +277,7 @@ class Database:
             raise
         return connection
 
-    def _opened(self, connection: sqlite3.Connection | None) -> sqlite3.Connection:
+    def _require_open(self, connection: sqlite3.Connection | None) -> sqlite3.Connection:
         if connection is None or self._closed:
             raise StoreError(f"{self.path} is closed")
         return connection
@@ -254,7 +292,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """When a file was written last, and how large it is."""
+    """Return when a file was written last, and how large it is."""
     try:
         found = path.stat()
     except OSError:
@@ -266,7 +304,7 @@ def _size(path: Path) -> int:
     return _stamp(path)[1]
 
 
-def _may_be_read(path: Path) -> bool:
+def _is_readable(path: Path) -> bool:
     try:
         with path.open("rb"):
             return True
@@ -275,7 +313,7 @@ def _may_be_read(path: Path) -> bool:
 
 
 def _primary(error: sqlite3.OperationalError) -> int:
-    """The kind of error, without its details."""
+    """Return the code of an error without its details."""
     return error.sqlite_errorcode & 0xFF
 
 

@@ -1,18 +1,13 @@
--- name: due
-SELECT event.id, event.item_id, event.key, name.text, event.kind, event.version, event.time_s, event.attempts
-FROM event JOIN name ON name.id = event.source_id
-WHERE event.due_s <= ?
-ORDER BY event.id
-LIMIT ?;
-
--- name: taken
-UPDATE event SET due_s = ?, attempts = attempts + 1 WHERE id IN (SELECT value FROM json_each(?));
+-- name: take
+UPDATE event SET due_s = :until_s, attempts = attempts + 1
+WHERE id IN (SELECT id FROM event WHERE due_s <= :now_s ORDER BY id LIMIT :limit)
+RETURNING id, item_id, key, (SELECT text FROM name WHERE name.id = source_id), kind, version, time_s, attempts;
 
 -- name: done
-DELETE FROM event WHERE id IN (SELECT value FROM json_each(?));
+DELETE FROM event WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: defer
-UPDATE event SET due_s = ? WHERE id IN (SELECT value FROM json_each(?));
+UPDATE event SET due_s = :until_s WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: waiting
 SELECT count(*) FROM event;

@@ -1,23 +1,23 @@
 -- name: ids
 SELECT item.key, item.id
-FROM json_each(?) AS wanted CROSS JOIN item ON item.key = wanted.value;
+FROM json_each(:keys) AS wanted CROSS JOIN item ON item.key = wanted.value;
 
 -- name: get
-SELECT * FROM full_item WHERE key = ?;
+SELECT * FROM full_item WHERE key = :key;
 
 -- name: by_id
 SELECT full_item.*
-FROM json_each(?) AS wanted CROSS JOIN full_item ON full_item.id = wanted.value
+FROM json_each(:ids) AS wanted CROSS JOIN full_item ON full_item.id = wanted.value
 ORDER BY wanted.key;
 
 -- name: due
--- The status is in the index, so items that are not polled are passed over quickly.
+-- The status is in the index, so items that are not active are skipped quickly.
 SELECT state.item_id
 FROM state INDEXED BY by_due
-WHERE state.status = 0 AND state.due_s <= ?
-  AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.item_id = state.item_id AND lease.until_s > ?)
+WHERE state.status = 0 AND state.due_s <= :now_s
+  AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.item_id = state.item_id AND lease.until_s > :now_s)
 ORDER BY state.due_s, state.item_id
-LIMIT ?;
+LIMIT :limit;
 
 -- name: counts
 SELECT source.text, grouping.text, tally.status, tally.items
@@ -39,10 +39,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: crossed
 SELECT item.key
-FROM json_each(?1) AS wanted
+FROM json_each(:ids) AS wanted
 CROSS JOIN state ON state.item_id = wanted.value
 JOIN item ON item.id = state.item_id
-WHERE coalesce(?2, state.min_interval_s) > coalesce(?3, state.max_interval_s)
+WHERE coalesce(:min_interval_s, state.min_interval_s) > coalesce(:max_interval_s, state.max_interval_s)
 LIMIT 1;
 
 -- name: change_state
@@ -59,13 +59,14 @@ UPDATE state SET
 WHERE item_id IN (SELECT value FROM json_each(:ids));
 
 -- name: change_item
+-- Items whose labels and selector stay are not written again.
 UPDATE item SET labels = coalesce(:labels, labels), selector = coalesce(:selector, selector)
-WHERE id IN (SELECT value FROM json_each(:ids));
+WHERE id IN (SELECT value FROM json_each(:ids)) AND (:labels IS NOT NULL OR :selector IS NOT NULL);
 
 -- name: count_ids
 SELECT source_id, group_id, status, count(*)
 FROM state
-WHERE item_id IN (SELECT value FROM json_each(?))
+WHERE item_id IN (SELECT value FROM json_each(:ids))
 GROUP BY source_id, group_id, status;
 
 -- name: announce_removal
@@ -77,19 +78,19 @@ JOIN state ON state.item_id = item.id
 ORDER BY item.id;
 
 -- name: drop_versions
-DELETE FROM version WHERE item_id IN (SELECT value FROM json_each(?)) RETURNING content_id;
+DELETE FROM version WHERE item_id IN (SELECT value FROM json_each(:ids)) RETURNING content_id;
 
 -- name: drop_items
-DELETE FROM item WHERE id IN (SELECT value FROM json_each(?));
+DELETE FROM item WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: add_edits
-INSERT INTO edit (item_id) SELECT value FROM json_each(?);
+INSERT INTO edit (item_id) SELECT value FROM json_each(:ids);
 
 -- name: trim_edits
-DELETE FROM edit WHERE number <= (SELECT max(number) FROM edit) - ?;
+DELETE FROM edit WHERE number <= (SELECT max(number) FROM edit) - :kept;
 
 -- name: edits
-SELECT item_id FROM edit WHERE number > ? ORDER BY number;
+SELECT item_id FROM edit WHERE number > :after ORDER BY number;
 
 -- name: edit_range
 SELECT (SELECT min(number) FROM edit), coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'edit'), 0);

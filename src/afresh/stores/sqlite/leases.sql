@@ -1,6 +1,3 @@
--- name: take_numbers
-UPDATE counter SET value = value + ? WHERE name = ? RETURNING value;
-
 -- name: take
 INSERT INTO lease (item_id, token, leased_s, until_s, worker)
 SELECT DISTINCT state.item_id, :token, :now_s, :until_s, :worker
@@ -47,14 +44,14 @@ JOIN item ON item.id = lease.item_id
 JOIN name AS source ON source.id = state.source_id
 JOIN name AS grouping ON grouping.id = state.group_id
 LEFT JOIN version ON version.item_id = state.item_id AND version.number = state.version
-WHERE lease.token = ?
+WHERE lease.token = :token
 ORDER BY state.due_s, item.id;
 
 -- name: release
 DELETE FROM lease WHERE item_id = ? AND token = ?;
 
 -- name: open
-SELECT item_id, leased_s FROM lease WHERE until_s > ? ORDER BY leased_s, item_id;
+SELECT item_id, leased_s FROM lease WHERE until_s > :now_s ORDER BY leased_s, item_id;
 
 -- name: until
-SELECT until_s FROM lease WHERE item_id = ? AND until_s > ?;
+SELECT until_s FROM lease WHERE item_id = :item_id AND until_s > :now_s;

@@ -6,13 +6,13 @@ ON CONFLICT (minute, source_id) DO UPDATE SET
 
 -- name: total
 SELECT coalesce(sum(requests), 0), coalesce(sum(bytes), 0), total(seconds), total(money)
-FROM ledger WHERE minute >= ? AND minute < ?;
+FROM ledger WHERE minute >= :since AND minute < :until;
 
 -- name: rows
 SELECT ledger.minute, name.text, ledger.requests, ledger.bytes, ledger.seconds, ledger.money
 FROM ledger JOIN name ON name.id = ledger.source_id
-WHERE ledger.minute >= ? AND ledger.minute < ?
+WHERE ledger.minute >= :since AND ledger.minute < :until
 ORDER BY ledger.minute, name.text;
 
 -- name: forget
-DELETE FROM ledger WHERE minute < ?;
+DELETE FROM ledger WHERE minute < :before;

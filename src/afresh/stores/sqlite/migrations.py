@@ -1,28 +1,22 @@
-"""The schema's history: numbered scripts, applied once each, all or none.
+"""Migrations of the SQLite schema: numbered scripts, each applied once.
 
-An older store is upgraded where it stands, in one transaction: killed half-way it is the old one still.
-``user_version`` counts the scripts applied, ``application_id`` tells our files from other programs'.
+An older store is upgraded in place, in one transaction: after a kill half-way it is still the old one.
+``user_version`` counts the scripts applied, ``application_id`` tells our files from those of other programs.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
-from afresh.stores.blocks import load_scripts
-from afresh.stores.sqlite.queries import statements
 from afresh.values.errors import StoreCorruptError, StoreVersionError
 
 APPLICATION_ID = 0x61667265  # "afre"
 
 
-def load_migrations() -> tuple[str, ...]:
-    """The scripts of this package in order."""
-    return load_scripts(__package__)
-
-
 def is_current(connection: sqlite3.Connection, path: Path, newest: int) -> bool:
-    """Whether the store needs no migration; refuses what is no store of ours, or a newer one."""
+    """Return whether the store needs no migration; refuse what is not a store of afresh, or a newer one."""
     version = _pragma(connection, "user_version")
     if _pragma(connection, "application_id") != APPLICATION_ID:
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
@@ -36,12 +30,12 @@ def is_current(connection: sqlite3.Connection, path: Path, newest: int) -> bool:
 
 
 def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[str, ...]) -> None:
-    """Bring the store up to date; whoever comes second finds it done."""
+    """Bring the store up to date, unless another process has just done so."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not is_current(connection, path, len(migrations)):
             for script in migrations[_pragma(connection, "user_version") :]:
-                for statement in statements(script):
+                for statement in split_statements(script):
                     connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {len(migrations)}")
@@ -55,3 +49,19 @@ def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[str, .
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
     value: int = connection.execute(f"PRAGMA {name}").fetchone()[0]
     return value
+
+
+def split_statements(script: str) -> Iterator[str]:
+    """Yield the statements of a script one by one: unlike ``executescript`` this leaves transactions alone.
+
+    >>> [text.split()[0] for text in split_statements("CREATE TABLE a (b);\\nINSERT INTO a VALUES (';');")]
+    ['CREATE', 'INSERT']
+    """
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        if not statement and (not line.strip() or line.startswith("--")):
+            continue
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement.strip()
+            statement = ""

@@ -4,7 +4,7 @@ ON CONFLICT (item_id) DO UPDATE SET
     number = excluded.number, time_s = max(time_s, excluded.time_s), count = count + 1;
 
 -- name: known
-SELECT item.id FROM json_each(?) AS wanted CROSS JOIN item ON item.id = wanted.value ORDER BY wanted.key;
+SELECT item.id FROM json_each(:ids) AS wanted CROSS JOIN item ON item.id = wanted.value ORDER BY wanted.key;
 
 -- name: open
-SELECT number, item_id, time_s, count FROM notice WHERE number > ? ORDER BY number;
+SELECT number, item_id, time_s, count FROM notice WHERE number > :after ORDER BY number;

@@ -1,85 +1,65 @@
-"""What a policy remembers, streamed in and out as arrays."""
+"""What a policy remembers of items, in SQLite, read as arrays."""
 
 from __future__ import annotations
 
 import math
 import sqlite3
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from afresh.stores.due_times import check_due
 from afresh.stores.rows import Row
-from afresh.stores.sqlite.database import Database
-from afresh.stores.sqlite.queries import load_blocks
-from afresh.stores.sqlite.rows import json_list
+from afresh.stores.sql.plan import SqlPlan
+from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.values.arrays import Float64s
 from afresh.values.stored import Ids, PolicyColumns
 
-_SQL = load_blocks("plan.sql")
-_BATCH = 10_000
 _TYPES = [np.int64] * 3 + [np.int8] + [np.float64] * 3  # NULL becomes NaN
 _USUAL = (1.0, 0.0, math.inf, math.nan)  # cost, min and max interval, prior rate; see plan.sql
 
 
-class SqlitePlan:
-    """``Plan`` in SQLite."""
+class SqlitePlan(SqlPlan[sqlite3.Connection]):
+    """Implements ``Plan``."""
 
-    def __init__(self, database: Database) -> None:
-        """On one database."""
-        self._database = database
+    def __init__(self, database: SqliteDatabase) -> None:
+        super().__init__(database)
+        self._separate_connection = database.separate_connection
 
     def columns(
         self, *, after_id: int = 0, batch: int = 8192, aside: bool = False
     ) -> Iterator[PolicyColumns]:
-        """All items; each batch a short transaction, so that the log never waits for a slow reader.
-
-        For every row that SQLite gives, a thread waits until the busy ones let Python go: ``aside`` takes a
-        batch as one row of lists, with twice the work.
-        """
-        with self._database.apart() as connection:
+        # Each batch is a short transaction, so that the log never waits for a slow reader. For every row that
+        # SQLite gives, a thread waits until the busy ones release the interpreter: ``aside`` takes a batch as
+        # one row of lists, at twice the work.
+        with self._separate_connection() as connection:
             while True:
                 connection.execute("BEGIN")
-                rows = _read(connection, "lists" if aside else "columns", (after_id, batch))
+                rows = self._read(connection, "lists" if aside else "columns", after=after_id, limit=batch)
                 columns = _from_lists(rows[0]) if aside else _from_rows(rows)
                 if columns.ids.size == 0:
                     return
                 first_id, after_id = int(columns.ids[0]), int(columns.ids[-1])
-                limits = _read(connection, "limits", (first_id, after_id))
+                limits = self._read(connection, "limits", first=first_id, last=after_id)
                 connection.execute("ROLLBACK")
-                yield _limited(columns, limits)
+                yield _with_limits(columns, limits)
 
     def columns_of(self, ids: Sequence[int]) -> PolicyColumns:
-        """Some items."""
-        wanted = (json_list(ids),)
-        with self._database.read() as connection:
-            rows = _read(connection, "columns_of", wanted)
-            return _limited(_from_rows(rows), _read(connection, "limits_of", wanted))
+        wanted = self._database.as_list(ids)
 
-    def names(self) -> dict[int, str]:
-        """All names."""
-        with self._database.read() as connection:
-            return dict(connection.execute(_SQL["names"]).fetchall())
+        def work(connection: sqlite3.Connection) -> PolicyColumns:
+            rows = self._read(connection, "columns_of", ids=wanted)
+            return _with_limits(_from_rows(rows), self._read(connection, "limits_of", ids=wanted))
 
-    def save(self, ids: Ids, due_s: Float64s, beliefs: Sequence[bytes] | None = None) -> None:
-        """Due times and beliefs of many."""
-        check_due(ids, due_s)
-        kept = [None] * len(ids) if beliefs is None else beliefs
-        rows = zip(due_s.tolist(), kept, ids.tolist(), strict=True)
-        while batch := list(islice(rows, _BATCH)):
-            with self._database.write() as connection:
-                connection.executemany(_SQL["save"], batch)
+        return self._database.snapshot(work)
 
-
-def _read(connection: sqlite3.Connection, name: str, parameters: Row) -> list[Row]:
-    return connection.execute(_SQL[name], parameters).fetchall()
+    def _read(self, connection: sqlite3.Connection, name: str, **given: object) -> list[Row]:
+        return self._database.rows(connection, self._sql[name], given)
 
 
 class _Columns(NamedTuple):
-    """What every item has."""
+    """The columns of every item, without the limits that few items have."""
 
     ids: Ids
     source: Ids
@@ -93,7 +73,7 @@ class _Columns(NamedTuple):
 
 
 def _from_rows(rows: list[Row]) -> _Columns:
-    """Of ``columns``."""
+    """Return the columns from the rows of ``columns``."""
     columns: list[Row] = list(zip(*rows, strict=True)) if rows else [()] * 8
     numbers = (np.array(column, dtype=dtype) for column, dtype in zip(columns, _TYPES, strict=False))
     beliefs = columns[-1]
@@ -103,7 +83,7 @@ def _from_rows(rows: list[Row]) -> _Columns:
 
 
 def _from_lists(row: Row) -> _Columns:
-    """Of ``lists``: NULL if there are no items."""
+    """Return the columns from the one row of ``lists``, which is NULL if there are no items."""
     *numbers, beliefs = (text or "" for text in row)
     columns = (
         np.fromstring(text.replace("NULL", "nan"), dtype=dtype, sep=",")
@@ -113,8 +93,8 @@ def _from_lists(row: Row) -> _Columns:
     return _Columns(*fields)
 
 
-def _limited(columns: _Columns, limits: list[Row]) -> PolicyColumns:
-    """Columns with the ``limits`` of the few items that have any."""
+def _with_limits(columns: _Columns, limits: list[Row]) -> PolicyColumns:
+    """Return the columns with the ``limits`` of the few items that have any."""
     limited, *given = zip(*limits, strict=True) if limits else [()] * 5
     places = np.searchsorted(columns.ids, np.array(limited, dtype=np.int64))
     costs = [np.full(columns.ids.size, usual) for usual in _USUAL]

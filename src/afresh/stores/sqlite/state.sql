@@ -1,5 +1,5 @@
 -- name: get
-SELECT data FROM value WHERE name = ?;
+SELECT data FROM value WHERE name = :name;
 
 -- name: set
 INSERT INTO value (name, data) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET data = excluded.data;

@@ -1,4 +1,4 @@
--- Every block but the last three finds contradictions and says them in words.
+-- All statements but the last three find contradictions, one line of text for each.
 
 -- name: tally
 SELECT 'items counted as source ' || source_id || ', group ' || group_id || ', status ' || status
@@ -36,10 +36,12 @@ WHERE NOT EXISTS (SELECT 1 FROM payload WHERE payload.content_id = content.id);
 -- name: count_contents
 SELECT count(*) FROM content;
 
--- name: sample
-SELECT content.size, content.hash, payload.data
+-- name: contents
+SELECT content.id, content.size, content.hash, payload.data
 FROM content JOIN payload ON payload.content_id = content.id
-WHERE content.id % ? = 0;
+WHERE content.id > :after AND content.id % :every = 0
+ORDER BY content.id
+LIMIT 100;
 
 -- name: stats
 SELECT (SELECT coalesce(sum(items), 0) FROM tally),

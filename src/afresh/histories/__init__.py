@@ -1,0 +1,1 @@
+"""Histories of changes: recorded in files, or read from a git repository."""

@@ -1,0 +1,198 @@
+"""Reads the history of a git repository: one item per path, one change per commit that touches it.
+
+Only first parents are followed, so that a branch counts once, when it is merged. A file that appears or
+vanishes changes too, since a copy of what was there is then wrong. Items are all paths that exist at any time
+in the window, including those that never change.
+
+Commits are read from the newest to the oldest, which following renames needs: an item has its last name, and
+a rename says what it was called before.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from afresh.histories.git_command import git_fields, git_text
+from afresh.values.arrays import Float64s, Ints
+from afresh.values.errors import InputError
+
+_ALWAYS = ("-c", "log.showRoot=true", "-c", "log.showSignature=false", "-c", "diff.renameLimit=2000")
+_DIFFS = ("--first-parent", "--diff-merges=first-parent", "--no-ext-diff", "--no-color", "--name-status")
+_COMMITS_PER_REPORT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class GitHistory:
+    """Change ``j`` is of item ``items[item[j]]`` at ``time[j]`` (Unix seconds), sorted by time.
+
+    ``start`` and ``end`` are the window; what the commits up to ``start`` did is no change.
+    """
+
+    items: list[str]
+    item: Ints
+    time: Float64s
+    start: float
+    end: float
+    commits: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRange:
+    """The commits of the window: after ``before`` (None: from the first) up to ``last``."""
+
+    start: float
+    end: float
+    before: str | None
+    last: str
+    commits: int
+
+
+def read_git_history(
+    repository: str | Path,
+    *,
+    paths: Sequence[str] = (),
+    start: float | None = None,
+    end: float | None = None,
+    follow_renames: bool = False,
+    on_read: Callable[[float], None] | None = None,
+) -> GitHistory:
+    """Read the changes of every path that matches one of ``paths`` (git globs such as ``docs/**``; none:
+    all).
+
+    The window goes from the first commit to the last unless ``start`` and ``end`` (Unix seconds) say
+    otherwise. With ``follow_renames`` a file keeps its history when it moves, and moving alone is no
+    change. ``on_read`` is called with the share of the commits that has been read.
+    """
+    folder = Path(repository)
+    window = find_commit_range(folder, start, end)
+    specs = [spec if spec.startswith(":") else f":(top,glob){spec}" for spec in paths]
+    changes = _Changes()
+    for path in _paths_at(folder, window.last, specs):
+        changes.item_of(path)
+    for read, (time, touched) in enumerate(_commits(folder, window, specs, follow_renames)):
+        # Clocks of committers differ: what git orders into the window belongs there, after its start.
+        changes.add(min(max(time, window.start + 1), window.end), touched)
+        if on_read and read % _COMMITS_PER_REPORT == 0:
+            on_read(read / max(window.commits, 1))
+    return changes.history(window)
+
+
+def find_commit_range(repository: Path, start: float | None, end: float | None) -> CommitRange:
+    """Return the commits of the first-parent line in the window, in one streaming pass over their times."""
+    before = last = None
+    before_count = last_count = count = 0
+    newest = oldest = 0.0
+    name = ""
+    every = [*_ALWAYS, "log", "--first-parent", "--format=%H %ct", "--no-color"]
+    for line in git_fields(repository, every, between=b"\n"):
+        name, _, seconds = line.decode().partition(" ")
+        oldest = float(seconds)
+        newest = newest if count else oldest
+        if last is None and (end is None or oldest <= end):
+            last, last_count = name, count
+        if before is None and start is not None and oldest <= start:
+            before, before_count = name, count
+        count += 1
+    if last is None:
+        raise InputError("has no commit before the end of the window", path=str(repository))
+    if start is None:
+        before, before_count = name, count - 1
+    window_start, window_end = oldest if start is None else start, newest if end is None else end
+    if window_start >= window_end:
+        problem = f"the window is empty: it starts at {window_start:.0f} and ends at {window_end:.0f}"
+        raise InputError(f"{problem} (Unix seconds)", path=str(repository))
+    commits = (count if before is None else before_count) - last_count
+    return CommitRange(window_start, window_end, before, last, commits)
+
+
+def _commits(
+    repository: Path, window: CommitRange, specs: Sequence[str], follow_renames: bool
+) -> Iterator[tuple[float, list[_Touched]]]:
+    """Yield the time and the touched paths of each commit in the window, newest first."""
+    if window.before == window.last:
+        return
+    renames = "--find-renames" if follow_renames else "--no-renames"
+    span = window.last if window.before is None else f"{window.before}..{window.last}"
+    fields = git_fields(
+        repository, [*_ALWAYS, "log", "-z", *_DIFFS, renames, "--format=%ct", span, "--", *specs]
+    )
+    time, touched = None, list[_Touched]()
+    for raw in fields:
+        word = raw.strip()  # git sets a newline between a commit and its paths
+        if not word[:1].isalpha():
+            if time is not None:
+                yield time, touched
+            time, touched = float(word), []
+        elif word[:1] == b"R":
+            before, after = next(fields), next(fields)
+            touched.append(_Touched(word[:1], _text(after), _text(before), word[1:] != b"100"))
+        else:
+            path = _text(next(fields))
+            touched.append(_Touched(word[:1], path, path))
+    if time is not None:
+        yield time, touched
+
+
+def _paths_at(repository: Path, commit: str, specs: Sequence[str]) -> Iterator[str]:
+    """Yield every path in a commit: its difference from an empty tree, since only a diff understands
+    globs."""
+    nothing = git_text(repository, "hash-object", "-t", "tree", "--stdin")
+    arguments = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", nothing, commit, "--", *specs]
+    yield from map(_text, git_fields(repository, arguments))
+
+
+def _text(path: bytes) -> str:
+    return path.decode(errors="backslashreplace")
+
+
+@dataclass(frozen=True, slots=True)
+class _Touched:
+    """One path in one commit: git's letter (A, D, M, T, R), its name after and before, new content or not."""
+
+    letter: bytes
+    after: str
+    before: str
+    content: bool = True
+
+
+@dataclass(slots=True)
+class _Changes:
+    """Collects changes, newest first, and knows which item each path is at the commit reached."""
+
+    _items: dict[str, int] = field(default_factory=dict)
+    _moved: dict[str, int] = field(default_factory=dict)  # earlier names of items
+    _item: array[int] = field(default_factory=lambda: array("q"))
+    _time: array[float] = field(default_factory=lambda: array("d"))
+
+    def item_of(self, path: str) -> int:
+        """Return the item that ``path`` is at the commit reached, a new one if it is unknown."""
+        moved = self._moved.get(path)
+        return self._items.setdefault(path, len(self._items)) if moved is None else moved
+
+    def add(self, time: float, touched: Iterable[_Touched]) -> None:
+        """Go back over one commit: what it created did not exist before, what it moved had its earlier
+        name."""
+        for one in touched:
+            item = self.item_of(one.after)
+            if one.content:
+                self._item.append(item)
+                self._time.append(time)
+            if one.letter in b"AR":
+                self._moved.pop(one.after, None)
+            if one.letter == b"R":
+                self._moved[one.before] = item
+
+    def history(self, window: CommitRange) -> GitHistory:
+        """Return the history, items sorted by name and changes by time."""
+        names = sorted(self._items)
+        place = np.empty(len(names), dtype=np.int64)
+        place[[self._items[name] for name in names]] = np.arange(len(names))
+        item = place[np.frombuffer(self._item, dtype=np.int64)] if self._item else np.zeros(0, np.int64)
+        time = np.frombuffer(self._time, dtype=np.float64) if self._time else np.zeros(0)
+        order = np.lexsort((item, time))
+        return GitHistory(names, item[order], time[order], window.start, window.end, window.commits)

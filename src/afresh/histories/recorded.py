@@ -1,0 +1,181 @@
+"""Reads a history that is recorded in files: every change (item, time), every item, and the window.
+
+What is not a history is refused with file and row: a change of an unknown item, a time outside the window, an
+empty window, no items. Rows may come in any order. A change exactly at the start is ignored, since every copy
+is fresh then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from afresh.tables.checked_table import CheckedTable
+from afresh.tables.columns import Column
+from afresh.tables.reading import read_table
+from afresh.values.arrays import Float64s, Ints
+from afresh.values.errors import InputError, did_you_mean
+from afresh.values.formatting import format_iso_time
+
+CHANGES = (
+    Column("item", "text", required=True, what="what changed"),
+    Column("time", "time", required=True, what="when"),
+    Column("value", "number", default=np.nan, what="what it changed to"),
+)
+EVENTS = CHANGES[:2]
+ITEMS = (
+    Column("item", "text", required=True, what="the item's name"),
+    Column("weight", "number", default=1.0, minimum=0, what="importance"),
+    Column("cost", "number", default=1.0, above=0, what="cost of one poll"),
+    Column("group", "text", what="what is likely to change together"),
+)
+_MOST_NAMES_COMPARED = 5000  # a near name is looked for only where that is quick
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedHistory:
+    """Change ``j`` is of item ``item[j]`` at ``time[j]`` (Unix seconds), sorted by time, in (start, end].
+
+    ``names``, ``weight``, ``cost`` (and ``group``, where the file ``items_path`` has it) have one entry per
+    item. ``value`` is what an item changed to and ``initial`` what it was at the start (NaN: not known),
+    where the file of changes says it. ``remarks`` say in words what was assumed.
+    """
+
+    names: pa.LargeStringArray
+    item: Ints
+    time: Float64s
+    start: float
+    end: float
+    weight: Float64s
+    cost: Float64s
+    group: tuple[str, ...] | None
+    items_path: str = ""
+    value: Float64s | None = None
+    initial: Float64s | None = None
+    remarks: tuple[str, ...] = ()
+
+
+def read_recorded(
+    changes: str | Path, items: str | Path | None, start: float | None = None, end: float | None = None
+) -> RecordedHistory:
+    """Read the history in ``changes`` over the items in ``items`` (None: all items that ever change)."""
+    table = read_table(changes, CHANGES)
+    known, remarks = _known_items(table, items)
+    if known.rows == 0:
+        raise InputError("has no rows: a history needs items", path=known.path)
+    item = _item_indices(table, known)
+    time = table.times("time")
+    window, assumed = _window(table, start, end)
+    _refuse_outside(table, time, *window)
+    order = np.lexsort((item, time))
+    at_start = time[order] <= window[0]  # what changed then is in every copy already
+    value, initial = _values(table, item[order[at_start]], order[at_start], known.rows)
+    order = order[~at_start]
+    return RecordedHistory(
+        names=known.text("item"),
+        item=item[order],
+        time=time[order],
+        start=window[0],
+        end=window[1],
+        weight=np.asarray(known.numbers("weight"), dtype=np.float64),
+        cost=np.asarray(known.numbers("cost"), dtype=np.float64),
+        group=tuple(known.text("group").to_pylist()) if "group" in known else None,
+        items_path=known.path,
+        value=None if value is None else value[order],
+        initial=initial,
+        remarks=(*remarks, *assumed),
+    )
+
+
+def _values(
+    table: CheckedTable, item: Ints, rows: Ints, items: int
+) -> tuple[Float64s | None, Float64s | None]:
+    """Return the column of values, and the initial value of each item, from the ``rows`` at the start."""
+    if "value" not in table:
+        return None, None
+    value = np.asarray(table.numbers("value"), dtype=np.float64)
+    missing = np.isnan(value)
+    if missing.any():
+        raise table.fault(int(np.argmax(missing)), "value", "is missing: every change needs one, or none")
+    initial = np.full(items, np.nan)
+    initial[item] = value[rows]
+    return value, initial
+
+
+def read_events(path: str | Path, names: pa.LargeStringArray, start: float, end: float) -> CheckedTable:
+    """Read another file of ``item,time`` about the same items and window, such as notices; check it alike."""
+    table = read_table(path, EVENTS)
+    _refuse_unknown(table, names, "the history")
+    _refuse_outside(table, table.times("time"), start, end)
+    return table
+
+
+def item_indices(table: CheckedTable, names: pa.LargeStringArray) -> Ints:
+    """Return the index of each row's item in ``names``, in which all must be."""
+    found: Ints = pc.index_in(table.text("item"), value_set=names).to_numpy().astype(np.int64)
+    return found
+
+
+def _known_items(table: CheckedTable, items: str | Path | None) -> tuple[CheckedTable, tuple[str, ...]]:
+    if items is not None:
+        return read_table(items, ITEMS, unique="item"), ()
+    names = pc.unique(table.text("item"))
+    empty_values = {column.name: column.empty_value for column in ITEMS}
+    known = CheckedTable(
+        table.path, 0, len(names), frozenset({"item"}), 1.0, {"item": names}, empty_values, table.line_of
+    )
+    return known, (
+        f"without --items only the {len(names):,} items that change are taken: the rest is missing",
+    )
+
+
+def _item_indices(table: CheckedTable, known: CheckedTable) -> Ints:
+    _refuse_unknown(table, known.text("item"), known.path)
+    return item_indices(table, known.text("item"))
+
+
+def _refuse_unknown(table: CheckedTable, names: pa.LargeStringArray, where: str) -> None:
+    unknown = pc.is_null(pc.index_in(table.text("item"), value_set=names))
+    at = pc.index(unknown, True).as_py()
+    if at >= 0:
+        name = table.text("item")[at].as_py()
+        near = did_you_mean(name, names.to_pylist()) if len(names) <= _MOST_NAMES_COMPARED else "."
+        hint = "" if near == "." else near
+        raise table.fault(at, "item", f"{name!r} is no item of {where}{hint}")
+
+
+def _window(
+    table: CheckedTable, start: float | None, end: float | None
+) -> tuple[tuple[float, float], tuple[str, ...]]:
+    time = table.times("time")
+    if (start is None or end is None) and not time.size:
+        raise InputError("has no changes, so it does not say when it starts and ends", path=table.path)
+    remarks = []
+    if start is None:
+        start = float(time.min())
+        remarks.append(f"without --start the history starts at its first change, {format_iso_time(start)}")
+    if end is None:
+        end = float(time.max())
+        remarks.append(f"without --end it ends at its last change, {format_iso_time(end)}")
+    if not start < end:
+        problem = (
+            f"the window is empty: it starts at {format_iso_time(start)} and ends at {format_iso_time(end)}"
+        )
+        raise InputError(problem, path=table.path)
+    return (start, end), tuple(remarks)
+
+
+def _refuse_outside(table: CheckedTable, time: Float64s, start: float, end: float) -> None:
+    outside = (time < start) | (time > end)
+    if outside.any():
+        at = int(np.argmax(outside))
+        side = (
+            f"before the start, {format_iso_time(start)}"
+            if time[at] < start
+            else f"after the end, {format_iso_time(end)}"
+        )
+        raise table.fault(at, "time", f"is {format_iso_time(float(time[at]))}: {side}")

@@ -1,0 +1,238 @@
+"""The store's protocol, awaited: ``await store.items.by_id(ids)`` runs in the store's one thread.
+
+    calls = StoreCalls(executor)                         # an executor with a single thread
+    store = AsyncStore(opened, calls.call_with_retry)    # or calls.call: no retry
+
+The executor has one thread, so calls run one after the other in the order in which they were begun. Between
+two attempts of a call that is retried, other calls may run. Cancelling an awaited call does not stop what the
+thread is doing: a call that has begun is completed, one that still waits for the thread is never run, and
+nothing is tried again.
+
+The types of the methods are those of the store's own (``ParamSpec``), so that each is named here only once.
+Methods that return an iterator are not awaited step by step: an iterator belongs to one thread, and a failure
+half-way could not be retried. ``call`` runs a function that reads all of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Executor
+from typing import ParamSpec, Protocol, TypeAlias, TypeVar
+
+from afresh.stores.store import (
+    Copies,
+    Events,
+    Fleet,
+    Leases,
+    Ledger,
+    Observations,
+    Plan,
+    State,
+    Store,
+    StoredItems,
+    StoredNotices,
+    Upkeep,
+)
+from afresh.values.backoff import Backoff
+from afresh.values.errors import StoreCorruptError, StoreError, StoreVersionError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Result: TypeAlias = Coroutine[object, object, T]
+RETRIES = Backoff(first_s=0.1, longest_s=5.0)
+
+
+class Run(Protocol):
+    """Runs a function in the store's thread and returns what it returns."""
+
+    def __call__(self, work: Callable[[], T]) -> Result[T]: ...
+
+
+class StoreCalls:
+    """Runs functions in the store's thread, once or until the store lets them.
+
+    ``trouble`` is why the store cannot be used at the moment, in words, empty while it can. ``report`` is
+    called with each new trouble, and with an empty text when the store works again.
+    """
+
+    def __init__(
+        self,
+        thread: Executor,
+        report: Callable[[str], None] = lambda _: None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._thread, self._report, self._sleep = thread, report, sleep
+        self.trouble = ""
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Run ``work`` once."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def call_with_retry(self, work: Callable[[], T]) -> T:
+        """Run ``work`` until the store lets it: locks are released, disks are cleared, servers come back.
+
+        A damaged store, or one of a newer version, does not get better: these errors are raised at once.
+        """
+        failures = 0
+        while True:
+            try:
+                result = await self.call(work)
+            except (StoreCorruptError, StoreVersionError):
+                raise
+            except StoreError as error:
+                failures += 1
+                self._set_trouble(str(error))
+                await self._sleep(RETRIES.wait_s(failures))
+            else:
+                # A call that never failed proves nothing: a full disk can be read from.
+                if failures:
+                    self._set_trouble("")
+                return result
+
+    def _set_trouble(self, trouble: str) -> None:
+        if trouble != self.trouble:
+            self.trouble = trouble
+            self._report(trouble)
+
+
+def _awaited(run: Run, method: Callable[P, T]) -> Callable[P, Result[T]]:
+    """Return a function with the parameters of ``method`` that runs it by ``run``."""
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> Result[T]:
+        return run(lambda: method(*args, **kwargs))
+
+    return call
+
+
+class AsyncItems:
+    """The methods of ``StoredItems``, awaited."""
+
+    def __init__(self, items: StoredItems, run: Run) -> None:
+        self.add = _awaited(run, items.add)
+        self.change = _awaited(run, items.change)
+        self.remove = _awaited(run, items.remove)
+        self.get = _awaited(run, items.get)
+        self.by_id = _awaited(run, items.by_id)
+        self.ids = _awaited(run, items.ids)
+        self.page = _awaited(run, items.page)
+        self.due = _awaited(run, items.due)
+        self.counts = _awaited(run, items.counts)
+        self.edits = _awaited(run, items.edits)
+
+
+class AsyncLeases:
+    """The methods of ``Leases``, awaited."""
+
+    def __init__(self, leases: Leases, run: Run) -> None:
+        self.take = _awaited(run, leases.take)
+        self.take_due = _awaited(run, leases.take_due)
+        self.release = _awaited(run, leases.release)
+        self.open = _awaited(run, leases.open)
+        self.until_s = _awaited(run, leases.until_s)
+
+
+class AsyncCopies:
+    """The methods of ``Copies``, awaited."""
+
+    def __init__(self, copies: Copies, run: Run) -> None:
+        self.get = _awaited(run, copies.get)
+        self.versions = _awaited(run, copies.versions)
+
+
+class AsyncPlan:
+    """The methods of ``Plan``, awaited."""
+
+    def __init__(self, plan: Plan, run: Run) -> None:
+        self.columns_of = _awaited(run, plan.columns_of)
+        self.names = _awaited(run, plan.names)
+        self.save = _awaited(run, plan.save)
+
+
+class AsyncObservations:
+    """The methods of ``Observations``, awaited."""
+
+    def __init__(self, observations: Observations, run: Run) -> None:
+        self.add = _awaited(run, observations.add)
+        self.audits = _awaited(run, observations.audits)
+
+
+class AsyncEvents:
+    """The methods of ``Events``, awaited."""
+
+    def __init__(self, events: Events, run: Run) -> None:
+        self.take = _awaited(run, events.take)
+        self.done = _awaited(run, events.done)
+        self.defer = _awaited(run, events.defer)
+        self.waiting = _awaited(run, events.waiting)
+
+
+class AsyncNotices:
+    """The methods of ``StoredNotices``, awaited."""
+
+    def __init__(self, notices: StoredNotices, run: Run) -> None:
+        self.add = _awaited(run, notices.add)
+        self.open = _awaited(run, notices.open)
+
+
+class AsyncLedger:
+    """The methods of ``Ledger``, awaited."""
+
+    def __init__(self, ledger: Ledger, run: Run) -> None:
+        self.add = _awaited(run, ledger.add)
+        self.total = _awaited(run, ledger.total)
+        self.rows = _awaited(run, ledger.rows)
+        self.forget = _awaited(run, ledger.forget)
+
+
+class AsyncState:
+    """The methods of ``State``, awaited."""
+
+    def __init__(self, state: State, run: Run) -> None:
+        self.get = _awaited(run, state.get)
+        self.set = _awaited(run, state.set)
+        self.names = _awaited(run, state.names)
+
+
+class AsyncFleet:
+    """The methods of ``Fleet``, awaited."""
+
+    def __init__(self, fleet: Fleet, run: Run) -> None:
+        self.beat = _awaited(run, fleet.beat)
+        self.leave = _awaited(run, fleet.leave)
+        self.workers = _awaited(run, fleet.workers)
+        self.take = _awaited(run, fleet.take)
+        self.renew = _awaited(run, fleet.renew)
+        self.release = _awaited(run, fleet.release)
+        self.claims = _awaited(run, fleet.claims)
+        self.reserve = _awaited(run, fleet.reserve)
+        self.owe = _awaited(run, fleet.owe)
+        self.ahead_s = _awaited(run, fleet.ahead_s)
+
+
+class AsyncUpkeep:
+    """The methods of ``Upkeep``, awaited."""
+
+    def __init__(self, upkeep: Upkeep, run: Run) -> None:
+        self.check = _awaited(run, upkeep.check)
+        self.vacuum = _awaited(run, upkeep.vacuum)
+        self.backup = _awaited(run, upkeep.backup)
+        self.stats = _awaited(run, upkeep.stats)
+
+
+class AsyncStore:
+    """The groups of a ``Store``, each of whose methods is awaited; ``run`` says how a call is run."""
+
+    def __init__(self, store: Store, run: Run) -> None:
+        self.items = AsyncItems(store.items, run)
+        self.leases = AsyncLeases(store.leases, run)
+        self.copies = AsyncCopies(store.copies, run)
+        self.plan = AsyncPlan(store.plan, run)
+        self.observations = AsyncObservations(store.observations, run)
+        self.events = AsyncEvents(store.events, run)
+        self.notices = AsyncNotices(store.notices, run)
+        self.ledger = AsyncLedger(store.ledger, run)
+        self.state = AsyncState(store.state, run)
+        self.fleet = AsyncFleet(store.fleet, run)
+        self.upkeep = AsyncUpkeep(store.upkeep, run)
+        self.commit = _awaited(run, store.commit)

@@ -1,0 +1,80 @@
+"""A connection to PostgreSQL that is made when it is needed, and made again after it was lost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import psycopg
+from psycopg import sql
+
+from afresh.stores.postgres.address import PostgresAddress
+from afresh.stores.postgres.binary_arrays import register_arrays
+from afresh.stores.rows import Row
+
+Connection: TypeAlias = "psycopg.Connection[Row]"
+
+
+def fetch_rows(connection: Connection, statement: str, given: Mapping[str, Any] | None = None) -> list[Row]:
+    """Run one statement and return its rows, if it has any. Lists are passed as arrays."""
+    cursor = connection.execute(statement.encode(), given, binary=True)
+    return cursor.fetchall() if cursor.description is not None else []
+
+
+def fetch_pipelined(
+    connection: Connection, *statements: tuple[str, Mapping[str, Any] | None]
+) -> list[list[Row]]:
+    """Run several statements in one round trip to the server, and return the rows of each."""
+    with connection.pipeline():
+        cursors = [connection.execute(text.encode(), given, binary=True) for text, given in statements]
+    return [cursor.fetchall() if cursor.description is not None else [] for cursor in cursors]
+
+
+class LazyConnection:
+    """A connection in the store's schema; the settings in ``prelude`` hold for its whole life."""
+
+    def __init__(self, address: PostgresAddress, timeout_s: float, prelude: str = "") -> None:
+        self._address, self._timeout_s, self._prelude = address, timeout_s, prelude
+        self._connection: Connection | None = None
+
+    def connection(self) -> Connection:
+        """Return the connection, a new one if there is none or it is known to be lost."""
+        if self._connection is None or self._connection.closed:
+            self._connection = None
+            self._connection = self._connect()
+        return self._connection
+
+    def copy(self) -> LazyConnection:
+        """Return another one like it, which is not connected yet."""
+        return LazyConnection(self._address, self._timeout_s, self._prelude)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection, as far as is known here."""
+        return self._connection is not None and not self._connection.closed
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    def _connect(self) -> Connection:
+        connection = psycopg.connect(
+            self._address.url,
+            autocommit=True,
+            connect_timeout=max(2, math.ceil(self._timeout_s)),
+            application_name="afresh",
+        )
+        try:
+            register_arrays(connection)
+            place = sql.SQL("SET search_path TO {}").format(sql.Identifier(self._address.schema))
+            connection.execute(place)
+            patience_ms = max(1, round(self._timeout_s * 1000))
+            # Plans are for a few rows out of millions: compiling them would take longer than running them.
+            connection.execute(f"SET lock_timeout = {patience_ms}; SET jit = off; {self._prelude}".encode())
+        except BaseException:
+            connection.close()
+            raise
+        return connection

@@ -1,0 +1,24 @@
+-- name: name_id
+SELECT id FROM name WHERE md5(text) = md5(%(text)s) AND text = %(text)s;
+
+-- name: matching
+-- How many items match, counted only as far as it matters.
+SELECT count(*) FROM (SELECT FROM state WHERE {matches} LIMIT %(few)s + 1) AS matching;
+
+-- name: edge
+-- The last of the rows to look at, in this order.
+SELECT {column}, {id} FROM {first} WHERE {after} ORDER BY {column} {direction}, {id} {direction}
+LIMIT 1 OFFSET %(looked_at)s - 1;
+
+-- name: page
+SELECT item.id, item.key, source.text, grouping.text,
+       item.weight, item.cost, item.min_interval_s, item.max_interval_s, item.prior_rate_per_s,
+       item.labels, state.status, item.added_s, state.polled_s, state.changed_s, state.due_s,
+       state.polls, state.changes, state.failures, state.problem, state.version, item.selector
+FROM item
+JOIN state ON state.item_id = item.id
+JOIN name AS source ON source.id = state.source_id
+JOIN name AS grouping ON grouping.id = state.group_id
+WHERE {after} AND {before} AND {matches}
+ORDER BY {column} {direction}, {id} {direction}
+LIMIT %(limit)s;

@@ -1,0 +1,139 @@
+"""Observations in a SQL database: the latest beside the item's state, older ones in sealed runs of their own.
+
+A poll rewrites its item's state anyway, so appending to a short run there costs no page of its own; a run
+that has grown full is sealed, which writes one page in about thirty polls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import islice
+
+import numpy as np
+
+from afresh.stores.observation_codec import (
+    append_observations,
+    count_observations,
+    decode_runs,
+    last_time_us,
+)
+from afresh.stores.rows import audit_columns, audit_rows, group_by_item
+from afresh.stores.sql.database import ConnectionT, Fetch, SqlDatabase, SqlGroup
+from afresh.stores.store import Observations, Retention
+from afresh.values.errors import InputError
+from afresh.values.outcome import Observation
+from afresh.values.stored import ObservationColumns
+
+_ITEMS_READ, _ITEMS_WRITTEN = 10_000, 1000  # at once
+_FULL_RUN_BYTES = 256
+_OBSERVATIONS_A_RUN = 64
+_AUDIT = ("ids", "times", "elapsed", "changed", "modified", "counts")
+
+
+class SqlObservations(SqlGroup[ConnectionT], Observations):
+    """Implements ``Observations``."""
+
+    file = "observations"
+
+    def __init__(self, database: SqlDatabase[ConnectionT], retention: Retention) -> None:
+        super().__init__(database)
+        self._retention = retention
+
+    def read(self, ids: Sequence[int] | None = None) -> Iterator[ObservationColumns]:
+        with self._database.reader() as fetch:
+            for batch in self._batches(fetch, ids):
+                # One statement for both places of a run: it may be sealed at any moment.
+                found = fetch(self._sql["runs_of"], {"ids": self._database.as_list(batch)})
+                if found:
+                    yield decode_runs([item_id for item_id, _ in found], [run for _, run in found])
+
+    def add(self, observations: ObservationColumns) -> None:
+        item_ids: list[int] = np.unique(observations.item_id).tolist()
+        unknown = self._database.fetch(self._sql["unknown"], {"ids": self._database.as_list(item_ids)})
+        if unknown:
+            raise InputError(f"there is no item {unknown[0][0]}: register it before its observations")
+        groups = group_by_item(observations)
+        while batch := list(islice(groups, _ITEMS_WRITTEN)):
+            self._database.write(partial(self._add_batch, batch=batch))
+
+    def audits(self, since_s: float) -> ObservationColumns:
+        return audit_columns(self._database.fetch(self._sql["audits"], {"since": since_s}))
+
+    def _add_batch(self, connection: ConnectionT, batch: list[tuple[int, list[Observation]]]) -> None:
+        self._database.lock_states(connection, [item_id for item_id, _ in batch])
+        runs = [
+            (item_id, append_observations(None, seen[start : start + _OBSERVATIONS_A_RUN]))
+            for item_id, seen in batch
+            for start in range(0, len(seen), _OBSERVATIONS_A_RUN)
+        ]
+        seal_runs(self._database, connection, runs, self._retention)
+        table = []
+        for item_id, seen in batch:
+            changed = [one.time_s for one in seen if one.changed]
+            table.append((len(seen), len(changed), seen[-1].time_s, max(changed, default=None), item_id))
+        columns = ("polls", "changes", "polled", "changed", "ids")
+        self._database.run_many(connection, self._sql["add_counts"], columns, table)
+        add_audits(self._database, connection, [one for _, seen in batch for one in seen], self._retention)
+
+    def _batches(self, fetch: Fetch, ids: Sequence[int] | None) -> Iterator[list[int]]:
+        """Yield item ids in ascending order, some thousands at a time."""
+        if ids is not None:
+            wanted = sorted(set(ids))
+            for start in range(0, len(wanted), _ITEMS_READ):
+                yield wanted[start : start + _ITEMS_READ]
+            return
+        last = 0
+        while found := fetch(self._sql["items_after"], {"after": last, "limit": _ITEMS_READ}):
+            yield [item_id for (item_id,) in found]
+            last = found[-1][0]
+
+
+def append_to_recent_runs(
+    database: SqlDatabase[ConnectionT],
+    connection: ConnectionT,
+    polls: Sequence[tuple[bytes | None, Observation | None]],
+    retention: Retention,
+) -> list[bytes | None]:
+    """Append each observation to its item's run of the latest; a full run is sealed, and the next one is
+    empty."""
+    recent: list[bytes | None] = []
+    full = []
+    for run, seen in polls:
+        grown = run if seen is None else append_observations(run, [seen])
+        if seen is not None and grown is not None and len(grown) >= _FULL_RUN_BYTES:
+            full.append((seen.item_id, grown))
+            grown = None
+        recent.append(grown)
+    seal_runs(database, connection, full, retention)
+    return recent
+
+
+def seal_runs(
+    database: SqlDatabase[ConnectionT],
+    connection: ConnectionT,
+    runs: Sequence[tuple[int, bytes]],
+    retention: Retention,
+) -> None:
+    """Keep these runs, and drop the oldest runs of their items that the newer ones make superfluous."""
+    if runs:
+        sql = database.statements("observations")
+        table = [(item_id, last_time_us(run), count_observations(run), run) for item_id, run in runs]
+        database.run_many(connection, sql["seal"], ("ids", "last", "observations", "data"), table)
+        ids = sorted({item_id for item_id, _ in runs})
+        given = {"ids": database.as_list(ids), "kept": retention.observations}
+        database.rows(connection, sql["trim_runs"], given)
+
+
+def add_audits(
+    database: SqlDatabase[ConnectionT],
+    connection: ConnectionT,
+    seen: Sequence[Observation],
+    retention: Retention,
+) -> None:
+    """Add those observations that are audits to the list of audits, and cut it at its beginning."""
+    table = audit_rows(seen)
+    if table:
+        sql = database.statements("observations")
+        database.run_many(connection, sql["add_audits"], _AUDIT, table)
+        database.rows(connection, sql["trim_audits"], {"kept": retention.audits})

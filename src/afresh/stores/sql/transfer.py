@@ -1,0 +1,167 @@
+"""Everything that a SQL database keeps, as rows of tables: the form in which stores are copied.
+
+The contract of a store speaks of items and polls; a copy must also carry ids, version numbers and
+half-delivered events. So both databases can be read and filled in this one form, whatever their own tables
+look like. Claims and workers are not in it: they belong to processes that run on the other store.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeAlias
+
+from afresh.stores.rows import Row
+from afresh.stores.sql.database import ConnectionT, SqlDatabase
+from afresh.stores.sql.state import set_values
+
+Counters: TypeAlias = Mapping[str, float]
+"""The last number given of each kind, and the reservations of requests: what the next numbers go on from."""
+
+NUMBERED = ("item", "lease", "edit", "notice", "event", "audit", "content", "name")
+RESERVATIONS = ("last_s", "debt_s", "asked_s")
+
+
+@dataclass(frozen=True, slots=True)
+class TableLayout:
+    """The columns of one table; the first ``keys`` of them are its key and order. ``batch`` rows go at
+    once."""
+
+    columns: tuple[str, ...]
+    keys: int = 1
+    batch: int = 5000
+
+
+def _layout(columns: str, keys: int = 1, batch: int = 5000) -> TableLayout:
+    return TableLayout(tuple(columns.split()), keys, batch)
+
+
+TABLES: Mapping[str, TableLayout] = {
+    "name": _layout("id text"),
+    "item": _layout(
+        "id key labels added_s selector source_id group_id weight cost min_interval_s max_interval_s"
+        " prior_rate_per_s status due_s polled_s changed_s polls changes failures version problem belief"
+        " validators recent"
+    ),
+    "content": _layout("id hash size refs data", batch=200),
+    "version": _layout("item_id number content_id time_s media_type_id normal_hash", keys=2),
+    "observation_run": _layout("item_id number last_us observations data", keys=2),
+    "audit": _layout("id item_id time_s elapsed_s changed modified_s count"),
+    "event": _layout("id item_id key source_id kind version time_s due_s attempts"),
+    "notice": _layout("item_id number time_s count"),
+    "ledger": _layout("minute source_id requests bytes seconds money", keys=2),
+    "tally": _layout("source_id group_id status items", keys=3),
+    "edit": _layout("number item_id"),
+    "lease": _layout("item_id token leased_s until_s"),
+    "value": _layout("name data", batch=200),
+}
+"""The tables, in the order in which they are copied."""
+
+Homes: TypeAlias = Mapping[str, Mapping[str, str | Callable[[Row], object]]]
+"""The tables that hold a table of the common form in one database: for each its columns, and for each column
+the column of the common form that it is, or a function that computes it from the row."""
+
+
+def same_columns(*names: str) -> dict[str, str]:
+    """Return columns that have their names in the common form."""
+    return {name: name for name in names}
+
+
+class SqlSnapshot(Generic[ConnectionT]):
+    """A database at one moment, read on a connection inside a transaction."""
+
+    def __init__(self, tables: SqlTables[ConnectionT], connection: ConnectionT) -> None:
+        self._tables, self._connection = tables, connection
+
+    def rows(self, table: str, after: Row | None) -> list[Row]:
+        """Return the next batch of rows: those with a key above ``after``, by key."""
+        layout = TABLES[table]
+        keys = layout.columns[: layout.keys]
+        place = ", ".join(self._tables.parameter.format(name) for name in keys)
+        where = "" if after is None else f" WHERE ({', '.join(keys)}) > ({place})"
+        statement = (
+            f"SELECT {', '.join(layout.columns)} FROM {self._tables.relation(table)}{where}"
+            f" ORDER BY {', '.join(keys)} LIMIT {layout.batch}"
+        )
+        given = dict(zip(keys, after or (), strict=after is not None))
+        return self._tables.database.rows(self._connection, statement, given)
+
+    def count(self, table: str) -> int:
+        """Return how many rows a table has."""
+        statement = f"SELECT count(*) FROM {self._tables.relation(table)}"
+        return int(self._tables.database.rows(self._connection, statement, {})[0][0])
+
+    def counters(self) -> Counters:
+        """Return the last numbers given, the reservations, and how far polling has come."""
+        names = (*NUMBERED, *RESERVATIONS, "polls", "polled_s")
+        (row,) = self._tables.database.rows(self._connection, self._tables.sql["counters"], {})
+        return dict(zip(names, row, strict=True))
+
+
+class SqlTables(ABC, Generic[ConnectionT]):
+    """A database that can be copied from and to."""
+
+    homes: ClassVar[Mapping[str, Homes]]
+    parameter: ClassVar[str]  # how a statement names a parameter
+
+    def __init__(self, database: SqlDatabase[ConnectionT]) -> None:
+        self.database, self.sql = database, database.statements("transfer")
+
+    @property
+    def name(self) -> str:
+        """Which store this is, without secrets."""
+        return self.database.name
+
+    def relation(self, table: str) -> str:
+        """Return what a table of the common form is read from: a table, or a query in brackets."""
+        return self.sql.get(table, table)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SqlSnapshot[ConnectionT]]:
+        """Give the database at one moment, on a connection of its own since a copy may take long."""
+        with self._separate_snapshot() as connection:
+            yield SqlSnapshot(self, connection)
+
+    def load(self, table: str, rows: Sequence[Row], values: Mapping[str, bytes | None]) -> None:
+        """Add rows of one table and set named values, in one transaction."""
+        columns = TABLES[table].columns
+        place = {name: index for index, name in enumerate(columns)}
+
+        def work(connection: ConnectionT) -> None:
+            for home, origins in self._homes(table).items():
+                parts = [place[o] if isinstance(o, str) else o for o in origins.values()]
+                table_rows = [[row[p] if isinstance(p, int) else p(row) for p in parts] for row in rows]
+                self._insert(connection, home, list(origins), table_rows)
+            set_values(self.database, connection, values)
+
+        self.database.write(work)
+
+    def finish(self, counters: Counters, values: Mapping[str, bytes | None]) -> None:
+        """Go on from these numbers and set named values, in one transaction."""
+
+        def work(connection: ConnectionT) -> None:
+            self._set_counters(connection, counters)
+            set_values(self.database, connection, values)
+
+        self.database.write(work)
+
+    def clear(self) -> None:
+        """Delete everything."""
+        homes = [home for table in reversed(list(TABLES)) for home in reversed(list(self._homes(table)))]
+        self.database.write(lambda connection: self._clear(connection, homes))
+
+    def _homes(self, table: str) -> Homes:
+        return self.homes.get(table) or {table: same_columns(*TABLES[table].columns)}
+
+    @abstractmethod
+    def _separate_snapshot(self) -> AbstractContextManager[ConnectionT]: ...
+    @abstractmethod
+    def _insert(
+        self, connection: ConnectionT, home: str, columns: list[str], rows: list[list[object]]
+    ) -> None: ...
+    @abstractmethod
+    def _set_counters(self, connection: ConnectionT, counters: Counters) -> None: ...
+    @abstractmethod
+    def _clear(self, connection: ConnectionT, homes: list[str]) -> None: ...

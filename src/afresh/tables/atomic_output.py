@@ -1,0 +1,168 @@
+"""Files that are written completely or not at all: under another name first, synced to disk, then renamed.
+
+If anything goes wrong in between (an exception, a full disk, Ctrl-C), the new file is removed and an older
+target stays as it was. Devices and pipes are written in place: renaming onto ``/dev/null`` would replace it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from afresh.tables.formats import STANDARD_STREAM
+from afresh.values.errors import OutputError, did_you_mean
+from afresh.values.leftovers import LEFTOVERS
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def open_output(path: str | Path) -> Iterator[IO[bytes]]:
+    """Open a file to write to, which becomes ``path`` when the block ends well; ``-`` is standard output.
+
+    If the reader of a pipe has gone (``| head``), the block ends early and without an error.
+    """
+    name = "standard output" if str(path) == STANDARD_STREAM else str(path)
+    with _translate_errors(name, path):
+        if str(path) == STANDARD_STREAM:
+            with _standard_output() as stream:
+                yield stream
+        elif _is_special(Path(path)):
+            with Path(path).open("wb") as stream:
+                yield stream
+        else:
+            with _temporary_file(Path(os.path.realpath(path))) as stream:
+                yield stream
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Write ``data`` to ``path``, completely or not at all.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_bytes(f"{folder}/picture.svg", b"<svg/>")
+    ...     [(entry.name, entry.read_bytes()) for entry in Path(folder).iterdir()]
+    [('picture.svg', b'<svg/>')]
+    """
+    with open_output(path) as stream:
+        stream.write(data)
+
+
+def check_writable(path: str | Path) -> None:
+    """Refuse a path at once that could not be written at the end of a long computation."""
+    if str(path) == STANDARD_STREAM:
+        return
+    with _translate_errors(str(path), path):
+        if _is_special(Path(path)):
+            return
+        part = _name_beside(Path(os.path.realpath(path)))
+        with LEFTOVERS.path(part):
+            try:
+                part.open("xb").close()
+            finally:
+                part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _temporary_file(target: Path) -> Iterator[IO[bytes]]:
+    part = _name_beside(target)
+    with LEFTOVERS.path(part):
+        try:
+            with part.open("xb") as stream:
+                yield stream
+                stream.flush()
+                if target.exists():
+                    os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
+                os.fsync(stream.fileno())
+            part.replace(target)
+        except BaseException:
+            # Closing a file on a full disk fails again, and must not hide the first error.
+            part.unlink(missing_ok=True)
+            raise
+    _sync_folder(target.parent)
+
+
+def _name_beside(target: Path) -> Path:
+    # Not tempfile: its files are private to the user, ours follow the umask as any output does.
+    return target.parent / f".{target.name[:100]}.{uuid.uuid4().hex[:12]}.part"
+
+
+def _sync_folder(folder: Path) -> None:
+    """Sync the rename itself; some file systems cannot, and the file is complete either way."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _is_special(path: Path) -> bool:
+    """Return whether ``path`` exists and is neither a file nor a folder."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "is a folder", str(path))
+    return not stat.S_ISREG(mode)
+
+
+@contextmanager
+def _standard_output() -> Iterator[IO[bytes]]:
+    if sys.stdout is None:
+        raise OutputError("standard output: is closed")
+    try:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    except OSError:
+        # What is still buffered would fail once more, with a traceback, when the process ends.
+        _discard_standard_output()
+        raise
+
+
+def _discard_standard_output() -> None:
+    with suppress(OSError, ValueError):  # a replacement without a file descriptor has nothing to discard
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+@contextmanager
+def _translate_errors(name: str, path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        return
+    except OSError as error:
+        raise OutputError(f"{name}: {_problem(error, Path(path))}") from None
+
+
+def _problem(error: OSError, path: Path) -> str:
+    if error.errno in _NO_SPACE:
+        return "no space left to write it"
+    if error.errno == errno.ENOENT:
+        return _no_folder(path.parent)
+    if error.errno == errno.ENOTDIR:
+        return f"{path.parent} is a file, not a folder"
+    if error.errno == errno.EISDIR:
+        return "is a folder, not a file"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"no permission to write in {path.parent}"
+    if error.errno == errno.EROFS:
+        return f"{path.parent} is read-only"
+    return f"cannot be written: {error.strerror or error}"
+
+
+def _no_folder(folder: Path) -> str:
+    beside = [entry.name for entry in folder.parent.iterdir()] if folder.parent.is_dir() else []
+    hint = did_you_mean(folder.name, beside)
+    return f"no folder {folder}{hint if hint != '.' else ': make it first'}"

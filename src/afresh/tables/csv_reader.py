@@ -1,0 +1,166 @@
+"""Reads the rows of a CSV file, every cell as text.
+
+pyarrow splits the file; Python's own (slow) reader is used only to name what is wrong, and where. A
+byte-order mark, CRLF, quoted commas and newlines, blank lines and spaces around the header's names are
+accepted; so are semicolons or tabs between cells, if the header then names more known columns.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from afresh.tables.columns import Column
+from afresh.tables.input_file import InputFile, one_line, translate_errors
+from afresh.values.errors import InputError
+
+_BLOCK_BYTES = 4 << 20
+_HEADER_CHARACTERS = 120_000  # just under what Python's reader takes in one cell
+_CSV_PROBLEMS = {  # by the message of Python's reader
+    "unexpected end of data": "a quote opened here is never closed",
+    "field larger than field limit": "a cell is very long, or a quote opened here is never closed",
+}
+_SEPARATORS = (",", ";", "\t")
+
+
+class CsvReader:
+    """Reads the header of a CSV file at once, and its rows on demand."""
+
+    def __init__(self, source: InputFile, columns: Sequence[Column]) -> None:
+        self._source = source
+        head = self._read_head()
+        headers = {separator: _first_row(head, separator) for separator in _SEPARATORS}
+        if not headers[","]:
+            wanted = ", ".join(column.name for column in columns if column.required)
+            hint = f" with {wanted}" if wanted else ""
+            raise InputError(f"is empty: needs a header line{hint}", path=source.name)
+        known = {column.name for column in columns}
+        # The comma comes first, so it wins a tie.
+        self._separator = max(
+            _SEPARATORS, key=lambda each: len(known.intersection(_strip_names(headers[each])))
+        )
+        self._raw_names = headers[self._separator]
+        self.names = _strip_names(self._raw_names)
+
+    def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
+        """Yield batches of text cells under the names of ``wanted``, with the share of the file read so
+        far."""
+        raw = [self._raw_names[self.names.index(column.name)] for column in wanted]
+        try:
+            with translate_errors(self._source.name):
+                for batch in self._reader(raw):
+                    yield batch.rename_columns([column.name for column in wanted]), self._source.share_read()
+        except InputError as error:
+            if self._is_header_only():
+                return
+            raise self._find_fault() or error from None
+
+    def line_of(self, row: int) -> int:
+        """Return the line of the file on which data row ``row`` starts (both from 1), 0 if it is unknown."""
+        if self._has_one_line_per_row():
+            return row + 1
+        try:
+            return next((line for number, line, _ in self._slow_rows() if number == row), 0)
+        except InputError:  # the file is broken before that row, so its line is unknown
+            return 0
+
+    def _reader(self, raw_names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        # Otherwise pyarrow replaces the handlers of SIGINT and SIGTERM while it opens a file.
+        pa.enable_signal_handlers(False)
+        return iter(
+            pa_csv.open_csv(
+                self._source.stream(),
+                read_options=pa_csv.ReadOptions(block_size=_BLOCK_BYTES),
+                parse_options=pa_csv.ParseOptions(delimiter=self._separator, newlines_in_values=True),
+                convert_options=pa_csv.ConvertOptions(
+                    include_columns=list(raw_names),
+                    column_types=dict.fromkeys(raw_names, pa.large_string()),
+                    strings_can_be_null=False,
+                ),
+            )
+        )
+
+    def _text(self, errors: str) -> io.TextIOWrapper:
+        return io.TextIOWrapper(self._source.stream(), encoding="utf-8-sig", errors=errors, newline="")
+
+    def _read_head(self) -> str:
+        try:
+            with translate_errors(self._source.name), self._text("strict") as text:
+                return text.read(_HEADER_CHARACTERS)
+        except UnicodeDecodeError:
+            with translate_errors(self._source.name), self._text("surrogateescape") as text:
+                return text.read(_HEADER_CHARACTERS)
+
+    def _slow_rows(self) -> Iterator[tuple[int, int, list[str]]]:
+        """Yield each row's number (0 is the header), first line and cells; bytes that are not UTF-8 as
+        surrogates."""
+        with translate_errors(self._source.name), self._text("surrogateescape") as text:
+            rows = csv.reader(text, delimiter=self._separator, strict=True)
+            number, line = 0, 1
+            try:
+                for cells in rows:
+                    if cells:
+                        yield number, line, cells
+                        number += 1
+                    line = rows.line_num + 1
+            except csv.Error as error:
+                problem = _CSV_PROBLEMS.get(str(error).split(" (")[0], one_line(error))
+                raise InputError(problem, path=self._source.name, row=number, line=line) from None
+
+    def _find_fault(self) -> InputError | None:
+        """Return what is wrong with the file, if Python's reader finds it too."""
+        expected = len(self.names)
+        try:
+            for number, line, cells in self._slow_rows():
+                where: dict[str, Any] = {"path": self._source.name, "row": number, "line": line}
+                if len(cells) != expected:
+                    problem = f"has {len(cells)} cell{'s' * (len(cells) != 1)}, the header has {expected}"
+                    return InputError(problem, **where)
+                for name, cell in zip(self.names, cells, strict=True):
+                    if not cell.isascii() and not _is_unicode(cell):
+                        return InputError("is not UTF-8: save the file as UTF-8", **where, column=name)
+        except InputError as error:
+            return error
+        return None
+
+    def _is_header_only(self) -> bool:
+        # pyarrow refuses a header without a newline; as a table it is complete, and has no rows.
+        with translate_errors(self._source.name), self._source.stream() as stream:
+            head = stream.read(4 * _HEADER_CHARACTERS + 3)
+            return len(head) < 4 * _HEADER_CHARACTERS and len(head.strip().splitlines()) == 1
+
+    def _has_one_line_per_row(self) -> bool:
+        """Return whether there are no quotes and blank lines, so that row and line numbers go together."""
+        last = b""
+        with translate_errors(self._source.name), self._source.stream() as stream:
+            while block := stream.read(_BLOCK_BYTES):
+                block = last + block
+                if any(mark in block for mark in (b'"', b"\n\n", b"\n\r\n")):
+                    return False
+                last = block[-2:]
+        return True
+
+
+def _first_row(head: str, separator: str) -> list[str]:
+    try:
+        rows = csv.reader(io.StringIO(head, newline=""), delimiter=separator)
+        return next((row for row in rows if row), [])
+    except csv.Error:
+        return []
+
+
+def _strip_names(names: Sequence[str]) -> list[str]:
+    return [name.strip() for name in names]
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

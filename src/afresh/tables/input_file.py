@@ -1,0 +1,251 @@
+"""Inputs that can be read as often as needed: a file, standard input, or a pipe.
+
+What cannot be read twice (standard input, pipes) or not in place (Parquet inside gzip) is first copied to a
+temporary file. Errors of libraries become ``InputError`` here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import pyarrow as pa
+
+from afresh.tables.formats import (
+    STANDARD_STREAM,
+    Compression,
+    Format,
+    Layout,
+    compression_of,
+    format_of,
+    layout_of,
+    named_format,
+)
+from afresh.values.errors import InputError, UsageError, did_you_mean
+from afresh.values.leftovers import LEFTOVERS
+
+_COPY_BYTES = 1 << 20
+_HEAD_BYTES = 4096
+
+
+class InputFile:
+    """An input opened for reading; use it in a ``with`` block, so that a temporary copy is removed.
+
+    ``name`` is its name in messages, ``layout`` how its rows are laid out. ``format`` (``csv``,
+    ``jsonl.gz``, …) overrides what the ending or the first bytes say.
+    """
+
+    def __init__(self, path: str | Path, *, format: str | None = None) -> None:  # noqa: A002
+        self.name = "standard input" if str(path) == STANDARD_STREAM else str(path)
+        self._raw: Any = None
+        self._spool = self._copy_if_needed(path)
+        self._path = str(path) if self._spool is None else str(self._spool.path)
+        try:
+            self._choose_format(format)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def layout(self) -> Layout:
+        """How the rows are laid out: csv, parquet or jsonl."""
+        return self._format.layout
+
+    def __enter__(self) -> Self:
+        """Return the input, which is open already."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the input."""
+        self.close()
+
+    def close(self) -> None:
+        """Remove the temporary copy if there is one; then the input cannot be read again."""
+        if self._spool is not None:
+            self._spool.close()
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the input can be read once more."""
+        return self._spool is None or not self._spool.closed
+
+    def stream(self) -> Any:
+        """Return a new pyarrow stream over the decompressed bytes, from the start."""
+        with translate_errors(self.name):
+            self._raw = pa.OSFile(self._path, "rb")
+            if self._format.compression is None:
+                return self._raw
+            return pa.CompressedInputStream(self._raw, self._format.compression)
+
+    def random_access(self) -> Any:
+        """Return a seekable pyarrow file, for Parquet."""
+        with translate_errors(self.name):
+            return pa.OSFile(self._path, "rb")
+
+    def share_read(self) -> float:
+        """Return which share of the bytes the latest stream has read, from 0 to 1."""
+        try:
+            return min(1.0, float(self._raw.tell()) / max(self._size, 1))
+        except ValueError:  # closed by the reader: all of it is read
+            return 1.0
+
+    def _choose_format(self, given: str | None) -> None:
+        with translate_errors(self.name):
+            head = _read_head(self._path, None)
+            self._size = Path(self._path).stat().st_size
+        if not head:
+            raise InputError("is empty (0 bytes)", path=self.name)
+        seen = compression_of(head)
+        if seen:
+            with translate_errors(self.name, seen):
+                head = _read_head(self._path, seen)
+        self._format = self._named_or_detected(given, seen, head)
+        if self._format.layout == "parquet" and seen:
+            self._decompress(seen)
+
+    def _named_or_detected(self, given: str | None, seen: Compression | None, head: bytes) -> Format:
+        if given is not None:
+            named = named_format(given)
+        else:
+            try:
+                named = format_of(self.name)
+            except UsageError:
+                if self._spool is None:  # the name of a file must tell its format; a pipe has none
+                    raise
+                return Format(layout_of(head), seen)
+        if self._spool is None or given is not None:
+            self._refuse_misnamed(named, seen, head)
+        return Format(named.layout, seen)
+
+    def _refuse_misnamed(self, named: Format, seen: Compression | None, head: bytes) -> None:
+        if named.compression and seen != named.compression:
+            raise InputError(f"is not {named.compression} data (half-written or misnamed)", path=self.name)
+        if seen and not named.compression:
+            ending = {"gzip": ".gz", "zstd": ".zst"}[seen]
+            raise InputError(f"is {seen} data: its name should end in {ending}", path=self.name)
+        if (layout_of(head) == "parquet") != (named.layout == "parquet"):
+            is_parquet = layout_of(head) == "parquet"
+            problem = "is Parquet" if is_parquet else "is not Parquet (half-written or misnamed)"
+            raise InputError(f"{problem}, but is named {named.layout}", path=self.name)
+
+    def _copy_if_needed(self, path: str | Path) -> _TemporaryCopy | None:
+        if str(path) == STANDARD_STREAM:
+            return _copy_to_temporary_file(self.name, _standard_input())
+        if _is_regular(self.name):
+            return None
+        with translate_errors(self.name), Path(path).open("rb") as stream:
+            return _copy_to_temporary_file(self.name, stream)
+
+    def _decompress(self, compression: Compression) -> None:
+        with translate_errors(self.name, compression):
+            packed = pa.CompressedInputStream(pa.OSFile(self._path, "rb"), compression)
+            unpacked = _copy_to_temporary_file(self.name, packed)
+        self.close()
+        self._spool, self._path, self._format = unpacked, str(unpacked.path), Format("parquet")
+
+
+@contextmanager
+def translate_errors(name: str, compression: Compression | None = None) -> Iterator[None]:
+    """Translate errors of the system and of pyarrow that are raised inside into ``InputError``."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, EOFError) as error:
+        raise InputError(_problem(error, name, compression), path=name) from None
+    except pa.ArrowException as error:
+        raise InputError(f"cannot be read: {one_line(error)}", path=name) from None
+
+
+def one_line(error: BaseException) -> str:
+    """Return an error's text on one line, cut to a readable length.
+
+    >>> one_line(ValueError("a\\n  b"))
+    'a b'
+    """
+    text = " ".join(str(error).split())
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def _problem(error: OSError | EOFError, name: str, compression: Compression | None) -> str:
+    code = getattr(error, "errno", None)
+    if code == errno.ENOENT:
+        folder = Path(name).parent
+        beside = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+        hint = did_you_mean(Path(name).name, beside)
+        return f"no such file{hint if hint != '.' else ''}"
+    if code == errno.EISDIR:
+        return "is a folder, not a file"
+    if code in (errno.EACCES, errno.EPERM):
+        return "no permission to read it"
+    if code == errno.ENOSPC:
+        return f"no space left in {tempfile.gettempdir()} to keep a copy of it"
+    if code is None and "runcated" in str(error):
+        return f"ends in the middle of its {compression or 'compressed'} data (half-written?)"
+    if code is None:
+        return f"cannot be read as {compression or 'compressed'} data: {one_line(error)}"
+    return f"cannot be read: {os.strerror(code)}"
+
+
+def _copy_to_temporary_file(name: str, stream: Any) -> _TemporaryCopy:
+    """Return a temporary copy of what is left in ``stream``; it is removed when it is closed."""
+    spool = _TemporaryCopy()
+    try:
+        with translate_errors(name), spool.open() as copy:
+            while block := stream.read(_COPY_BYTES):
+                copy.write(block)
+    except BaseException:
+        spool.close()
+        raise
+    return spool
+
+
+class _TemporaryCopy:
+    """A temporary file, which exists from ``open`` until ``close``; it is removed if the process is ended."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.gettempdir()) / f"afresh-{uuid.uuid4().hex}"
+        self.closed = False
+        self._listed = ExitStack()
+        self._listed.enter_context(LEFTOVERS.path(self.path))
+
+    def open(self) -> IO[bytes]:
+        """Create the file, readable for this user alone: what comes from a pipe may be secret."""
+        return os.fdopen(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
+
+    def close(self) -> None:
+        """Remove the file."""
+        self.path.unlink(missing_ok=True)
+        self._listed.close()
+        self.closed = True
+
+
+def _is_regular(name: str) -> bool:
+    with translate_errors(name):
+        mode = Path(name).stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise InputError("is a folder, not a file", path=name)
+    return stat.S_ISREG(mode)
+
+
+def _read_head(path: str, compression: Compression | None) -> bytes:
+    with pa.OSFile(path, "rb") as raw:
+        stream = pa.CompressedInputStream(raw, compression) if compression else raw
+        return bytes(stream.read(_HEAD_BYTES))
+
+
+def _standard_input() -> IO[bytes]:
+    if sys.stdin is None:
+        raise InputError("is closed", path="standard input")
+    return sys.stdin.buffer

@@ -1,0 +1,63 @@
+"""Reads the rows of a Parquet file, row group by row group, and only the columns wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from afresh.tables.columns import Column, Kind
+from afresh.tables.input_file import InputFile, one_line, translate_errors
+from afresh.values.errors import InputError
+
+
+class ParquetReader:
+    """Reads the names of the columns at once, and the rows on demand."""
+
+    def __init__(self, source: InputFile, batch_rows: int) -> None:
+        self._source, self._batch_rows = source, batch_rows
+        try:
+            self._file = pq.ParquetFile(source.random_access(), pre_buffer=True)
+        except (pa.ArrowException, OSError) as error:
+            # A file cut short lacks the footer, and with it the magic bytes at its end.
+            reason = "half-written?" if "magic" in str(error) else one_line(error)
+            raise InputError(f"is not a whole Parquet file ({reason})", path=source.name) from None
+        self.names: list[str] = list(self._file.schema_arrow.names)
+
+    def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
+        """Yield batches of typed cells under the names of ``wanted``, with the share of rows read so far."""
+        for column in wanted:
+            self._refuse_wrong_type(column)
+        done, total = 0, max(self._file.metadata.num_rows, 1)
+        names = [column.name for column in wanted]
+        with translate_errors(self._source.name):
+            for batch in self._file.iter_batches(batch_size=self._batch_rows, columns=names):
+                done += batch.num_rows
+                yield batch.select(names), done / total
+
+    def line_of(self, row: int) -> int:  # noqa: ARG002 (the readers' common shape)
+        """Return 0: Parquet has no lines."""
+        return 0
+
+    def _refuse_wrong_type(self, column: Column) -> None:
+        kind = self._file.schema_arrow.field(column.name).type
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        if not (_fits(column.kind, kind) or pa.types.is_null(kind)):
+            problem = f"is of type {kind}: must be {column.requirement}"
+            raise InputError(problem, path=self._source.name, column=column.name)
+
+
+def _fits(wanted: Kind, kind: pa.DataType) -> bool:
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    moment = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+    fitting: dict[Kind, bool] = {
+        "text": text or pa.types.is_integer(kind),
+        "number": number,
+        "count": number,
+        "time": number or moment or text,
+        "flag": pa.types.is_boolean(kind) or pa.types.is_integer(kind) or text,
+    }
+    return bool(fitting[wanted])

@@ -1,0 +1,47 @@
+"""Formats counts and times for people."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+
+def format_count(number: int, thing: str) -> str:
+    """Return a number and what it counts, in the singular or plural.
+
+    >>> format_count(1, "poll"), format_count(0, "copy"), format_count(1234, "item")
+    ('1 poll', '0 copies', '1,234 items')
+    """
+    return f"{number:,} {thing if number == 1 else plural(thing)}"
+
+
+def plural(thing: str) -> str:
+    """Return the plural of a noun.
+
+    >>> plural("host"), plural("copy"), plural("day")
+    ('hosts', 'copies', 'days')
+    """
+    return f"{thing[:-1]}ies" if thing[-1:] == "y" and thing[-2:-1] not in "aeiou" else f"{thing}s"
+
+
+def format_moment(seconds: float) -> str:
+    """Return a date and time of day in UTC.
+
+    >>> format_moment(0.0), format_moment(math.inf)
+    ('1970-01-01 00:00:00 UTC', 'never')
+    """
+    if not math.isfinite(seconds):
+        return "never"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def format_iso_time(unix_s: float) -> str:
+    """Return a time in ISO 8601, UTC; as Unix seconds where the calendar has no such day.
+
+    >>> format_iso_time(1_700_000_000), format_iso_time(0.25), format_iso_time(1e15)
+    ('2023-11-14T22:13:20Z', '1970-01-01T00:00:00.250000Z', '1000000000000000')
+    """
+    try:
+        return datetime.fromtimestamp(unix_s, UTC).isoformat().replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        return f"{unix_s:.17g}"

@@ -1,0 +1,187 @@
+"""The schema: its history replayed, older stores upgraded, newer and foreign ones refused, SQL all in use."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from tests.stores.backends import new_items, schema_url
+
+from afresh.stores.postgres.address import parse_address
+from afresh.stores.postgres.connections import fetch_rows
+from afresh.stores.postgres.database import PostgresDatabase
+from afresh.stores.postgres.store import PostgresStore
+from afresh.stores.sql.statements import load_migrations, load_statements
+from afresh.values.errors import (
+    StoreCorruptError,
+    StoreError,
+    StoreMissingError,
+    StoreReadOnlyError,
+    StoreVersionError,
+    UsageError,
+)
+
+PACKAGE = Path(str(files("afresh.stores.postgres")))
+MIGRATIONS = load_migrations("afresh.stores.postgres")
+CATALOGUE = {
+    "columns": """
+        SELECT table_name::text, column_name::text, data_type::text, is_nullable::text, column_default::text,
+               identity_generation::text, collation_name::text
+        FROM information_schema.columns WHERE table_schema = %s ORDER BY 1, ordinal_position""",
+    "indexes": """
+        SELECT tablename::text, replace(indexdef, schemaname || '.', '')
+        FROM pg_indexes WHERE schemaname = %s ORDER BY 1, 2""",
+    "views": "SELECT viewname::text, definition FROM pg_views WHERE schemaname = %s ORDER BY 1",
+    "options": """
+        SELECT relname::text, reloptions FROM pg_class
+        WHERE relnamespace = %s::text::regnamespace AND relkind = 'r' ORDER BY 1""",
+}
+
+
+@pytest.fixture
+def url(postgres_url: str, tmp_path: Path) -> str:
+    """A schema of the test's own."""
+    return schema_url(postgres_url, tmp_path)
+
+
+def described(connection: psycopg.Connection[Any], schema: str) -> dict[str, list[Any]]:
+    """What the catalogue says of a schema, seen from inside it."""
+    connection.execute(f"SET search_path TO {schema}".encode())
+    return {
+        name: connection.execute(query.encode(), (schema,)).fetchall() for name, query in CATALOGUE.items()
+    }
+
+
+def test_replayed_migrations_are_the_schema(url: str, postgres_url: str) -> None:
+    PostgresStore(url).close()
+    schema = parse_address(url).schema
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}_2; SET search_path TO {schema}_2".encode())
+        connection.execute((PACKAGE / "schema.sql").read_bytes())
+        replayed, written = described(connection, schema), described(connection, f"{schema}_2")
+    assert len(replayed["columns"]) > 50
+    assert replayed == written
+
+
+def test_migrations_are_numbered_without_gaps() -> None:
+    names = sorted(path.name for path in (PACKAGE / "migrations").iterdir())
+    assert [name[:5] for name in names] == [f"{number:04d}_" for number in range(1, len(names) + 1)]
+
+
+def test_an_older_store_is_upgraded_once_by_whoever_comes_first(url: str) -> None:
+    with PostgresStore(url) as store:
+        store.items.add(new_items(3), 0.0)
+    newer = (
+        *MIGRATIONS,
+        "ALTER TABLE item ADD COLUMN colour text; UPDATE item SET colour = 'red';",
+    )
+
+    def upgrade(_: int) -> int:
+        database = PostgresDatabase(parse_address(url), migrations=newer)
+        red = database.read(lambda c: fetch_rows(c, "SELECT count(*) FROM item WHERE colour = 'red'"))
+        database.close()
+        return int(red[0][0])
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(upgrade, range(4))) == [3] * 4
+    known = len(MIGRATIONS)
+    with pytest.raises(StoreVersionError, match=rf"newer afresh \(schema {known + 1}, known up to {known}\)"):
+        PostgresStore(url)
+
+
+def test_several_that_make_a_store_at_once_make_one(url: str) -> None:
+    def make(_: int) -> int:
+        with PostgresStore(url) as store:
+            return store.items.add(new_items(50), 0.0)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(make, range(4))) == 50
+    with PostgresStore(url) as store:
+        assert sum(count.items for count in store.items.counts()) == 50
+        assert store.upkeep.check() == []
+
+
+def test_an_upgrade_that_fails_leaves_the_old_store(url: str) -> None:
+    PostgresStore(url).close()
+    broken = (
+        *MIGRATIONS,
+        "CREATE TABLE more (a integer); INSERT INTO nowhere VALUES (1);",
+    )
+    with pytest.raises(StoreError, match="nowhere"):
+        PostgresDatabase(parse_address(url), migrations=broken)
+    with PostgresStore(url) as store:
+        assert store.items.add(new_items(1), 0.0) == 1
+
+
+def test_a_store_opened_for_reading_is_neither_made_nor_upgraded(url: str) -> None:
+    for given in ({"create": False}, {"read_only": True}):
+        with pytest.raises(StoreMissingError, match="there is no store at"):
+            PostgresStore(url, **given)  # type: ignore[arg-type]
+    with PostgresStore(url) as store:
+        store.items.add(new_items(1), 0.0)
+    with PostgresStore(url, read_only=True) as reader:
+        assert reader.items.ids(["k0"]) == {"k0": 1}
+        for use in (lambda: reader.items.add(new_items(2), 0.0), reader.upkeep.vacuum):
+            with pytest.raises(StoreReadOnlyError, match="opened for reading only"):
+                use()
+    with pytest.raises(StoreReadOnlyError, match="needs an upgrade"):
+        PostgresDatabase(
+            parse_address(url),
+            read_only=True,
+            migrations=(*MIGRATIONS, "CREATE TABLE m (a int);"),
+        )
+
+
+def test_the_tables_of_another_program_are_refused_untouched(url: str, postgres_url: str) -> None:
+    schema = parse_address(url).schema
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}; CREATE TABLE {schema}.theirs (a integer)".encode())
+        with pytest.raises(StoreCorruptError, match="another program"):
+            PostgresStore(url)
+        tables = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)
+        ).fetchall()
+    assert tables == [("theirs",)]
+
+
+def test_an_empty_schema_that_an_administrator_made_is_used(url: str, postgres_url: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {parse_address(url).schema}".encode())
+    with PostgresStore(url) as store:
+        assert store.items.add(new_items(1), 0.0) == 1
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.glob("*.sql")), ids=lambda path: path.name)
+def test_every_block_of_sql_is_used(path: Path) -> None:
+    if path.name == "schema.sql":
+        assert "CREATE TABLE migration" in path.read_text()
+        return
+    homes = (
+        path.with_suffix(".py"),
+        PACKAGE.parent / "sql" / path.with_suffix(".py").name,
+    )  # or what both share
+    code = "".join(home.read_text() for home in homes if home.exists())
+    used = set(re.findall(r'"(\w+)"', code))
+    blocks = set(load_statements("afresh.stores.postgres", path.stem))
+    # Tables in the common form are looked up by their name.
+    assert blocks - ({"item", "content", "ledger", "value"} if path.name == "transfer.sql" else set()) <= used
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("postgresql://host/db?schema=", "schema is ''"),
+        ("postgresql://host/db?schema=" + "x" * 64, "1 to 63 bytes"),
+        ("postgresql://u:secret@[host/db", "cannot be read"),
+        ("postgresql://u:secret@host/db?nonsense", "cannot be read"),
+    ],
+)
+def test_addresses_that_cannot_be_are_refused_without_their_password(url: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as caught:
+        PostgresStore(url)
+    assert "secret" not in str(caught.value)

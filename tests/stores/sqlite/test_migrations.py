@@ -1,0 +1,157 @@
+"""The schema: its history replayed, older stores upgraded, newer and foreign ones refused, SQL all in use."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from tests.stores.backends import new_items
+
+from afresh.stores.sql.statements import load_migrations, load_statements
+from afresh.stores.sqlite.database import SqliteDatabase
+from afresh.stores.sqlite.migrations import APPLICATION_ID
+from afresh.stores.sqlite.store import SqliteStore
+from afresh.values.errors import StoreCorruptError, StoreError, StoreReadOnlyError, StoreVersionError
+
+PACKAGE = Path(str(files("afresh.stores.sqlite")))
+MIGRATIONS = load_migrations("afresh.stores.sqlite")
+EXAMPLE = {
+    "column": "state.due_s",
+    "id": "state.item_id",
+    "direction": "ASC",
+    "first": "state INDEXED BY by_due",
+    "second": "item",
+    "index": "of_group",
+    "matches": "state.group_id = :group",
+    "after": "TRUE",
+    "before": "TRUE",
+}
+
+
+def schema_of(path: Path) -> str:
+    """The schema as SQLite remembers it."""
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
+        return "".join(f"{sql};\n\n" for (sql,) in rows if "sqlite_sequence" not in sql)
+
+
+def test_replayed_migrations_are_the_schema(tmp_path: Path) -> None:
+    SqliteStore(tmp_path / "store.db").close()
+    assert schema_of(tmp_path / "store.db").strip() == (PACKAGE / "schema.sql").read_text().strip()
+
+
+def test_migrations_are_numbered_without_gaps() -> None:
+    names = sorted(path.name for path in (PACKAGE / "migrations").iterdir())
+    assert [name[:5] for name in names] == [f"{number:04d}_" for number in range(1, len(names) + 1)]
+
+
+def test_an_older_store_is_upgraded_where_it_stands(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with SqliteStore(path) as store:
+        store.items.add(new_items(3), 0.0)
+    newer = (
+        *MIGRATIONS,
+        "ALTER TABLE item ADD COLUMN colour TEXT;\nUPDATE item SET colour = 'red';",
+    )
+    database = SqliteDatabase(path, migrations=newer)
+    assert database.fetch("SELECT count(*) FROM item WHERE colour = 'red'") == [(3,)]
+    database.close()
+    # The upgrade happened once; whoever opens it next finds it done.
+    SqliteDatabase(path, migrations=newer).close()
+    known = len(MIGRATIONS)
+    with pytest.raises(StoreVersionError, match=rf"newer afresh \(schema {known + 1}, known up to {known}\)"):
+        SqliteStore(path)
+
+
+def test_a_store_of_the_first_version_is_upgraded_with_what_it_holds(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    database = SqliteDatabase(path, migrations=MIGRATIONS[:1])
+    with database.transaction() as connection:
+        connection.execute("INSERT INTO name (id, text) VALUES (1, 'web')")
+        connection.execute("INSERT INTO item (id, key, added_s) VALUES (7, 'k', 5.0)")
+        connection.execute(
+            "INSERT INTO state (item_id, source_id, group_id, status, weight, cost, min_interval_s,"
+            " max_interval_s, due_s) VALUES (7, 1, 1, 0, 1.0, 1.0, 0.0, 9e999, 6.0)"
+        )
+        connection.execute("INSERT INTO tally VALUES (1, 1, 0, 1)")
+    database.close()
+    with SqliteStore(path) as store:
+        item = store.items.get("k")
+        assert item is not None
+        assert (item.id, item.selector, item.due_s) == (7, "", 6.0)
+        assert store.upkeep.check() == []
+
+
+def test_an_upgrade_that_fails_leaves_the_old_store(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    SqliteStore(path).close()
+    broken = (
+        *MIGRATIONS,
+        "CREATE TABLE more (a);\nINSERT INTO nowhere VALUES (1);",
+    )
+    with pytest.raises(StoreError, match="nowhere"):
+        SqliteDatabase(path, migrations=broken)
+    assert "more" not in schema_of(path)
+    SqliteStore(path).close()
+
+
+def test_a_store_opened_for_reading_is_not_upgraded(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    SqliteStore(path).close()
+    with pytest.raises(StoreReadOnlyError, match="needs an upgrade"):
+        SqliteDatabase(
+            path,
+            read_only=True,
+            migrations=(*MIGRATIONS, "CREATE TABLE more (a);"),
+        )
+
+
+def test_the_database_of_another_program_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE theirs (a)")
+        connection.commit()
+    before = path.read_bytes()
+    with pytest.raises(StoreCorruptError, match="another program"):
+        SqliteStore(path)
+    assert path.read_bytes() == before
+
+
+def test_our_files_carry_our_mark(tmp_path: Path) -> None:
+    SqliteStore(tmp_path / "store.db").close()
+    assert (tmp_path / "store.db").read_bytes()[68:72] == APPLICATION_ID.to_bytes(4) == b"afre"
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.glob("*.sql")), ids=lambda path: path.name)
+def test_every_block_of_sql_is_used_and_is_sql(path: Path, tmp_path: Path) -> None:
+    if path.name == "schema.sql":
+        assert path.read_text().startswith("CREATE TABLE")
+        return
+    homes = (
+        path.with_suffix(".py"),
+        PACKAGE.parent / "sql" / path.with_suffix(".py").name,
+    )  # or what both share
+    code = "".join(home.read_text() for home in homes if home.exists())
+    blocks = load_statements("afresh.stores.sqlite", path.stem)
+    used = set(re.findall(r'"(\w+)"', code))
+    assert set(blocks) <= used
+    database = SqliteDatabase(tmp_path / "store.db")
+    with database.transaction() as connection:
+        for block in blocks.values():
+            text = block.format(**EXAMPLE) if "{" in block else block
+            if text.startswith("("):  # not a statement but what one reads from
+                text = f"SELECT * FROM {text}"
+            names = dict.fromkeys(re.findall(r":(\w+)", text)) or [None] * 20
+            values = names if isinstance(names, dict) else names[: parameters_of(text)]
+            connection.execute(f"EXPLAIN {text}", values)
+    database.close()
+
+
+def parameters_of(text: str) -> int:
+    """How many unnamed parameters a statement has."""
+    numbered = [int(number) for number in re.findall(r"\?(\d+)", text)]
+    return max(numbered, default=text.count("?"))
