@@ -25,7 +25,7 @@ from afresh.engine.show.pulse import Pulse
 from afresh.engine.state_names import PULSE
 from afresh.policy.table import POLICIES
 from afresh.rates.estimator import ESTIMATORS
-from afresh.sources.kinds import BUILT_IN
+from afresh.sources.registry import BUILT_IN
 from afresh.sources.settings import SourceSettings
 from afresh.values.clock import SystemClock
 from afresh.web.context import Context

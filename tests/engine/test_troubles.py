@@ -22,7 +22,7 @@ from afresh.engine.logs import LOGGER
 from afresh.engine.mind import accounts
 from afresh.engine.run import target_watch
 from afresh.engine.run.loop import Loop
-from afresh.sources.http_source import HttpSource
+from afresh.sources.http.source import HttpSource
 from afresh.stores.opening import open_store
 from afresh.values.clock import SystemClock
 from afresh.values.errors import (

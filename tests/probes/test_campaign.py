@@ -15,7 +15,7 @@ from afresh.probes.keyword_index import index_corpus
 from afresh.probes.rounds import Step, run_campaign
 from afresh.probes.server import Answer, IndexServer
 from afresh.probes.server_totals import ExactTotals
-from afresh.sources.search_totals import LearnedTotals
+from afresh.sources.search.totals import LearnedTotals
 from afresh.values.errors import UsageError
 
 PAGE = 10

@@ -13,10 +13,10 @@ import numpy as np
 from tests.servers.search_site import Papers, SearchSite, draw_papers
 from tests.sources.polling import SetClock, held, lease_of
 
-from afresh.sources.search_settings import SearchSettings
-from afresh.sources.search_source import SearchSource
+from afresh.sources.context import SourceContext
+from afresh.sources.search.settings import SearchSettings
+from afresh.sources.search.source import SearchSource
 from afresh.sources.settings import read_settings
-from afresh.sources.surroundings import Surroundings
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 
@@ -92,7 +92,7 @@ def search_table(world: World, site: SearchSite | None, **changes: Any) -> dict[
 def search_source(world: World, site: SearchSite | None, clock: SetClock, **changes: Any) -> SearchSource:
     """A source whose time stands still."""
     settings = read_settings(SearchSettings, search_table(world, site, **changes))
-    return SearchSource(settings, Surroundings(clock=clock, sleep=clock.sleep))
+    return SearchSource(settings, SourceContext(clock=clock, sleep=clock.sleep))
 
 
 def with_source(

@@ -7,9 +7,9 @@ import asyncio
 from tests.servers.site import Answer, Seen, Site, page
 from tests.sources.polling import SetClock, held, lease_of, quick_source
 
+from afresh.sources.context import SourceContext
+from afresh.sources.http.urls import host_group
 from afresh.sources.remembering import RememberingSource, Rest
-from afresh.sources.surroundings import Surroundings
-from afresh.sources.urls import host_group
 
 
 async def busy(_seen: Seen, answer: Answer) -> None:
@@ -82,7 +82,7 @@ def test_a_host_whose_robots_txt_cannot_be_had_rests_as_a_whole_and_says_why() -
 
 def test_nothing_is_believed_of_notes_of_another_version_or_rests_that_are_over() -> None:
     clock = SetClock()
-    source = quick_source(Surroundings(clock=clock), longest_rest="1d", queue_time="0s")
+    source = quick_source(SourceContext(clock=clock), longest_rest="1d", queue_time="0s")
     source.recall([Rest("a.test", clock.now_s() - 1.0, 5, "busy")], b'{"v": 99, "robots": 3}')
     assert source.ready_s("a.test", clock.now_s()) == clock.now_s()
     source.recall([Rest("a.test", clock.now_s() + 1e9, 5, "busy")], b"")

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sources.polling import SetClock
 
-from afresh.sources.fetcher import Reply
-from afresh.sources.robots import DAY_S, HOUR_S, MAX_BYTES, Robots, read_robots
-from afresh.sources.robots_book import RobotsBook
+from afresh.sources.http.fetcher import Reply
+from afresh.sources.http.robots import DAY_S, HOUR_S, MAX_BYTES, RobotsRules, read_robots
+from afresh.sources.http.robots_cache import RobotsCache
 
 PAGE = "http://a.test/private/page"
 
@@ -87,9 +87,9 @@ def test_no_bytes_make_it_fail(body: bytes, kind: str) -> None:
     assert robots.crawl_delay_s("afresh") >= 0
 
 
-def book_and_asks() -> tuple[RobotsBook, SetClock, list[str]]:
+def book_and_asks() -> tuple[RobotsCache, SetClock, list[str]]:
     clock = SetClock(0.0)
-    return RobotsBook(clock), clock, []
+    return RobotsCache(clock), clock, []
 
 
 def test_it_is_fetched_once_for_many_and_again_when_it_expires() -> None:
@@ -114,7 +114,7 @@ def test_it_is_fetched_once_for_many_and_again_when_it_expires() -> None:
 
 
 def test_redirects_are_followed_five_times() -> None:
-    async def fetched(hops: int) -> tuple[Robots, int]:
+    async def fetched(hops: int) -> tuple[RobotsRules, int]:
         book, _, asked = book_and_asks()
 
         async def ask(place: str) -> Reply:

@@ -23,13 +23,13 @@ from tests.sources.polling import SetClock, lease_of
 from tests.sources.searching import World, make_world, search_table, with_source, write_relation
 
 from afresh.probes.keyword_index import Keyword
-from afresh.sources.search_making import server_of
-from afresh.sources.search_relation import read_relation
-from afresh.sources.search_server import Results, SearchServer
-from afresh.sources.search_settings import SearchSettings
-from afresh.sources.search_source import SearchSource
+from afresh.sources.context import SourceContext
+from afresh.sources.search.factory import make_server
+from afresh.sources.search.relation import read_relation
+from afresh.sources.search.server import Results, SearchServer
+from afresh.sources.search.settings import SearchSettings
+from afresh.sources.search.source import SearchSource
 from afresh.sources.settings import read_settings
-from afresh.sources.surroundings import Surroundings
 from afresh.values.errors import InputError, UsageError
 
 KINDS = ("http", "sqlite", "postgres", "file")
@@ -76,7 +76,7 @@ def asked(table: dict[str, Any], work: Callable[[SearchServer], Any]) -> Results
     relation = read_relation(settings.relation, settings.key, settings.attributes, "", scoped=settings.scoped)
 
     async def run() -> Results:
-        server = server_of(settings, Surroundings(), relation)
+        server = make_server(settings, SourceContext(), relation)
         try:
             found: Results = await work(server)
             return found
@@ -191,7 +191,7 @@ def test_a_bad_relation_is_refused_in_words(bad: str, world: World) -> None:
         world.relation.write_text(text)
     settings = read_settings(SearchSettings, search_table(world, None, server="all.csv"))
     with pytest.raises(InputError, match=words):
-        SearchSource(settings, Surroundings())
+        SearchSource(settings, SourceContext())
 
 
 def test_files_and_tables_give_one_relation(world: World, request: pytest.FixtureRequest) -> None:
@@ -276,4 +276,4 @@ def test_bad_settings_are_refused_in_words(bad: str, world: World) -> None:
 def test_an_unknown_dissimilarity_is_refused(world: World) -> None:
     table = search_table(world, None, server="all.csv", fields={"cites": "absolut"})
     with pytest.raises(UsageError, match="did you mean 'absolute'"):
-        SearchSource(read_settings(SearchSettings, table), Surroundings())
+        SearchSource(read_settings(SearchSettings, table), SourceContext())

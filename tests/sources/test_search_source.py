@@ -18,8 +18,8 @@ from tests.servers.search_site import PAGE, Finder, Fts5Finder, PostgresFinder, 
 from tests.sources.polling import SetClock
 from tests.sources.searching import Desk, World, make_world, search_source, with_source, write_relation
 
-from afresh.sources.search_notes import read_notes
-from afresh.sources.search_source import SearchSource
+from afresh.sources.search.saved_state import read_state
+from afresh.sources.search.source import SearchSource
 
 RATE = 20.0  # requests per second of the site's time
 
@@ -311,11 +311,11 @@ def test_workers_learn_from_each_other(world: World, site: SearchSite, clock: Se
             await desk.ask(source)
         return source.notes()
 
-    one, other = (read_notes(with_source(world, site, clock, learn)) for _ in range(2))
+    one, other = (read_state(with_source(world, site, clock, learn)) for _ in range(2))
     both = search_source(world, site, clock)
     for notes in (other, one, other):  # in any order, and twice: what is newer stays
         both.recall((), notes.pack())
-    found = read_notes(both.notes())
+    found = read_state(both.notes())
     newest = {query.words: query for query in (*one.queries, *other.queries)}
     assert {query.words: query for query in found.queries} == newest
     seen = {note.key: note for note in (*one.records, *other.records)}
@@ -360,7 +360,7 @@ def test_the_relation_is_read_again_when_it_was_written(
         keys, complete, _ = await keys_listed(source)
         assert keys == {*world.keys[1:], "p0"}
         assert complete
-        assert read_notes(source.notes()).queries  # what was learned of queries is kept
+        assert read_state(source.notes()).queries  # what was learned of queries is kept
         gone = await source.poll(desk.leases[world.keys[0]])
         assert (gone.kind, gone.requests) == ("gone", 0)
         world.relation.write_text("id,title\np1,no authors\n")

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.sources.http_dates import http_date_s, retry_after_s
+from afresh.sources.http.dates import http_date_s, retry_after_s
+from afresh.sources.http.soft_errors import soft_error
 from afresh.sources.patience import Patience, is_gone
-from afresh.sources.soft_errors import soft_error
 
 HERE = "http://a.test/page"
 

@@ -9,10 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.sources.measured_cost import MeasuredCost
-from afresh.sources.view_catalogue import FOREIGN, MATERIALISED, PLAIN, TABLE, Catalogue, Relation, Stamp
-from afresh.sources.view_rates import Tally, table_rates, view_rates
-from afresh.sources.view_staleness import State, is_known, is_stale, state_after
+from afresh.sources.views.catalogue import (
+    FOREIGN,
+    MATERIALISED,
+    PLAIN,
+    TABLE,
+    Catalogue,
+    CatalogueRelation,
+    Stamp,
+)
+from afresh.sources.views.measured_cost import MeasuredCost
+from afresh.sources.views.rates import WriteTally, table_rates, view_rates
+from afresh.sources.views.staleness import State, is_known, is_stale, state_after
 from afresh.values.errors import InputError
 
 KINDS = {"r": TABLE, "s": TABLE, "p": PLAIN, "f": FOREIGN}
@@ -22,7 +30,7 @@ def catalogue(below: Mapping[str, tuple[str, ...]], **stamps: int) -> Catalogue:
     """Names beginning with v are materialised views, p plain ones, f foreign tables, others tables."""
     names = {*below, *(part for parts in below.values() for part in parts)}
     relations = {
-        name: Relation(name, KINDS.get(name[0], MATERIALISED), Stamp(stamps.get(name, 0), 1))
+        name: CatalogueRelation(name, KINDS.get(name[0], MATERIALISED), Stamp(stamps.get(name, 0), 1))
         for name in sorted(names)
     }
     return Catalogue(relations, below, lambda name: name != "vother")
@@ -105,7 +113,7 @@ def test_rates_of_transactions_whatever_their_size() -> None:
     rng = np.random.default_rng(7)
     truth, each_s, held, means = 0.12, 5.0, 0, []
     for _ in range(400):
-        tally = Tally()
+        tally = WriteTally()
         for writes in rng.poisson(truth * each_s, 60):
             tally = tally.added(each_s, int(rng.geometric(0.02, writes).sum()))
         found = table_rates({"t": tally})
@@ -118,7 +126,7 @@ def test_rates_of_transactions_whatever_their_size() -> None:
 
 def test_where_every_look_sees_a_change_rows_say_more() -> None:
     rng = np.random.default_rng(3)
-    tally = Tally()
+    tally = WriteTally()
     for writes in rng.poisson(200.0, 100):
         tally = tally.added(5.0, int(writes))
     found = table_rates({"t": tally})
@@ -128,7 +136,7 @@ def test_where_every_look_sees_a_change_rows_say_more() -> None:
 
 
 def test_old_looks_fade() -> None:
-    tally = Tally()
+    tally = WriteTally()
     for _ in range(1000):
         tally = tally.added(86400.0, 1)
     assert tally.looks == pytest.approx(7.5, rel=0.01)

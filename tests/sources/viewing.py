@@ -10,9 +10,9 @@ import psycopg
 from tests.servers.postgres import PostgresServer
 from tests.sources.polling import SetClock, held, lease_of, make_source
 
-from afresh.sources.evidence import WitnessSource
-from afresh.sources.surroundings import Surroundings
-from afresh.sources.view_source import ViewSource
+from afresh.sources.context import SourceContext
+from afresh.sources.staleness import StalenessSource
+from afresh.sources.views.source import ViewSource
 from afresh.values.clock import SystemClock
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
@@ -52,9 +52,9 @@ class Warehouse:
 
     def make(self, **changes: Any) -> ViewSource:
         table = {"name": "house", "kind": "view", "url": self.server.url(self.database)} | changes
-        source = make_source(table, Surroundings(clock=self.clock))
+        source = make_source(table, SourceContext(clock=self.clock))
         assert isinstance(source, ViewSource)
-        assert isinstance(source, WitnessSource)
+        assert isinstance(source, StalenessSource)
         return source
 
     def run(self, *statements: str) -> None:

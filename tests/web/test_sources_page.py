@@ -25,8 +25,8 @@ from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.settings.reading import read
 from afresh.engine.state_names import NOTES
-from afresh.sources.http_notes import read_notes as read_http_notes
-from afresh.sources.search_notes import read_notes as read_search_notes
+from afresh.sources.http.saved_state import read_state as read_http_notes
+from afresh.sources.search.saved_state import read_state as read_search_notes
 
 PATIENCE = 15
 SAME = 0.05  # of rates learned within seconds, a moment later

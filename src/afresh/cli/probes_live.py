@@ -10,12 +10,12 @@ from typing import Any, Self
 
 from afresh.probes.keyword_index import KeywordIndex
 from afresh.probes.server import Answer, StoppedError
-from afresh.sources.search_making import server_of
-from afresh.sources.search_relation import Relation
-from afresh.sources.search_server import Record, Results, SearchServer
-from afresh.sources.search_settings import SearchSettings
+from afresh.sources.context import SourceContext
+from afresh.sources.search.factory import make_server
+from afresh.sources.search.relation import LocalRelation
+from afresh.sources.search.server import Results, SearchRecord, SearchServer
+from afresh.sources.search.settings import SearchSettings
 from afresh.sources.settings import read_settings
-from afresh.sources.surroundings import Surroundings
 
 _NARROW = 4  # keywords of the query that stands for a look-up
 _RETRIES = 2
@@ -54,8 +54,8 @@ class LiveServer:
     async def _opened(self) -> SearchServer:
         import numpy as np
 
-        whole = Relation(list(self._places), self._relation, np.ones(len(self._places)), self._places)
-        return server_of(self._settings, Surroundings(resolver=os.environ.get), whole)
+        whole = LocalRelation(list(self._places), self._relation, np.ones(len(self._places)), self._places)
+        return make_server(self._settings, SourceContext(resolver=os.environ.get), whole)
 
     def page(self, keywords: Sequence[int], number: int) -> Answer:
         """See ``Server``."""
@@ -90,7 +90,7 @@ class LiveServer:
 
 def _keys(found: Results) -> tuple[str, ...]:
     """The keys of the records; a record that is on a page twice counts once."""
-    different: list[Record] = []
+    different: list[SearchRecord] = []
     for record in found.records:
         if record not in different:
             different.append(record)

@@ -17,7 +17,7 @@ from afresh.probes.greedy_probes import greedy_probes
 from afresh.probes.rounds import Step, run_campaign, run_probes
 from afresh.probes.server import IndexServer, Server
 from afresh.probes.server_totals import ExactTotals
-from afresh.sources.search_totals import LearnedTotals
+from afresh.sources.search.totals import LearnedTotals
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,8 @@ from afresh.engine.show.status import Status, status
 from afresh.engine.show.why import Why, why
 from afresh.engine.state_names import LISTED_AT
 from afresh.sources.content import Recipe
-from afresh.sources.secret import Resolver
-from afresh.sources.surroundings import Surroundings
+from afresh.sources.context import SourceContext
+from afresh.sources.secrets import Resolver
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.errors import ListingError, UsageError, one_of
@@ -250,7 +250,7 @@ class Engine:
         def cost(received: int, seconds: float) -> None:
             gate.owe_ahead(spent_of(self.settings.budget, 1, received, seconds))
 
-        around = Surroundings(clock=self._clock, admit=gate.admit, cost=cost, resolver=self._secrets)
+        around = SourceContext(clock=self._clock, admit=gate.admit, cost=cost, resolver=self._secrets)
         return lambda table: table.kind.build(table.settings, around)
 
     def _with_listings(self) -> Settings:

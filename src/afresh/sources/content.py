@@ -14,7 +14,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from afresh.sources.charset import decode
+from afresh.sources.text_decoding import decode
 from afresh.values.errors import UsageError
 
 HASH_BYTES = 16

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from afresh.sources.content import Recipe
-from afresh.sources.decompress import ENCODINGS
-from afresh.sources.fetcher import USER_AGENT, Limits
+from afresh.sources.http.decompression import ENCODINGS
+from afresh.sources.http.fetcher import USER_AGENT, ResponseLimits
+from afresh.sources.http.politeness import Politeness
 from afresh.sources.patience import Patience
-from afresh.sources.politeness import Manners
 from afresh.sources.windows import Windows
 from afresh.values.errors import UsageError, did_you_mean
 from afresh.values.units import SIZE_BYTES, parse_duration
@@ -190,9 +190,9 @@ class HttpSettings(SourceSettings):
         return repr((self.allow_private, self.respect_robots, *own))
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ResponseLimits:
         """What an answer may cost."""
-        return Limits(
+        return ResponseLimits(
             self.connect_timeout,
             self.idle_timeout,
             self.timeout,
@@ -203,9 +203,9 @@ class HttpSettings(SourceSettings):
         )
 
     @property
-    def manners(self) -> Manners:
+    def manners(self) -> Politeness:
         """How hosts are treated."""
-        return Manners(self.delay, self.concurrency, self.first_rest, self.longest_rest)
+        return Politeness(self.delay, self.concurrency, self.first_rest, self.longest_rest)
 
     @property
     def error_patterns(self) -> tuple[re.Pattern[str], ...]:

@@ -25,7 +25,7 @@ _LAST_MINUTE = 24 * 60
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class WeeklyWindow:
     """Opens ``opens_min`` minutes after midnight of its days (0 = Monday), for ``length_min`` minutes."""
 
     opens_min: int
@@ -33,7 +33,7 @@ class Window:
     days: frozenset[int]
 
 
-def parse_window(text: str) -> Window:
+def parse_window(text: str) -> WeeklyWindow:
     """Read one window; no days means every day, an end at or before the start means the next day.
 
     >>> parse_window("22:00-06:00 Fri-Sun").length_min, sorted(parse_window("22:00-06:00 Fri-Sun").days)
@@ -46,7 +46,7 @@ def parse_window(text: str) -> Window:
     if opens == _LAST_MINUTE:
         raise UsageError(f"{text!r} is not a window of time: a window opens at 23:59 at the latest")
     length = closes - opens if closes > opens else closes - opens + _LAST_MINUTE
-    return Window(opens, length, _days(match["days"] or "Mon-Sun", text))
+    return WeeklyWindow(opens, length, _days(match["days"] or "Mon-Sun", text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Windows:
     (22.0, True)
     """
 
-    windows: tuple[Window, ...]
+    windows: tuple[WeeklyWindow, ...]
     zone: ZoneInfo
 
     @classmethod

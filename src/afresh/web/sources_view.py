@@ -9,10 +9,10 @@ from afresh.engine.engine import Engine
 from afresh.engine.settings.tables import SourceTable
 from afresh.engine.show.seen_items import SeenItem
 from afresh.engine.state_names import NOTES
-from afresh.sources.http_notes import HostReport, host_reports
-from afresh.sources.http_notes import read_notes as read_http_notes
+from afresh.sources.http.saved_state import HostReport, host_reports
+from afresh.sources.http.saved_state import read_state as read_http_notes
 from afresh.sources.remembering import Rest
-from afresh.sources.search_notes import ScaleNote, read_notes
+from afresh.sources.search.saved_state import ScaleNote, read_state
 from afresh.values.items import ItemQuery
 from afresh.values.outcome import NOTHING_SPENT, Spent
 from afresh.web.watching import Look
@@ -192,7 +192,7 @@ def _commonest(failing: Counter[str] | None) -> tuple[int, str]:
 
 def search_view(notes: bytes) -> SearchView:
     """What a search source learned, the queries that bring the most first."""
-    known = read_notes(notes)
+    known = read_state(notes)
     queries = [
         QueryView(
             str(one),

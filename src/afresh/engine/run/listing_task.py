@@ -22,8 +22,8 @@ from afresh.engine.run.source_set import SourceSet
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import LISTED_AT, TROUBLE
 from afresh.engine.writer import Writer
-from afresh.sources.evidence import WitnessSource
 from afresh.sources.source import Source
+from afresh.sources.staleness import StalenessSource
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.listing import Listed, Listing
@@ -77,7 +77,7 @@ class ListingTask:
             for table in self.settings.sources:
                 name = table.settings.name
                 source = self._sources.get(name)
-                if not table.settings.lists_items or source is None or isinstance(source, WitnessSource):
+                if not table.settings.lists_items or source is None or isinstance(source, StalenessSource):
                     continue  # or there is nobody to ask, or it is looked at by ``sight_task``
                 if self._plans() and await self._is_due(name):
                     await self.read_in_turn(name)
@@ -169,7 +169,7 @@ class ListingTask:
         """Pay for one document and act on it; how many items were born."""
         now_s = self._clock.now_s()
         spent = spent_of(self.settings.budget, listing.requests, listing.bytes, listing.seconds)
-        if isinstance(source, WitnessSource):
+        if isinstance(source, StalenessSource):
             # It tells staleness itself: marks are no news, and a look owes no seconds of refreshing.
             listing = replace(listing, entries=tuple(Listed(one.key) for one in listing.entries))
         else:

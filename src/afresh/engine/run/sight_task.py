@@ -21,7 +21,7 @@ from afresh.engine.run.listing_task import ListingTask
 from afresh.engine.run.source_set import SourceSet
 from afresh.engine.state_names import EVIDENCE, WITNESS
 from afresh.engine.writer import Writer
-from afresh.sources.evidence import Evidence, WitnessSource
+from afresh.sources.staleness import StalenessReport, StalenessSource
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 
@@ -50,7 +50,7 @@ class SightTask:
         self._listing_task, self._accounts, self._picker, self._names = listing_task, accounts, picker, names
         self._stirred = stirred
         self._ids: dict[str, int] = {}
-        self._known: dict[str, WitnessSource] = {}
+        self._known: dict[str, StalenessSource] = {}
         self._looking: dict[str, asyncio.Task[None]] = {}
         self._next_s: dict[str, float] = {}
         self._appraised_s = clock.elapsed_s()
@@ -107,7 +107,7 @@ class SightTask:
         for table in self._accounts.settings.sources:
             name = table.settings.name
             source = self._sources.get(name)
-            if not isinstance(source, WitnessSource) or name in self._looking:
+            if not isinstance(source, StalenessSource) or name in self._looking:
                 continue
             if now_s >= self._next_s.get(name, now_s):
                 every_s = table.settings.listings_every_s or self._accounts.settings.run.listings_every
@@ -122,7 +122,7 @@ class SightTask:
                 del self._looking[name]
                 task.result()  # a defect of ours is not to be hidden
 
-    async def _look(self, name: str, source: WitnessSource) -> None:
+    async def _look(self, name: str, source: StalenessSource) -> None:
         if self._known.get(name) is not source:
             kept = await self._writer.surely(lambda: self._store.state.get(WITNESS + name))
             if kept is not None:
@@ -139,7 +139,7 @@ class SightTask:
     def _take_in(self) -> None:
         """Put what all sources see before the policy."""
         memory, policy = self._picker.memory, self._picker.policy
-        seen: dict[int, Evidence] = {}
+        seen: dict[int, StalenessReport] = {}
         rows_of: dict[str, int] = {}
         for source in self._known.values():
             for key, told in source.evidence().items():

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from afresh.engine.pace.rests import read_rests
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import NOTES, RESTS
-from afresh.sources.http_notes import crawl_delays, read_notes
+from afresh.sources.http.saved_state import crawl_delays, read_state
 from afresh.sources.remembering import Rest
 from afresh.sources.settings import HttpSettings
 from afresh.stores.store import Store
@@ -77,7 +77,7 @@ def _crawl_delays(store: Store, settings: Settings) -> dict[str, float]:
     found: dict[str, float] = {}
     for table in settings.sources:
         if isinstance(table.settings, HttpSettings) and table.settings.respect_robots:
-            notes = read_notes(store.state.get(NOTES + table.settings.name) or b"")
+            notes = read_state(store.state.get(NOTES + table.settings.name) or b"")
             for host, delay_s in crawl_delays(notes).items():
                 found[host] = max(delay_s, found.get(host, 0.0))
     return found

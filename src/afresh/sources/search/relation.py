@@ -1,0 +1,187 @@
+"""The local relation of a ``search`` source, from a file or a table: keys, texts of keywords, weights.
+
+What is wrong with it is said with file, row and column, and nothing is taken from it then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from afresh.probes.keyword_index import KeywordIndex, index_relation
+from afresh.probes.splitters import KeywordAttribute
+from afresh.sources.context import no_secrets
+from afresh.sources.search.relation_tables import check_names, is_postgres, shown_place, table_rows
+from afresh.sources.secrets import Resolver
+from afresh.sources.sql.errors import one_line
+from afresh.values.arrays import Float64s
+from afresh.values.errors import InputError
+
+_LONGEST = 1_000_000  # characters of one keyword field: more is a document, or a broken quote
+_BLOCK_BYTES = 1 << 26  # read at once: the longest row that can be read
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextColumns:
+    """TextColumns of texts, all of one length; an empty text where there was nothing."""
+
+    path: str
+    texts: dict[str, list[str]]
+
+    def __len__(self) -> int:
+        """How many rows."""
+        return len(next(iter(self.texts.values()), []))
+
+    def digest(self) -> bytes:
+        """A fingerprint of all texts."""
+        found = blake2b(digest_size=16)
+        for column in self.texts.values():
+            for text in column:
+                found.update(text.encode("utf-8", "backslashreplace") + b"\x00")
+        return found.digest()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalRelation:
+    """The records: their keys, their keywords, what each weighs; ``places`` are the rows of the keys.
+
+    ``digest`` tells whether a relation read later is another one.
+    """
+
+    keys: list[str]
+    index: KeywordIndex
+    weights: Float64s
+    places: dict[str, int]
+    digest: bytes = b""
+
+
+def read_columns(path: str, names: Sequence[str], resolver: Resolver = no_secrets) -> TextColumns:
+    """The columns ``names`` of a CSV, Parquet or JSONL file, or of a table of SQLite or PostgreSQL."""
+    if "#" in path or is_postgres(path):
+        rows = table_rows(path, names, resolver)
+        found = {name: [_text(row[at]) for row in rows] for at, name in enumerate(names)}
+        return TextColumns(shown_place(path), found)
+    if not Path(path).is_file():
+        raise InputError("does not exist", path=path)
+    lines = path.removesuffix(".gz").removesuffix(".zst").endswith(".jsonl")
+    return TextColumns(path, _of_json_lines(path, names) if lines else _of_arrow(path, names))
+
+
+def read_relation(
+    path: str,
+    key: str,
+    attributes: Sequence[KeywordAttribute],
+    weight: str,
+    *,
+    scoped: bool,
+    resolver: Resolver = no_secrets,
+) -> LocalRelation:
+    """The relation, checked: every record has a key of its own, some have keywords, weights are numbers."""
+    words = [attribute.name for attribute in attributes]
+    names = list(dict.fromkeys([key, *words, *([weight] if weight else [])]))
+    columns = read_columns(path, names, resolver)
+    places = checked_keys(columns, key)
+    for name in words:
+        for row, text in enumerate(columns.texts[name], 1):
+            if len(text) > _LONGEST:
+                words_ = f"holds {len(text):,} characters: a keyword field has at most {_LONGEST:,}"
+                raise InputError(words_, path=columns.path, row=row, line=0, column=name)
+    index = index_relation(columns.texts, attributes, scoped=scoped)
+    if len(columns) and not index.keywords:
+        raise InputError(f"no record has a keyword in {', '.join(words)}", path=columns.path)
+    weights = _weights(columns, weight) if weight else np.ones(len(columns))
+    return LocalRelation(columns.texts[key], index, weights, places, columns.digest())
+
+
+def checked_keys(columns: TextColumns, key: str) -> dict[str, int]:
+    """The row of each key; none may be empty or stand twice."""
+    places: dict[str, int] = {}
+    for row, text in enumerate(columns.texts[key]):
+        if not text:
+            raise InputError("is empty: every record needs a key", path=columns.path, row=row + 1, column=key)
+        if text in places:
+            problem = f"{text!r} stands twice, first in row {places[text] + 1}: each must be its own"
+            raise InputError(problem, path=columns.path, row=row + 1, line=0, column=key)
+        places[text] = row
+    return places
+
+
+def _weights(columns: TextColumns, name: str) -> Float64s:
+    values = []
+    for row, text in enumerate(columns.texts[name], 1):
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value < float("inf"):
+            problem = f"is {text!r}: a weight is a number of 0 or more"
+            raise InputError(problem, path=columns.path, row=row, line=0, column=name)
+        values.append(value)
+    return np.array(values, dtype=np.float64)
+
+
+def _of_arrow(path: str, names: Sequence[str]) -> dict[str, list[str]]:
+    import pyarrow as pa
+
+    try:
+        table = _parquet(path, names) if path.endswith(".parquet") else _csv(path, names)
+        columns = {name: table.column(name).cast(pa.large_string()).to_pylist() for name in names}
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {one_line(str(error))}", path=path) from None
+    return {name: [text or "" for text in column] for name, column in columns.items()}
+
+
+def _parquet(path: str, names: Sequence[str]) -> Any:
+    import pyarrow.parquet as pq
+
+    check_names(path, names, pq.read_schema(path).names)
+    return pq.read_table(path, columns=list(names))
+
+
+def _csv(path: str, names: Sequence[str]) -> Any:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    reading = csv.ReadOptions(block_size=_BLOCK_BYTES)
+    parsing = csv.ParseOptions(newlines_in_values=True)
+    types = {name: pa.large_string() for name in names}
+    converting = csv.ConvertOptions(
+        column_types=types, strings_can_be_null=False, quoted_strings_can_be_null=False
+    )
+    table = csv.read_csv(path, read_options=reading, parse_options=parsing, convert_options=converting)
+    check_names(path, names, table.column_names)
+    return table
+
+
+def _of_json_lines(path: str, names: Sequence[str]) -> dict[str, list[str]]:
+    import pyarrow as pa
+
+    found: dict[str, list[str]] = {name: [] for name in names}
+    try:
+        with TextIOWrapper(pa.input_stream(path, compression="detect"), "utf-8") as lines:
+            for row, line in enumerate(lines, 1):
+                record = json.loads(line) if line.strip() else None
+                if not isinstance(record, dict):
+                    raise InputError("is no JSON object", path=path, row=row, line=row)
+                for name, column in found.items():
+                    if name not in record:
+                        raise InputError(f"has no {name}", path=path, row=row, line=row)
+                    column.append(_text(record[name]))
+    except json.JSONDecodeError as error:
+        raise InputError(f"is no JSON: {error.msg}", path=path, row=row, line=row) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {one_line(str(error))}", path=path) from None
+    return found
+
+
+def _text(value: object) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, bool | list | dict) else str(value)

@@ -1,0 +1,125 @@
+"""A connection to PostgreSQL bounded in time, speaking UTC, its failures in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from afresh.sources.secrets import Secret, redactor
+from afresh.sources.sql.database_url import passwords
+from afresh.sources.sql.errors import SqlError, one_line, postgres_error
+
+if TYPE_CHECKING:
+    import psycopg
+
+_CONNECT_S = 10
+_SILENCE_S = 30  # a network that is gone is noticed within this
+_AS_TEXT = ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "json")
+
+
+class PostgresConnection:
+    """One connection, autocommitting; ``read_only`` says what the server is told.
+
+    Instants come as text in UTC, since PostgreSQL knows times that Python does not (infinity, the year
+    20000).
+    """
+
+    def __init__(self, address: Secret, *, timeout_s: float, lock_s: float, read_only: bool) -> None:
+        self._hide = redactor(passwords(address))
+        self._raw: psycopg.Connection[tuple[Any, ...]] | None = None
+        import psycopg
+
+        with self._in_words():
+            self._raw = psycopg.connect(
+                address.reveal(),
+                autocommit=True,
+                connect_timeout=_CONNECT_S,
+                keepalives_idle=_SILENCE_S // 3,
+                keepalives_interval=_SILENCE_S // 3,
+                keepalives_count=2,
+                tcp_user_timeout=_SILENCE_S * 1000,
+                application_name="afresh",
+                prepare_threshold=None,  # tables are altered while we look, and poolers keep no plans
+            )
+        try:
+            with self._in_words():
+                _read_as_text(self._raw)
+                self._set("TimeZone", "UTC")
+                self._set("DateStyle", "ISO")
+                self._set("statement_timeout", f"{max(1, round(timeout_s * 1000))}")
+                self._set("lock_timeout", f"{max(1, round(lock_s * 1000))}")
+                if read_only:
+                    self._set("default_transaction_read_only", "on")
+        except SqlError:
+            self.close()
+            raise
+
+    def rows(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a statement, whose ``%s`` are the values."""
+        return list(self.stream(statement, values))
+
+    def stream(self, statement: str, values: tuple[object, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        """The rows one by one."""
+        with self._in_words(), self._open.execute(statement.encode(), values) as cursor:
+            yield from cursor
+
+    def columns(self, statement: str) -> list[tuple[str, int]]:
+        """The names and type numbers of what a statement gives."""
+        with self._in_words(), self._open.execute(statement.encode(), ()) as cursor:
+            return [(column.name, column.type_code) for column in cursor.description or ()]
+
+    def table(self, statement: str, values: tuple[object, ...]) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """The names of the columns, and all rows."""
+        with self._in_words(), self._open.execute(statement.encode(), values) as cursor:
+            return [column.name for column in cursor.description or ()], cursor.fetchall()
+
+    def run(self, statement: str) -> None:
+        """Run a statement that gives no rows."""
+        with self._in_words():
+            self._open.execute(statement.encode())
+
+    def interrupt(self) -> None:
+        """End the statement under way."""
+        with suppress(SqlError), self._in_words():
+            self._open.cancel_safe(timeout=_CONNECT_S)
+
+    def close(self) -> None:
+        """Let go."""
+        if self._raw is not None:
+            self._raw.close()
+
+    @property
+    def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
+        if self._raw is None:
+            raise SqlError("no connection", lost=True)
+        return self._raw
+
+    def _set(self, name: str, value: str) -> None:
+        self._open.execute("SELECT set_config(%s, %s, false)", (name, value))
+
+    @contextmanager
+    def _in_words(self) -> Iterator[None]:
+        import psycopg
+
+        try:
+            yield
+        except psycopg.Error as error:
+            raw = self._raw
+            connected = raw is not None and not raw.closed and not raw.broken
+            raise postgres_error(error, self._hide, connected=connected) from None
+        except (ValueError, UnicodeError) as error:
+            # A value that Python cannot hold, or a key that is no text for the server.
+            raise SqlError(one_line(self._hide(str(error))), state="22021") from None
+
+
+def _read_as_text(connection: psycopg.Connection[Any]) -> None:
+    from psycopg.types.json import set_json_loads
+    from psycopg.types.string import TextLoader
+
+    set_json_loads(partial(json.loads, parse_float=Decimal, parse_int=Decimal), connection)
+    for name in _AS_TEXT:
+        connection.adapters.register_loader(name, TextLoader)
