@@ -15,8 +15,9 @@ import uvloop
 from afresh.sources.context import SourceContext
 from afresh.sources.http.aiohttp_fetcher import AiohttpFetcher
 from afresh.sources.http.fetcher import Request
+from afresh.sources.http.settings import HttpSettings
 from afresh.sources.http.source import HttpSource
-from afresh.sources.settings import HttpSettings, read_settings
+from afresh.sources.settings import read_settings
 from afresh.values.lease import Lease
 from bench.fast_site import BODY, ETAG
 from bench.rows import Row

@@ -87,7 +87,7 @@ async def run(url: str, policy: Policy, load: Load) -> Result:
     thread = writer.begin()
     while (now_s := writer.now_s()) < load.seconds:
         _ = [one async for one in source.listings()]
-        seen.told, seen.now_s = source.evidence(), now_s
+        seen.told, seen.now_s = source.staleness_reports(), now_s
         chosen = policy(seen) if now_s >= free_s else None
         if chosen is None:
             await asyncio.sleep(settings.look_every)

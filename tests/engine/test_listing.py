@@ -11,7 +11,7 @@ from tests.engine.living import engine_for
 from tests.servers.site import Site, page
 
 from afresh.engine.run.listing import extended, keep_listings, kept_listings, take_in
-from afresh.sources.settings import HttpSettings
+from afresh.sources.http.settings import HttpSettings
 from afresh.stores.opening import open_store
 from afresh.stores.store import Store
 from afresh.values.items import ItemChange

@@ -14,7 +14,7 @@ from tests.servers.site import Answer, Seen, Site
 
 from afresh.engine.run.loop import Loop
 from afresh.engine.settings.tables import Settings
-from afresh.sources.bulk import shared
+from afresh.sources.capabilities import share_cost
 from afresh.sources.context import SourceContext
 from afresh.sources.registry import SourceKind
 from afresh.sources.settings import SourceSettings
@@ -183,7 +183,7 @@ class Shelf:
             else Fetched("unchanged")
             for lease in leases
         ]
-        return shared(found, requests=1, seconds=0.01)
+        return share_cost(found, requests=1, seconds=0.01)
 
     async def listings(self) -> AsyncIterator[Listing]:
         nothing: tuple[Listing, ...] = ()

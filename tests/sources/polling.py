@@ -8,9 +8,10 @@ from typing import Any
 
 from afresh.sources.context import SourceContext
 from afresh.sources.http.aiohttp_fetcher import AiohttpFetcher
+from afresh.sources.http.settings import HttpSettings
 from afresh.sources.http.source import HttpSource
 from afresh.sources.registry import BUILT_IN
-from afresh.sources.settings import HttpSettings, read_settings
+from afresh.sources.settings import read_settings
 from afresh.sources.source import Source
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease

@@ -17,6 +17,7 @@ from afresh.sources.context import SourceContext
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.search.source import SearchSource
 from afresh.sources.settings import read_settings
+from afresh.values.arrays import Float64s
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 
@@ -127,11 +128,13 @@ class Desk:
         """The item that was not looked at for the longest time."""
         return min(self.leases, key=lambda key: self.leases[key].polled_s or 0.0)
 
-    async def ask(self, source: SearchSource, lead: str = "") -> dict[str, Fetched]:
+    async def ask(
+        self, source: SearchSource, lead: str = "", weights: Float64s | None = None
+    ) -> dict[str, Fetched]:
         """One request of the source's choosing; what came."""
-        keys = await source.choose(lead or self.lead())
-        leases = [self.leases[key] for key in keys if key in self.leases]
-        found = await source.poll_chosen(leases)
+        batch = await source.choose(lead or self.lead(), weights)
+        leases = [self.leases[key] for key in batch.keys if key in self.leases]
+        found = await source.poll_batch(batch, leases)
         came = {lease.key: one for lease, one in zip(leases, found, strict=True) if one is not None}
         self.requests += sum(one.requests for one in came.values())
         for key, one in came.items():

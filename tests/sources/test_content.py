@@ -1,4 +1,4 @@
-"""Content: decoding never fails, recipes cut what they say, the hash decides, likeness is an estimate."""
+"""Content: decoding never fails, recipes cut what they say, the hash decides, similarity is an estimate."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from afresh.sources.change_detection import compare_content
-from afresh.sources.content import Recipe, content_hash, normalise
-from afresh.sources.similarity import likeness, sketch
+from afresh.sources.change_detection import Recipe, compare_content, content_hash, normalise
+from afresh.sources.similarity import similarity, sketch
 from afresh.sources.text_decoding import decode, known_codec
 from afresh.values.errors import UsageError
 
@@ -127,7 +126,7 @@ def test_likeness_is_the_jaccard_similarity_of_shingles(left: int, both: int, ri
     total = max(1, len(one) - 2) + max(1, len(two) - 2) - shared
     if len(one) >= 3 and len(two) >= 3:
         true = shared / total
-        found = likeness(sketch(" ".join(one).encode()), sketch(" ".join(two).encode()))
+        found = similarity(sketch(" ".join(one).encode()), sketch(" ".join(two).encode()))
         assert found == pytest.approx(true, abs=5 * (max(true * (1 - true), 0.01) / 256) ** 0.5)
 
 

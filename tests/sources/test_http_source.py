@@ -426,7 +426,7 @@ def test_sources_with_pages_on_one_host_are_one_visitor() -> None:
                 clock.now_s() + 120.0
             }
             stranger = quick_source(around, name="elsewhere")
-            assert [len(source.rests()) for source in (*sources, stranger)] == [1, 1, 1, 0]
+            assert [len(source.backoffs()) for source in (*sources, stranger)] == [1, 1, 1, 0]
             await stranger.close()
             await sources[1].close()
             clock.time_s += 120.0

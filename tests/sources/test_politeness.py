@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.sources.polling import SetClock
 
 from afresh.sources.context import SourceContext
+from afresh.sources.http.hosts import HostRegistry
 from afresh.sources.http.politeness import (
     HostCondition,
     HostState,
@@ -82,13 +83,13 @@ def test_retry_after_is_kept_up_to_the_longest_rest(manners: Politeness, asked_s
 
 
 def turnstile(
-    clock: SetClock, manners: Politeness, admitted: list[str], patience_s: float = 60.0
+    clock: SetClock, manners: Politeness, admitted: list[str], max_wait_s: float = 60.0
 ) -> HostThrottle:
     async def admit(group: str) -> None:
         admitted.append(group)
 
     around = SourceContext(clock=clock, sleep=clock.sleep, admit=admit)
-    return HostThrottle("web", manners, around, patience_s=patience_s)
+    return HostThrottle("web", manners, around, max_wait_s=max_wait_s)
 
 
 def test_turns_are_a_delay_apart_one_at_a_time_and_each_is_admitted_once() -> None:
@@ -98,7 +99,7 @@ def test_turns_are_a_delay_apart_one_at_a_time_and_each_is_admitted_once() -> No
 
         async def visit() -> None:
             nonlocal inside
-            async with gate.turn("a.test"):
+            async with gate.slot("a.test"):
                 inside += 1
                 assert inside == 1
                 starts.append(clock.elapsed_s())
@@ -117,7 +118,7 @@ def test_hosts_do_not_wait_for_one_another() -> None:
         clock = SetClock(0.0)
         gate = turnstile(clock, Politeness(delay_s=100.0), [])
         for number in range(20):
-            async with gate.turn(f"{number}.test"):
+            async with gate.slot(f"{number}.test"):
                 pass
         assert clock.slept == []
 
@@ -127,16 +128,16 @@ def test_hosts_do_not_wait_for_one_another() -> None:
 def test_a_busy_host_rests_as_a_whole_and_polls_do_not_sit_and_wait() -> None:
     async def run() -> None:
         clock, admitted = SetClock(0.0), list[str]()
-        gate = turnstile(clock, Politeness(), admitted, patience_s=30.0)
-        async with gate.turn("a.test") as turn:
-            turn.verdict, turn.retry_after_s = "busy", 600.0
+        gate = turnstile(clock, Politeness(), admitted, max_wait_s=30.0)
+        async with gate.slot("a.test") as turn:
+            turn.condition, turn.retry_after_s = "busy", 600.0
         assert gate.wait_s("a.test") == 600.0
         with pytest.raises(HostBackoffError, match=r"a\.test rests for 10 m more"):
-            async with gate.turn("a.test"):
+            async with gate.slot("a.test"):
                 pass
         assert (clock.slept, admitted) == ([], ["a.test"])
         clock.time_s = 600.0
-        async with gate.turn("a.test"):
+        async with gate.slot("a.test"):
             pass
 
     asyncio.run(run())
@@ -147,7 +148,7 @@ def test_a_cancelled_poll_gives_its_turn_back() -> None:
         gate = turnstile(SetClock(0.0), Politeness(delay_s=0.0), [])
 
         async def stuck() -> None:
-            async with gate.turn("a.test"):
+            async with gate.slot("a.test"):
                 await asyncio.Event().wait()
 
         holder, waiter = asyncio.create_task(stuck()), asyncio.create_task(stuck())
@@ -157,7 +158,7 @@ def test_a_cancelled_poll_gives_its_turn_back() -> None:
         holder.cancel()
         await asyncio.gather(holder, waiter, return_exceptions=True)
         assert gate.wait_s("a.test") == 0.0
-        async with gate.turn("a.test"):
+        async with gate.slot("a.test"):
             pass
 
     asyncio.run(run())
@@ -166,12 +167,14 @@ def test_a_cancelled_poll_gives_its_turn_back() -> None:
 def test_hosts_long_done_with_are_forgotten() -> None:
     async def run() -> None:
         clock = SetClock(0.0)
-        gate = turnstile(clock, Politeness(delay_s=1.0), [])
+        hosts = HostRegistry()
+        context = SourceContext(clock=clock, sleep=clock.sleep, hosts=hosts)
+        gate = HostThrottle("web", Politeness(delay_s=1.0), context, max_wait_s=60.0)
         for number in range(30_000):
             clock.time_s += 1.0
-            async with gate.turn(f"{number}.test"):
+            async with gate.slot(f"{number}.test"):
                 pass
-        assert len(gate._hosts.states) <= 10_001
-        assert gate._hosts.lines == {}
+        assert len(hosts.states) <= 10_001
+        assert hosts.queues == {}
 
     asyncio.run(run())

@@ -20,7 +20,7 @@ from afresh.sources.http.aiohttp_fetcher import (
     AiohttpFetcher,
     CheckedResolver,
     PrivateAddressError,
-    _in_words,
+    describe_error,
 )
 from afresh.sources.http.fetcher import Reply, Request, ResponseLimits
 from afresh.sources.http.source import HttpSource
@@ -157,14 +157,14 @@ def test_a_name_is_looked_up_before_its_first_turn_and_again_once_it_was_refused
         names = FakeNames({"rebind.test": ["8.8.8.8", "127.0.0.1"]})
         fetcher = AiohttpFetcher(resolver=names)
         url = "http://rebind.test/"
-        assert await fetcher.barred(url) is None
-        assert await fetcher.barred(url) is None
+        assert await fetcher.check_url(url) is None
+        assert await fetcher.check_url(url) is None
         assert len(names.asked) == 1
         reply = await fetcher.fetch(Request(url, limits=QUICK))
-        barred = await fetcher.barred(url)
+        refused = await fetcher.check_url(url)
         await fetcher.close()
-        assert barred is not None
-        assert reply.trouble == barred.trouble == "private"
+        assert refused is not None
+        assert reply.trouble == refused.trouble == "private"
 
     asyncio.run(run())
 
@@ -172,11 +172,11 @@ def test_a_name_is_looked_up_before_its_first_turn_and_again_once_it_was_refused
 def test_a_name_that_is_not_known_bars_nothing_and_the_request_says_so() -> None:
     async def run() -> None:
         fetcher = AiohttpFetcher(resolver=FakeNames({}))
-        assert await fetcher.barred("http://nowhere.test/") is None
+        assert await fetcher.check_url("http://nowhere.test/") is None
         reply = await fetcher.fetch(Request("http://nowhere.test/", limits=QUICK))
         await fetcher.close()
         assert reply.trouble == "dns"
-        assert await fetcher.barred("http://nowhere.test/") is None  # closed: nothing is looked up
+        assert await fetcher.check_url("http://nowhere.test/") is None  # closed: nothing is looked up
 
     asyncio.run(run())
 
@@ -265,7 +265,7 @@ def test_a_dns_that_is_out_of_reach_is_not_held_against_the_host() -> None:
 def test_no_network_here_is_told_from_a_host_that_is_down(number: int, trouble: str) -> None:
     key = ConnectionKey("a.test", 80, False, False, None, None, None)
     error = aiohttp.ClientConnectorError(key, OSError(number, "told by the kernel"))
-    assert _in_words(error, QUICK, begun=False) == (trouble, "cannot connect: told by the kernel")
+    assert describe_error(error, QUICK, started=False) == (trouble, "cannot connect: told by the kernel")
 
 
 def test_a_name_that_does_not_exist() -> None:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.sources.polling import SetClock
 
 from afresh.sources.http.fetcher import Reply
-from afresh.sources.http.robots import DAY_S, HOUR_S, MAX_BYTES, RobotsRules, read_robots
-from afresh.sources.http.robots_cache import RobotsCache
+from afresh.sources.http.robots import DAY_S, HOUR_S, MAX_BYTES, RobotsCache, RobotsRules, read_robots
 
 PAGE = "http://a.test/private/page"
 
@@ -53,7 +52,7 @@ def test_a_file_that_cannot_be_had_forbids_everything_for_a_while_and_longer_eac
     first = read_robots(bad, 0.0)
     second = read_robots(bad, 0.0, first)
     assert not first.allows(PAGE, "afresh")
-    assert "robots.txt cannot be read" in first.barred
+    assert "robots.txt cannot be read" in first.unreadable
     assert (first.expires_s, second.expires_s) == (60.0, 120.0)
 
 
@@ -108,7 +107,7 @@ def test_it_is_fetched_once_for_many_and_again_when_it_expires() -> None:
         rules = await book.rules("http://a.test/1", ask)
         assert asked[1:] == ["https://a.test/robots.txt", "http://a.test/robots.txt"]
         assert not rules.allows("http://a.test/x", "afresh")
-        assert book._locks == {}
+        assert book.fetching == {}
 
     asyncio.run(run())
 

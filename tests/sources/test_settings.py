@@ -10,10 +10,12 @@ from tests.sources.polling import make_source
 
 from afresh.sources.context import SourceContext, no_secrets
 from afresh.sources.http.secret_headers import all_secrets, secret_headers
+from afresh.sources.http.settings import HttpSettings
+from afresh.sources.python.settings import PythonSettings
 from afresh.sources.registry import BUILT_IN
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.secrets import Secret, redactor, resolve
-from afresh.sources.settings import HttpSettings, PythonSettings, read_settings
+from afresh.sources.settings import read_settings
 from afresh.values.errors import UsageError
 
 

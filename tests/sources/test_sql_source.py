@@ -14,8 +14,9 @@ import pytest
 from tests.servers.postgres import PostgresServer, running_postgres
 from tests.sources.polling import SetClock, held, lease_of, make_source
 
-from afresh.sources.bulk import BulkSource
 from afresh.sources.context import SourceContext
+from afresh.sources.settings import read_settings
+from afresh.sources.sql.settings import SqlSettings
 from afresh.sources.sql.source import SqlSource
 from afresh.values.errors import UsageError
 from afresh.values.fetched import Fetched
@@ -70,17 +71,24 @@ def db(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
     return found
 
 
-def source_of(address: str, around: SourceContext | None = None, **changes: Any) -> SqlSource:
-    table = {
+def table_of(address: str, **changes: Any) -> dict[str, Any]:
+    return {
         "name": "books",
         "kind": "sql",
         "url": address,
         "query": "SELECT * FROM book",
         "key": "id",
     } | changes
-    source = make_source(table, around or SourceContext())
+
+
+def settings_of(address: str, **changes: Any) -> SqlSettings:
+    return read_settings(SqlSettings, table_of(address, **changes))
+
+
+def source_of(address: str, around: SourceContext | None = None, **changes: Any) -> SqlSource:
+    source = make_source(table_of(address, **changes), around or SourceContext())
     assert isinstance(source, SqlSource)
-    assert isinstance(source, BulkSource)
+    assert source.capabilities.bulk is source
     return source
 
 
@@ -187,6 +195,8 @@ def test_a_transaction_that_commits_late_is_noticed(db: Database) -> None:
 
     async def run(source: SqlSource) -> None:
         await listed(source)
+        clock.time_s += 350
+        await listed(source)  # all rows are listed again: not for an hour now
         for version in (10, 11, 12):
             clock.time_s += 100
             db.run(f"UPDATE book SET version = {version} WHERE id = 1")
@@ -197,15 +207,14 @@ def test_a_transaction_that_commits_late_is_noticed(db: Database) -> None:
         assert marks(await listed(source)) == {"1": "12", "2": "9", "3": "3"}
 
     source = source_of(db.url, SourceContext(clock=clock), cursor="version", overlap="350s")
-    source._full_s = 1e12  # beyond the listing of all rows, which would see it in any case
     using(source, run)
 
 
 def test_without_a_cursor_there_are_no_notices_but_births_and_deaths(db: Database) -> None:
     listing = using(source_of(db.url), listed)
     assert (listing.complete, set(marks(listing).values())) == (True, {""})
-    assert source_of(db.url)._settings.listings_every_s is None
-    assert source_of(db.url, cursor="version")._settings.listings_every_s == 60
+    assert settings_of(db.url).listings_every_s is None
+    assert settings_of(db.url, cursor="version").listings_every_s == 60
 
 
 def test_rows_without_a_key_and_too_many_rows_are_told(db: Database) -> None:
@@ -455,4 +464,4 @@ def test_the_address_may_be_a_secret(db: Database) -> None:
     around = SourceContext(resolver={"BOOKS": db.url}.get)
     source = source_of("env:BOOKS", around)
     assert polled(source, lease_of("1"))[0].kind == "content"
-    assert db.url not in repr(source._settings)
+    assert db.url not in repr(settings_of(db.url))

@@ -18,9 +18,9 @@ from afresh.sources.views.catalogue import (
     CatalogueRelation,
     Stamp,
 )
-from afresh.sources.views.measured_cost import MeasuredCost
 from afresh.sources.views.rates import WriteTally, table_rates, view_rates
 from afresh.sources.views.staleness import State, is_known, is_stale, state_after
+from afresh.sources.views.tracker import MeasuredCost
 from afresh.values.errors import InputError
 
 KINDS = {"r": TABLE, "s": TABLE, "p": PLAIN, "f": FOREIGN}
@@ -115,7 +115,7 @@ def test_rates_of_transactions_whatever_their_size() -> None:
     for _ in range(400):
         tally = WriteTally()
         for writes in rng.poisson(truth * each_s, 60):
-            tally = tally.added(each_s, int(rng.geometric(0.02, writes).sum()))
+            tally = tally.add(each_s, int(rng.geometric(0.02, writes).sum()))
         found = table_rates({"t": tally})
         held += bool(found.low[0] <= truth <= found.high[0])
         means.append(float(found.rate[0]))
@@ -128,7 +128,7 @@ def test_where_every_look_sees_a_change_rows_say_more() -> None:
     rng = np.random.default_rng(3)
     tally = WriteTally()
     for writes in rng.poisson(200.0, 100):
-        tally = tally.added(5.0, int(writes))
+        tally = tally.add(5.0, int(writes))
     found = table_rates({"t": tally})
     assert float(found.rate[0]) == pytest.approx(40.0, rel=0.5)
     assert found.low[0] < 40.0 < found.high[0]
@@ -138,7 +138,7 @@ def test_where_every_look_sees_a_change_rows_say_more() -> None:
 def test_old_looks_fade() -> None:
     tally = WriteTally()
     for _ in range(1000):
-        tally = tally.added(86400.0, 1)
+        tally = tally.add(86400.0, 1)
     assert tally.looks == pytest.approx(7.5, rel=0.01)
 
 
@@ -152,7 +152,7 @@ def test_views_without_bases_and_tables_never_looked_at() -> None:
 def test_a_measured_cost_lies_between_the_least_and_the_most(measured: list[float]) -> None:
     cost = MeasuredCost()
     for one in measured:
-        cost = cost.added(one)
+        cost = cost.add(one)
     assert min(measured) * (1 - 1e-9) <= cost.mean <= max(measured) * (1 + 1e-9)
     assert cost.count == len(measured)
     if len(measured) <= 20:

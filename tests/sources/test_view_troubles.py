@@ -145,7 +145,7 @@ def test_a_role_without_rights_is_refused(house: Warehouse) -> None:
         assert "wrong-word" not in found.problem
         listing = await house.look()
         assert (listing.complete, listing.problem[:21]) == (False, "the password is wrong")
-        assert house.source.evidence() == {}
+        assert house.source.staleness_reports() == {}
 
     house.use(work)
 

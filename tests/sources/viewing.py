@@ -11,7 +11,6 @@ from tests.servers.postgres import PostgresServer
 from tests.sources.polling import SetClock, held, lease_of, make_source
 
 from afresh.sources.context import SourceContext
-from afresh.sources.staleness import StalenessSource
 from afresh.sources.views.source import ViewSource
 from afresh.values.clock import SystemClock
 from afresh.values.fetched import Fetched
@@ -54,7 +53,7 @@ class Warehouse:
         table = {"name": "house", "kind": "view", "url": self.server.url(self.database)} | changes
         source = make_source(table, SourceContext(clock=self.clock))
         assert isinstance(source, ViewSource)
-        assert isinstance(source, StalenessSource)
+        assert source.capabilities.staleness is source
         return source
 
     def run(self, *statements: str) -> None:
@@ -83,7 +82,7 @@ class Warehouse:
         await self.look()
 
     def stale(self) -> set[str]:
-        return {view for view, told in self.source.evidence().items() if not told.fresh}
+        return {view for view, told in self.source.staleness_reports().items() if not told.fresh}
 
     def use(self, work: Callable[[], Awaitable[Found]]) -> Found:
         async def run() -> Found:

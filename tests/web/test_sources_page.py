@@ -90,7 +90,7 @@ def ran(engine: Engine, for_s: float) -> None:
 def has_learned(engine: Engine, port: int, records: int) -> bool:
     """Whether there is something to show; a busy machine takes longer."""
     kept = engine.store.state.get
-    liars = read_http_notes(kept(NOTES + "hosts") or b"").liars()
+    liars = read_http_notes(kept(NOTES + "hosts") or b"").untrusted_hosts()
     seen = read_search_notes(kept(NOTES + "papers") or b"").records
     views = {view.item: view for view in engine.status().views}
     refreshed = OF_A in views and views[OF_A].state == "fresh" and views[OF_A].rate_per_s > 0

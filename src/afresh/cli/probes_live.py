@@ -13,7 +13,7 @@ from afresh.probes.server import Answer, StoppedError
 from afresh.sources.context import SourceContext
 from afresh.sources.search.factory import make_server
 from afresh.sources.search.relation import LocalRelation
-from afresh.sources.search.server import Results, SearchRecord, SearchServer
+from afresh.sources.search.server import SearchRecord, SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.settings import read_settings
 
@@ -72,9 +72,9 @@ class LiveServer:
         found = self._runner.run(self._patiently(lambda: self._server.look_up(key)))
         return Answer(found.total, _keys(found))
 
-    async def _patiently(self, ask: Any) -> Results:
+    async def _patiently(self, ask: Any) -> SearchResults:
         for attempt in range(_RETRIES + 1):
-            found: Results = await ask()
+            found: SearchResults = await ask()
             self._answered |= found.busy or not found.problem
             if not found.problem:
                 return found
@@ -88,7 +88,7 @@ class LiveServer:
         raise StoppedError(found.problem)
 
 
-def _keys(found: Results) -> tuple[str, ...]:
+def _keys(found: SearchResults) -> tuple[str, ...]:
     """The keys of the records; a record that is on a page twice counts once."""
     different: list[SearchRecord] = []
     for record in found.records:

@@ -38,7 +38,7 @@ from afresh.engine.show.pulse import as_run
 from afresh.engine.show.status import Status, status
 from afresh.engine.show.why import Why, why
 from afresh.engine.state_names import LISTED_AT
-from afresh.sources.content import Recipe
+from afresh.sources.change_detection import Recipe
 from afresh.sources.context import SourceContext
 from afresh.sources.secrets import Resolver
 from afresh.stores.store import Store

@@ -1,4 +1,4 @@
-"""What a source needs from whoever runs it: the time, leave to ask, secrets."""
+"""What a source needs from the program that runs it: clock, budget, secrets, and what is known of hosts."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from afresh.values.clock import Clock, SystemClock
 Admit: TypeAlias = Callable[[str], Awaitable[None]]
 """Awaited with the group before every single request; returns when the budget allows one more."""
 
-Cost: TypeAlias = Callable[[int, float], None]
-"""Told the bytes and seconds of a request that is over, where more of the same poll may follow at once."""
+ReportCost: TypeAlias = Callable[[int, float], None]
+"""Receives the bytes and seconds of a finished request when more requests of the same poll may follow."""
 
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 
 
 async def admit_all(group: str) -> None:
-    """No budget: every request may go."""
+    """Allow every request: there is no budget."""
     del group
 
 
-def cost_nothing(received: int, seconds: float) -> None:
-    """Nothing is paid for."""
+def ignore_cost(received: int, seconds: float) -> None:
+    """Ignore what requests cost."""
     del received, seconds
 
 
 def no_secrets(name: str) -> str | None:
-    """A resolver that knows no secret."""
+    """Resolve no secret."""
     del name
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class SourceContext:
-    """The outside of a source, as arguments: nothing in ``sources`` reads a clock, environment or global.
+    """The environment of a source, passed in: no code in ``sources`` reads a clock, environment or global.
 
-    Sources with the same surroundings share what is known of ``hosts``.
+    Sources with the same context share what is known of ``hosts``.
     """
 
     clock: Clock = field(default_factory=SystemClock)
     admit: Admit = admit_all
-    cost: Cost = cost_nothing
+    cost: ReportCost = ignore_cost
     sleep: Sleep = asyncio.sleep
     resolver: Resolver = no_secrets
     hosts: HostRegistry = field(default_factory=HostRegistry)

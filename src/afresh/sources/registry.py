@@ -1,94 +1,66 @@
-"""The kinds of source there are, and how one is made from its ``[[source]]`` table.
+"""The kinds of source that afresh has, and how a source is built from its ``[[source]]`` table.
 
-A kind from another package is found by its entry point; ``engine.plugins`` shows both as one table.
+A kind of another package is found by its entry point; ``engine.plugins`` combines both in one table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Generic
 
 from afresh.sources.context import SourceContext
+from afresh.sources.http.settings import HttpSettings
+from afresh.sources.http.urls import host_group
+from afresh.sources.python.settings import PythonSettings
 from afresh.sources.search.settings import SearchSettings
-from afresh.sources.settings import (
-    HttpSettings,
-    PythonSettings,
-    Settings,
-    SourceSettings,
-)
+from afresh.sources.settings import Settings, SourceSettings
 from afresh.sources.source import Source
 from afresh.sources.sql.settings import SqlSettings
 from afresh.sources.views.settings import ViewSettings
 
 
-def _whole_source(settings: SourceSettings, key: str) -> str:
-    """All items of a source are one group."""
+def _source_name(settings: SourceSettings, key: str) -> str:
+    """Put all items of a source into one group."""
     del key
     return settings.name
 
 
 @dataclass(frozen=True, slots=True)
 class SourceKind(Generic[Settings]):
-    """A kind of source: the model of its settings, what builds one from them, and which keys go together.
+    """A kind of source: the model of its settings, the function that builds a source, and its grouping.
 
-    ``group(settings, key)`` is the politeness group of an item, the same that the source itself would say;
-    it refuses keys that could never be polled.
+    ``group(settings, key)`` returns the politeness group of an item, the same as ``Source.group``, without a
+    source; it refuses keys that can never be polled.
     """
 
     settings: type[Settings]
     build: Callable[[Settings, SourceContext], Source]
-    group: Callable[[Settings, str], str] = _whole_source
+    group: Callable[[Settings, str], str] = _source_name
 
 
-def _http(settings: HttpSettings, context: SourceContext) -> Source:
-    from afresh.sources.http.aiohttp_fetcher import AiohttpFetcher
-    from afresh.sources.http.secret_headers import secret_proxy
-    from afresh.sources.http.source import HttpSource
+def _load_later(module: str, builder: str) -> Callable[[Any, SourceContext], Source]:
+    """Return a builder that imports its module when it is first called: most runs need one kind only."""
 
-    proxy = secret_proxy(settings, context.resolver)
-    fetcher = AiohttpFetcher(allow_private=settings.allow_private, proxy=proxy, clock=context.clock)
-    return HttpSource(settings, context, fetcher)
+    def build(settings: Any, context: SourceContext) -> Source:
+        source: Source = getattr(import_module(f"afresh.sources.{module}"), builder)(settings, context)
+        return source
 
-
-def _host(settings: HttpSettings, key: str) -> str:
-    from afresh.sources.http.urls import host_group
-
-    del settings
-    return host_group(key)
-
-
-def _python(settings: PythonSettings, context: SourceContext) -> Source:
-    from afresh.sources.python.source import PythonSource
-
-    return PythonSource(settings, context)
-
-
-def _sql(settings: SqlSettings, context: SourceContext) -> Source:
-    from afresh.sources.sql.source import SqlSource
-
-    return SqlSource(settings, context)
-
-
-def _search(settings: SearchSettings, context: SourceContext) -> Source:
-    from afresh.sources.search.source import SearchSource
-
-    return SearchSource(settings, context)
-
-
-def _view(settings: ViewSettings, context: SourceContext) -> Source:
-    from afresh.sources.views.source import ViewSource
-
-    return ViewSource(settings, context)
+    return build
 
 
 BUILT_IN: Mapping[str, SourceKind[Any]] = MappingProxyType(
     {
-        "http": SourceKind(HttpSettings, _http, _host),
-        "python": SourceKind(PythonSettings, _python, lambda settings, _key: settings.call),
-        "search": SourceKind(SearchSettings, _search),
-        "sql": SourceKind(SqlSettings, _sql),
-        "view": SourceKind(ViewSettings, _view),
+        "http": SourceKind(
+            HttpSettings, _load_later("http.source", "build_http_source"), lambda _, key: host_group(key)
+        ),
+        "python": SourceKind(
+            PythonSettings, _load_later("python.source", "PythonSource"), lambda settings, _: settings.call
+        ),
+        "search": SourceKind(SearchSettings, _load_later("search.source", "SearchSource")),
+        "sql": SourceKind(SqlSettings, _load_later("sql.source", "SqlSource")),
+        "view": SourceKind(ViewSettings, _load_later("views.source", "ViewSource")),
     }
 )

@@ -1,6 +1,6 @@
-"""Secrets: headers, tokens, cookies and proxies that no log, error or export may show.
+"""Secrets: headers, tokens, cookies and proxies that must not appear in logs, errors or exports.
 
-A setting ``env:NAME`` names a secret; the resolver that turns the name into a value is passed in, since
+A setting ``env:NAME`` names a secret. The resolver that turns the name into a value is passed in, because
 only the command line reads the environment.
 """
 
@@ -13,16 +13,16 @@ from typing import TypeAlias
 from afresh.values.errors import UsageError
 
 Resolver: TypeAlias = Callable[[str], str | None]
-"""Gives the value of a named secret, or None where there is none of that name."""
+"""Returns the value of a named secret, or None if there is no secret of that name."""
 
 HIDDEN = "•••"
 _NAMED = re.compile(r"(?:^|(?<=\s))env:(?P<name>\w+)$")
 _ANYWHERE = re.compile(r"(?<!\w)env:\w")
-_SHORTEST = 4  # a shorter secret would blank out half of every sentence
+_SHORTEST = 4  # hiding a shorter secret would hide parts of ordinary words
 
 
 class Secret:
-    """A text that shows itself only when asked by name.
+    """A text that is shown only by ``reveal``.
 
     >>> token = Secret("hunter2")
     >>> token, str(token), f"{token}"
@@ -37,7 +37,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself, for the wire only."""
+        """Return the text, to send it."""
         return self._text
 
     def __repr__(self) -> str:
@@ -57,7 +57,7 @@ class Secret:
 
 
 def resolve(setting: str, value: str, resolver: Resolver) -> Secret:
-    """The secret behind ``value``: the text itself, an ``env:NAME`` at its end replaced by what it names.
+    """Return the secret that ``value`` gives: the text, with an ``env:NAME`` at its end replaced.
 
     >>> resolve("token", "Bearer env:TOKEN", {"TOKEN": "hunter2"}.get).reveal()
     'Bearer hunter2'
@@ -70,7 +70,7 @@ def resolve(setting: str, value: str, resolver: Resolver) -> Secret:
     """
     named = _NAMED.search(value)
     if named is None:
-        if _ANYWHERE.search(value):  # it would be sent as it is written
+        if _ANYWHERE.search(value):  # it would be sent literally
             raise UsageError(f"{setting}: env:NAME is understood only as the whole value or its last word")
         return Secret(value)
     found = resolver(named["name"])
@@ -80,7 +80,7 @@ def resolve(setting: str, value: str, resolver: Resolver) -> Secret:
 
 
 def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
-    """A function that blanks every secret, and every word of one, out of a text, longest first.
+    """Return a function that replaces every secret, and every word of one, in a text by dots.
 
     >>> redactor([Secret("Bearer hunter2")])("server said: no user hunter2")
     'server said: no user •••'

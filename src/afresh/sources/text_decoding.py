@@ -1,11 +1,11 @@
-"""Bytes to text, whatever they are: decoding never fails and never trusts a name further than it must."""
+"""Decodes bytes of unknown encoding into text; decoding never fails."""
 
 from __future__ import annotations
 
 import codecs
 import re
 
-# UTF-32 is not used on the web, and its mark is that of UTF-16 before a zero.
+# UTF-32 is not used on the web; its byte-order mark begins like that of UTF-16.
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),
@@ -23,9 +23,10 @@ _WEB_ALIASES = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254",
 
 
 def decode(content: bytes, content_type: str = "") -> str:
-    """The text in ``content``; what cannot be decoded becomes U+FFFD.
+    """Return the text in ``content``; bytes that cannot be decoded become U+FFFD.
 
-    Decoded by its byte-order mark, else its header, its own words, as UTF-8, or as Windows-1252.
+    The encoding is that of the byte-order mark, else of the header, else the one that the content declares,
+    else UTF-8, and Windows-1252 if it is not valid UTF-8.
 
     >>> decode("dérivée".encode("latin-1"), "text/html; charset=ISO-8859-1"), decode(b"caf\\xe9")
     ('dérivée', 'café')
@@ -46,7 +47,7 @@ def decode(content: bytes, content_type: str = "") -> str:
 
 
 def known_codec(label: str) -> str | None:
-    """The codec of a charset's name, None for names that are unknown or no text encoding.
+    """Return the codec for the name of a charset, None if it is unknown or not a text encoding.
 
     >>> known_codec("UTF8"), known_codec("zlib"), known_codec("x-klingon")
     ('utf-8', None, None)
@@ -55,6 +56,6 @@ def known_codec(label: str) -> str | None:
         codec = codecs.lookup(label)
     except (LookupError, ValueError):
         return None
-    if not codec._is_text_encoding or codec.name in _NEVER:  # noqa: SLF001  (its only way of telling)
+    if not codec._is_text_encoding or codec.name in _NEVER:  # noqa: SLF001  (there is no public way to ask)
         return None
     return _WEB_ALIASES.get(codec.name, codec.name)

@@ -1,6 +1,6 @@
 """What is seen of items without polling them: which are stale, how often they change, what a refresh takes.
 
-A source that watches what its items stand on (``sources.evidence``) tells staleness; then nothing is guessed.
+A source that watches what its items stand on (``sources.staleness``) tells staleness; nothing is guessed.
 A fresh item is worth no poll. A stale one buys 1/λ of fresh time on average, and while its cost is paid off
 the others wait: ``allocation.watched.gains_now`` weighs both. Items that are not known to be fresh or stale
 are ranked like any other.

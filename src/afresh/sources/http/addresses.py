@@ -1,8 +1,8 @@
-"""Which network addresses may be asked: the public ones, unless a source allows private ones.
+"""Which network addresses may be requested: public ones, and private ones if a source allows them.
 
-A URL, a redirect or a DNS answer can point anywhere; a fetcher that follows it into its own network
-reads what was never published (a cloud's metadata service at 169.254.169.254, a router's page). What gives
-away the machine's own keys, link-local addresses and metadata services, is never asked, whatever is allowed.
+A URL, a redirect or a DNS answer can point anywhere. A fetcher that follows it into its own network reads
+what was never published (the metadata service of a cloud at 169.254.169.254, the page of a router).
+Link-local addresses and metadata services, which give away keys of the machine, are never requested.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _METADATA_NAMES = frozenset({"metadata", "metadata.google.internal"})
 _SHARED = IPv4Network("100.64.0.0/10")  # carrier-grade NAT, and some clouds' metadata
 
 
-@lru_cache(maxsize=4096)  # every request asks, of few hosts
+@lru_cache(maxsize=4096)  # called for every request, with few different hosts
 def refusal(address: str) -> str:
-    """Why ``address`` must not be asked, in words; empty if it is a public address.
+    """Return why ``address`` must not be requested; empty if it is a public address.
 
     >>> refusal("169.254.169.254"), refusal("::ffff:127.0.0.1"), refusal("93.184.216.34")
     ('link-local', 'loopback', '')
     """
     try:
-        ip = _unwrapped(ip_address(address.partition("%")[0]))
+        ip = _unwrap(ip_address(address.partition("%")[0]))
     except ValueError:
         return NOT_AN_ADDRESS
     checks = (
@@ -44,7 +44,7 @@ def refusal(address: str) -> str:
 
 @lru_cache(maxsize=4096)
 def prohibition(host: str) -> str:
-    """Why a host, an address or a name, must not be asked even where private ones may be; empty if it may.
+    """Return why a host must not be requested even if private addresses are allowed; empty if it may be.
 
     >>> [prohibition(host) for host in ("::ffff:169.254.169.254", "metadata.google.internal", "10.1.2.3")]
     ['link-local', 'metadata', '']
@@ -54,12 +54,12 @@ def prohibition(host: str) -> str:
     reason = refusal(host)
     if reason == "link-local":
         return reason
-    known = reason not in ("", NOT_AN_ADDRESS) and _unwrapped(ip_address(host.partition("%")[0])) in _METADATA
+    known = reason not in ("", NOT_AN_ADDRESS) and _unwrap(ip_address(host.partition("%")[0])) in _METADATA
     return "metadata" if known else ""
 
 
-def _unwrapped(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """The IPv4 address that an IPv6 one carries (mapped, 6to4, Teredo, NAT64): it is what gets asked."""
+def _unwrap(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """Return the IPv4 address inside an IPv6 one (mapped, 6to4, Teredo, NAT64), where packets end up."""
     if isinstance(ip, IPv4Address):
         return ip
     if ip in _NAT64:

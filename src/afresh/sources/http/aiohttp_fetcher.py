@@ -1,7 +1,7 @@
-"""The fetcher by aiohttp: bounded in time, size and reach. The only file that knows aiohttp.
+"""The fetcher that uses aiohttp, with limits on time, size and addresses; the only file that knows aiohttp.
 
-Reach: names are resolved by a resolver that refuses private answers, and the connection goes to the very
-addresses that were checked, so a name cannot be re-pointed in between (DNS rebinding).
+Names are resolved by a resolver that refuses private addresses, and connections go to exactly the addresses
+that were checked, so that a name cannot be pointed elsewhere in between (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from afresh.values.clock import Clock, SystemClock
 
 _READ_BUFFER = 1 << 16
 _NAMES_KEPT = 100_000
-_LOOK_UP_S = 10.0
+_RESOLVE_S = 10.0
 _LOCAL = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENETDOWN, errno.ENETUNREACH}
 )
 _NO_BODY = frozenset({204, 304})
-# Sent by aiohttp unless told otherwise; what is sent is what the request says, nothing more.
+# aiohttp would add these by itself; only what the request says is to be sent.
 _AUTO_HEADERS = ("User-Agent", "Accept", "Accept-Encoding")
 
 
 class PrivateAddressError(OSError):
-    """A name that leads to an address which must not be asked."""
+    """A name resolves to an address that must not be requested."""
 
 
 class CheckedResolver(AbstractResolver):
-    """Resolves names to public addresses only; ``trusted`` names (a proxy's own) may lead anywhere.
+    """Resolves names to public addresses only; ``trusted`` names (that of a proxy) may have any address.
 
-    ``allow_private``: to all but those that are never asked.
+    With ``allow_private`` only the addresses that are never requested are refused.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class CheckedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The public addresses of ``host``; refuses it if there are none but others."""
+        """Return the allowed addresses of ``host``; refuse a host that has only others."""
         found = await self._inner.resolve(host, port, family=family)
         if host in self._trusted:
             return found
@@ -63,13 +63,13 @@ class CheckedResolver(AbstractResolver):
         return public
 
     async def close(self) -> None:
-        """Close the resolver that is asked."""
+        """Close the inner resolver."""
         await self._inner.close()
 
 
 @dataclass(slots=True)
 class _Received:
-    """What has arrived so far; kept when the rest does not."""
+    """What has arrived so far; it is used even if the rest does not arrive."""
 
     status: int | None = None
     headers: dict[str, str] | None = None
@@ -79,11 +79,10 @@ class _Received:
 
 
 class AiohttpFetcher:
-    """See ``Fetcher``. Cookies are never kept; a ``proxy`` may hold a password and is a secret.
+    """See ``Fetcher``. Cookies are not stored. A ``proxy`` may hold a password and is a secret.
 
-    ``trusted_hosts`` are names that may lead to private addresses although others may not.
-
-    With a proxy it is the proxy that resolves names: then only addresses written as such are checked.
+    ``trusted_hosts`` are names that may have private addresses although others may not. If there is a proxy,
+    the proxy resolves names; then only addresses that are written as IP addresses are checked.
     """
 
     def __init__(
@@ -101,32 +100,32 @@ class AiohttpFetcher:
         self._resolver = resolver
         self._session: aiohttp.ClientSession | None = None
         self._names: AbstractResolver | None = None
-        self._known: set[str] = set()  # hosts that led to where we may go
+        self._known: set[str] = set()  # hosts that resolved to allowed addresses
         self._closed = False
 
-    async def barred(self, url: str) -> Reply | None:
-        """The trouble with an address by its text, and by where the name of a host not yet known leads.
+    async def check_url(self, url: str) -> Reply | None:
+        """Check the text of an address and, for a host that is not known yet, what its name resolves to.
 
-        A host that is known is checked again by whoever connects to it.
+        A known host is checked again when a connection to it is opened.
         """
         try:
             host = self._checked(url).host or ""
             if host not in self._known and self._proxy is None and not self._closed:
-                await self._look_up(host)
+                await self._resolve(host)
         except PrivateAddressError as error:
             return Reply(trouble="private", problem=f"refused: {error}")
         except ValueError as error:
-            trouble, problem = _in_words(error, ResponseLimits(), begun=False)
+            trouble, problem = describe_error(error, ResponseLimits(), started=False)
             return Reply(trouble=trouble, problem=problem)
         return None
 
-    async def _look_up(self, host: str) -> None:
-        """Refuse a name that leads where we may not go; if it leads nowhere the request will tell."""
+    async def _resolve(self, host: str) -> None:
+        """Refuse a name with forbidden addresses; for a name without any, the request itself will fail."""
         if refusal(host) == NOT_AN_ADDRESS:
             self._open_session()
             assert self._names is not None
             try:
-                async with asyncio.timeout(_LOOK_UP_S):
+                async with asyncio.timeout(_RESOLVE_S):
                     await self._names.resolve(host, family=socket.AF_UNSPEC)
             except PrivateAddressError:
                 raise
@@ -137,7 +136,7 @@ class AiohttpFetcher:
         self._known.add(host)
 
     async def fetch(self, request: Request) -> Reply:
-        """The answer, or the trouble in words."""
+        """See ``Fetcher``."""
         received = _Received()
         start_s = self._clock.elapsed_s()
         trouble: Trouble | None = None
@@ -151,7 +150,7 @@ class AiohttpFetcher:
         except BadEncodingError as error:
             trouble, problem = "encoding", str(error)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            trouble, problem = _in_words(error, request.limits, begun=received.status is not None)
+            trouble, problem = describe_error(error, request.limits, started=received.status is not None)
         if trouble == "private":
             self._known.discard(yarl.URL(request.url).host or "")
         return Reply(
@@ -166,7 +165,7 @@ class AiohttpFetcher:
         )
 
     async def close(self) -> None:
-        """Close every connection; fetches after that are refused."""
+        """Close every connection; later fetches are refused."""
         self._closed = True
         session, self._session = self._session, None
         if session is not None:
@@ -188,7 +187,7 @@ class AiohttpFetcher:
             max_headers=limits.max_headers,
         ) as response:
             received.status = response.status
-            received.headers = _joined(response)
+            received.headers = _join_headers(response)
             received.wire_bytes = sum(len(name) + len(value) + 4 for name, value in response.raw_headers)
             if response.status not in _NO_BODY:
                 await _read(response, request, received)
@@ -200,11 +199,11 @@ class AiohttpFetcher:
         if url.user is not None or url.password is not None:
             raise aiohttp.InvalidURL(text, "holds a user or password: give it as a header instead")
         if url.host not in self._trusted:
-            _check_reach(url.host, allow_private=self._allow_private)
+            _check_address(url.host, allow_private=self._allow_private)
         return url
 
     def _open_session(self) -> aiohttp.ClientSession:
-        # Made on first use, because a session belongs to the loop that runs.
+        # Opened on first use, because a session belongs to the running event loop.
         if self._closed:
             raise aiohttp.ClientConnectionError("the source is closed")
         if self._session is None:
@@ -224,8 +223,8 @@ class AiohttpFetcher:
         return self._session
 
 
-def _check_reach(host: str, *, allow_private: bool) -> None:
-    """Refuse addresses written as such, and the names that mean this machine wherever they are resolved."""
+def _check_address(host: str, *, allow_private: bool) -> None:
+    """Refuse forbidden IP addresses, and names that mean this machine wherever they are resolved."""
     reason = prohibition(host) if allow_private else prohibition(host) or refusal(host)
     if reason and reason != NOT_AN_ADDRESS:
         raise PrivateAddressError(f"{host} is {_refused(host).partition(', ')[2]}")
@@ -234,7 +233,7 @@ def _check_reach(host: str, *, allow_private: bool) -> None:
 
 
 def _refused(host: str) -> str:
-    """A host that must not be asked, and what it is."""
+    """Describe a host that must not be requested."""
     never = prohibition(host)
     return f"{host}, a {never} address, {NEVER}" if never else f"{host}, a {refusal(host)} address"
 
@@ -263,8 +262,8 @@ async def _read(response: aiohttp.ClientResponse, request: Request, received: _R
     inflater.finish()
 
 
-def _joined(response: aiohttp.ClientResponse) -> dict[str, str]:
-    """Headers as text that can be printed and stored; a repeated one joined by commas, as RFC 9110 says."""
+def _join_headers(response: aiohttp.ClientResponse) -> dict[str, str]:
+    """Return headers as text that can be stored; repeated ones are joined by commas (RFC 9110)."""
     joined: dict[str, str] = {}
     for name, value in response.headers.items():
         text = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -273,8 +272,8 @@ def _joined(response: aiohttp.ClientResponse) -> dict[str, str]:
     return joined
 
 
-def _in_words(error: Exception, limits: ResponseLimits, *, begun: bool) -> tuple[Trouble, str]:
-    """One line for a person; the order is from the special to the general, as in aiohttp's tree."""
+def describe_error(error: Exception, limits: ResponseLimits, *, started: bool) -> tuple[Trouble, str]:
+    """Describe an error in one line; special classes of aiohttp's error tree come before general ones."""
     match error:
         case aiohttp.ClientConnectorDNSError():
             if isinstance(error.os_error, PrivateAddressError):
@@ -290,7 +289,8 @@ def _in_words(error: Exception, limits: ResponseLimits, *, begun: bool) -> tuple
         case aiohttp.SocketTimeoutError():
             return "timeout", f"silent for {limits.idle_s:g} s"
         case TimeoutError():
-            return "timeout", f"{'answer not finished' if begun else 'no answer'} within {limits.total_s:g} s"
+            state = "answer not finished" if started else "no answer"
+            return "timeout", f"{state} within {limits.total_s:g} s"
         case aiohttp.ClientPayloadError():
             return "body", "body ends early or is malformed"
         case aiohttp.InvalidURL():
@@ -305,7 +305,7 @@ def _in_words(error: Exception, limits: ResponseLimits, *, begun: bool) -> tuple
             trouble = "local" if error.os_error.errno in _LOCAL else "connect"
             return trouble, f"cannot connect: {_reason(error.os_error)}"
         case aiohttp.ClientError() | OSError():
-            return ("body" if begun else "connect"), f"connection broke: {_reason(error)}"
+            return ("body" if started else "connect"), f"connection broke: {_reason(error)}"
         case _:
             return "url", f"not an address to fetch: {_reason(error)}"
 
@@ -316,10 +316,8 @@ def _bad_head(message: str, limits: ResponseLimits) -> tuple[Trouble, str]:
         return "headers", f"more than {limits.max_headers} headers"
     if "Got more than" in words:
         return "headers", f"a header of more than {limits.max_header_bytes} bytes"
-    return (
-        "protocol",
-        f"not HTTP: {words.partition(': b')[0][:100]}",
-    )  # what follows is the server's own bytes
+    # What follows ": b" are bytes of the server.
+    return "protocol", f"not HTTP: {words.partition(': b')[0][:100]}"
 
 
 def _reason(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Bodies decompressed as they arrive, never further than the limits: a bomb stops at its first chunk."""
+"""Decompresses bodies as they arrive, within limits: a decompression bomb stops at its first chunk."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import zlib
 from typing import Final
 
 _WINDOW: Final = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
-_GRACE_BYTES = 1 << 20  # short bodies may be as compressible as they like
+_GRACE_BYTES = 1 << 20  # up to this size any compression ratio is allowed
 IDENTITY = frozenset({"", "identity"})
 ENCODINGS = (*_WINDOW, "identity")
 
 
 class BadEncodingError(Exception):
-    """The body is not what its Content-Encoding says; the text says how."""
+    """The body does not match its Content-Encoding; the text says how."""
 
 
 class TooLargeError(Exception):
-    """The body is larger than allowed; the text says by which limit."""
+    """The body is larger than allowed; the text names the limit."""
 
 
 class Inflater:
-    """Feeds on compressed chunks, gives plain ones, and raises before a limit is passed.
+    """Decompresses chunk by chunk, and raises before a limit is passed.
 
-    ``max_bytes`` bounds the plain size, ``max_ratio`` plain to compressed beyond the first megabyte.
+    ``max_bytes`` bounds the plain size, ``max_ratio`` the ratio of plain to compressed size beyond 1 MiB.
 
     >>> inflater = Inflater("gzip", max_bytes=1000, max_ratio=100)
     >>> inflater.feed(zlib.compress(b"x" * 900, wbits=31))[:5]
@@ -34,7 +34,7 @@ class Inflater:
         self._encoding = encoding.strip().lower()
         self._max_bytes, self._max_ratio = max_bytes, max_ratio
         self._wire = self._plain = 0
-        self._held, self._begun = b"", False
+        self._held, self._started = b"", False
         self._engine = None
         if self._encoding not in IDENTITY:
             if self._encoding not in _WINDOW:
@@ -42,7 +42,7 @@ class Inflater:
             self._engine = zlib.decompressobj(_WINDOW[self._encoding])
 
     def feed(self, chunk: bytes) -> bytes:
-        """The plain bytes of one more chunk."""
+        """Return the plain bytes of one more chunk."""
         self._wire += len(chunk)
         if self._engine is None:
             self._count(len(chunk))
@@ -55,7 +55,7 @@ class Inflater:
             raise BadEncodingError(f"body is not {self._encoding}: {error}") from None
 
     def finish(self) -> None:
-        """Check that the body ended where its encoding says."""
+        """Check that the compressed stream is complete."""
         if self._engine is not None and self._wire and not self._engine.eof:
             raise BadEncodingError(f"{self._encoding} body breaks off")
 
@@ -63,7 +63,7 @@ class Inflater:
         plain = bytearray()
         while chunk:
             assert self._engine is not None
-            if (self._engine.eof or not self._begun) and not self._begin(chunk):
+            if (self._engine.eof or not self._started) and not self._start(chunk):
                 break
             part = self._engine.decompress(chunk, self._room())
             self._count(len(part))
@@ -71,23 +71,23 @@ class Inflater:
             chunk = self._engine.unconsumed_tail or self._engine.unused_data
         return bytes(plain)
 
-    def _begin(self, chunk: bytes) -> bool:
-        """Begin a stream with the two bytes that tell its kind; False if they are not there, or no stream."""
+    def _start(self, chunk: bytes) -> bool:
+        """Start a stream by the two bytes that show its kind; False if there is none."""
         if len(chunk) < 2:
             self._held = chunk
             return False
-        if not self._begun:
-            self._begun = True
+        if not self._started:
+            self._started = True
             if self._encoding == "deflate" and not _has_zlib_header(chunk):
-                self._engine = zlib.decompressobj(-zlib.MAX_WBITS)  # raw deflate, as some servers send it
+                self._engine = zlib.decompressobj(-zlib.MAX_WBITS)  # some servers send raw deflate
             return True
         if not self._encoding.endswith("gzip") or not chunk.startswith(b"\x1f\x8b"):
-            return False  # padding after the end, as browsers ignore it
-        self._engine = zlib.decompressobj(_WINDOW[self._encoding])  # gzip members may follow one another
+            return False  # padding after the end; browsers ignore it too
+        self._engine = zlib.decompressobj(_WINDOW[self._encoding])  # a gzip file may have several members
         return True
 
     def _room(self) -> int:
-        # One byte more than allowed tells "full" from "too large"; a window at a time bounds memory.
+        # One byte more than allowed distinguishes "full" from "too large"; 1 MiB at a time bounds memory.
         return min(self._max_bytes - self._plain + 1, 1 << 20)
 
     def _count(self, plain: int) -> None:

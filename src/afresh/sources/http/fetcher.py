@@ -1,4 +1,4 @@
-"""One HTTP request and its answer, behind a small protocol, so that only one file knows the HTTP library."""
+"""One HTTP request and its reply, behind a small protocol, so that only one file knows the HTTP library."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ Trouble: TypeAlias = Literal[
     "size",
     "encoding",
 ]
-"""Why there is no (whole) answer. ``local`` is this machine's own trouble: no network, no file handles."""
+"""Why there is no complete reply. ``local`` is a problem of this machine: no network, no file handles."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseLimits:
-    """What an answer may cost. ``idle_s`` is the longest silence, ``total_s`` the longest answer.
+    """The limits of one response. ``idle_s`` is the longest silence, ``total_s`` the longest duration.
 
-    ``max_bytes`` bounds the body as sent and as decompressed, ``max_ratio`` its expansion,
-    ``max_header_bytes`` one header line, ``max_headers`` their number.
+    ``max_bytes`` bounds the body both compressed and decompressed, ``max_ratio`` the ratio of the two,
+    ``max_header_bytes`` the length of one header line, and ``max_headers`` the number of headers.
     """
 
     connect_s: float = 10.0
@@ -46,7 +46,7 @@ class ResponseLimits:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A GET. Headers may hold secrets: they are never shown. ``cut``: a body too long is cut, not refused."""
+    """A GET request. Headers may hold secrets and are not shown. ``cut``: truncate a long body."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -56,7 +56,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of a request: a status with headers (names in lower case) and body, or a trouble in words."""
+    """The result of a request: status, headers (names in lower case) and body, or a described trouble."""
 
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -74,13 +74,13 @@ class Reply:
 
 
 class Fetcher(Protocol):
-    """Sends requests. One event loop; any number at once; redirects are answers like any other."""
+    """Sends requests on one event loop, any number at a time; a redirect is a reply like any other."""
 
-    async def barred(self, url: str) -> Reply | None:
-        """The trouble with an address that must not be asked, as far as it shows before anything is sent."""
+    async def check_url(self, url: str) -> Reply | None:
+        """Return the trouble with an address that must not be requested, as far as it is known."""
 
     async def fetch(self, request: Request) -> Reply:
-        """The answer within ``request.limits``. Raises nothing for what a URL, network or server may do."""
+        """Return the reply within ``request.limits``; raise nothing for what a network or server does."""
 
     async def close(self) -> None:
-        """Close every connection; idempotent."""
+        """Close every connection; may be called twice."""

@@ -1,9 +1,8 @@
-"""When the next request to a host may start: a pure state machine, the clock an argument.
+"""When the next request to a host may start: a pure state machine that gets the time as an argument.
 
-A host is asked one request at a time, at least a delay apart, later if it said so (Crawl-delay,
-Retry-After), and much later while it fails: each failure in a row doubles the rest, for the whole host
-and not only for the item that met it. One good answer ends the back-off. Times are those of a clock that
-never steps back.
+A host gets one request at a time, at least a delay apart, later if it asked for that (Crawl-delay,
+Retry-After), and much later while it fails. Each failure in a row doubles the back-off, for the whole host
+and not only for the item that met it; one good response ends it. Times are those of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 HostCondition: TypeAlias = Literal["fine", "busy", "down"]
-"""How a request ended for its host: answered · told us to come later (429, 503) · did not answer at all."""
+"""How a request ended for its host: it responded, asked us to come later (429, 503), or did not respond."""
 
 _MAX_DOUBLINGS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Politeness:
-    """How a host is treated. ``delay_s`` is from start to start; ``longest_rest_s`` bounds every rest."""
+    """The rules for a host. ``delay_s`` is from start to start; ``longest_rest_s`` bounds every back-off."""
 
     delay_s: float = 1.0
     concurrency: int = 1
@@ -29,9 +28,9 @@ class Politeness:
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """What is remembered of a host; the default is a host never asked.
+    """What is remembered of a host; the default is a host that was never asked.
 
-    It rests until ``next_s`` (``why``, in words), and was asked last at ``asked_s``.
+    The host backs off until ``next_s`` for the reason ``why``; ``asked_s`` is when the last request started.
     """
 
     next_s: float = float("-inf")
@@ -42,21 +41,21 @@ class HostState:
     asked_s: float = float("-inf")
 
 
-def ready_s(host: HostState, manners: Politeness) -> float:
-    """When the next request may start: infinite while as many as allowed are in flight.
+def ready_s(host: HostState, rules: Politeness) -> float:
+    """Return when the next request may start: infinite while as many as allowed are in flight.
 
-    >>> asked, manners = record_start(HostState(), 100.0), Politeness(delay_s=2.0)
-    >>> ready_s(asked, manners), ready_s(record_end(asked, manners, 100.5, "fine"), manners)
+    >>> asked, rules = record_start(HostState(), 100.0), Politeness(delay_s=2.0)
+    >>> ready_s(asked, rules), ready_s(record_end(asked, rules, 100.5, "fine"), rules)
     (inf, 102.0)
     """
-    if host.in_flight >= manners.concurrency:
+    if host.in_flight >= rules.concurrency:
         return float("inf")
-    delay_s = max(manners.delay_s, min(host.crawl_delay_s, manners.longest_rest_s))
+    delay_s = max(rules.delay_s, min(host.crawl_delay_s, rules.longest_rest_s))
     return max(host.next_s, host.asked_s + delay_s)
 
 
 def strictest(first: Politeness, *others: Politeness) -> Politeness:
-    """The manners that offend none of these.
+    """Return rules that satisfy all of these.
 
     >>> strictest(Politeness(delay_s=1.0), Politeness(delay_s=3.0, longest_rest_s=60.0))
     Politeness(delay_s=3.0, concurrency=1, first_rest_s=10.0, longest_rest_s=86400.0)
@@ -71,39 +70,34 @@ def strictest(first: Politeness, *others: Politeness) -> Politeness:
 
 
 def record_start(host: HostState, now_s: float) -> HostState:
-    """A request starts now."""
+    """Return the state after a request has started."""
     asked_s = max(host.asked_s, now_s)
     return HostState(host.next_s, host.in_flight + 1, host.failures, host.crawl_delay_s, host.why, asked_s)
 
 
 def record_end(
     host: HostState,
-    manners: Politeness,
+    rules: Politeness,
     now_s: float,
-    verdict: HostCondition,
+    condition: HostCondition,
     retry_after_s: float | None = None,
     why: str = "",
 ) -> HostState:
-    """A request ended with this verdict, ``why`` in words where it is not fine.
+    """Return the state after a request has ended; ``why`` is the reason if the host is not fine.
 
-    A rest is first·2^(failures−1), or what Retry-After asks if that is longer, never beyond the longest.
+    The back-off is first·2^(failures−1), or what Retry-After asks for if that is longer, but never more than
+    the longest.
 
-    >>> host, manners = HostState(in_flight=1), Politeness(first_rest_s=10)
-    >>> record_end(host, manners, 0.0, "busy").next_s, record_end(host, manners, 0.0, "busy", 60.0).next_s
+    >>> host, rules = HostState(in_flight=1), Politeness(first_rest_s=10)
+    >>> record_end(host, rules, 0.0, "busy").next_s, record_end(host, rules, 0.0, "busy", 60.0).next_s
     (10.0, 60.0)
     """
     in_flight = max(0, host.in_flight - 1)
-    asked_s = retry_after_s or 0.0
-    if verdict == "fine":
-        next_s = max(host.next_s, now_s + _bounded(asked_s, manners))
-        why = why if asked_s > 0 else ""
-        return HostState(next_s, in_flight, 0, host.crawl_delay_s, why, host.asked_s)
-    failures = host.failures + 1
-    rest_s = manners.first_rest_s * 2.0 ** min(failures - 1, _MAX_DOUBLINGS)
-    rest_s = _bounded(max(rest_s, asked_s), manners)
-    next_s = max(host.next_s, now_s + rest_s)
+    wait_s = retry_after_s or 0.0
+    if condition == "fine":
+        failures, why = 0, why if wait_s > 0 else ""
+    else:
+        failures = host.failures + 1
+        wait_s = max(wait_s, rules.first_rest_s * 2.0 ** min(failures - 1, _MAX_DOUBLINGS))
+    next_s = max(host.next_s, now_s + min(max(wait_s, 0.0), rules.longest_rest_s))
     return HostState(next_s, in_flight, failures, host.crawl_delay_s, why, host.asked_s)
-
-
-def _bounded(rest_s: float, manners: Politeness) -> float:
-    return min(max(rest_s, 0.0), manners.longest_rest_s)

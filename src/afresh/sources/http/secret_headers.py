@@ -1,25 +1,25 @@
-"""The secrets of an HTTP source: headers, cookies and proxy, resolved and checked, never shown."""
+"""The secret headers, cookies and proxy of an HTTP source: resolved, checked, and never shown."""
 
 from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from afresh.sources.http.settings import HttpSettings
 from afresh.sources.secrets import Resolver, Secret, resolve
-from afresh.sources.settings import HttpSettings
 from afresh.values.errors import UsageError
 
 
 def secret_headers(settings: HttpSettings, resolver: Resolver) -> dict[str, Secret]:
-    """The headers to send with every request to an item's own host, cookies among them.
+    """Return the headers, with cookies, of every request to an item's own host.
 
     >>> settings = HttpSettings(name="web", headers={"x-key": "env:KEY"}, cookies={"a": "1", "b": "2"})
     >>> headers = secret_headers(settings, {"KEY": "hunter2"}.get)
     >>> headers, headers["X-Key"].reveal(), headers["Cookie"].reveal()
     ({'X-Key': Secret(•••), 'Cookie': Secret(•••)}, 'hunter2', 'a=1; b=2')
     """
-    # Names in one spelling, so that what is set here replaces what would be sent otherwise.
+    # Names get one spelling, so that these headers replace the default ones.
     headers = {
-        name.title(): _resolved(settings, f"header {name}", value, resolver)
+        name.title(): _resolve(settings, f"header {name}", value, resolver)
         for name, value in settings.headers.items()
     }
     if settings.cookies:
@@ -35,10 +35,10 @@ def secret_headers(settings: HttpSettings, resolver: Resolver) -> dict[str, Secr
 
 
 def secret_proxy(settings: HttpSettings, resolver: Resolver) -> Secret | None:
-    """The proxy's address, if there is one; a wrong one is refused without being shown."""
+    """Return the address of the proxy, if there is one; a wrong one is refused without being shown."""
     if not settings.proxy:
         return None
-    proxy = _resolved(settings, "proxy", settings.proxy, resolver)
+    proxy = _resolve(settings, "proxy", settings.proxy, resolver)
     try:
         parts = urlsplit(proxy.reveal())
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
@@ -52,7 +52,7 @@ def secret_proxy(settings: HttpSettings, resolver: Resolver) -> Secret | None:
 
 
 def all_secrets(settings: HttpSettings, resolver: Resolver) -> list[Secret]:
-    """Everything that must be blanked out of messages, the parts of which are secret on their own as well."""
+    """Return everything that must be hidden in messages, whole and in parts."""
     secrets = [*secret_headers(settings, resolver).values(), *_cookies(settings, resolver).values()]
     proxy = secret_proxy(settings, resolver)
     if proxy is not None:
@@ -63,10 +63,10 @@ def all_secrets(settings: HttpSettings, resolver: Resolver) -> list[Secret]:
 
 def _cookies(settings: HttpSettings, resolver: Resolver) -> dict[str, Secret]:
     return {
-        name: _resolved(settings, f"cookie {name}", value, resolver)
+        name: _resolve(settings, f"cookie {name}", value, resolver)
         for name, value in settings.cookies.items()
     }
 
 
-def _resolved(settings: HttpSettings, what: str, value: str, resolver: Resolver) -> Secret:
+def _resolve(settings: HttpSettings, what: str, value: str, resolver: Resolver) -> Secret:
     return resolve(f"source {settings.name!r}, {what}", value, resolver)

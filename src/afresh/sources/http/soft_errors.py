@@ -1,7 +1,7 @@
-"""Pages that say 200 and mean no: logins, captchas, error pages. They are not changes.
+"""Recognises error pages that are sent with status 200: logins, captchas, server errors. They are no changes.
 
-Only signs that a real page hardly gives are used: the page's title as a whole, and a redirect to a login.
-A source adds patterns of its own.
+Only signs that real pages hardly ever show are used: the whole title of the page, and a redirect to a login.
+A source can add its own patterns.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TITLES: tuple[tuple[SoftKind, re.Pattern[str]], ...] = (
 def soft_error(
     body: bytes, media_type: str, asked: str, arrived: str, patterns: Sequence[re.Pattern[str]] = ()
 ) -> tuple[SoftKind, str] | None:
-    """What a page of status 200 really is, with the words for it; None for a page like any other.
+    """Return the kind and the description of an error page with status 200; None for an ordinary page.
 
     >>> soft_error(b"<title>Just a moment...</title>", "text/html", "http://a.test/", "http://a.test/")
     ('refused', "asks whether we are human: its title is 'Just a moment...'")

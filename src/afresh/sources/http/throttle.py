@@ -1,4 +1,4 @@
-"""Lets requests through as politeness and the budget allow; the only place where a source waits."""
+"""Starts requests as politeness and the budget allow; the only place where an HTTP source waits."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
+from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.context import SourceContext
 from afresh.sources.http.hosts import HostQueue
 from afresh.sources.http.politeness import (
@@ -16,16 +17,15 @@ from afresh.sources.http.politeness import (
     record_end,
     record_start,
 )
-from afresh.sources.remembering import Rest
 from afresh.values.units import format_duration
 
-_RESTS_KEPT = 10_000
+_MOST_BACKOFFS = 10_000
 
 
 class HostBackoffError(Exception):
-    """The group may not be asked for ``wait_s`` more seconds, longer than a poll may wait for its turn.
+    """The group may not be asked for ``wait_s`` more seconds, which is longer than a poll may wait.
 
-    ``spaced``: it is well, and asks for so much time between requests.
+    ``spaced`` is true if the host is well and only asks for that much time between requests.
     """
 
     def __init__(self, group: str, wait_s: float, *, spaced: bool) -> None:
@@ -34,121 +34,117 @@ class HostBackoffError(Exception):
 
 
 class RequestSlot:
-    """One request's turn: waited for, held and given back; whoever has it says how it ended."""
+    """The permission for one request, held with ``async with``; the holder records how the request ended."""
 
-    def __init__(self, turnstile: HostThrottle, group: str) -> None:
-        self._turnstile, self.group = turnstile, group
-        self.verdict: HostCondition = "fine"
+    def __init__(self, throttle: HostThrottle, group: str) -> None:
+        self._throttle, self.group = throttle, group
+        self.condition: HostCondition = "fine"
         self.retry_after_s: float | None = None
         self.why = ""
 
     async def __aenter__(self) -> Self:
-        """Wait for it; ``HostBackoffError`` rather than wait beyond patience."""
-        await self._turnstile.enter(self.group)
+        await self._throttle.acquire(self.group)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Give it back."""
-        self._turnstile.leave(self)
+        self._throttle.release(self)
 
 
 class HostThrottle:
-    """Per group a delay, a number of requests at once, and rests after failures (see ``politeness``).
+    """Per host a delay, a number of requests at a time, and back-off after failures (see ``politeness``).
 
-    Each source has its own, with its manners; the hosts behind them are those of the surroundings.
+    Each source has its own throttle with its own rules; the states of hosts are those of the context.
     """
 
-    def __init__(
-        self, source: str, manners: Politeness, context: SourceContext, *, patience_s: float
-    ) -> None:
-        self._source, self._manners, self._patience_s = source, manners, patience_s
+    def __init__(self, source: str, rules: Politeness, context: SourceContext, *, max_wait_s: float) -> None:
+        self._source, self._rules, self._max_wait_s = source, rules, max_wait_s
         self._context, self._hosts = context, context.hosts
 
     def wait_s(self, group: str) -> float:
-        """How long until the next request may start; infinite while the group's turns are all taken."""
+        """Return how long until the next request may start; infinite while all slots are taken."""
         host = self._hosts.states.get(group)
         if host is None:
             return 0.0
-        manners = self._hosts.manners(group, self._manners)
-        return max(0.0, ready_s(host, manners) - self._context.clock.elapsed_s())
+        rules = self._hosts.politeness(group, self._rules)
+        return max(0.0, ready_s(host, rules) - self._context.clock.elapsed_s())
 
     def set_crawl_delay(self, group: str, delay_s: float) -> None:
-        """What the group's robots.txt asks for, from now on."""
+        """Set the delay that the host's robots.txt asks for."""
         host = self._hosts.states.get(group, HostState())
         if host.crawl_delay_s != delay_s:
             self._hosts.states[group] = replace(host, crawl_delay_s=delay_s)
 
-    def asks(self, group: str) -> bool:
-        """Whether the group was ever asked here."""
+    def has_asked(self, group: str) -> bool:
+        """Tell whether this source ever asked the group."""
         return self._hosts.is_asked_by(group, self._source)
 
-    def rests(self) -> tuple[Rest, ...]:
-        """Of the groups asked here those that failed last or rest longer than their delay; bounded."""
+    def backoffs(self) -> tuple[GroupBackoff, ...]:
+        """Return the hosts of this source that failed last or wait longer than their delay; bounded."""
         clock = self._context.clock
         now_s, offset_s = clock.elapsed_s(), clock.now_s() - clock.elapsed_s()
         found = [
-            Rest(group, round(host.next_s + offset_s, 3), host.failures, host.why)
+            GroupBackoff(group, round(host.next_s + offset_s, 3), host.failures, host.why)
             for group, host in self._hosts.states.items()
-            if host.next_s > now_s and (host.failures or host.why) and self.asks(group)
+            if host.next_s > now_s and (host.failures or host.why) and self.has_asked(group)
         ]
-        return tuple(sorted(found, key=lambda rest: -rest.until_s)[:_RESTS_KEPT])
+        return tuple(sorted(found, key=lambda backoff: -backoff.until_s)[:_MOST_BACKOFFS])
 
-    def recall(self, rests: Sequence[Rest]) -> None:
-        """Rests of an earlier process; a clock set back makes none longer than the longest allowed."""
+    def load_backoffs(self, backoffs: Sequence[GroupBackoff]) -> None:
+        """Take over back-offs of an earlier process, bounded in case that the clock was set back."""
         clock = self._context.clock
-        for rest in rests:
-            wait_s = min(rest.until_s - clock.now_s(), self._manners.longest_rest_s)
+        for backoff in backoffs:
+            wait_s = min(backoff.until_s - clock.now_s(), self._rules.longest_rest_s)
             if wait_s > 0:
-                self._hosts.asked_by(rest.group, self._source, self._manners)
-                host = self._hosts.states.get(rest.group, HostState())
+                self._hosts.register(backoff.group, self._source, self._rules)
+                host = self._hosts.states.get(backoff.group, HostState())
                 next_s = max(host.next_s, clock.elapsed_s() + wait_s)
-                self._hosts.states[rest.group] = replace(
-                    host, next_s=next_s, failures=max(host.failures, rest.failures), why=rest.why
+                self._hosts.states[backoff.group] = replace(
+                    host, next_s=next_s, failures=max(host.failures, backoff.failures), why=backoff.why
                 )
 
-    def turn(self, group: str) -> RequestSlot:
-        """``async with`` it: a request goes while the turn is held."""
+    def slot(self, group: str) -> RequestSlot:
+        """Return a slot; ``async with`` waits for it, or raises ``HostBackoffError``."""
         return RequestSlot(self, group)
 
     def close(self) -> None:
-        """No more turns are asked for here."""
-        self._hosts.let_go(self._source, self._manners)
+        """Withdraw the rules of this source from the hosts."""
+        self._hosts.unregister(self._source, self._rules)
 
-    async def enter(self, group: str) -> None:
-        """Wait until one more request to the group may start; it starts now."""
+    async def acquire(self, group: str) -> None:
+        """Wait until one more request to the group may start, and record that it starts now."""
         hosts = self._hosts
-        line = hosts.lines.setdefault(group, HostQueue())
-        line.people += 1
+        queue = hosts.queues.setdefault(group, HostQueue())
+        queue.waiters += 1
         try:
-            async with line.lock:
-                hosts.asked_by(group, self._source, self._manners)
-                await self._wait(group, line)
+            async with queue.lock:
+                hosts.register(group, self._source, self._rules)
+                await self._wait(group, queue)
                 await self._context.admit(group)
                 now_s = self._context.clock.elapsed_s()
                 hosts.states[group] = record_start(hosts.states.get(group, HostState()), now_s)
         finally:
-            line.people -= 1
-            if not line.people:
-                del hosts.lines[group]
+            queue.waiters -= 1
+            if not queue.waiters:
+                del hosts.queues[group]
 
-    def leave(self, turn: RequestSlot) -> None:
-        """The request of this turn is over."""
-        now_s, hosts, group = self._context.clock.elapsed_s(), self._hosts, turn.group
-        manners = hosts.manners(group, self._manners)
+    def release(self, slot: RequestSlot) -> None:
+        """Record that the request of this slot is over."""
+        now_s, hosts, group = self._context.clock.elapsed_s(), self._hosts, slot.group
+        rules = hosts.politeness(group, self._rules)
         hosts.states[group] = record_end(
-            hosts.states[group], manners, now_s, turn.verdict, turn.retry_after_s, turn.why
+            hosts.states[group], rules, now_s, slot.condition, slot.retry_after_s, slot.why
         )
-        if group in hosts.lines:
-            hosts.lines[group].freed.set()
+        if group in hosts.queues:
+            hosts.queues[group].freed.set()
         else:
             hosts.prune(now_s)
 
-    async def _wait(self, group: str, line: HostQueue) -> None:
+    async def _wait(self, group: str, queue: HostQueue) -> None:
         while (wait_s := self.wait_s(group)) > 0:
             if wait_s == float("inf"):
-                line.freed.clear()
-                await line.freed.wait()
-            elif wait_s > self._patience_s:
+                queue.freed.clear()
+                await queue.freed.wait()
+            elif wait_s > self._max_wait_s:
                 raise HostBackoffError(group, wait_s, spaced=not self._hosts.states[group].why)
             else:
                 await self._context.sleep(wait_s)

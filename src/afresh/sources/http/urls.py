@@ -1,4 +1,4 @@
-"""Addresses: which can be polled, whose host they are, where a redirect leads."""
+"""Web addresses: whether they can be polled, their host, and the targets of links and redirects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from afresh.values.errors import UsageError
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _BLANK_OR_CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _LONGEST = 8000
-# Addresses that nothing can be wrong with, such as most of a sitemap's fifty thousand.
+# A fast path for ordinary addresses: a sitemap may hold fifty thousand of them.
 _PLAIN = re.compile(
     r"https?://([a-z0-9-]+(?:\.[a-z0-9-]+)*(?::(?!80/|443/)(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}))?)"
     r"/(?:[\w~!$&'()*+,;=:@/?-]|\.(?!\.)|%[0-9A-Fa-f]{2})*",
@@ -19,9 +19,9 @@ _PLAIN = re.compile(
 )
 
 
-@lru_cache(maxsize=1024)  # one poll asks for it several times
+@lru_cache(maxsize=1024)  # every poll calls it several times
 def host_group(url: str) -> str:
-    """The politeness group of an address: its host, with the port unless it is the usual one.
+    """Return the politeness group of an address: its host, with the port unless it is the default.
 
     >>> host_group("HTTPS://Example.org:443/a"), host_group("http://[::1]:8080/")
     ('example.org', '[::1]:8080')
@@ -32,9 +32,9 @@ def host_group(url: str) -> str:
     plain = _PLAIN.fullmatch(url)
     if plain and len(url) <= _LONGEST:
         return plain[1]
-    wrong = _wrong(url)
-    if wrong:
-        raise UsageError(wrong)
+    problem = _problem(url)
+    if problem:
+        raise UsageError(problem)
     parts = urlsplit(url)
     host = parts.hostname or ""
     host = f"[{host}]" if ":" in host else host
@@ -43,12 +43,12 @@ def host_group(url: str) -> str:
 
 
 def origin(url: str) -> str:
-    """Scheme and group: what headers and cookies belong to."""
+    """Return scheme and host, which headers and cookies belong to."""
     return f"{urlsplit(url).scheme}://{host_group(url)}"
 
 
 def resolve_link(url: str, location: str) -> str | None:
-    """Where a redirect from ``url`` leads, without fragment; None if that is no address to fetch.
+    """Return the target of a link or redirect on ``url``, without fragment; None if it cannot be fetched.
 
     >>> resolve_link("http://a.test/x", "../y#z"), resolve_link("http://a.test/", "ftp://b.test/")
     ('http://a.test/y', None)
@@ -59,11 +59,11 @@ def resolve_link(url: str, location: str) -> str | None:
         target = urldefrag(urljoin(url, location.strip()))[0].replace(" ", "%20")
     except ValueError:
         return None
-    return None if _wrong(target) else target
+    return None if _problem(target) else target
 
 
 def display_url(url: str) -> str:
-    """An address for people: at most 200 characters, without user and password.
+    """Return an address for messages: at most 200 characters, without user and password.
 
     >>> display_url("http://user:pw@a.test/")
     'http://a.test/'
@@ -72,7 +72,7 @@ def display_url(url: str) -> str:
     return bare if len(bare) <= 200 else f"{bare[:199]}…"
 
 
-def _wrong(url: str) -> str:
+def _problem(url: str) -> str:
     if len(url) > _LONGEST:
         return f"an address of {len(url)} characters is too long: {_LONGEST} at most"
     try:

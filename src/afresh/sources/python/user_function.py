@@ -1,7 +1,7 @@
-"""A function of the user's: found by its name, and called so that nothing it raises ends more than the call.
+"""Functions of the user: found by name, and called so that whatever they raise ends no more than the call.
 
-``SystemExit`` in a function must not end the engine, ``TimeoutError`` not look like our own time limit, and
-``StopIteration`` not get lost on its way out of a thread.
+``SystemExit`` in a function must not end the engine, ``TimeoutError`` must not look like our own time limit,
+and ``StopIteration`` must not get lost on its way out of a thread.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from typing import Any, TypeVar
 
 from afresh.values.errors import UsageError
 
-_LONGEST_WORDS = 200
+_LONGEST = 200
 A = TypeVar("A")
 
 
 class RaisedError(Exception):
-    """What a user's function raised; the text says it in one line."""
+    """A user's function raised an error; the text describes it in one line."""
 
 
 def describe_error(error: BaseException) -> str:
-    """An error's kind and text, in one line.
+    """Return the class and the text of an error in one line.
 
     >>> describe_error(KeyError("no")), describe_error(SystemExit())
     ("KeyError: 'no'", 'SystemExit')
     """
     kind, text = type(error).__name__, " ".join(str(error).split())
-    return (f"{kind}: {text}" if text else kind)[:_LONGEST_WORDS]
+    return (f"{kind}: {text}" if text else kind)[:_LONGEST]
 
 
 def call_function(function: Callable[[A], Any], argument: A) -> Any:
-    """What the function returns, call_function on a thread; ``RaisedError`` if it raises."""
+    """Call a function in a thread and return its result; raise ``RaisedError`` if it raises."""
     try:
         return function(argument)
-    except BaseException as error:  # noqa: BLE001  # it is the user's code: whatever it raises is its answer
+    except BaseException as error:  # noqa: BLE001  # any error of the user's code is its result
         raise RaisedError(describe_error(error)) from None
 
 
 async def await_function(function: Callable[[A], Awaitable[Any]], argument: A) -> Any:
-    """What the coroutine function returns; ``RaisedError`` if it raises. Cancelled, it is cancelled."""
+    """Await a coroutine function and return its result; raise ``RaisedError`` if it raises."""
     try:
         return await function(argument)
     except BaseException as error:
@@ -51,7 +51,7 @@ async def await_function(function: Callable[[A], Awaitable[Any]], argument: A) -
 
 
 def find_function(name: str, setting: str = "call") -> Callable[..., Any]:
-    """The function behind ``module:function``.
+    """Return the function that ``module:function`` names.
 
     >>> find_function("string:capwords")("to be")
     'To Be'
@@ -66,7 +66,7 @@ def find_function(name: str, setting: str = "call") -> Callable[..., Any]:
         found: Any = import_module(module)
         for part in path.split("."):
             found = getattr(found, part)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever their module does when it is imported
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # the user's module may raise anything when it is imported
         raise UsageError(f"{setting} {name!r} cannot be found: {describe_error(error)}") from None
     if not callable(found):
         raise UsageError(f"{setting} {name!r} is not a function but a {type(found).__name__}")

@@ -1,4 +1,4 @@
-"""From the body of an answer to records: JSON paths for the total, the rows, the key and the fields; pure."""
+"""Reads records from the body of an answer, by JSON paths for total, rows, key and fields; pure."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from afresh.sources.change_detection import compile_json_path
 from afresh.sources.search.server import SearchRecord
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.sql.errors import one_line
 
-_NAMED = 8  # keys of an answer that are shown where a path is wrong
+_MOST_NAMES = 8  # keys of an answer that are shown if a path is wrong
 _LONGEST = 60
 
 
 class AnswerError(Exception):
-    """What is wrong with an answer, in words; never leaves ``sources``."""
+    """An answer cannot be read; the text says why. Never leaves ``sources``."""
 
 
 class AnswerReader:
@@ -34,31 +35,33 @@ class AnswerReader:
 
     def __init__(self, settings: SearchSettings) -> None:
         self._settings = settings
-        self._total = _compiled(settings.total)
-        self._rows = _compiled(settings.rows)
-        self._key = _compiled(settings.path_of(settings.key))
+        self._total = _finder(settings.total)
+        self._rows = _finder(settings.rows)
+        self._key = _finder(settings.path_of(settings.key))
         self._fields: Mapping[str, Callable[[Any], Any]] = {
-            name: _compiled(settings.path_of(name)) for name in settings.fields
+            name: _finder(settings.path_of(name)) for name in settings.fields
         }
 
     def page(self, body: bytes, media_type: str) -> tuple[tuple[SearchRecord, ...], int | None]:
-        """The records of a page, and the total it reports."""
-        answer = _parsed(body, media_type)
+        """Return the records of a page, and the total that it reports."""
+        answer = _parse(body, media_type)
         rows = self._rows(answer)
         if not isinstance(rows, list):
-            raise AnswerError(f"rows: {self._settings.rows!r} is no list in the answer, {_keys(answer)}")
-        return tuple(self._record(row) for row in rows), self._counted(answer)
+            raise AnswerError(
+                f"rows: {self._settings.rows!r} is no list in the answer, {_describe_keys(answer)}"
+            )
+        return tuple(self._record(row) for row in rows), self._read_total(answer)
 
-    def _counted(self, answer: Any) -> int | None:
-        """The total; None where there is none, or it is no number of results."""
+    def _read_total(self, answer: Any) -> int | None:
+        """Return the total; None if there is none, or it is not a number of results."""
         total = self._total(answer)
         if isinstance(total, str) and total.strip().isdecimal():
             total = int(total)
         return int(total) if _is_count(total) else None
 
     def record(self, body: bytes, media_type: str) -> tuple[SearchRecord, ...]:
-        """The record of a look-up, which comes alone or as the only row; none where it is empty."""
-        answer = _parsed(body, media_type)
+        """Return the record of a look-up, which comes alone or as the only row; nothing if it is empty."""
+        answer = _parse(body, media_type)
         rows = self._rows(answer) if isinstance(answer, dict) else answer
         if isinstance(rows, list):
             return tuple(self._record(row) for row in rows)
@@ -68,19 +71,17 @@ class AnswerReader:
         key = self._key(row)
         if not isinstance(key, str | int | float) or isinstance(key, bool) or key == "":
             path = self._settings.path_of(self._settings.key)
-            raise AnswerError(f"key_path: {path} is no text or number in a row, {_keys(row)}")
+            raise AnswerError(f"key_path: {path} is no text or number in a row, {_describe_keys(row)}")
         fields = {name: find(row) for name, find in self._fields.items()}
         if not fields and isinstance(row, dict):
             fields = row
         return SearchRecord(str(key), fields)
 
 
-def _compiled(path: str) -> Callable[[Any], Any]:
-    import jmespath  # type: ignore[import-untyped]
-
+def _finder(path: str) -> Callable[[Any], Any]:
     if not path:
         return lambda _: None
-    search: Callable[[Any], Any] = jmespath.compile(path).search
+    search = compile_json_path("path", path)
 
     def find(answer: Any) -> Any:
         try:
@@ -91,7 +92,7 @@ def _compiled(path: str) -> Callable[[Any], Any]:
     return find
 
 
-def _parsed(body: bytes, media_type: str) -> Any:
+def _parse(body: bytes, media_type: str) -> Any:
     if "html" in media_type.lower() or body.lstrip()[:1] == b"<":
         raise AnswerError("HTML where JSON was due: a captcha, a log-in or an error page")
     try:
@@ -105,8 +106,8 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15
 
 
-def _keys(value: object) -> str:
+def _describe_keys(value: object) -> str:
     if isinstance(value, dict):
-        names = list(value)[:_NAMED]
+        names = list(value)[:_MOST_NAMES]
         return f"which has {', '.join(map(str, names))}" if names else "which is empty"
     return f"which is a {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""What a search source is made of, by its settings: the measures of its fields, and the server it asks."""
+"""Builds the parts of a search source from its settings: the measures of its fields, and its server."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from afresh.sources.search.settings import SearchSettings
 from afresh.values.errors import UsageError, did_you_mean
 
 
-def find_measures(settings: SearchSettings) -> Mapping[str, Dissimilarity]:
-    """How much each content field differs, by the settings."""
+def make_measures(settings: SearchSettings) -> Mapping[str, Dissimilarity]:
+    """Return for each content field the function that measures how much two values differ."""
     found: dict[str, Dissimilarity] = {}
     for name, given in settings.fields.items():
         if given in DISSIMILARITIES:
@@ -30,19 +30,19 @@ def find_measures(settings: SearchSettings) -> Mapping[str, Dissimilarity]:
 
 
 def make_server(settings: SearchSettings, context: SourceContext, relation: LocalRelation) -> SearchServer:
-    """The server that the settings name."""
+    """Build the server that the settings name."""
     if settings.over_http:
         from afresh.sources.http.aiohttp_fetcher import AiohttpFetcher
         from afresh.sources.http.secret_headers import secret_proxy
-        from afresh.sources.search.http_server import HttpSearch
+        from afresh.sources.search.http_server import HttpSearchServer
 
         proxy = secret_proxy(settings.http, context.resolver)
         fetcher = AiohttpFetcher(allow_private=settings.allow_private, proxy=proxy, clock=context.clock)
-        return HttpSearch(settings, context, fetcher)
+        return HttpSearchServer(settings, context, fetcher)
     if settings.in_database:
-        from afresh.sources.search.sql_server import SqlSearch
+        from afresh.sources.search.sql_server import SqlSearchServer
 
-        return SqlSearch(settings, context)
-    from afresh.sources.search.file_server import FileSearch
+        return SqlSearchServer(settings, context)
+    from afresh.sources.search.file_server import FileSearchServer
 
-    return FileSearch(settings, context, relation.index)
+    return FileSearchServer(settings, context, relation.index)

@@ -1,4 +1,4 @@
-"""A file of records as a search server, for planning and simulation; read again when it was written."""
+"""A file of records as a search server, for planning and simulation; it is read again when it has changed."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from pathlib import Path
 from afresh.probes.keyword_index import Keyword, KeywordIndex, index_corpus
 from afresh.probes.server import IndexServer
 from afresh.sources.context import SourceContext
-from afresh.sources.remembering import Rest
 from afresh.sources.search.relation import TextColumns, read_columns
-from afresh.sources.search.server import Results, SearchRecord
+from afresh.sources.search.server import SearchRecord, SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.values.errors import InputError
 
 
-class FileSearch:
-    """See ``SearchServer``. Results stand in the order of the file."""
+class FileSearchServer(SearchServer):
+    """See ``SearchServer``. Results are in the order of the file."""
 
     def __init__(self, settings: SearchSettings, context: SourceContext, relation: KeywordIndex) -> None:
         self._settings, self._context = settings, context
@@ -24,39 +23,24 @@ class FileSearch:
         self._numbers = {keyword: number for number, keyword in enumerate(relation.keywords)}
         self._stamp: tuple[int, int] | None = None
 
-    def wait_s(self) -> float:
-        """A file is always ready."""
-        return 0.0
-
-    async def page(self, keywords: Sequence[Keyword], number: int) -> Results:
+    async def page(self, keywords: Sequence[Keyword], number: int) -> SearchResults:
         """See ``SearchServer``."""
         await self._context.admit(self._settings.name)
         try:
             self._read()
-        except InputError as wrong:
-            return Results(problem=str(wrong))
+        except InputError as error:
+            return SearchResults(problem=str(error))
         found = self._server.page([self._numbers[keyword] for keyword in keywords], number)
-        return Results(tuple(self._record(key) for key in found.keys), found.total)
+        return SearchResults(tuple(self._record(key) for key in found.keys), found.total)
 
-    async def look_up(self, key: str) -> Results:
+    async def look_up(self, key: str) -> SearchResults:
         """See ``SearchServer``."""
         await self._context.admit(self._settings.name)
         try:
             self._read()
-        except InputError as wrong:
-            return Results(problem=str(wrong))
-        return Results((self._record(key),), 1) if key in self._rows else Results(total=0)
-
-    def rests(self) -> tuple[Rest, ...]:
-        """None."""
-        return ()
-
-    def recall(self, rests: Sequence[Rest]) -> None:
-        """Nothing to recall."""
-        del rests
-
-    async def close(self) -> None:
-        """Nothing is open."""
+        except InputError as error:
+            return SearchResults(problem=str(error))
+        return SearchResults((self._record(key),), 1) if key in self._rows else SearchResults(total=0)
 
     def _read(self) -> None:
         settings = self._settings
@@ -78,7 +62,7 @@ class FileSearch:
 
 
 def file_stamp(place: str) -> tuple[int, int] | None:
-    """What tells that a file was written since: its time and size; None where there is no file."""
+    """Return time and size of a file, which show that it was written; None if there is no file."""
     try:
         found = Path(place.partition("#")[0]).stat()
     except OSError:
@@ -87,10 +71,9 @@ def file_stamp(place: str) -> tuple[int, int] | None:
 
 
 def sample_index(settings: SearchSettings, relation: KeywordIndex) -> KeywordIndex:
-    """Records like the server's under the relation's keywords; the relation itself where none are given."""
+    """Index records like those of the server by the relation's keywords, or else the relation itself."""
     if not settings.records_like:
         return relation
     attributes = settings.attributes
-    names = [attribute.name for attribute in attributes]
-    columns = read_columns(settings.records_like, names)
+    columns = read_columns(settings.records_like, [attribute.name for attribute in attributes])
     return index_corpus(relation, columns.texts, attributes, scoped=settings.scoped)

@@ -1,16 +1,16 @@
 """What is known of each record behind a search box: when it was last seen, and how fast its content drifts.
 
-The drift D of a record is the dissimilarity that it gathers per time, λ·E δ. Seen with Σδ over Σt, and drawn
-towards the drift d of all records with the weight of one unit of change,
+The drift D of a record is the dissimilarity δ that it accumulates per time, λ·E δ. It is estimated from Σδ
+over Σt, and pulled towards the drift d of all records with the weight of one change:
 
-    D = (Σδ + s)/(Σt + s/d),    s the mean δ of a change.
+    D = (Σδ + s)/(Σt + s/d),    where s is the mean δ of a change.
 
-Where δ only says *whether* the content differs, several changes between two looks count as one; then what is
-added is the number expected behind it, x/(1 − e^{−x}) with x = λt.
+If δ only says *whether* the content differs, several changes between two observations count as one; then the
+expected number of changes behind it is added, x/(1 − e^{−x}) with x = λt.
 
-What a refresh is worth: the content lag of a record seen τ ago is ½wDτ² in the mean (Yang et al. 2010, §4.2),
-and the index of refreshing it now, τ·lag(τ) − ∫lag, is wDτ³/3. A budget spent by the largest sum of it per
-request sends each query of a cycle with frequency ∝ (ΣwD/c)^{1/3}, which is the best.
+The poll value: a record last seen τ ago has the expected content lag ½wDτ² (Yang et al. 2010, §4.2), and the
+index of refreshing it now, τ·lag(τ) − ∫lag, is wDτ³/3. If each request is the one with the largest sum of
+the index, each query is sent with a frequency ∝ (ΣwD/c)^{1/3}, which is optimal.
 """
 
 from __future__ import annotations
@@ -27,101 +27,103 @@ from afresh.sources.search.saved_state import RecordNote
 from afresh.sources.sql.canonical_json import value_json
 from afresh.values.arrays import Float64s
 
-_LONGEST_VALUE = 64  # characters of a field that are remembered; of longer ones a fingerprint
-_KEPT = 200_000  # records that notes tell of
-_UNSEEN = 2.0  # a record never seen counts as seen so many times as long ago as any other
+_LONGEST_VALUE = 64  # characters of a field that are stored; longer values are stored as a fingerprint
+_MOST_SAVED = 200_000  # records
+_UNSEEN = 2.0  # a record never seen counts as last seen this many times as long ago as any other
 
 
 class RecordTracker:
-    """The records of a relation, by row. ``measures`` say how much each content field differs.
+    """The records of a relation, by row. ``measures`` tell how much two values of a content field differ.
 
     >>> from afresh.probes.keyword_index import index_relation
     >>> from afresh.probes.splitters import parse_keywords
     >>> index = index_relation({"t": ["a", "b"]}, [parse_keywords("t")])
     >>> book = RecordTracker(LocalRelation(["x", "y"], index, np.ones(2), {"x": 0, "y": 1}), {"n": unequal})
-    >>> book.saw(0, {"n": 1}, 100.0); book.saw(1, {"n": 1}, 100.0); book.saw(0, {"n": 2}, 110.0)
-    >>> book.saw(1, {"n": 1}, 110.0); book.drift().round(3)
+    >>> book.record(0, {"n": 1}, 100.0); book.record(1, {"n": 1}, 100.0); book.record(0, {"n": 2}, 110.0)
+    >>> book.record(1, {"n": 1}, 110.0); book.drift().round(3)
     array([0.105, 0.053])
     """
 
     def __init__(self, relation: LocalRelation, measures: Mapping[str, Dissimilarity]) -> None:
         count = len(relation.keys)
         self._relation, self._measures = relation, measures
-        self._bits = all(measure is unequal for measure in measures.values())
+        self._is_binary = all(measure is unequal for measure in measures.values())
         self._weights: Float64s = relation.weights
         self.seen_s: Float64s = np.full(count, np.nan)
         self.not_before_s: Float64s = np.full(count, -np.inf)
-        self._moved: Float64s = np.zeros(count)
-        self._watched_s: Float64s = np.zeros(count)
+        self._drifted: Float64s = np.zeros(count)
+        self._observed_s: Float64s = np.zeros(count)
         self._changes: Float64s = np.zeros(count)
         self._fields: list[dict[str, str] | None] = [None] * count
 
     def values(self, now_s: float) -> Float64s:
-        """What refreshing each record now is worth; 0 for those not to be asked for yet."""
+        """Return the poll value of each record now; 0 for those that are not to be requested yet."""
         elapsed = now_s - self.seen_s
         known = elapsed[np.isfinite(elapsed)]
         longest = float(known.max()) if known.size else 0.0
         elapsed = np.where(np.isnan(elapsed), _UNSEEN * longest + 1.0, np.maximum(elapsed, 0.0))
-        worth = self._weights * self.drift() * elapsed**3 / 3.0
-        return np.asarray(np.where(self.not_before_s > now_s, 0.0, worth))
+        value = self._weights * self.drift() * elapsed**3 / 3.0
+        return np.asarray(np.where(self.not_before_s > now_s, 0.0, value))
 
-    def weigh(self, weights: Float64s) -> None:
-        """What each record counts for, beside the weight that the relation gives it."""
+    def set_weights(self, weights: Float64s) -> None:
+        """Set what each record counts for; the weights of the relation are multiplied by it."""
         self._weights = self._relation.weights * weights
 
     def drift(self) -> Float64s:
-        """D of every record; 1 for all while none was seen to change."""
-        moved, watched, changes = self._moved.sum(), self._watched_s.sum(), self._changes.sum()
+        """Return D of every record; 1 for all until a change is observed."""
+        moved, watched, changes = self._drifted.sum(), self._observed_s.sum(), self._changes.sum()
         if not (moved > 0 and watched > 0):
-            return np.ones_like(self._moved)
+            return np.ones_like(self._drifted)
         one = moved / changes
-        return np.asarray((self._moved + one) / (self._watched_s + one * watched / moved))
+        return np.asarray((self._drifted + one) / (self._observed_s + one * watched / moved))
 
-    def saw(self, place: int, fields: Mapping[str, object], now_s: float) -> None:
-        """A record came, with these fields. Raises ``InputError`` where a field cannot be compared."""
+    def record(self, row: int, fields: Mapping[str, object], now_s: float) -> None:
+        """Record that these fields of a record came. Raises ``InputError`` if a field cannot be compared."""
         texts = {name: _short(fields[name]) for name in self._measures or fields if name in fields}
-        before, elapsed = self._fields[place], now_s - self.seen_s[place]
+        before, elapsed = self._fields[row], now_s - self.seen_s[row]
         if before is not None and elapsed > 0:
             measures = self._measures or dict.fromkeys({*before, *texts}, unequal)
             change = record_change(before, texts, measures)
-            self._changes[place] += change > 0
-            self._moved[place] += self._hidden(place, elapsed) if change > 0 and self._bits else change
-            self._watched_s[place] += elapsed
-        self._fields[place], self.seen_s[place] = texts, max(now_s, _or(self.seen_s[place], now_s))
-        self.not_before_s[place] = -np.inf
+            self._changes[row] += change > 0
+            self._drifted[row] += (
+                self._expected_changes(row, elapsed) if change > 0 and self._is_binary else change
+            )
+            self._observed_s[row] += elapsed
+        self._fields[row], self.seen_s[row] = texts, max(now_s, _or(self.seen_s[row], now_s))
+        self.not_before_s[row] = -np.inf
 
-    def put_off(self, place: int, until_s: float) -> None:
-        """Not to be asked for until then."""
-        self.not_before_s[place] = until_s
+    def put_off(self, row: int, until_s: float) -> None:
+        """Do not request a record until then."""
+        self.not_before_s[row] = until_s
 
-    def _hidden(self, place: int, elapsed: float) -> float:
-        """How many changes are expected where one was seen: x/(1 − e^{−x})."""
-        x = (self._moved[place] + 1.0) / (self._watched_s[place] + elapsed) * elapsed
+    def _expected_changes(self, row: int, elapsed: float) -> float:
+        """Return how many changes are expected behind an observed one: x/(1 − e^{−x})."""
+        x = (self._drifted[row] + 1.0) / (self._observed_s[row] + elapsed) * elapsed
         return float(x / -math.expm1(-x))
 
-    def notes(self) -> Iterable[RecordNote]:
-        """What was learned, by key."""
-        for at, key in enumerate(self._relation.keys[:_KEPT]):
+    def save(self) -> Iterable[RecordNote]:
+        """Yield what was learned, by key."""
+        for at, key in enumerate(self._relation.keys[:_MOST_SAVED]):
             fields = self._fields[at]
             if fields is not None:
                 seen_s, moved, watched_s, changes = (float(column[at]) for column in self._columns())
                 yield RecordNote(key, seen_s, moved, watched_s, changes, fields)
 
-    def recall(self, notes: Iterable[RecordNote]) -> list[str]:
-        """What others learned, where it is newer; the keys of records that are not in the relation."""
-        left = []
+    def load(self, notes: Iterable[RecordNote]) -> list[str]:
+        """Take over what was saved, if it is newer; return keys of records that are not in the relation."""
+        unknown = []
         for note in notes:
-            at = self._relation.places.get(note.key)
+            at = self._relation.rows.get(note.key)
             if at is None:
-                left.append(note.key)
+                unknown.append(note.key)
             elif not note.seen_s <= self.seen_s[at]:
                 self._fields[at] = dict(note.fields)
                 for column, number in zip(self._columns(), note.numbers, strict=True):
                     column[at] = number
-        return left
+        return unknown
 
     def _columns(self) -> tuple[Float64s, ...]:
-        return self.seen_s, self._moved, self._watched_s, self._changes
+        return self.seen_s, self._drifted, self._observed_s, self._changes
 
 
 def _or(value: float, other: float) -> float:

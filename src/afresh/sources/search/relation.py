@@ -1,6 +1,6 @@
-"""The local relation of a ``search`` source, from a file or a table: keys, texts of keywords, weights.
+"""Reads the local relation of a ``search`` source from a file or a table: keys, keywords and weights.
 
-What is wrong with it is said with file, row and column, and nothing is taken from it then.
+An error names file, row and column; a relation with an error is not used at all.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ import numpy as np
 from afresh.probes.keyword_index import KeywordIndex, index_relation
 from afresh.probes.splitters import KeywordAttribute
 from afresh.sources.context import no_secrets
-from afresh.sources.search.relation_tables import check_names, is_postgres, shown_place, table_rows
+from afresh.sources.search.relation_tables import check_names, display_place, is_postgres, table_rows
 from afresh.sources.secrets import Resolver
 from afresh.sources.sql.errors import one_line
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError
 
-_LONGEST = 1_000_000  # characters of one keyword field: more is a document, or a broken quote
-_BLOCK_BYTES = 1 << 26  # read at once: the longest row that can be read
+_LONGEST = 1_000_000  # characters of one keyword field; a longer one is a document, or a quote is not closed
+_BLOCK_BYTES = 1 << 26  # bytes read at once, which limits the length of a row
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextColumns:
-    """TextColumns of texts, all of one length; an empty text where there was nothing."""
+    """Columns of texts, all of one length; an empty text stands for a missing value."""
 
     path: str
     texts: dict[str, list[str]]
 
     def __len__(self) -> int:
-        """How many rows."""
+        """Return the number of rows."""
         return len(next(iter(self.texts.values()), []))
 
     def digest(self) -> bytes:
-        """A fingerprint of all texts."""
+        """Return a fingerprint of all texts."""
         found = blake2b(digest_size=16)
         for column in self.texts.values():
             for text in column:
@@ -50,28 +50,28 @@ class TextColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalRelation:
-    """The records: their keys, their keywords, what each weighs; ``places`` are the rows of the keys.
+    """The records: their keys, keywords and weights; ``rows`` maps each key to its row.
 
-    ``digest`` tells whether a relation read later is another one.
+    ``digest`` shows whether a relation that is read later differs.
     """
 
     keys: list[str]
     index: KeywordIndex
     weights: Float64s
-    places: dict[str, int]
+    rows: dict[str, int]
     digest: bytes = b""
 
 
 def read_columns(path: str, names: Sequence[str], resolver: Resolver = no_secrets) -> TextColumns:
-    """The columns ``names`` of a CSV, Parquet or JSONL file, or of a table of SQLite or PostgreSQL."""
+    """Read the columns ``names`` of a CSV, Parquet or JSONL file, or of a table of SQLite or PostgreSQL."""
     if "#" in path or is_postgres(path):
         rows = table_rows(path, names, resolver)
         found = {name: [_text(row[at]) for row in rows] for at, name in enumerate(names)}
-        return TextColumns(shown_place(path), found)
+        return TextColumns(display_place(path), found)
     if not Path(path).is_file():
         raise InputError("does not exist", path=path)
     lines = path.removesuffix(".gz").removesuffix(".zst").endswith(".jsonl")
-    return TextColumns(path, _of_json_lines(path, names) if lines else _of_arrow(path, names))
+    return TextColumns(path, _read_json_lines(path, names) if lines else _read_arrow(path, names))
 
 
 def read_relation(
@@ -83,37 +83,37 @@ def read_relation(
     scoped: bool,
     resolver: Resolver = no_secrets,
 ) -> LocalRelation:
-    """The relation, checked: every record has a key of its own, some have keywords, weights are numbers."""
+    """Read and check the relation: keys are unique, some records have keywords, weights are numbers."""
     words = [attribute.name for attribute in attributes]
     names = list(dict.fromkeys([key, *words, *([weight] if weight else [])]))
     columns = read_columns(path, names, resolver)
-    places = checked_keys(columns, key)
+    rows = check_keys(columns, key)
     for name in words:
         for row, text in enumerate(columns.texts[name], 1):
             if len(text) > _LONGEST:
-                words_ = f"holds {len(text):,} characters: a keyword field has at most {_LONGEST:,}"
-                raise InputError(words_, path=columns.path, row=row, line=0, column=name)
+                problem = f"holds {len(text):,} characters: a keyword field has at most {_LONGEST:,}"
+                raise InputError(problem, path=columns.path, row=row, line=0, column=name)
     index = index_relation(columns.texts, attributes, scoped=scoped)
     if len(columns) and not index.keywords:
         raise InputError(f"no record has a keyword in {', '.join(words)}", path=columns.path)
-    weights = _weights(columns, weight) if weight else np.ones(len(columns))
-    return LocalRelation(columns.texts[key], index, weights, places, columns.digest())
+    weights = _read_weights(columns, weight) if weight else np.ones(len(columns))
+    return LocalRelation(columns.texts[key], index, weights, rows, columns.digest())
 
 
-def checked_keys(columns: TextColumns, key: str) -> dict[str, int]:
-    """The row of each key; none may be empty or stand twice."""
-    places: dict[str, int] = {}
+def check_keys(columns: TextColumns, key: str) -> dict[str, int]:
+    """Return the row of each key; refuse keys that are empty or not unique."""
+    rows: dict[str, int] = {}
     for row, text in enumerate(columns.texts[key]):
         if not text:
             raise InputError("is empty: every record needs a key", path=columns.path, row=row + 1, column=key)
-        if text in places:
-            problem = f"{text!r} stands twice, first in row {places[text] + 1}: each must be its own"
+        if text in rows:
+            problem = f"{text!r} stands twice, first in row {rows[text] + 1}: each must be its own"
             raise InputError(problem, path=columns.path, row=row + 1, line=0, column=key)
-        places[text] = row
-    return places
+        rows[text] = row
+    return rows
 
 
-def _weights(columns: TextColumns, name: str) -> Float64s:
+def _read_weights(columns: TextColumns, name: str) -> Float64s:
     values = []
     for row, text in enumerate(columns.texts[name], 1):
         try:
@@ -127,25 +127,25 @@ def _weights(columns: TextColumns, name: str) -> Float64s:
     return np.array(values, dtype=np.float64)
 
 
-def _of_arrow(path: str, names: Sequence[str]) -> dict[str, list[str]]:
+def _read_arrow(path: str, names: Sequence[str]) -> dict[str, list[str]]:
     import pyarrow as pa
 
     try:
-        table = _parquet(path, names) if path.endswith(".parquet") else _csv(path, names)
+        table = _read_parquet(path, names) if path.endswith(".parquet") else _read_csv(path, names)
         columns = {name: table.column(name).cast(pa.large_string()).to_pylist() for name in names}
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read: {one_line(str(error))}", path=path) from None
     return {name: [text or "" for text in column] for name, column in columns.items()}
 
 
-def _parquet(path: str, names: Sequence[str]) -> Any:
+def _read_parquet(path: str, names: Sequence[str]) -> Any:
     import pyarrow.parquet as pq
 
     check_names(path, names, pq.read_schema(path).names)
     return pq.read_table(path, columns=list(names))
 
 
-def _csv(path: str, names: Sequence[str]) -> Any:
+def _read_csv(path: str, names: Sequence[str]) -> Any:
     import pyarrow as pa
     from pyarrow import csv
 
@@ -160,7 +160,7 @@ def _csv(path: str, names: Sequence[str]) -> Any:
     return table
 
 
-def _of_json_lines(path: str, names: Sequence[str]) -> dict[str, list[str]]:
+def _read_json_lines(path: str, names: Sequence[str]) -> dict[str, list[str]]:
     import pyarrow as pa
 
     found: dict[str, list[str]] = {name: [] for name in names}

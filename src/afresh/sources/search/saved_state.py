@@ -1,4 +1,4 @@
-"""What a search source keeps of its records and queries: for its successor, for other workers, for people."""
+"""What a search source saves of its records and queries: for its successor, other workers, and people."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import astuple, dataclass
 from afresh.probes.keyword_index import Keyword
 
 _VERSION = 2
-_QUERIES = 2000  # queries that notes tell of, those asked last
+_MOST_QUERIES = 2000  # those asked last are saved
 
 
 @dataclass(frozen=True, slots=True)
 class RecordNote:
-    """One record: when it was seen last, how far it moved within which time, how often, and its content."""
+    """One record: when it was last seen, its total dissimilarity, observed time, changes, and content."""
 
     key: str
     seen_s: float
@@ -25,13 +25,13 @@ class RecordNote:
 
     @property
     def numbers(self) -> tuple[float, float, float, float]:
-        """All but the key and the content."""
+        """Everything except the key and the content."""
         return self.seen_s, self.moved, self.watched_s, self.changes
 
 
 @dataclass(frozen=True, slots=True)
 class QueryNote:
-    """One query: its total as reported, its last page where that is known, and our keys on each page read."""
+    """One query: its reported total, its last page if known, and our keys on each page that was read."""
 
     words: tuple[Keyword, ...]
     total: float | None
@@ -41,15 +41,15 @@ class QueryNote:
     pages: Mapping[int, Sequence[str]]
 
     def __str__(self) -> str:
-        """As people write it."""
+        """Return the query as people write it."""
         return " ".join(map(str, self.words))
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleNote:
-    """How many times as many results the server has as the sample: from ``totals`` of an attribute's words.
+    """How many times as many results the server has as the sample, for the keywords of one attribute.
 
-    ``low`` and ``high``: where two of three words lie.
+    It is learned from ``totals`` reported totals; two of three keywords lie between ``low`` and ``high``.
     """
 
     attribute: str
@@ -61,7 +61,7 @@ class ScaleNote:
 
 @dataclass(frozen=True, slots=True)
 class SearchState:
-    """Everything; ``look_ups`` counts the records asked for by their keys, ``records`` are those seen."""
+    """Everything that is saved; ``look_ups`` counts requests by key, ``listed`` all records."""
 
     records: tuple[RecordNote, ...] = ()
     queries: tuple[QueryNote, ...] = ()
@@ -70,10 +70,10 @@ class SearchState:
     listed: int = 0
 
     def pack(self) -> bytes:
-        """As bytes."""
+        """Return the state as bytes."""
         queries = [
             [[astuple(word) for word in one.words], one.total, one.last, one.asked, one.asked_s, one.pages]
-            for one in sorted(self.queries, key=lambda one: -one.asked_s)[:_QUERIES]
+            for one in sorted(self.queries, key=lambda one: -one.asked_s)[:_MOST_QUERIES]
         ]
         records = [[one.key, *(round(value, 6) for value in one.numbers), one.fields] for one in self.records]
         found = {"v": _VERSION, "records": records, "queries": queries, "look_ups": self.look_ups}
@@ -81,16 +81,16 @@ class SearchState:
 
     @property
     def found_by_queries(self) -> int:
-        """How many records stand on a page of some query."""
+        """How many records are on a page of some query."""
         return len({key for query in self.queries for keys in query.pages.values() for key in keys})
 
 
 def read_state(packed: bytes) -> SearchState:
-    """Notes as they were kept; of another version none.
+    """Read a saved state; that of another version is empty.
 
     >>> note = QueryNote((Keyword("title", "web"),), 40.0, None, 3, 100.0, {1: ["a"]})
-    >>> kept = read_state(SearchState(queries=(note,), look_ups=2).pack())
-    >>> kept.queries[0] == note, kept.look_ups, kept.found_by_queries
+    >>> saved = read_state(SearchState(queries=(note,), look_ups=2).pack())
+    >>> saved.queries[0] == note, saved.look_ups, saved.found_by_queries
     (True, 2, 1)
     """
     known = json.loads(packed) if packed else {}
@@ -98,14 +98,14 @@ def read_state(packed: bytes) -> SearchState:
         return SearchState()
     return SearchState(
         tuple(RecordNote(*row) for row in known["records"]),
-        tuple(_query(*row) for row in known["queries"]),
+        tuple(_read_query(*row) for row in known["queries"]),
         tuple(ScaleNote(*row) for row in known["scales"]),
         known["look_ups"],
         known["listed"],
     )
 
 
-def _query(
+def _read_query(
     words: Sequence[Sequence[str]],
     total: float | None,
     last: int | None,

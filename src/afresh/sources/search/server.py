@@ -1,13 +1,13 @@
-"""A server with a search box, as the ``search`` source asks it: pages of queries, and single records."""
+"""A server with a search box, as the ``search`` source uses it: pages of queries, and single records."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from afresh.probes.keyword_index import Keyword
-from afresh.sources.remembering import Rest
+from afresh.sources.capabilities import GroupBackoff
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +19,11 @@ class SearchRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
-    """One answer. With a ``problem``, in words, it tells nothing; ``requests`` counts what was sent.
+class SearchResults:
+    """One answer. If it has a ``problem``, it holds no records; ``requests`` counts what was sent.
 
-    ``total`` is how many records match in all, None where the server does not say. ``refused``: we may not
-    ask. ``retry_after_s``: the server is to be left alone so long; ``busy``: it says so itself.
+    ``total`` is how many records match altogether, None if the server does not say. ``refused``: we may not
+    ask. ``retry_after_s``: the server must be left alone that long; ``busy``: it said so itself.
     """
 
     records: tuple[SearchRecord, ...] = ()
@@ -37,23 +37,29 @@ class Results:
     busy: bool = False
 
 
-class SearchServer(Protocol):
-    """Answers one request at a time, each admitted once; raises nothing for what the outside does."""
+class SearchServer(ABC):
+    """Answers one request at a time, each admitted once; raises nothing for what a remote system does."""
+
+    @abstractmethod
+    async def page(self, keywords: Sequence[Keyword], number: int) -> SearchResults:
+        """Return page ``number``, from 1, of the records that match all ``keywords``."""
+
+    @abstractmethod
+    async def look_up(self, key: str) -> SearchResults:
+        """Return the record with this key, or none."""
 
     def wait_s(self) -> float:
-        """How long until the next request may start."""
+        """Return how long until the next request may start."""
+        return 0.0
 
-    async def page(self, keywords: Sequence[Keyword], number: int) -> Results:
-        """Page ``number``, from 1, of the records that hold all ``keywords``."""
+    def backoffs(self) -> tuple[GroupBackoff, ...]:
+        """Return the back-offs that must outlive the process."""
+        return ()
 
-    async def look_up(self, key: str) -> Results:
-        """The record of this key: one, or none."""
-
-    def rests(self) -> tuple[Rest, ...]:
-        """Why it is left alone, if it is."""
-
-    def recall(self, rests: Sequence[Rest]) -> None:
-        """Rests of an earlier process."""
+    def load_backoffs(self, backoffs: Sequence[GroupBackoff]) -> None:
+        """Take over back-offs of an earlier process."""
+        del backoffs
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
+        return

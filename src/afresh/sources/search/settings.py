@@ -9,8 +9,10 @@ from typing import Literal
 from pydantic import Field
 
 from afresh.probes.splitters import KeywordAttribute, parse_keywords
+from afresh.sources.change_detection import compile_json_path
 from afresh.sources.http.fetcher import USER_AGENT
-from afresh.sources.settings import HttpSettings, Seconds, Size, SomeSeconds, SourceSettings, Texts
+from afresh.sources.http.settings import HttpSettings
+from afresh.sources.settings import Seconds, Size, SomeSeconds, SourceSettings, Texts
 from afresh.sources.sql.database_url import POSTGRES
 from afresh.values.errors import UsageError
 
@@ -36,13 +38,13 @@ class SearchSettings(SourceSettings):
     """A source of kind ``search``: items are the records of ``relation``, found by keywords on ``server``.
 
     ``relation`` is a CSV, Parquet or JSONL file, FILE.db#TABLE of SQLite or postgresql://…#TABLE (or
-    env:NAME#TABLE), with a ``key``, columns of ``keywords`` (``title``, ``authors:;``) and perhaps a
-    ``weight``. ``fields`` are what counts as content, each with how much it differs: ``absolute``,
+    env:NAME#TABLE). It has a column ``key``, columns of ``keywords`` (``title``, ``authors:;``) and perhaps a
+    ``weight``. ``fields`` count as content; each has a measure of how much two values differ: ``absolute``,
     ``relative``, ``unequal`` or ``module:function``.
 
     ``server`` is a web address with ``{query}`` and ``{page}`` (or ``{offset}``), ``sqlite:PATH`` or
     ``postgresql://…`` (or ``env:NAME``) with a ``table``, or a file of records. ``total rows key_path paths``
-    are JSON paths in its answers, the last two from a row.
+    are JSON paths in its answers; the last two start at a row.
     """
 
     kind: Literal["search"] = "search"
@@ -89,17 +91,17 @@ class SearchSettings(SourceSettings):
 
     @property
     def lists_items(self) -> bool:
-        """The relation lists them."""
+        """The relation lists the items."""
         return True
 
     @property
     def listings_every_s(self) -> float | None:
-        """How often the relation is looked at."""
+        """The setting ``listings_every``."""
         return self.listings_every
 
     @property
     def attributes(self) -> tuple[KeywordAttribute, ...]:
-        """The columns of keywords, and how each is split."""
+        """The columns of keywords, each with the way to split it."""
         return tuple(parse_keywords(text) for text in self.keywords)
 
     @property
@@ -119,17 +121,17 @@ class SearchSettings(SourceSettings):
 
     @property
     def http(self) -> HttpSettings:
-        """How the web server is asked."""
+        """The settings for requests to a web server."""
         given = {name: getattr(self, name) for name in _HTTP}
         return HttpSettings(**given, concurrency=1)
 
     def path_of(self, name: str) -> str:
-        """The JSON path of the key or a field in a row: its own name where none is given."""
+        """Return the JSON path of the key or of a field in a row; its own name if none is given."""
         given = self.key_path if name == self.key else self.paths.get(name, "")
         return given or f'"{name}"'
 
     def model_post_init(self, context: object, /) -> None:
-        """Check what can be checked without the relation and without asking the server."""
+        """Check what can be checked without the relation and the server."""
         super().model_post_init(context)
         names = [attribute.name for attribute in self.attributes]
         if len(set(names)) < len(names):
@@ -143,24 +145,24 @@ class SearchSettings(SourceSettings):
             raise UsageError("table: name the server's table, as in table = 'papers'")
 
     def _check_web(self) -> None:
-        parts = _parts("server", self.server, _PAGE_PARTS)
+        parts = _template_parts("server", self.server, _PAGE_PARTS)
         if "query" not in parts:
             raise UsageError("server: needs {query}, as in https://example.org/search?q={query}&page={page}")
         if not parts & {"page", "offset"} and (self.limit is None or self.limit > self.page_size):
             words = "server: needs {page} or {offset}; where there is one page and no more, say limit"
             raise UsageError(f"{words} = {self.page_size}")
-        if self.look_up and "key" not in _parts("look_up", self.look_up, ("key",)):
+        if self.look_up and "key" not in _template_parts("look_up", self.look_up, ("key",)):
             raise UsageError("look_up: needs {key}, as in https://example.org/records/{key}")
         if self.look_up and not self.look_up.startswith(_WEB):
             raise UsageError("look_up: must be a web address, as in https://example.org/records/{key}")
-        _parts("term", self.term, ("attribute", "text"))
+        _template_parts("term", self.term, ("attribute", "text"))
         for setting in ("total", "rows", "key_path"):
             _check_path(setting, getattr(self, setting))
         for name, path in self.paths.items():
             _check_path(f"paths.{name}", path)
 
 
-def _parts(setting: str, template: str, known: tuple[str, ...]) -> set[str]:
+def _template_parts(setting: str, template: str, known: tuple[str, ...]) -> set[str]:
     try:
         found = {name for _, name, _, _ in Formatter().parse(template) if name is not None}
     except ValueError:
@@ -173,11 +175,8 @@ def _parts(setting: str, template: str, known: tuple[str, ...]) -> set[str]:
 
 
 def _check_path(setting: str, path: str) -> None:
-    import jmespath  # type: ignore[import-untyped]
-    from jmespath.exceptions import JMESPathError  # type: ignore[import-untyped]
-
     try:
         if path:
-            jmespath.compile(path)
-    except JMESPathError:
+            compile_json_path(setting, path)
+    except UsageError:
         raise UsageError(f"{setting}: {path!r} is not a JSON path such as data.results (JMESPath)") from None

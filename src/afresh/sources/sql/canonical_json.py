@@ -1,8 +1,8 @@
-"""A row as text: two rows have the same text where the database calls them equal.
+"""Rows as canonical JSON: two rows have the same text if the database considers them equal.
 
 NULL, '' and 0 differ, and so do 1 and '1'. Numbers are equal by value, whatever their type or scale: 1, 1.0
-and 1.00 are one number, −0 is 0, NaN equals itself. The order of keys in jsonb does not count, nor the time
-zone in which an instant is shown (PostgreSQL sessions speak UTC). Columns are in the order of their names.
+and 1.00 are the same number, −0 is 0, and NaN equals itself. The order of keys in jsonb does not count, nor
+the time zone of an instant (PostgreSQL sessions use UTC). Columns are sorted by name.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ _WHOLE = 2.0**63
 
 
 def row_json(columns: Iterable[tuple[str, object]]) -> bytes:
-    """The columns of a row as canonical JSON.
+    """Return the columns of a row as canonical JSON.
 
     >>> row_json([("b", None), ("a", Decimal("1.00")), ("c", ""), ("d", b"\\x00")])
     b'{"a":1,"b":null,"c":"","d":{"base64":"AA=="}}'
     """
-    # A lone surrogate becomes its JSON escape, so that text which is no Unicode differs still.
+    # A lone surrogate becomes its JSON escape, so that texts which are not valid Unicode still differ.
     return _object(columns).encode("utf-8", "backslashreplace")
 
 
 def value_json(value: object) -> str:
-    """One value as canonical JSON.
+    """Return one value as canonical JSON.
 
     >>> [value_json(x) for x in (1.0, -0.0, float("nan"), Decimal("12e3"), [True, "é"], 1e300)]
     ['1', '0', '{"number":"NaN"}', '12000', '[true,"é"]', '1e300']
@@ -56,11 +56,11 @@ def _object(pairs: Iterable[tuple[str, object]]) -> str:
 
 
 def _number(value: float | Decimal) -> str:
-    """The shortest text of a number, the same for equal numbers of any type."""
+    """Return the shortest text of a number, the same for equal numbers of any type."""
     if isinstance(value, int):
         return str(value)
     if not math.isfinite(value):
-        return f'{{"number":"{_unusual(value)}"}}'
+        return f'{{"number":"{_non_finite(value)}"}}'
     if isinstance(value, float):
         if value.is_integer() and abs(value) < _WHOLE:
             return str(int(value))
@@ -68,11 +68,11 @@ def _number(value: float | Decimal) -> str:
     sign, digits, exponent = value.as_tuple()
     whole = "".join(map(str, digits)).lstrip("0")
     short = whole.rstrip("0")
-    return ("-" if sign and short else "") + _placed(short, int(exponent) + len(whole) - len(short))
+    return ("-" if sign and short else "") + _with_exponent(short, int(exponent) + len(whole) - len(short))
 
 
-def _placed(digits: str, exponent: int) -> str:
-    """digits·10^exponent, written out unless that takes many zeros."""
+def _with_exponent(digits: str, exponent: int) -> str:
+    """Return digits·10^exponent, written out unless that takes many zeros."""
     if not digits:
         return "0"
     if exponent > _LONGEST_ZEROS or exponent + len(digits) < -_LONGEST_ZEROS:
@@ -83,5 +83,5 @@ def _placed(digits: str, exponent: int) -> str:
     return f"{padded[:exponent]}.{padded[exponent:]}"
 
 
-def _unusual(value: float | Decimal) -> str:
+def _non_finite(value: float | Decimal) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

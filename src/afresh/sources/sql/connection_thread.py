@@ -1,7 +1,7 @@
-"""One connection on one thread: statements run there one by one, and only their poll waits for them.
+"""One database connection on one thread: statements run there one after the other, and only their poll waits.
 
-A connection that was lost is made anew at the next statement. A database that cannot be reached rests, longer
-each time: other items would fare no better.
+A lost connection is opened again for the next statement. A database that cannot be reached backs off, each
+time for longer, because other items would not fare better.
 """
 
 from __future__ import annotations
@@ -17,37 +17,40 @@ from afresh.values.clock import Clock
 
 FIRST_REST_S = 1.0
 LONGEST_REST_S = 300.0
-_FAREWELL_S = 5.0
+GRACE_S = 5.0
+"""How much longer than the server's own time-out we wait for an answer."""
+
+_CLOSE_S = 5.0
 
 
-class Closable(Protocol):
-    """A connection of whatever kind."""
+class DatabaseConnection(Protocol):
+    """A connection of any kind; used by one thread at a time, except ``interrupt``."""
 
     def interrupt(self) -> None:
-        """End the statement under way, if it can be ended; from any thread, and without a word."""
+        """End the statement under way if possible; may be called from any thread, raises nothing."""
 
     def close(self) -> None:
-        """Let go."""
+        """Close the connection."""
 
 
-Conn = TypeVar("Conn", bound=Closable)
+Conn = TypeVar("Conn", bound=DatabaseConnection)
 Found = TypeVar("Found")
 
 
-def _heard(answer: asyncio.Future[Found]) -> None:
-    """What becomes of a statement whose poll has given up concerns nobody."""
+def _retrieve_error(answer: asyncio.Future[Found]) -> None:
+    """Mark the error of a statement as seen: the poll that wanted its result may have given up."""
     if not answer.cancelled():
         answer.exception()
 
 
 class ConnectionThread(Generic[Conn]):
-    """``open_it`` makes the connection, in the thread; it and the work raise ``SqlError`` for what fails.
+    """``connect`` opens the connection in the thread; it and the work raise ``SqlError``.
 
-    ``turn`` is held around ``run``, so that whoever waits does so before asking for leave to go.
+    ``lock`` is held around ``run``, so that whoever waits does so before asking the budget for permission.
     """
 
-    def __init__(self, name: str, open_it: Callable[[], Conn], clock: Clock) -> None:
-        self._open_it, self._clock = open_it, clock
+    def __init__(self, name: str, connect: Callable[[], Conn], clock: Clock) -> None:
+        self._connect, self._clock = connect, clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"afresh {name}")
         self._connection: Conn | None = None
         self._rest_s = 0.0
@@ -55,32 +58,38 @@ class ConnectionThread(Generic[Conn]):
         self._closed = False
         self._idle = asyncio.Event()
         self._idle.set()
-        self.turn = asyncio.Lock()
+        self.lock = asyncio.Lock()
 
     @property
-    def busy(self) -> bool:
-        """Whether a statement runs, be it one that was given up."""
+    def is_busy(self) -> bool:
+        """Whether a statement runs, even one that nobody waits for any more."""
         return not self._idle.is_set()
 
     def ready_s(self, now_s: float) -> float:
-        """When the next statement may start; infinite while one runs."""
-        return float("inf") if self.busy else max(now_s, self._rests_until_s)
+        """Return when the next statement may start; infinite while one runs."""
+        return float("inf") if self.is_busy else max(now_s, self._rests_until_s)
 
-    async def run(self, work: Callable[[Conn], Found], timeout_s: float, *, again: bool) -> Found:
-        """What ``work`` makes of the connection. ``again``: once more if an old connection proves dead."""
-        if self.busy:
+    def backoff_s(self) -> float | None:
+        """Return for how many seconds the database backs off; None if it does not, or a statement runs."""
+        now_s = self._clock.now_s()
+        wait_s = self.ready_s(now_s) - now_s
+        return wait_s if 0 < wait_s < float("inf") else None
+
+    async def run(self, work: Callable[[Conn], Found], timeout_s: float, *, retry: bool) -> Found:
+        """Call ``work`` with the connection. ``retry``: call it again if an old connection was lost."""
+        if self.is_busy:
             raise SqlError("the statement before still runs")
         loop = asyncio.get_running_loop()
         self._idle.clear()
         try:
-            call = self._thread.submit(self._in_thread, work, again)
+            call = self._thread.submit(self._in_thread, work, retry)
         except RuntimeError:
             self._idle.set()
             raise SqlError("the source is closed") from None
-        # Free only when the thread is, which may be after the poll has given up.
+        # Idle only when the thread is, which may be after the poll has given up.
         call.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(self._idle.set))
         answer = asyncio.wrap_future(call)
-        answer.add_done_callback(_heard)
+        answer.add_done_callback(_retrieve_error)
         try:
             async with asyncio.timeout(timeout_s):
                 found = await asyncio.shield(answer)
@@ -88,57 +97,57 @@ class ConnectionThread(Generic[Conn]):
             loop.run_in_executor(None, self._interrupt)
             raise
         except TimeoutError:
-            self.rest()
+            self.back_off()
             await asyncio.to_thread(self._interrupt)
             raise SqlError(f"no answer within {timeout_s:g} s") from None
-        except SqlError as trouble:
-            if trouble.lost:
-                self.rest()
+        except SqlError as error:
+            if error.is_connection_lost:
+                self.back_off()
             raise
         self._rest_s = 0.0
         return found
 
-    def rest(self) -> None:
-        """Start no statement for a while, twice as long as the last time if none worked since."""
+    def back_off(self) -> None:
+        """Start no statement for a while, twice as long as the last time if none has worked since."""
         self._rest_s = min(max(2 * self._rest_s, FIRST_REST_S), LONGEST_REST_S)
         self._rests_until_s = self._clock.now_s() + self._rest_s
 
     async def close(self) -> None:
-        """End what runs, and let go of the connection."""
+        """End the statement under way, and close the connection."""
         self._closed = True
         await asyncio.to_thread(self._interrupt)
         self._thread.shutdown(wait=False, cancel_futures=True)
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._idle.wait(), _FAREWELL_S)
-            self._drop()
+            await asyncio.wait_for(self._idle.wait(), _CLOSE_S)
+            self._disconnect()
 
-    def _in_thread(self, work: Callable[[Conn], Found], again: bool) -> Found:
+    def _in_thread(self, work: Callable[[Conn], Found], retry: bool) -> Found:
         try:
-            return self._work(work, again)
+            return self._work(work, retry)
         finally:
-            if self._closed:  # meanwhile, and nobody else will let go of the connection
-                self._drop()
+            if self._closed:  # closed meanwhile: nobody else will close the connection
+                self._disconnect()
 
-    def _work(self, work: Callable[[Conn], Found], again: bool) -> Found:
-        fresh = self._connection is None
+    def _work(self, work: Callable[[Conn], Found], retry: bool) -> Found:
+        is_new = self._connection is None
         if self._connection is None:
-            self._connection = self._open_it()
+            self._connection = self._connect()
         try:
             return work(self._connection)
-        except SqlError as trouble:
-            if not trouble.lost:
+        except SqlError as error:
+            if not error.is_connection_lost:
                 raise
-            self._drop()
-            if fresh or not again:
+            self._disconnect()
+            if is_new or not retry:
                 raise
-        return self._work(work, again=False)
+        return self._work(work, retry=False)
 
-    def _drop(self) -> None:
+    def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def _interrupt(self) -> None:
         connection = self._connection
-        if self.busy and connection is not None:
+        if self.is_busy and connection is not None:
             connection.interrupt()

@@ -1,4 +1,4 @@
-"""Addresses of databases: ``sqlite:PATH`` and ``postgresql://…``, passwords never shown."""
+"""Addresses of databases, ``sqlite:PATH`` and ``postgresql://…``; passwords are never shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SQLITE = "sqlite:"
 
 
 def check_address(url: str) -> None:
-    """Refuse what is no address of a database; the address itself may hold a password and is not shown.
+    """Refuse what is not the address of a database; it may hold a password and is not shown.
 
     >>> check_address("mysql://localhost")
     Traceback (most recent call last):
@@ -24,8 +24,8 @@ def check_address(url: str) -> None:
         raise UsageError("url: no database: write sqlite:PATH, postgresql://… or env:NAME")
 
 
-def resolved_address(source: str, url: str, resolver: Resolver) -> Secret:
-    """The address, with what the environment says put in."""
+def resolve_address(source: str, url: str, resolver: Resolver) -> Secret:
+    """Return the address; ``env:NAME`` is replaced by the value of the variable."""
     found = resolve(f"source {source!r}, url", url, resolver)
     text = found.reveal()
     if text.startswith("env:"):
@@ -35,7 +35,7 @@ def resolved_address(source: str, url: str, resolver: Resolver) -> Secret:
 
 
 def check_library(source: str) -> None:
-    """Refuse a source that needs PostgreSQL where its client is not installed.
+    """Refuse a source that needs PostgreSQL if its client library is not installed.
 
     >>> check_library("stock")
     """
@@ -44,8 +44,8 @@ def check_library(source: str) -> None:
 
 
 def usable_address(source: str, url: str, resolver: Resolver) -> tuple[Secret, Path | None]:
-    """The address of a database and, for SQLite, its file; one of PostgreSQL needs its library."""
-    address = resolved_address(source, url, resolver)
+    """Return the address and, for SQLite, its file; for PostgreSQL check that the client is installed."""
+    address = resolve_address(source, url, resolver)
     path = sqlite_path(address.reveal())
     if path is None:
         check_library(source)
@@ -53,18 +53,16 @@ def usable_address(source: str, url: str, resolver: Resolver) -> tuple[Secret, P
 
 
 def sqlite_path(url: str) -> Path | None:
-    """The file behind a ``sqlite:`` address, None for other databases.
+    """Return the file of a ``sqlite:`` address, None for other databases.
 
     >>> sqlite_path("sqlite:stock.db"), sqlite_path("postgresql://localhost/x")
     (PosixPath('stock.db'), None)
     """
-    if not url.startswith(_SQLITE):
-        return None
-    return Path(url.removeprefix(_SQLITE))
+    return Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else None
 
 
 def passwords(address: Secret) -> list[Secret]:
-    """What must be blanked out of every message."""
+    """Return what must be hidden in every message."""
     try:
         password = urlsplit(address.reveal()).password
     except ValueError:

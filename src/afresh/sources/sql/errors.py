@@ -1,4 +1,4 @@
-"""What a database refused, in one line for a person."""
+"""Errors of databases, each described in one line."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     import psycopg
 
 Hide: TypeAlias = Callable[[str], str]
-"""Blanks secrets out of a text."""
+"""Hides secrets in a text."""
 
-_LONGEST_WORDS = 200
+_LONGEST = 200
 _REASONS = {
     "28P01": "the password is wrong",
     "28000": "the server lets this user in from nowhere that we are",
@@ -32,37 +32,37 @@ _REASONS = {
     "22P02": "the key is no value of the key's type",
     "22003": "the key is out of the range of the key's type",
 }
-_ABOUT_KEYS = ("22P02", "22003", "22007", "22008", "22021")
-_ABOUT_CONNECTIONS = ("08", "28", "3D", "57P", "53")
+_KEY_STATES = ("22P02", "22003", "22007", "22008", "22021")
+_CONNECTION_STATES = ("08", "28", "3D", "57P", "53")
 
 
 class SqlError(AfreshError):
-    """A statement that failed; never leaves ``sources``, where it becomes a poll's ``problem``.
+    """A statement failed. The error never leaves ``sources``, where it becomes the ``problem`` of a poll.
 
-    ``lost``: the connection is gone or was never made, so other items would fare no better. ``state`` is the
-    SQLSTATE, empty where there is none. ``about_keys``: one of the keys asked for is to blame.
+    ``is_connection_lost``: there is no connection, so other items would not fare better. ``state`` is the
+    SQLSTATE, empty if there is none.
     """
 
-    def __init__(self, words: str, *, lost: bool = False, state: str = "") -> None:
-        super().__init__(words)
-        self.lost, self.state = lost, state
+    def __init__(self, message: str, *, is_connection_lost: bool = False, state: str = "") -> None:
+        super().__init__(message)
+        self.is_connection_lost, self.state = is_connection_lost, state
 
     @property
-    def about_keys(self) -> bool:
-        """Whether a key is to blame."""
-        return self.state in _ABOUT_KEYS
+    def is_key_error(self) -> bool:
+        """Whether one of the keys asked for caused the error."""
+        return self.state in _KEY_STATES
 
 
 def postgres_error(error: psycopg.Error, hide: Hide, *, connected: bool) -> SqlError:
-    """What PostgreSQL, or the way to it, said; ``connected``: there was a connection, and there is still."""
+    """Translate an error of PostgreSQL; ``connected`` tells whether the connection still exists."""
     state = error.sqlstate or ""
     said = one_line(hide(str(error.diag.message_primary or error)).rpartition("FATAL: ")[2])
     reason = _REASONS.get(state, "")
     if not reason and not connected:
-        # The client library is told of a refused login in words alone.
+        # A refused login has no SQLSTATE in the client library, only a text.
         reason = next((words for mark, words in _LOGIN.items() if mark in said), "no connection")
-    lost = not connected or state.startswith(_ABOUT_CONNECTIONS)
-    return SqlError(f"{reason}: {said}" if reason else said, lost=lost, state=state)
+    is_lost = not connected or state.startswith(_CONNECTION_STATES)
+    return SqlError(f"{reason}: {said}" if reason else said, is_connection_lost=is_lost, state=state)
 
 
 _LOGIN = {
@@ -74,9 +74,9 @@ _LOGIN = {
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks, of bearable length.
+    """Return the text without line breaks, cut to 200 characters.
 
     >>> one_line("ERROR:  no\\n  such thing")
     'ERROR: no such thing'
     """
-    return " ".join(text.split())[:_LONGEST_WORDS]
+    return " ".join(text.split())[:_LONGEST]

@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL bounded in time, speaking UTC, its failures in words."""
+"""A connection to PostgreSQL with time-outs and UTC times; errors become ``SqlError``."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ if TYPE_CHECKING:
     import psycopg
 
 _CONNECT_S = 10
-_SILENCE_S = 30  # a network that is gone is noticed within this
+_SILENCE_S = 30  # a broken network is noticed within this time
 _AS_TEXT = ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "json")
 
 
 class PostgresConnection:
-    """One connection, autocommitting; ``read_only`` says what the server is told.
+    """One connection in autocommit mode; ``read_only`` makes its transactions read-only.
 
-    Instants come as text in UTC, since PostgreSQL knows times that Python does not (infinity, the year
-    20000).
+    Times come as text in UTC, because PostgreSQL has times that Python has not (infinity, the year 20000).
     """
 
     def __init__(self, address: Secret, *, timeout_s: float, lock_s: float, read_only: bool) -> None:
@@ -33,7 +32,7 @@ class PostgresConnection:
         self._raw: psycopg.Connection[tuple[Any, ...]] | None = None
         import psycopg
 
-        with self._in_words():
+        with self._translate_errors():
             self._raw = psycopg.connect(
                 address.reveal(),
                 autocommit=True,
@@ -43,10 +42,10 @@ class PostgresConnection:
                 keepalives_count=2,
                 tcp_user_timeout=_SILENCE_S * 1000,
                 application_name="afresh",
-                prepare_threshold=None,  # tables are altered while we look, and poolers keep no plans
+                prepare_threshold=None,  # tables may be altered meanwhile, and poolers keep no plans
             )
         try:
-            with self._in_words():
+            with self._translate_errors():
                 _read_as_text(self._raw)
                 self._set("TimeZone", "UTC")
                 self._set("DateStyle", "ISO")
@@ -58,51 +57,51 @@ class PostgresConnection:
             self.close()
             raise
 
-    def rows(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a statement, whose ``%s`` are the values."""
+    def query(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        """Return all rows of a statement; its ``%s`` stand for the values."""
         return list(self.stream(statement, values))
 
     def stream(self, statement: str, values: tuple[object, ...] = ()) -> Iterator[tuple[Any, ...]]:
-        """The rows one by one."""
-        with self._in_words(), self._open.execute(statement.encode(), values) as cursor:
+        """Yield the rows one by one."""
+        with self._translate_errors(), self._open.execute(statement.encode(), values) as cursor:
             yield from cursor
 
     def columns(self, statement: str) -> list[tuple[str, int]]:
-        """The names and type numbers of what a statement gives."""
-        with self._in_words(), self._open.execute(statement.encode(), ()) as cursor:
+        """Return the names and type numbers of the columns of a statement."""
+        with self._translate_errors(), self._open.execute(statement.encode(), ()) as cursor:
             return [(column.name, column.type_code) for column in cursor.description or ()]
 
     def table(self, statement: str, values: tuple[object, ...]) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """The names of the columns, and all rows."""
-        with self._in_words(), self._open.execute(statement.encode(), values) as cursor:
+        """Return the names of the columns, and all rows."""
+        with self._translate_errors(), self._open.execute(statement.encode(), values) as cursor:
             return [column.name for column in cursor.description or ()], cursor.fetchall()
 
     def run(self, statement: str) -> None:
         """Run a statement that gives no rows."""
-        with self._in_words():
+        with self._translate_errors():
             self._open.execute(statement.encode())
 
     def interrupt(self) -> None:
         """End the statement under way."""
-        with suppress(SqlError), self._in_words():
+        with suppress(SqlError), self._translate_errors():
             self._open.cancel_safe(timeout=_CONNECT_S)
 
     def close(self) -> None:
-        """Let go."""
+        """Close the connection."""
         if self._raw is not None:
             self._raw.close()
 
     @property
     def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
         if self._raw is None:
-            raise SqlError("no connection", lost=True)
+            raise SqlError("no connection", is_connection_lost=True)
         return self._raw
 
     def _set(self, name: str, value: str) -> None:
         self._open.execute("SELECT set_config(%s, %s, false)", (name, value))
 
     @contextmanager
-    def _in_words(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         import psycopg
 
         try:
@@ -112,7 +111,7 @@ class PostgresConnection:
             connected = raw is not None and not raw.closed and not raw.broken
             raise postgres_error(error, self._hide, connected=connected) from None
         except (ValueError, UnicodeError) as error:
-            # A value that Python cannot hold, or a key that is no text for the server.
+            # A value that Python cannot represent, or a key that is not valid text for the server.
             raise SqlError(one_line(self._hide(str(error))), state="22021") from None
 
 

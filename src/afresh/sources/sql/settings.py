@@ -17,9 +17,10 @@ class SqlSettings(SourceSettings):
     """A source of kind ``sql``: items are the rows of ``query``, named by its column ``key``.
 
     ``url`` is ``sqlite:PATH``, ``postgresql://…`` or a secret (``env:NAME``). ``cursor`` is a column that
-    grows with every change of a row (``updated_at``): read every ``listings_every``, it gives notices, and
-    transactions may commit up to ``overlap`` late; all rows are listed every ``full_every``, for deaths.
-    ``bulk`` rows are looked at with one statement. Changes in ``ignore_columns`` are none.
+    grows with every change of a row (``updated_at``). It is read every ``listings_every`` and gives notices;
+    transactions may commit up to ``overlap`` after they took their value. All rows are listed every
+    ``full_every``, to find deleted ones. One statement reads ``bulk`` rows. Changes in ``ignore_columns`` do
+    not count.
     """
 
     kind: Literal["sql"] = "sql"
@@ -39,17 +40,17 @@ class SqlSettings(SourceSettings):
 
     @property
     def lists_items(self) -> bool:
-        """The query lists them."""
+        """The query lists the items."""
         return True
 
     @property
     def listings_every_s(self) -> float | None:
-        """With a cursor often, since it reads little; else as often as any source's."""
+        """Often with a cursor, which reads little; else the interval in the settings of the run."""
         return self.listings_every or (_LIST_EVERY_S if self.cursor else None)
 
     @property
     def select(self) -> str:
-        """The query as part of another: without the semicolon that may end it."""
+        """The query as a subquery, without a semicolon at its end."""
         return self.query.strip().removesuffix(";").rstrip()
 
     def model_post_init(self, context: object, /) -> None:

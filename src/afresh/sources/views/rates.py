@@ -1,12 +1,13 @@
-"""How often tables change, from differences of their counters; pure.
+"""How often tables change, estimated from differences of their counters; pure.
 
-Rows are not changes: a transaction writes many, so their number varies more than a Poisson number would.
-Each difference of two looks is therefore one bit (something was written, or nothing), the rate that of
-transactions that write, −ln((n−X+½)/(n+½))/t (Cho & Garcia-Molina's estimator; Zhang et al. 2007, a =
-0.5), with Jeffreys' interval for 1−e^{−λt}. The dispersion D of the rows, variance over mean, is 1 for
-single rows and grows with the batches. Where every look found a change the bits only say "at least"; then
-the rows count, as batches of geometric size, whose mean is (D+1)/2 (batches all of one size would make
-that twice the rate at most). Rows alone are then the upper end: no transaction writes less than one.
+Rows are not changes: a transaction writes many, so their number varies more than a Poisson number. Each
+difference of two readings is therefore one bit (something was written, or nothing). The estimated rate is
+that of writing transactions, −ln((n−X+½)/(n+½))/t (Cho & Garcia-Molina's estimator; Zhang et al. 2007,
+a = 0.5), with Jeffreys' interval for 1−e^{−λt}. The dispersion D of the rows, variance over mean, is 1 for
+single rows and grows with the size of batches. If every reading found a change, the bits give only a lower
+limit. Then the rows count, as batches of geometric size with the mean (D+1)/2; batches of one fixed size
+would make the rate too high by a factor of 2 at most. The number of rows is then the upper end of the
+interval, because no transaction writes less than one row.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ import numpy as np
 from afresh.values.results import RateEstimate, RateEstimates
 
 LEVEL = 0.9
-_REMEMBERED_S = 7 * 86400.0  # older looks fade
-_ENOUGH = 8.0
+_MEMORY_S = 7 * 86400.0  # time constant with which older readings lose weight
+_ENOUGH = 8.0  # readings from which on the rows are used
 
 
 @dataclass(frozen=True, slots=True)
 class WriteTally:
-    """Looks at one table, how many found a change, the time between them, rows written and their squares."""
+    """Readings of one table: their number, how many found a change, their time, rows and squares of rows."""
 
     looks: float = 0.0
     changed: float = 0.0
@@ -33,9 +34,9 @@ class WriteTally:
     rows: float = 0.0
     squares: float = 0.0
 
-    def added(self, elapsed_s: float, rows: int) -> WriteTally:
-        """One more difference of looks."""
-        keep = float(np.exp(-elapsed_s / _REMEMBERED_S))
+    def add(self, elapsed_s: float, rows: int) -> WriteTally:
+        """Return the tally with one more difference of readings."""
+        keep = float(np.exp(-elapsed_s / _MEMORY_S))
         return WriteTally(
             self.looks * keep + 1,
             self.changed * keep + (rows > 0),
@@ -46,11 +47,11 @@ class WriteTally:
 
     @property
     def dispersion(self) -> float:
-        """Variance over mean of the rows between looks; 1 while nothing says otherwise.
+        """Variance over mean of the rows between readings; 1 while nothing was written.
 
         >>> tally = WriteTally()
         >>> for rows in (0, 100, 0, 100):
-        ...     tally = tally.added(1.0, rows)
+        ...     tally = tally.add(1.0, rows)
         >>> round(tally.dispersion)
         50
         """
@@ -61,7 +62,7 @@ class WriteTally:
 
     @property
     def information(self) -> float:
-        """Fisher's, of the bits, on ln λ: n·(λt)²/(e^{λt} − 1), the greatest where λt is about 1.6.
+        """Fisher information of the bits about ln λ: n·(λt)²/(e^{λt} − 1), highest where λt is about 1.6.
 
         >>> WriteTally(100, 80, 500).information > WriteTally(100, 100, 5000).information
         True
@@ -73,14 +74,14 @@ class WriteTally:
 
 
 def most_informative(tallies: Iterable[WriteTally]) -> WriteTally:
-    """Of looks over windows of several lengths, those of the length that tells most."""
+    """Return the tally, among those for windows of several lengths, with the most information."""
     return max(tallies, key=lambda tally: (tally.information, tally.seconds), default=WriteTally())
 
 
 def overall_dispersion(tallies: Iterable[WriteTally]) -> float | None:
-    """Variance over mean of the rows of several tables together, Σ D·ν/Σ ν, ν rows per time; None if none.
+    """Return variance over mean of the rows of several tables, Σ D·ν/Σ ν with ν rows per time; None if none.
 
-    Variances and means add up where tables are written independently.
+    Variances and means add up if tables are written independently.
 
     >>> overall_dispersion([WriteTally(4, 2, 4, 200, 20_000), WriteTally(4, 4, 4, 4, 4)])
     49.03921568627451
@@ -91,7 +92,7 @@ def overall_dispersion(tallies: Iterable[WriteTally]) -> float | None:
 
 
 def table_rates(tallies: Mapping[str, WriteTally], level: float = LEVEL) -> RateEstimates:
-    """The rates of tables per second.
+    """Return the rates of tables per second.
 
     >>> found = table_rates({"sales": WriteTally(100, 40, 500, 400, 9000)})
     >>> found.rate.round(3), found.low.round(3), found.high.round(3)
@@ -108,7 +109,7 @@ def table_rates(tallies: Mapping[str, WriteTally], level: float = LEVEL) -> Rate
         for tail in ((1 - level) / 2, (1 + level) / 2)
     ]
     each = np.divide(rows, seconds, out=np.zeros_like(rows), where=seconds > 0)
-    every = (changed > looks - 0.5) & (looks > 0.5)  # the bits set no upper end
+    every = (changed > looks - 0.5) & (looks > 0.5)  # the bits give no upper limit
     full = every & (looks >= _ENOUGH)
     return RateEstimates(
         rate=np.where(full, np.maximum(bits, each / ((dispersion + 1) / 2)), bits),
@@ -123,10 +124,10 @@ def table_rates(tallies: Mapping[str, WriteTally], level: float = LEVEL) -> Rate
 def view_rates(
     pairs: Sequence[tuple[str, str]], tallies: Mapping[str, WriteTally], level: float = LEVEL
 ) -> dict[str, RateEstimate]:
-    """The rates of views from pairs (view, base): those of distinct bases together.
+    """Return the rates of views from pairs (view, base): the sums over distinct bases.
 
-    The distances of the ends from the rates add up like standard deviations (Zou & Donner 2008), so that a
-    view over one table has that table's interval.
+    The distances of the interval's ends from the rate add up like standard deviations (Zou & Donner 2008), so
+    that a view over one table has the interval of that table.
 
     >>> sales, stock = WriteTally(100, 40, 500, 400, 9000), WriteTally(100, 20, 500, 20, 20)
     >>> found = view_rates([("v", "sales"), ("v", "stock")], {"sales": sales, "stock": stock})["v"]

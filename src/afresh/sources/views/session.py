@@ -1,4 +1,4 @@
-"""One connection that reads the catalogue and the counters of a database, or refreshes its views."""
+"""A connection that reads the catalogue and the change counters of a database, or refreshes its views."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from afresh.sources.sql.postgres_connection import PostgresConnection
 from afresh.sources.views.catalogue import Catalogue, CatalogueRelation, Stamp
 from afresh.sources.views.settings import ViewSettings
 
-# A crash sets all counters back and leaves the database's own note of resets empty; the archiver's tells.
+# A crash resets all counters but not the database's reset time; that of the archiver shows it.
 _ABOUT = """
     SELECT pg_is_in_recovery(), current_setting('track_counts') = 'on',
         concat_ws(' ', d.stats_reset::text, a.stats_reset::text)
     FROM pg_stat_database d, pg_stat_archiver a WHERE d.datname = current_database()
 """
-# A unique index on plain columns over all rows is what REFRESH … CONCURRENTLY asks for.
+# REFRESH … CONCURRENTLY requires a unique index on plain columns over all rows.
 _RELATIONS = """
     SELECT c.oid::bigint, format('%%I.%%I', n.nspname, c.relname), c.relkind::text, c.relispopulated,
         coalesce(s.n_tup_ins + s.n_tup_upd + s.n_tup_del, 0)::bigint,
@@ -43,25 +43,25 @@ _UNCOUNTED = "the server counts no rows, so that no change is seen: set track_co
 _VERSION = "SELECT relfilenode::bigint FROM pg_class WHERE oid = %s::regclass"
 
 
-class ViewSession:
-    """Used by one thread at a time, but for ``interrupt``; every method may raise ``SqlError``."""
+class ViewSession(PostgresConnection):
+    """Used by one thread at a time, except ``interrupt``; every method may raise ``SqlError``."""
 
     def __init__(self, address: Secret, settings: ViewSettings, *, read_only: bool) -> None:
-        self._settings = settings
-        self._connection = PostgresConnection(
+        super().__init__(
             address, timeout_s=settings.timeout, lock_s=settings.lock_timeout, read_only=read_only
         )
+        self._settings = settings
 
     def catalogue(self, time_s: float) -> Catalogue:
-        """All tables and views as they are now; refuses a standby, where nothing can be refreshed."""
-        standby, counts, reset = self._connection.rows(_ABOUT)[0]
+        """Read all tables and views; refuse a standby, where nothing can be refreshed."""
+        standby, counts, reset = self.query(_ABOUT)[0]
         if standby or not counts:
-            raise SqlError(_STANDBY if standby else _UNCOUNTED, lost=True)
-        # The edges first: what is made in between is then a relation that nothing stands on yet.
-        edges = self._connection.rows(_BELOW)
+            raise SqlError(_STANDBY if standby else _UNCOUNTED, is_connection_lost=True)
+        # The edges first: a relation that is created in between then has no edges yet.
+        edges = self.query(_BELOW)
         names: dict[int, str] = {}
         relations: dict[str, CatalogueRelation] = {}
-        for oid, name, kind, populated, changes, version, indexed in self._connection.rows(_RELATIONS):
+        for oid, name, kind, populated, changes, version, indexed in self.query(_RELATIONS):
             names[oid] = name
             relations[name] = CatalogueRelation(name, kind, Stamp(changes, version or 0), populated, indexed)
         below: dict[str, list[str]] = {}
@@ -72,16 +72,8 @@ class ViewSession:
         return Catalogue(relations, parts, self._settings.selects, reset, time_s)
 
     def refresh(self, view: CatalogueRelation) -> int:
-        """Refresh a view, beside its readers where that is possible; the version of its file afterwards."""
-        beside = "CONCURRENTLY " if view.indexed and view.populated else ""
-        self._connection.run(f"REFRESH MATERIALIZED VIEW {beside}{view.name}")
-        found = self._connection.rows(_VERSION, (view.name,))
+        """Refresh a view, concurrently with readers if possible; return the new version of its file."""
+        concurrently = "CONCURRENTLY " if view.indexed and view.populated else ""
+        self.run(f"REFRESH MATERIALIZED VIEW {concurrently}{view.name}")
+        found = self.query(_VERSION, (view.name,))
         return int(found[0][0]) if found else 0
-
-    def interrupt(self) -> None:
-        """End the statement under way."""
-        self._connection.interrupt()
-
-    def close(self) -> None:
-        """Let go of the connection."""
-        self._connection.close()

@@ -17,8 +17,9 @@ _LONGEST_RETRY_S = 300.0
 class ViewSettings(SourceSettings):
     """A source of kind ``view``: items are the materialised views of a PostgreSQL database.
 
-    ``views`` are names or patterns (``sales.*``), none means all. The counters of the tables below them are
-    read every ``look_every``. A refresh waits ``lock_timeout`` for its lock and may take ``timeout``.
+    ``views`` are names or patterns (``sales.*``); without any, all views are items. The counters of the
+    tables below them are read every ``look_every``. A refresh waits ``lock_timeout`` for its lock and may
+    take ``timeout``.
     """
 
     kind: Literal["view"] = "view"
@@ -32,21 +33,21 @@ class ViewSettings(SourceSettings):
 
     @property
     def lists_items(self) -> bool:
-        """The catalogue lists them."""
+        """The catalogue lists the items."""
         return True
 
     @property
     def listings_every_s(self) -> float | None:
-        """Every look is a listing."""
+        """The setting ``look_every``: every reading of the counters is a listing."""
         return self.look_every
 
     @property
     def longest_retry_s(self) -> float:
-        """Rights are granted and locks let go: a view is tried again within five minutes."""
+        """Five minutes: missing rights may be granted and locks released at any time."""
         return _LONGEST_RETRY_S
 
     def selects(self, name: str) -> bool:
-        """Whether a view of this name, ``schema.view``, is one of the items.
+        """Tell whether the view of this name, ``schema.view``, is an item.
 
         >>> ViewSettings(name="w", url="postgresql:///w", views=["sales.*"]).selects("stock.daily")
         False

@@ -1,25 +1,27 @@
-"""The view source: materialised views of a PostgreSQL database, refreshed where it buys the most fresh time.
+"""The view source: materialised views of a PostgreSQL database, refreshed where it gains most fresh time.
 
-A poll is a REFRESH; its copy is a note of what the view stood on at that moment, and a change is that
-something below moved since the last one. Looks at the counters of the tables tell staleness and rates in
-between, at the cost of three small queries (see ``evidence``). A view that stands on another stale one is
-refreshed after it, in one poll. Where a unique index allows it readers are not locked out (CONCURRENTLY).
+A poll is a REFRESH. Its copy describes the parts of the view at that moment, and a change means that
+something below the view changed since the last refresh. Between polls, readings of the change counters of
+the tables give staleness and rates at the cost of three small queries (see ``staleness``). A view that
+depends on another stale one is refreshed after it, in the same poll. With a suitable unique index, readers
+are not locked out (CONCURRENTLY).
 
-Counters reach the statistics when a session reports them: within a second while it is busy, up to ten after
-its last transaction (PostgreSQL 15 and later). So a change may be seen so much late, and a write that was
-reported after the refresh that already held it makes one refresh too many.
+Counters reach the statistics when a session reports them: within a second while it is busy, up to ten
+seconds after its last transaction (PostgreSQL 15 and later). So a change may be seen that much later, and a
+write that was reported after the refresh which already contained it causes one refresh too many.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from hashlib import blake2b
 
-from afresh.sources.content import content_hash
+from afresh.sources.capabilities import Capabilities, GroupBackoff
+from afresh.sources.change_detection import content_hash
 from afresh.sources.context import SourceContext
-from afresh.sources.single_group import SingleGroupSource
-from afresh.sources.sql.connection_thread import ConnectionThread
+from afresh.sources.source import SingleGroupSource
+from afresh.sources.sql.connection_thread import GRACE_S, ConnectionThread
 from afresh.sources.sql.database_url import usable_address
 from afresh.sources.sql.errors import SqlError
 from afresh.sources.staleness import StalenessReport
@@ -33,12 +35,11 @@ from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 from afresh.values.listing import Listed, Listing
 
-_GRACE_S = 5.0  # beyond the server's own time-out
-_LOOK_S = 60.0
+_READING_S = 60.0  # time-out of a reading
 
 
 class ViewSource(SingleGroupSource):
-    """See ``WitnessSource``. One group for all views; refreshes on one connection, looks on another."""
+    """See ``StalenessSource``. All views are one group; refreshes use one connection, readings another."""
 
     def __init__(self, settings: ViewSettings, context: SourceContext) -> None:
         super().__init__(settings)
@@ -49,67 +50,79 @@ class ViewSource(SingleGroupSource):
         self._refreshes: ConnectionThread[ViewSession] = ConnectionThread(
             settings.name, lambda: ViewSession(address, settings, read_only=False), context.clock
         )
-        self._looks: ConnectionThread[ViewSession] = ConnectionThread(
+        self._readings: ConnectionThread[ViewSession] = ConnectionThread(
             settings.name, lambda: ViewSession(address, settings, read_only=True), context.clock
         )
-        self._memory = ViewTracker()
+        self._tracker = ViewTracker()
         self._warned: set[str] = set()
+        self.capabilities = Capabilities(staleness=self, state=self)
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """When a window opens, the database has rested, and the refresh before has ended."""
+        """Return when a window is open, no back-off is left, and the previous refresh has ended."""
         del group
-        return max(self._hours.next_opening_s(now_s), self._refreshes.ready_s(now_s))
+        return max(self._windows.next_opening_s(now_s), self._refreshes.ready_s(now_s))
 
-    def evidence(self) -> Mapping[str, StalenessReport]:
-        """See ``WitnessSource``."""
-        return self._memory.evidence()
+    @property
+    def tracker(self) -> ViewTracker:
+        """What was learned from all readings and refreshes."""
+        return self._tracker
 
-    def memory(self) -> bytes:
-        """See ``WitnessSource``."""
-        return self._memory.pack()
+    def staleness_reports(self) -> Mapping[str, StalenessReport]:
+        """See ``StalenessSource``."""
+        return self._tracker.reports()
 
-    def recall(self, memory: bytes) -> None:
-        """See ``WitnessSource``."""
-        self._memory = ViewTracker.unpack(memory)
+    def backoffs(self) -> tuple[GroupBackoff, ...]:
+        """Return nothing: every process tries to connect by itself."""
+        return ()
+
+    def save_state(self) -> bytes:
+        """See ``StatefulSource``. State older than the last poll is harmless: the view counts as stale."""
+        return self._tracker.pack()
+
+    def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
+        """See ``StatefulSource``."""
+        del backoffs
+        self._tracker = ViewTracker.unpack(state)
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
-        """Refresh one view, unless nothing below it moved; ``conditional=False``: in any case."""
+        """Refresh one view, unless nothing below it changed; ``conditional=False``: in any case."""
         clock = self._context.clock
-        async with self._refreshes.turn:
+        async with self._refreshes.lock:
             await self._context.admit(lease.group)
             start_s = clock.elapsed_s()
             try:
-                seen = await self._catalogue(self._refreshes)
+                seen = await self._read_catalogue(self._refreshes)
                 if lease.key not in seen.views:
                     return _missing(clock.elapsed_s() - start_s)
                 chain = self._chain(lease.key, seen, conditional=conditional)
                 for view in chain:
                     await self._refresh(view, seen)
-            except SqlError as trouble:
+            except SqlError as error:
+                backoff_s = self._refreshes.backoff_s() if error.is_connection_lost else None
                 return Fetched(
                     "failed",
-                    problem=str(trouble),
+                    problem=str(error),
                     requests=1,
                     seconds=clock.elapsed_s() - start_s,
-                    retry_after_s=self._rest_s() if trouble.lost else None,
+                    retry_after_s=backoff_s,
                 )
             return self._fetched(lease, seen, chain, clock.elapsed_s() - start_s)
 
     async def listings(self) -> AsyncIterator[Listing]:
-        """One look: the views there are, each marked by the state of its tables; none while it rests."""
+        """Take one reading and list the views, marked by the state of their tables."""
         now_s = self._context.clock.now_s()
-        if self._looks.ready_s(now_s) > now_s:
+        if self._readings.ready_s(now_s) > now_s:
             return
-        async with self._looks.turn:
+        async with self._readings.lock:
             await self._context.admit(self._settings.name)
             start_s = self._context.clock.elapsed_s()
             problem, entries = "", []
             try:
-                seen = await self._catalogue(self._looks)
-            except SqlError as trouble:
-                problem = str(trouble)
+                seen = await self.read_catalogue()
+            except SqlError as error:
+                problem = str(error)
             else:
-                self._memory.looked(seen)
+                self._tracker.record_reading(seen)
                 entries = [Listed(view, _mark(view, seen)) for view in seen.views]
                 problem = self._warning(seen)
         yield Listing(
@@ -123,17 +136,21 @@ class ViewSource(SingleGroupSource):
         )
 
     async def close(self) -> None:
-        """Let go of both connections; a refresh under way is ended."""
+        """Close both connections; a refresh under way is ended."""
         await self._refreshes.close()
-        await self._looks.close()
+        await self._readings.close()
 
-    async def _catalogue(self, lane: ConnectionThread[ViewSession]) -> Catalogue:
+    async def read_catalogue(self) -> Catalogue:
+        """Read the catalogue and its counters on the connection for readings."""
+        return await self._read_catalogue(self._readings)
+
+    async def _read_catalogue(self, thread: ConnectionThread[ViewSession]) -> Catalogue:
         now_s = self._context.clock.now_s()
-        return await lane.run(lambda session: session.catalogue(now_s), _LOOK_S, again=True)
+        return await thread.run(lambda session: session.catalogue(now_s), _READING_S, retry=True)
 
     def _chain(self, view: str, seen: Catalogue, *, conditional: bool) -> list[str]:
-        """What to refresh: stale views below first, then the view itself; nothing where nothing moved."""
-        states = self._memory.states
+        """Return what to refresh: stale views below, then the view itself; nothing if nothing changed."""
+        states = self._tracker.states
         below = [name for name in seen.views if name in seen.upstream(view)]
         stale = [name for name in below if is_stale(name, seen, states.get(name))]
         own = states.get(view)
@@ -144,13 +161,13 @@ class ViewSource(SingleGroupSource):
     async def _refresh(self, view: str, seen: Catalogue) -> None:
         clock, relation = self._context.clock, seen.relations[view]
         start_s = clock.elapsed_s()
-        timeout_s = self._settings.timeout + _GRACE_S
-        version = await self._refreshes.run(lambda session: session.refresh(relation), timeout_s, again=False)
-        self._memory.refreshed(view, seen, version, clock.elapsed_s() - start_s)
+        timeout_s = self._settings.timeout + GRACE_S
+        version = await self._refreshes.run(lambda session: session.refresh(relation), timeout_s, retry=False)
+        self._tracker.record_refresh(view, seen, version, clock.elapsed_s() - start_s)
 
     def _fetched(self, lease: Lease, seen: Catalogue, refreshed: list[str], seconds: float) -> Fetched:
-        state = self._memory.states[lease.key]
-        cost = self._memory.costs.get(lease.key)
+        state = self._tracker.states[lease.key]
+        cost = self._tracker.costs.get(lease.key)
         note = {
             "view": lease.key,
             "bases": seen.bases(lease.key),
@@ -159,7 +176,7 @@ class ViewSource(SingleGroupSource):
             "refresh_seconds": round(cost.mean, 6) if cost else None,
         }
         content = json.dumps(note, indent=1).encode()
-        found = content_hash(_text(state))
+        found = content_hash(_state_text(state))
         changed = found != lease.content_hash
         return Fetched(
             "content" if changed else "unchanged",
@@ -173,13 +190,8 @@ class ViewSource(SingleGroupSource):
             seconds=seconds,
         )
 
-    def _rest_s(self) -> float | None:
-        now_s = self._context.clock.now_s()
-        rest_s = self._refreshes.ready_s(now_s) - now_s
-        return rest_s if 0 < rest_s < float("inf") else None
-
     def _warning(self, seen: Catalogue) -> str:
-        """Where no view is selected; and once for each view whose refreshes lock out its readers."""
+        """Warn if no view is selected, and once about each view whose refreshes lock out its readers."""
         if not seen.views:
             asked = f" like {', '.join(self._settings.views)}" if self._settings.views else ""
             return f"there is no materialised view{asked}: names are schema.view"
@@ -199,10 +211,10 @@ def _missing(seconds: float) -> Fetched:
 
 
 def _mark(view: str, seen: Catalogue) -> str:
-    """A short name for the state of what the view stands on: another mark is a notice."""
+    """Return a short name for the state of the view's parts: another mark is a notice."""
     state = {name: seen.relations[name].stamp for name in seen.parts(view)}
-    return blake2b(_text(state), digest_size=8).hexdigest()
+    return blake2b(_state_text(state), digest_size=8).hexdigest()
 
 
-def _text(state: State) -> bytes:
+def _state_text(state: State) -> bytes:
     return repr(sorted((name, one.changes, one.version) for name, one in state.items())).encode()

@@ -1,10 +1,10 @@
-"""Whether a view is stale: whether what it stands on looks otherwise than when it was last refreshed; pure.
+"""Whether a view is stale: whether its parts differ from those at its last refresh; pure.
 
-The state of a view is a stamp for each of its parts: of parts reached directly, their stamps just before
-the refresh; of parts reached through another materialised view, the stamps in that view's own state, whose
-content is what was copied. Where a part is reached on several ways and they disagree, the older stamp
-stays, for some of the view's content is as old. What is written while a refresh runs makes the view stale:
-never too fresh, at times a refresh too many.
+The state of a view is a stamp for each of its parts. For parts reached directly it is their stamp just before
+the refresh. For parts reached through another materialised view it is the stamp in the state of that view,
+because that content was copied. If a part is reached on several ways that disagree, the older stamp counts,
+because some of the view's content is that old. Rows written while a refresh runs make the view stale: that
+may cause a refresh too many, but never hides a change.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ State: TypeAlias = Mapping[str, Stamp]
 
 
 def state_after(view: str, seen: Catalogue, states: Mapping[str, State]) -> State:
-    """The state of a view refreshed just after ``seen``, from the states of the views that it stands on.
+    """Return the state of a view refreshed just after ``seen``, from the states of the views below it.
 
-    A view below that was never refreshed under our eyes has no state: its parts then have none here.
+    A view below that was never refreshed by us has no state; its parts then have no stamp here.
     """
     parts, items = seen.direct(view)
     state = {name: seen.relations[name].stamp for name in parts}
@@ -38,7 +38,7 @@ def state_after(view: str, seen: Catalogue, states: Mapping[str, State]) -> Stat
 
 
 def is_stale(view: str, seen: Catalogue, state: State | None) -> bool:
-    """Whether anything below the view moved since its state, or is new; without a state it is taken to be."""
+    """Tell whether anything below the view changed or is new since its state; without a state it did."""
     if state is None or not seen.relations[view].populated:
         return True
     parts = seen.parts(view)
@@ -46,16 +46,16 @@ def is_stale(view: str, seen: Catalogue, state: State | None) -> bool:
 
 
 def is_known(view: str, seen: Catalogue, state: State | None) -> bool:
-    """Whether staleness can be seen: the view has a state, and all that it stands on is watched."""
+    """Tell whether staleness can be observed: the view has a state, and all its parts are watched."""
     return state is not None and all(seen.relations[name].watched for name in seen.parts(view))
 
 
-def rows_moved(before: Stamp, now: Stamp) -> int | None:
-    """How many rows were written between two looks, None if the counter was set back in between.
+def rows_written(before: Stamp, now: Stamp) -> int | None:
+    """Return how many rows were written between two readings, None if the counter was reset in between.
 
-    A table whose file was replaced (TRUNCATE) has changed by one row at least.
+    A table whose file was replaced (TRUNCATE) counts as at least one row.
 
-    >>> [rows_moved(Stamp(5, 1), now) for now in (Stamp(9, 1), Stamp(5, 2), Stamp(2, 1))]
+    >>> [rows_written(Stamp(5, 1), now) for now in (Stamp(9, 1), Stamp(5, 2), Stamp(2, 1))]
     [4, 1, None]
     """
     if now.changes < before.changes:

@@ -1,4 +1,4 @@
-"""Feeds (RSS, Atom) as lists of items and as notices: a new or updated entry is a hint of change; pure."""
+"""Reads feeds (RSS, Atom): a new or updated entry is a notice that an item may have changed; pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST_TTL_S = 30 * 86400.0
 
 @dataclass(frozen=True, slots=True)
 class ParsedFeed:
-    """One feed read; ``again_after_s`` is its own wish (ttl, syndication period)."""
+    """A feed that was read; ``again_after_s`` is the interval that it asks for (ttl, syndication period)."""
 
     entries: tuple[Listed, ...]
     again_after_s: float | None = None
@@ -34,7 +34,7 @@ class ParsedFeed:
 
 
 def read_feed(body: bytes, url: str, media_type: str = "") -> ParsedFeed:
-    """Read a feed from the bytes fetched; nothing else is opened or fetched.
+    """Read a feed from the bytes fetched; open and fetch nothing else.
 
     >>> rss = b"<rss version='2.0'><channel><ttl>60</ttl><item><link>http://a.test/1</link></item></channel></rss>"
     >>> feed = read_feed(rss, "http://a.test/feed")
@@ -45,11 +45,11 @@ def read_feed(body: bytes, url: str, media_type: str = "") -> ParsedFeed:
 
     if _ENTITIES.search(body):
         return ParsedFeed((), problem="refused: XML with a DTD or entities")
-    # A stream, never the bytes themselves: feedparser would open a file of that name.
+    # Passed as a stream: feedparser would take bytes for the name of a file.
     headers = {"content-location": url, "content-type": media_type or "application/xml"}
     try:
         parsed = feedparser.parse(BytesIO(body), response_headers=headers, sanitize_html=False)
-    except Exception as error:  # noqa: BLE001  (a parser that guesses at broken input fails in many ways)
+    except Exception as error:  # noqa: BLE001  (the parser raises many kinds of errors for broken input)
         return ParsedFeed((), problem=f"not a readable feed: {type(error).__name__}")
     listed = [_listed(entry, url) for entry in parsed.entries[:MAX_ENTRIES]]
     entries = tuple({entry.key: entry for entry in reversed(listed) if entry is not None}.values())[::-1]
@@ -64,17 +64,17 @@ def read_feed(body: bytes, url: str, media_type: str = "") -> ParsedFeed:
 
 
 def _listed(entry: Any, url: str) -> Listed | None:
-    # A plain dict, because feedparser's own fills a missing update with the publishing date, and warns.
+    # As a plain dict: feedparser's own replaces a missing update by the publishing date, and warns.
     entry = dict(entry)
     link = str(entry.get("link", ""))
     key = resolve_link(url, link) if link else None
     if key is None:
         return None
     date = entry.get("updated_parsed") or entry.get("published_parsed")
-    told = entry.get("updated") or entry.get("published") or ""
-    # The title and text count as well: many feeds change an entry and keep its date.
+    stated = entry.get("updated") or entry.get("published") or ""
+    # The title and text count as well, because many feeds change an entry but not its date.
     text = "\n".join(str(entry.get(name, "")) for name in ("id", "title", "summary"))
-    mark = blake2b(f"{told}\n{text}".encode("utf-8", "replace"), digest_size=8).hexdigest()
+    mark = blake2b(f"{stated}\n{text}".encode("utf-8", "replace"), digest_size=8).hexdigest()
     return Listed(key, mark=mark, modified_s=float(calendar.timegm(date)) if date else None)
 
 

@@ -1,4 +1,4 @@
-"""Finds out what a site says exists: sitemaps named by robots.txt, feeds named by its start page."""
+"""Reads what a site says exists: sitemaps, feeds, and those that robots.txt or a start page name."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from urllib.parse import urljoin, urlsplit
 
 from afresh.sources.http.listings.feeds import read_feed
 from afresh.sources.http.listings.sitemaps import ParsedSitemap, read_sitemap
+from afresh.sources.http.settings import HttpSettings
 from afresh.sources.http.urls import resolve_link
-from afresh.sources.settings import HttpSettings
 from afresh.sources.text_decoding import decode
 from afresh.values.listing import Listed, Listing, ListingKind
 
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml")
-_MAX_DEPTH = 3  # an index names sitemaps; an index of indexes is already against the protocol
+_MAX_DEPTH = 3  # the protocol allows an index of sitemaps, but no index of indexes
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document fetched, or the problem with it; what it cost."""
+    """One fetched document, or the problem with it, and what it cost."""
 
     url: str
     body: bytes = field(repr=False)
@@ -35,28 +35,28 @@ class Document:
 
 
 class DocumentFetcher(Protocol):
-    """Fetches documents, politely."""
+    """Fetches documents politely."""
 
     async def document(self, url: str) -> Document:
-        """One document; problems in words."""
+        """Fetch one document; describe problems in ``Document.problem``."""
 
     async def sitemaps(self, url: str) -> tuple[str, ...]:
-        """The sitemaps that the robots.txt of ``url`` names."""
+        """Return the sitemaps that the robots.txt of ``url`` names."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One document to read. ``hosts`` are those whose pages it may list: a sitemap speaks for its own."""
+    """One document to read. ``hosts`` are those whose pages it may list; a sitemap lists its own host."""
 
     url: str
     kind: ListingKind
     hosts: frozenset[str]
     depth: int = 0
-    hopeful: bool = False  # a guess: that it is not there is no problem
+    is_guess: bool = False  # it is no problem if the document does not exist
 
 
 async def read_listings(settings: HttpSettings, reader: DocumentFetcher) -> AsyncIterator[Listing]:
-    """Every document that the settings name, and those that these name in turn, each read once."""
+    """Read every document that the settings name, and those that they name in turn, each once."""
     tasks = deque(
         [
             *(_Task(url, "sitemap", _hosts(url)) for url in settings.sitemaps),
@@ -70,13 +70,14 @@ async def read_listings(settings: HttpSettings, reader: DocumentFetcher) -> Asyn
         if task.url in seen:
             continue
         if len(seen) >= settings.max_listings:
-            yield _nothing(task, f"more than {settings.max_listings} documents: the rest is not read")
+            problem = f"more than {settings.max_listings} documents: the rest is not read"
+            yield Listing(task.url, task.kind, (), complete=False, problem=problem)
             return
         seen.add(task.url)
         document = await reader.document(task.url)
         listing, more = await _read(task, document, reader)
         tasks.extend(more)
-        if not (task.hopeful and document.status == 404):
+        if not (task.is_guess and document.status == 404):
             yield listing
 
 
@@ -113,10 +114,10 @@ async def _start_page(
     named = await reader.sitemaps(document.url)
     feeds, linked = page_links(document.body, document.media_type, document.url)
     hosts = task.hosts | _hosts(document.url)
-    # A sitemap named by a site's robots.txt may lie on another host and still speak for the site.
+    # A sitemap that robots.txt names may be on another host and still list this site's pages.
     sitemaps = [_Task(url, "sitemap", hosts | _hosts(url)) for url in (*named, *linked)]
     if not sitemaps:
-        sitemaps = [_Task(urljoin(document.url, "/sitemap.xml"), "sitemap", hosts, hopeful=True)]
+        sitemaps = [_Task(urljoin(document.url, "/sitemap.xml"), "sitemap", hosts, is_guess=True)]
     more = [*sitemaps, *(_Task(url, "feed", hosts) for url in feeds)]
     entry = Listed(document.url)
     words = "" if named or linked or feeds else "names neither sitemap nor feed"
@@ -124,7 +125,7 @@ async def _start_page(
 
 
 def page_links(body: bytes, media_type: str, url: str) -> tuple[list[str], list[str]]:
-    """The feeds and sitemaps that a page names in its head, as addresses.
+    """Return the addresses of the feeds and sitemaps that a page names in its head.
 
     >>> page = b'<link rel="alternate" type="application/rss+xml" href="/feed"><link rel=sitemap href=s.xml>'
     >>> page_links(page, "text/html", "http://a.test/")
@@ -167,14 +168,10 @@ def _listing(
     )
 
 
-def _nothing(task: _Task, problem: str) -> Listing:
-    return Listing(task.url, task.kind, (), complete=False, problem=problem)
-
-
 def _hosts(url: str) -> frozenset[str]:
     return frozenset({_host(url)})
 
 
 def _host(url: str) -> str:
-    """The host without ``www.``: a site and its www form list each other's pages."""
+    """Return the host without ``www.``: both forms of a site may list each other's pages."""
     return (urlsplit(url).hostname or "").removeprefix("www.")

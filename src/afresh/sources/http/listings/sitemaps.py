@@ -1,7 +1,7 @@
-"""Sitemaps (sitemaps.org): lists of a site's pages with hints of when and how often they change; pure.
+"""Reads sitemaps (sitemaps.org): lists of pages with hints of when and how often they change; pure.
 
-Read as a stream, compressed or not, without DTDs or entities and within bounds; what was read before a
-mistake is kept and the mistake said.
+A sitemap is read as a stream, compressed or not, without DTDs or entities and within limits. Entries before
+an error are used, and the error is reported.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _CHUNK = 1 << 16
 _LONGEST_FIELD = 8000
 _FIELDS = frozenset({"loc", "lastmod", "changefreq", "priority"})
 _PER_S = {
-    "always": 4 / UNIT_SECONDS["h"],  # "at each access": more often than hourly is all that it tells
+    "always": 4 / UNIT_SECONDS["h"],  # "at each access"; all that it tells is: more often than hourly
     "hourly": 1 / UNIT_SECONDS["h"],
     "daily": 1 / UNIT_SECONDS["d"],
     "weekly": 1 / UNIT_SECONDS["w"],
     "monthly": 12 / UNIT_SECONDS["y"],
     "yearly": 1 / UNIT_SECONDS["y"],
-    "never": 0.1 / UNIT_SECONDS["y"],  # archived; a rate of 0 would never be looked at again
+    "never": 0.1 / UNIT_SECONDS["y"],  # an archived page; with a rate of 0 it would never be polled again
 }
 _DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?")
 _Name: TypeAlias = tuple[str | None, str]
@@ -42,7 +42,7 @@ _Name: TypeAlias = tuple[str | None, str]
 
 @dataclass(frozen=True, slots=True)
 class ParsedSitemap:
-    """One file read: the pages it lists, the sitemaps it names (of an index), and what was wrong with it."""
+    """A sitemap that was read: its pages, the sitemaps that it names (an index), and its problem."""
 
     entries: tuple[Listed, ...]
     children: tuple[str, ...]
@@ -74,7 +74,7 @@ def read_sitemap(body: bytes, url: str, *, max_entries: int = MAX_ENTRIES) -> Pa
 
 
 def w3c_date_s(text: str) -> float | None:
-    """Unix seconds of a W3C date (a year, a month, a day or a moment); None if malformed.
+    """Return the Unix seconds of a W3C date (a year, month, day or moment); None if it is malformed.
 
     >>> w3c_date_s("1970-01-02"), w3c_date_s("1970-01-01T01:00:00+01:00"), w3c_date_s("soon")
     (86400.0, 0.0, None)
@@ -92,11 +92,11 @@ def w3c_date_s(text: str) -> float | None:
 
 
 class _FullError(Exception):
-    """As many entries as one file may have."""
+    """The file has more entries than allowed."""
 
 
 class _Handler(ContentHandler):
-    """Collects entries; ignores namespaces, since many sitemaps get theirs wrong."""
+    """Collects entries; ignores namespaces, because many sitemaps have a wrong one."""
 
     def __init__(self, url: str, max_entries: int) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class _Handler(ContentHandler):
         self._length = 0
 
     def startElementNS(self, name: _Name, qname: str | None, attrs: AttributesNSImpl) -> None:  # noqa: N802
-        """A tag opens."""
+        """Start an element."""
         del qname, attrs
         tag = name[1].lower()
         if tag in ("url", "sitemap"):
@@ -119,13 +119,13 @@ class _Handler(ContentHandler):
         self._text, self._length = [], 0
 
     def characters(self, content: str) -> None:
-        """Text inside a tag, bounded."""
+        """Add text of an element, up to a limit."""
         if self._field and self._length <= _LONGEST_FIELD:
             self._text.append(content)
             self._length += len(content)
 
     def endElementNS(self, name: _Name, qname: str | None) -> None:  # noqa: N802
-        """A tag closes."""
+        """End an element."""
         del qname
         tag = name[1].lower()
         if self._field and tag == self._field:
@@ -137,7 +137,7 @@ class _Handler(ContentHandler):
             self._add_child(self._fields.get("loc", ""))
 
     def add(self, fields: dict[str, str]) -> None:
-        """One page, unless its address is none."""
+        """Add one page, unless its address is invalid."""
         key = resolve_link(self._url, fields.get("loc", "")) if fields.get("loc") else None
         if key is None:
             self.problem = "some entries have no valid address"
@@ -174,7 +174,7 @@ def _listed(key: str, fields: dict[str, str]) -> Listed:
 
 
 def _plain(body: bytes) -> Iterator[bytes]:
-    """The body in plain chunks, so that a large one is never there twice."""
+    """Yield the decompressed body in chunks, so that a large one is not in memory twice."""
     encoding = "gzip" if body.startswith(b"\x1f\x8b") else ""
     inflater = Inflater(encoding, max_bytes=MAX_PLAIN_BYTES, max_ratio=_MAX_RATIO)
     for start in range(0, len(body), _CHUNK):
@@ -204,7 +204,7 @@ def _parse(first: bytes, rest: Iterator[bytes], handler: _Handler) -> None:
 
 
 def _lines(body: bytes, handler: _Handler) -> None:
-    """The plain text form: one absolute address a line."""
+    """Read the plain text form: one absolute address per line."""
     for line in decode(body).splitlines():
         address = line.strip()
         if address.startswith(("http://", "https://")):
