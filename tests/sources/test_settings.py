@@ -9,8 +9,7 @@ import pytest
 from tests.sources.polling import make_source
 
 from afresh.sources.context import SourceContext, no_secrets
-from afresh.sources.http.secret_headers import all_secrets, secret_headers
-from afresh.sources.http.settings import HttpSettings
+from afresh.sources.http.settings import HttpSettings, all_secrets, secret_headers
 from afresh.sources.python.settings import PythonSettings
 from afresh.sources.registry import BUILT_IN
 from afresh.sources.search.settings import SearchSettings

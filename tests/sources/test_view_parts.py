@@ -17,9 +17,12 @@ from afresh.sources.views.catalogue import (
     Catalogue,
     CatalogueRelation,
     Stamp,
+    State,
+    is_known,
+    is_stale,
+    state_after,
 )
 from afresh.sources.views.rates import WriteTally, table_rates, view_rates
-from afresh.sources.views.staleness import State, is_known, is_stale, state_after
 from afresh.sources.views.tracker import MeasuredCost
 from afresh.values.errors import InputError
 

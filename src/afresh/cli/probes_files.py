@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation
 from afresh.probes.splitters import KeywordAttribute, parse_keywords
 from afresh.probes.update_models import expected_lag
-from afresh.sources.search.relation_tables import display_place, is_postgres, table_rows
+from afresh.sources.search.relation import display_place, is_postgres, table_rows
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table
 from afresh.tables.table import Table

@@ -130,16 +130,19 @@ def find_capabilities(source: Source) -> Capabilities:
     stated = getattr(source, "capabilities", None)
     if isinstance(stated, Capabilities):
         return stated
-    from afresh.sources.older_protocols import adapt_old_methods
-
-    old, methods = adapt_old_methods(source), set(dir(source))
     found: Any = source
+    if _has(found, "poll_chosen") or _has(found, "recall"):
+        found = OldSource(found)
     return Capabilities(
-        found if {"bulk_limit", "poll_many"} <= methods else None,
-        found if {"keys", "choose", "poll_batch"} <= methods else old.batches,
-        found if {"staleness_reports"} <= methods else old.staleness,
-        found if {"backoffs", "save_state", "load_state"} <= methods else old.state,
+        found if _has(found, "bulk_limit", "poll_many") else None,
+        found if _has(source, "choose") else None,
+        found if _has(source, "staleness_reports") or _has(source, "evidence") else None,
+        found if _has(source, "load_state") or _has(source, "recall") else None,
     )
+
+
+def _has(source: object, *methods: str) -> bool:
+    return all(callable(getattr(source, method, None)) for method in methods)
 
 
 def share_cost(fetched: Sequence[Fetched], *, requests: int, seconds: float) -> list[Fetched]:
@@ -151,3 +154,50 @@ def share_cost(fetched: Sequence[Fetched], *, requests: int, seconds: float) -> 
     """
     each_s = seconds / max(len(fetched), 1)
     return [replace(one, requests=0 if at else requests, seconds=each_s) for at, one in enumerate(fetched)]
+
+
+class OldSource:
+    """A source of another package that follows the optional protocols of version 0.1.0.
+
+    The methods of today call the old ones; everything else is the source's own.
+    """
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    def keys(self) -> Sequence[str]:
+        """See ``BatchSource``; a source that takes no weights need not tell its keys."""
+        return self._source.keys() if _has(self._source, "keys", "weigh") else ()
+
+    async def choose(self, lead: str, weights: Float64s | None = None) -> Batch:
+        """See ``BatchSource``. The old source itself remembers the request."""
+        if weights is not None and _has(self._source, "keys", "weigh"):
+            self._source.weigh(weights)
+        return Batch(tuple(await self._source.choose(lead)))
+
+    async def poll_batch(self, batch: Batch, leases: Sequence[Lease]) -> list[Fetched | None]:
+        """See ``BatchSource``."""
+        del batch
+        return list(await self._source.poll_chosen(leases))
+
+    def staleness_reports(self) -> Mapping[str, StalenessReport]:
+        """See ``StalenessSource``."""
+        return dict(self._source.evidence())
+
+    def backoffs(self) -> tuple[GroupBackoff, ...]:
+        """See ``StatefulSource``."""
+        return tuple(self._source.rests()) if _has(self._source, "rests") else ()
+
+    def save_state(self) -> bytes:
+        """See ``StatefulSource``."""
+        return bytes(self._source.memory() if _has(self._source, "memory") else self._source.notes())
+
+    def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
+        """See ``StatefulSource``. ``recall`` had two meanings."""
+        if _has(self._source, "memory"):
+            self._source.recall(state)
+        else:
+            self._source.recall(backoffs, state)

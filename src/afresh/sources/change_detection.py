@@ -18,7 +18,6 @@ from afresh.sources.similarity import similarity, sketch
 from afresh.sources.text_decoding import decode
 from afresh.values.errors import UsageError
 from afresh.values.fetched import Fetched
-from afresh.values.lease import Lease
 
 HASH_BYTES = 16
 _NO_TEXT = ["script", "style", "noscript", "template"]
@@ -138,25 +137,10 @@ class Comparison:
         )
 
 
-def compare_with_copy(
-    content: bytes, content_type: str, recipe: Recipe, lease: Lease, near_duplicate: float | None
-) -> Comparison:
-    """Compare content with the copy that the leased item has."""
-    return compare_content(
-        content,
-        content_type,
-        recipe,
-        held_hash=lease.content_hash,
-        held_notes=lease.validators,
-        near_duplicate=near_duplicate,
-    )
-
-
 def compare_content(
     content: bytes,
     content_type: str,
     recipe: Recipe,
-    *,
     held_hash: bytes | None,
     held_notes: Mapping[str, str],
     near_duplicate: float | None = None,
@@ -166,9 +150,8 @@ def compare_content(
     A near-duplicate is no change, and its sketch is not kept: many small steps away from the copy still add
     up to a change.
 
-    >>> first = compare_content(b"a b c", "text/plain", Recipe(), held_hash=None, held_notes={})
-    >>> again = {"held_hash": first.normal_hash, "held_notes": {}}
-    >>> compare_content(b"a b c", "text/plain", Recipe(), **again).changed
+    >>> first = compare_content(b"a b c", "text/plain", Recipe(), None, {})
+    >>> compare_content(b"a b c", "text/plain", Recipe(), first.normal_hash, {}).changed
     False
     """
     normal = normalise(content, content_type, recipe)

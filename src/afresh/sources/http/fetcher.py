@@ -10,20 +10,9 @@ from afresh.version import __version__
 
 USER_AGENT = f"afresh/{__version__} (+https://pypi.org/project/afresh/)"
 
-Trouble: TypeAlias = Literal[
-    "url",
-    "private",
-    "local",
-    "dns",
-    "connect",
-    "tls",
-    "timeout",
-    "protocol",
-    "headers",
-    "body",
-    "size",
-    "encoding",
-]
+_BeforeReply: TypeAlias = Literal["url", "private", "local", "dns", "connect", "tls", "timeout"]
+_InReply: TypeAlias = Literal["protocol", "headers", "body", "size", "encoding"]
+Trouble: TypeAlias = Literal[_BeforeReply, _InReply]
 """Why there is no complete reply. ``local`` is a problem of this machine: no network, no file handles."""
 
 

@@ -10,14 +10,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 
 from afresh.sources.capabilities import Capabilities, GroupBackoff
-from afresh.sources.change_detection import EVERY_BYTE, Comparison, Recipe, compare_with_copy
+from afresh.sources.change_detection import EVERY_BYTE, Comparison, Recipe, compare_content
 from afresh.sources.context import SourceContext
 from afresh.sources.http.client import FinalResponse, PoliteClient, RequestCost, default_headers
 from afresh.sources.http.fetcher import Fetcher, Reply
 from afresh.sources.http.listings.reader import Document, read_listings
 from afresh.sources.http.saved_state import HttpState, read_state
-from afresh.sources.http.secret_headers import all_secrets, secret_headers, secret_proxy
-from afresh.sources.http.settings import HttpSettings
+from afresh.sources.http.settings import HttpSettings, all_secrets, secret_headers, secret_proxy
 from afresh.sources.http.soft_errors import soft_error
 from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, http_date_s, requested_delay_s
 from afresh.sources.http.throttle import HostBackoffError
@@ -235,20 +234,11 @@ class HttpSource:
         self._remember(response.url, trust)
         before = {name: value for name, value in lease.validators.items() if name != MOVED}
         validators = {**before, **validators_of(response.reply.headers), **_moved(response)}
-        return Fetched(
-            "unchanged",
-            validators=validators,
-            modified_s=_modified_s(validators, trust),
-            requests=cost.requests,
-            bytes=cost.bytes,
-            seconds=cost.seconds,
-            moved_to=response.moved_to,
-            status=response.reply.status,
-        )
+        return _result(None, response, cost, validators, trust)
 
     async def _content(self, lease: Lease, response: FinalResponse, cost: RequestCost) -> Fetched:
         reply = response.reply
-        media_type = reply.headers.get("content-type", "")[:200]
+        media_type = _media_type(reply)
         soft = soft_error(reply.body, media_type, lease.key, response.url, self._patterns)
         if soft is not None:
             return Fetched(soft[0], status=reply.status, problem=soft[1])
@@ -259,28 +249,16 @@ class HttpSource:
         if response.url != lease.key:
             validators["url"] = response.url
         trust = self._learn_trust(lease, response, validators, found)
-        return Fetched(
-            "content" if found.changed else "unchanged",
-            content=reply.body if found.changed else None,
-            media_type=media_type,
-            normal_hash=found.normal_hash,
-            comparable=found.comparable,
-            validators=validators,
-            modified_s=_modified_s(validators, trust),
-            requests=cost.requests,
-            bytes=cost.bytes,
-            seconds=cost.seconds,
-            moved_to=response.moved_to,
-            status=reply.status,
-        )
+        return _result(found, response, cost, validators, trust)
 
     async def _compare(self, lease: Lease, reply: Reply, media_type: str) -> Comparison:
         recipe, near_duplicate = self._recipe_of(lease), self._settings.near_duplicate
-        arguments = reply.body, media_type, recipe, lease, near_duplicate
+        copy = lease.content_hash, lease.validators
+        arguments = reply.body, media_type, recipe, *copy, near_duplicate
         cheap = recipe == EVERY_BYTE and near_duplicate is None
         if cheap or len(reply.body) < _IN_THREAD_BYTES:
-            return compare_with_copy(*arguments)
-        return await asyncio.to_thread(compare_with_copy, *arguments)
+            return compare_content(*arguments)
+        return await asyncio.to_thread(compare_content, *arguments)
 
     def _learn_trust(
         self, lease: Lease, response: FinalResponse, validators: Mapping[str, str], found: Comparison
@@ -316,6 +294,30 @@ def _moved(response: FinalResponse) -> dict[str, str]:
     return {} if response.moved_to is None else {MOVED: response.moved_to}
 
 
-def _modified_s(validators: Mapping[str, str], trust: ValidatorTrust) -> float | None:
-    """Return when the item says that it last changed, if the host's dates are believed."""
-    return http_date_s(validators.get("last-modified")) if trust.believes_dates else None
+def _result(
+    found: Comparison | None,
+    response: FinalResponse,
+    cost: RequestCost,
+    validators: Mapping[str, str],
+    trust: ValidatorTrust,
+) -> Fetched:
+    """Return the result of a poll that found content, or None for a 304."""
+    reply, changed = response.reply, found is not None and found.changed
+    return Fetched(
+        "content" if changed else "unchanged",
+        content=reply.body if changed else None,
+        media_type="" if found is None else _media_type(reply),
+        normal_hash=None if found is None else found.normal_hash,
+        comparable=found is None or found.comparable,
+        validators=validators,
+        modified_s=http_date_s(validators.get("last-modified")) if trust.believes_dates else None,
+        requests=cost.requests,
+        bytes=cost.bytes,
+        seconds=cost.seconds,
+        moved_to=response.moved_to,
+        status=reply.status,
+    )
+
+
+def _media_type(reply: Reply) -> str:
+    return reply.headers.get("content-type", "")[:200]

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from afresh.sources.capabilities import Capabilities
-from afresh.sources.change_detection import compare_with_copy
+from afresh.sources.change_detection import compare_content
 from afresh.sources.context import SourceContext
 from afresh.sources.python.settings import PythonSettings
 from afresh.sources.python.user_function import (
@@ -118,12 +118,7 @@ class PythonSource:
             return Fetched(
                 "failed", problem=f"gave {len(content)} bytes, more than {self._settings.max_size}"
             )
-        found = await asyncio.to_thread(
-            compare_with_copy,
-            content,
-            media_type,
-            self._recipe.for_item(lease.selector),
-            lease,
-            self._settings.near_duplicate,
-        )
+        recipe, copy = self._recipe.for_item(lease.selector), (lease.content_hash, lease.validators)
+        near_duplicate = self._settings.near_duplicate
+        found = await asyncio.to_thread(compare_content, content, media_type, recipe, *copy, near_duplicate)
         return found.fetched(content, media_type)

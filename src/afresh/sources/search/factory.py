@@ -33,7 +33,7 @@ def make_server(settings: SearchSettings, context: SourceContext, relation: Loca
     """Build the server that the settings name."""
     if settings.over_http:
         from afresh.sources.http.aiohttp_fetcher import AiohttpFetcher
-        from afresh.sources.http.secret_headers import secret_proxy
+        from afresh.sources.http.settings import secret_proxy
         from afresh.sources.search.http_server import HttpSearchServer
 
         proxy = secret_proxy(settings.http, context.resolver)

@@ -14,7 +14,7 @@ from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.context import SourceContext
 from afresh.sources.http.client import FinalResponse, PoliteClient, RequestCost, default_headers
 from afresh.sources.http.fetcher import Fetcher
-from afresh.sources.http.secret_headers import all_secrets, secret_headers
+from afresh.sources.http.settings import all_secrets, secret_headers
 from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, requested_delay_s
 from afresh.sources.http.throttle import HostBackoffError
 from afresh.sources.http.urls import host_group, origin

@@ -18,20 +18,8 @@ from afresh.values.errors import UsageError
 
 _WEB = ("http://", "https://")
 _PAGE_PARTS = ("query", "page", "offset", "size")
-_HTTP = (
-    "name",
-    "timeout",
-    "delay",
-    "respect_robots",
-    "user_agent",
-    "headers",
-    "cookies",
-    "proxy",
-    "allow_private",
-    "first_rest",
-    "longest_rest",
-    "max_size",
-)
+_TIMES = ("timeout", "delay", "first_rest", "longest_rest")
+_HTTP = ("respect_robots", "user_agent", "headers", "cookies", "proxy", "allow_private", "max_size")
 
 
 class SearchSettings(SourceSettings):
@@ -122,7 +110,7 @@ class SearchSettings(SourceSettings):
     @property
     def http(self) -> HttpSettings:
         """The settings for requests to a web server."""
-        given = {name: getattr(self, name) for name in _HTTP}
+        given = {name: getattr(self, name) for name in ("name", *_TIMES, *_HTTP)}
         return HttpSettings(**given, concurrency=1)
 
     def path_of(self, name: str) -> str:

@@ -16,15 +16,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from afresh.sources.capabilities import Batch, Capabilities, GroupBackoff, share_cost
-from afresh.sources.change_detection import compare_with_copy
+from afresh.sources.change_detection import compare_content
 from afresh.sources.context import SourceContext
 from afresh.sources.http.client import RequestCost
 from afresh.sources.search.factory import make_measures, make_server
 from afresh.sources.search.file_server import FileSearchServer, file_stamp, sample_index
 from afresh.sources.search.planner import PlannedRequest, Planner
 from afresh.sources.search.record_tracker import RecordTracker
-from afresh.sources.search.relation import LocalRelation, read_relation
-from afresh.sources.search.relation_tables import display_place, is_postgres
+from afresh.sources.search.relation import LocalRelation, display_place, is_postgres, read_relation
 from afresh.sources.search.saved_state import SearchState, read_state
 from afresh.sources.search.server import SearchRecord, SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
@@ -294,7 +293,8 @@ class SearchSource(SingleGroupSource):
             return Fetched("failed", problem=f"fields: {error}", bytes=len(content))
         self._passes.pop(lease.key, None)
         self._absences.pop(lease.key, None)
-        found = compare_with_copy(content, _MEDIA_TYPE, settings.recipe, lease, settings.near_duplicate)
+        copy = lease.content_hash, lease.validators
+        found = compare_content(content, _MEDIA_TYPE, settings.recipe, *copy, settings.near_duplicate)
         return found.fetched(content, _MEDIA_TYPE)
 
     def _absent(self, key: str, *, is_complete: bool) -> Fetched:

@@ -12,11 +12,10 @@ from afresh.sources.search.server import SearchRecord, SearchResults, SearchServ
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.secrets import Secret
 from afresh.sources.sql.connection_thread import GRACE_S, ConnectionThread, DatabaseConnection
+from afresh.sources.sql.connections import PostgresConnection, SqliteConnection
 from afresh.sources.sql.database_url import usable_address
 from afresh.sources.sql.errors import SqlError
-from afresh.sources.sql.postgres_connection import PostgresConnection
 from afresh.sources.sql.sessions import quoted
-from afresh.sources.sql.sqlite_connection import SqliteConnection
 
 _LOCK_S = 5.0
 _TWO = 2  # rows read for one key: enough to see that it is not unique

@@ -14,10 +14,9 @@ from typing import Protocol
 
 from afresh.sources.secrets import Secret
 from afresh.sources.sql.connection_thread import DatabaseConnection
+from afresh.sources.sql.connections import PostgresConnection, SqliteConnection
 from afresh.sources.sql.errors import SqlError
-from afresh.sources.sql.postgres_connection import PostgresConnection
 from afresh.sources.sql.settings import SqlSettings
-from afresh.sources.sql.sqlite_connection import SqliteConnection
 
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from afresh.sources.capabilities import Capabilities, share_cost
-from afresh.sources.change_detection import compare_with_copy
+from afresh.sources.change_detection import compare_content
 from afresh.sources.context import SourceContext
 from afresh.sources.source import SingleGroupSource
 from afresh.sources.sql.canonical_json import row_json
@@ -196,7 +196,8 @@ class SqlSource(SingleGroupSource):
             return Fetched("failed", problem=words, bytes=len(content))
         counted = {name: value for name, value in columns.items() if name not in settings.ignore_columns}
         compared = row_json(counted.items()) if settings.ignore_columns else content
-        found = compare_with_copy(compared, _MEDIA_TYPE, self._recipe, lease, settings.near_duplicate)
+        copy = lease.content_hash, lease.validators
+        found = compare_content(compared, _MEDIA_TYPE, self._recipe, *copy, settings.near_duplicate)
         shape = _fingerprint(tuple(counted))
         same_shape = lease.content_hash is None or lease.validators.get("columns") == shape
         return replace(

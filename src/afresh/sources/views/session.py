@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from afresh.sources.secrets import Secret
+from afresh.sources.sql.connections import PostgresConnection
 from afresh.sources.sql.errors import SqlError
-from afresh.sources.sql.postgres_connection import PostgresConnection
 from afresh.sources.views.catalogue import Catalogue, CatalogueRelation, Stamp
 from afresh.sources.views.settings import ViewSettings
 

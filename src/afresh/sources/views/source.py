@@ -25,10 +25,9 @@ from afresh.sources.sql.connection_thread import GRACE_S, ConnectionThread
 from afresh.sources.sql.database_url import usable_address
 from afresh.sources.sql.errors import SqlError
 from afresh.sources.staleness import StalenessReport
-from afresh.sources.views.catalogue import Catalogue
+from afresh.sources.views.catalogue import Catalogue, State, is_known, is_stale
 from afresh.sources.views.session import ViewSession
 from afresh.sources.views.settings import ViewSettings
-from afresh.sources.views.staleness import State, is_known, is_stale
 from afresh.sources.views.tracker import ViewTracker
 from afresh.values.errors import UsageError
 from afresh.values.fetched import Fetched

@@ -9,9 +9,16 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from afresh.sources.staleness import StalenessReport
-from afresh.sources.views.catalogue import Catalogue, Stamp
+from afresh.sources.views.catalogue import (
+    Catalogue,
+    Stamp,
+    State,
+    is_known,
+    is_stale,
+    rows_written,
+    state_after,
+)
 from afresh.sources.views.rates import WriteTally, most_informative, overall_dispersion, view_rates
-from afresh.sources.views.staleness import State, is_known, is_stale, rows_written, state_after
 from afresh.values.results import RateEstimate
 
 WINDOW_S = 5.0
