@@ -26,7 +26,7 @@ from afresh.probes.keyword_index import Keyword
 from afresh.sources.context import SourceContext
 from afresh.sources.search.factory import make_server
 from afresh.sources.search.relation import read_relation
-from afresh.sources.search.server import SearchResults, SearchServer
+from afresh.sources.search.search_server import SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.search.source import SearchSource
 from afresh.sources.settings import read_settings

@@ -26,7 +26,7 @@ def test_each_look_is_one_observation_and_marks_give_notices(house: Warehouse) -
             OF_BOTH: (5, True),
         }
         tally = house.source.tracker.tallies["public.b"]
-        assert (tally.looks, tally.changed, tally.rows) == (1, 1, 500)
+        assert (tally.readings, tally.changed, tally.rows) == (1, 1, 500)
 
     house.use(work)
 
@@ -39,7 +39,7 @@ def test_looks_close_to_each_other_make_one_observation(house: Warehouse) -> Non
             await house.look(1.0)
             assert house.source.staleness_reports()[OF_A].changed
         tally = house.source.tracker.tallies["public.a"]
-        assert (tally.looks, tally.changed, tally.rows) == pytest.approx((4, 4, 20), rel=1e-3)
+        assert (tally.readings, tally.changed, tally.rows) == pytest.approx((4, 4, 20), rel=1e-3)
         assert tally.seconds == pytest.approx(20, rel=1e-3)
 
     house.use(work)

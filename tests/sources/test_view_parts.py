@@ -142,7 +142,7 @@ def test_old_looks_fade() -> None:
     tally = WriteTally()
     for _ in range(1000):
         tally = tally.add(86400.0, 1)
-    assert tally.looks == pytest.approx(7.5, rel=0.01)
+    assert tally.readings == pytest.approx(7.5, rel=0.01)
 
 
 def test_views_without_bases_and_tables_never_looked_at() -> None:

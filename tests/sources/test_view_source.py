@@ -149,10 +149,10 @@ def test_counters_set_back_are_no_evidence_but_may_hide_a_change(house: Warehous
         house.run("INSERT INTO a VALUES (1, 1)")
         await house.begin()
         await house.look()
-        looks = house.source.tracker.tallies["public.a"].looks
+        looks = house.source.tracker.tallies["public.a"].readings
         house.run("SELECT pg_stat_reset()", "INSERT INTO a VALUES (2, 2), (3, 3)")
         await house.look()
-        assert house.source.tracker.tallies["public.a"].looks == looks
+        assert house.source.tracker.tallies["public.a"].readings == looks
         assert house.source.staleness_reports()[OF_A].elapsed_s == 0
         assert {OF_A, OF_BOTH} <= house.stale()
         again = await house.poll(OF_A)
@@ -186,11 +186,11 @@ def test_a_crash_of_the_server_is_not_taken_for_a_change() -> None:
         house.run("INSERT INTO a VALUES (1, 1), (2, 2)")
         await house.begin()
         await house.look()
-        looks = house.source.tracker.tallies["public.a"].looks
+        looks = house.source.tracker.tallies["public.a"].readings
         server.stop("immediate")
         server.start()
         await house.look()
-        assert house.source.tracker.tallies["public.a"].looks == looks
+        assert house.source.tracker.tallies["public.a"].readings == looks
         assert not any(told.changed for told in house.source.staleness_reports().values())
         again = await house.poll(OF_A)
         assert (again.kind, again.comparable) == ("content", False)

@@ -13,7 +13,7 @@ from afresh.probes.server import Answer, StoppedError
 from afresh.sources.context import SourceContext
 from afresh.sources.search.factory import make_server
 from afresh.sources.search.relation import LocalRelation
-from afresh.sources.search.server import SearchRecord, SearchResults, SearchServer
+from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.settings import read_settings
 

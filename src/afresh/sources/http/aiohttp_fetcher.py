@@ -17,9 +17,9 @@ import aiohttp
 import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from afresh.sources.http.addresses import NEVER, NOT_AN_ADDRESS, prohibition, refusal
 from afresh.sources.http.decompression import BadEncodingError, Inflater, TooLargeError
 from afresh.sources.http.fetcher import Reply, Request, ResponseLimits, Trouble
+from afresh.sources.http.ip_addresses import NEVER, NOT_AN_ADDRESS, prohibition, refusal
 from afresh.sources.secrets import Secret
 from afresh.values.clock import Clock, SystemClock
 

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.context import SourceContext
-from afresh.sources.http.addresses import NEVER
 from afresh.sources.http.fetcher import Fetcher, Reply, Request
+from afresh.sources.http.ip_addresses import NEVER
 from afresh.sources.http.robots import AGENT, RobotsCache, RobotsNote, RobotsRules, robots_limits
 from afresh.sources.http.settings import HttpSettings
 from afresh.sources.http.statuses import (

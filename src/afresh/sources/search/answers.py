@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from afresh.sources.change_detection import compile_json_path
-from afresh.sources.search.server import SearchRecord
+from afresh.sources.search.search_server import SearchRecord
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.sql.errors import one_line
 

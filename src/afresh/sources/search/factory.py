@@ -9,7 +9,7 @@ from afresh.probes.dissimilarity import DISSIMILARITIES, Dissimilarity
 from afresh.sources.context import SourceContext
 from afresh.sources.python.user_function import find_function
 from afresh.sources.search.relation import LocalRelation
-from afresh.sources.search.server import SearchServer
+from afresh.sources.search.search_server import SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.values.errors import UsageError, did_you_mean
 

@@ -9,7 +9,7 @@ from afresh.probes.keyword_index import Keyword, KeywordIndex, index_corpus
 from afresh.probes.server import IndexServer
 from afresh.sources.context import SourceContext
 from afresh.sources.search.relation import TextColumns, read_columns
-from afresh.sources.search.server import SearchRecord, SearchResults, SearchServer
+from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.values.errors import InputError
 

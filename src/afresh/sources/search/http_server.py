@@ -19,7 +19,7 @@ from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, requested
 from afresh.sources.http.throttle import HostBackoffError
 from afresh.sources.http.urls import host_group, origin
 from afresh.sources.search.answers import AnswerError, AnswerReader
-from afresh.sources.search.server import SearchRecord, SearchResults, SearchServer
+from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.secrets import redactor
 from afresh.values.errors import UsageError

@@ -25,7 +25,7 @@ from afresh.sources.search.planner import PlannedRequest, Planner
 from afresh.sources.search.record_tracker import RecordTracker
 from afresh.sources.search.relation import LocalRelation, display_place, is_postgres, read_relation
 from afresh.sources.search.saved_state import SearchState, read_state
-from afresh.sources.search.server import SearchRecord, SearchResults, SearchServer
+from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.source import SingleGroupSource
 from afresh.sources.sql.canonical_json import row_json

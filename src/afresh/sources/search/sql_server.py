@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 from afresh.probes.keyword_index import Keyword
 from afresh.sources.context import SourceContext
-from afresh.sources.search.server import SearchRecord, SearchResults, SearchServer
+from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.secrets import Secret
 from afresh.sources.sql.connection_thread import GRACE_S, ConnectionThread, DatabaseConnection

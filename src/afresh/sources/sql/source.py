@@ -90,7 +90,7 @@ class SqlSource(SingleGroupSource):
         return max(self._windows.next_opening_s(now_s), self._polls.ready_s(now_s))
 
     def bulk_limit(self, group: str) -> int:
-        """The setting ``bulk``."""
+        """Return the setting ``bulk``."""
         del group
         return self._settings.bulk
 

@@ -28,7 +28,7 @@ _ENOUGH = 8.0  # readings from which on the rows are used
 class WriteTally:
     """Readings of one table: their number, how many found a change, their time, rows and squares of rows."""
 
-    looks: float = 0.0
+    readings: float = 0.0
     changed: float = 0.0
     seconds: float = 0.0
     rows: float = 0.0
@@ -38,7 +38,7 @@ class WriteTally:
         """Return the tally with one more difference of readings."""
         keep = float(np.exp(-elapsed_s / _MEMORY_S))
         return WriteTally(
-            self.looks * keep + 1,
+            self.readings * keep + 1,
             self.changed * keep + (rows > 0),
             self.seconds * keep + elapsed_s,
             self.rows * keep + rows,
@@ -57,8 +57,8 @@ class WriteTally:
         """
         if not self.rows > 0:
             return 1.0
-        mean = self.rows / self.looks
-        return max(1.0, (self.squares / self.looks - mean * mean) / mean)
+        mean = self.rows / self.readings
+        return max(1.0, (self.squares / self.readings - mean * mean) / mean)
 
     @property
     def information(self) -> float:
@@ -67,10 +67,10 @@ class WriteTally:
         >>> WriteTally(100, 80, 500).information > WriteTally(100, 100, 5000).information
         True
         """
-        if not self.looks > 0:
+        if not self.readings > 0:
             return 0.0
-        share = (self.changed + 0.5) / (self.looks + 1)
-        return float(self.looks * np.log1p(-share) ** 2 * (1 - share) / share)
+        share = (self.changed + 0.5) / (self.readings + 1)
+        return float(self.readings * np.log1p(-share) ** 2 * (1 - share) / share)
 
 
 def most_informative(tallies: Iterable[WriteTally]) -> WriteTally:
@@ -100,22 +100,22 @@ def table_rates(tallies: Mapping[str, WriteTally], level: float = LEVEL) -> Rate
     """
     from scipy.special import betaincinv
 
-    columns = [(t.looks, t.changed, t.seconds, t.rows, t.dispersion) for t in tallies.values()]
-    looks, changed, seconds, rows, dispersion = np.array(columns, dtype=np.float64).reshape(-1, 5).T
-    each_s = np.divide(seconds, looks, out=np.ones_like(seconds), where=looks > 0)
-    bits = -np.log1p(-changed / (looks + 0.5)) / each_s
+    columns = [(t.readings, t.changed, t.seconds, t.rows, t.dispersion) for t in tallies.values()]
+    readings, changed, seconds, rows, dispersion = np.array(columns, dtype=np.float64).reshape(-1, 5).T
+    each_s = np.divide(seconds, readings, out=np.ones_like(seconds), where=readings > 0)
+    bits = -np.log1p(-changed / (readings + 0.5)) / each_s
     ends = [
-        -np.log1p(-betaincinv(changed + 0.5, looks - changed + 0.5, tail)) / each_s
+        -np.log1p(-betaincinv(changed + 0.5, readings - changed + 0.5, tail)) / each_s
         for tail in ((1 - level) / 2, (1 + level) / 2)
     ]
     each = np.divide(rows, seconds, out=np.zeros_like(rows), where=seconds > 0)
-    every = (changed > looks - 0.5) & (looks > 0.5)  # the bits give no upper limit
-    full = every & (looks >= _ENOUGH)
+    every = (changed > readings - 0.5) & (readings > 0.5)  # the bits give no upper limit
+    full = every & (readings >= _ENOUGH)
     return RateEstimates(
         rate=np.where(full, np.maximum(bits, each / ((dispersion + 1) / 2)), bits),
         low=ends[0],
         high=np.where(every, np.maximum(ends[1], each), ends[1]),
-        polls=looks.astype(np.int64),
+        polls=readings.astype(np.int64),
         changes=changed.astype(np.int64),
         method="bits",
     )

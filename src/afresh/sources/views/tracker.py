@@ -58,7 +58,7 @@ class ViewTracker:
         self._window: dict[str, Stamp] = {}
         self._window_s = float("-inf")
         self._elapsed_s = 0.0
-        self._moved: frozenset[str] = frozenset()
+        self._changed: frozenset[str] = frozenset()
         self._rates: dict[str, RateEstimate] | None = None
         self._dispersions: dict[str, float | None] = {}
         self.states: dict[str, State] = {}
@@ -165,8 +165,8 @@ class ViewTracker:
         comparable = self._reset == seen.reset and 0 < elapsed_s < float("inf")
         now = {name: seen.relations[name].stamp for view in seen.views for name in seen.parts(view)}
         self._elapsed_s = elapsed_s if comparable else 0.0
-        moved = (name for name, stamp in now.items() if self._stamps.get(name) != stamp)
-        self._moved = frozenset(moved if comparable else ())
+        changed = (name for name, stamp in now.items() if self._stamps.get(name) != stamp)
+        self._changed = frozenset(changed if comparable else ())
         window_s = seen.time_s - self._window_s
         if comparable and window_s < WINDOW_S - _EARLY_S:
             return
@@ -197,7 +197,7 @@ class ViewTracker:
         estimate = rate if rate is not None and rate.polls > 0 else None
         return StalenessReport(
             elapsed_s=self._elapsed_s,
-            changed=bool(self._moved & seen.parts(view)),
+            changed=bool(self._changed & seen.parts(view)),
             stale_since_s=self._stale_since.get(view),
             known=is_known(view, seen, state),
             rate_per_s=estimate.rate if estimate else None,
