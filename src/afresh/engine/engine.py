@@ -250,8 +250,8 @@ class Engine:
         def cost(received: int, seconds: float) -> None:
             gate.owe_ahead(spent_of(self.settings.budget, 1, received, seconds))
 
-        around = SourceContext(clock=self._clock, admit=gate.admit, cost=cost, resolver=self._secrets)
-        return lambda table: table.kind.build(table.settings, around)
+        context = SourceContext(clock=self._clock, admit=gate.admit, cost=cost, resolver=self._secrets)
+        return lambda table: table.kind.build(table.settings, context)
 
     def _with_listings(self) -> Settings:
         """The settings with the documents that were added by command and the budget that was asked for."""
