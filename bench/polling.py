@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import uvloop
 
-from afresh.sources.aiohttp_fetcher import AiohttpFetcher
-from afresh.sources.fetcher import Request
-from afresh.sources.http_source import HttpSource
-from afresh.sources.settings import HttpSettings, read_settings
-from afresh.sources.surroundings import Surroundings
+from afresh.sources.context import SourceContext
+from afresh.sources.http.aiohttp_fetcher import AiohttpFetcher
+from afresh.sources.http.fetcher import Request
+from afresh.sources.http.settings import HttpSettings
+from afresh.sources.http.source import HttpSource
+from afresh.sources.settings import read_settings
 from afresh.values.lease import Lease
 from bench.fast_site import BODY, ETAG
 from bench.rows import Row
@@ -73,7 +74,7 @@ async def source_speed(port: int, count: int, *, conditional: bool) -> Speed:
     """Polls by the source, as many at once as the fetcher's, without a delay."""
     table = {"name": "web", "allow_private": True, "delay": 0, "concurrency": AT_ONCE}
     settings = read_settings(HttpSettings, table)
-    source = HttpSource(settings, Surroundings(), AiohttpFetcher(allow_private=True))
+    source = HttpSource(settings, SourceContext(), AiohttpFetcher(allow_private=True))
     first = await source.poll(lease(port, 0))
     assert first.content == BODY
 

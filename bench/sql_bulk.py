@@ -24,9 +24,9 @@ from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.settings.reading import read
 from afresh.money.best_interval import Incomes, best_intervals
-from afresh.sources.sql_settings import SqlSettings
-from afresh.sources.sql_source import SqlSource
-from afresh.sources.surroundings import Surroundings
+from afresh.sources.context import SourceContext
+from afresh.sources.sql.settings import SqlSettings
+from afresh.sources.sql.source import SqlSource
 from afresh.values.clock import SystemClock
 from afresh.values.fetched import Fetched
 from afresh.values.items import ItemChange
@@ -57,7 +57,7 @@ def rows(*, quick: bool) -> list[Row]:
 
 async def _measured(name: str, table: Rows, count: int, bulk: int, singles: int, *, quick: bool) -> list[Row]:
     settings = SqlSettings(name="rows", url=table.url, query="SELECT * FROM record", key="id", bulk=bulk)
-    source = SqlSource(settings, Surroundings())
+    source = SqlSource(settings, SourceContext())
     clock = time.process_time if isinstance(table, SqliteRows) else time.perf_counter
     await source.poll(_lease(0))
     one_s = await _seconds(source, range(singles), 1, clock) / singles

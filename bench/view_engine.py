@@ -11,11 +11,11 @@ from afresh.engine.app import make_engine
 from afresh.engine.settings.reading import read
 from afresh.engine.settings.tables import Settings
 from afresh.engine.show.status import Status
-from afresh.sources.kinds import BUILT_IN, SourceKind
-from afresh.sources.surroundings import Surroundings
-from afresh.sources.view_catalogue import Catalogue
-from afresh.sources.view_settings import ViewSettings
-from afresh.sources.view_source import ViewSource
+from afresh.sources.context import SourceContext
+from afresh.sources.registry import BUILT_IN, SourceKind
+from afresh.sources.views.catalogue import Catalogue
+from afresh.sources.views.settings import ViewSettings
+from afresh.sources.views.source import ViewSource
 from bench.view_world import Load, Refresh, Writer
 
 Clock = Callable[[], float]
@@ -34,7 +34,7 @@ class NotedViews(ViewSource):
     """The view source, with a note of each refresh in the time of ``now_s``."""
 
     def __init__(
-        self, settings: ViewSettings, around: Surroundings, notes: list[Refresh], now_s: Clock
+        self, settings: ViewSettings, around: SourceContext, notes: list[Refresh], now_s: Clock
     ) -> None:
         super().__init__(settings, around)
         self._notes, self._now_s = notes, now_s

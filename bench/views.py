@@ -19,10 +19,10 @@ import numpy as np
 import psycopg
 from tests.servers.postgres import running_postgres
 
-from afresh.sources.evidence import Evidence
-from afresh.sources.surroundings import Surroundings
-from afresh.sources.view_settings import ViewSettings
-from afresh.sources.view_source import ViewSource
+from afresh.sources.context import SourceContext
+from afresh.sources.staleness import StalenessReport
+from afresh.sources.views.settings import ViewSettings
+from afresh.sources.views.source import ViewSource
 from afresh.values.lease import Lease
 from bench.rows import Row
 from bench.view_engine import Ran, run_engine
@@ -36,7 +36,7 @@ class Situation:
     """What a policy may know: what the source tells, the time, when it refreshed what, and the true rates."""
 
     load: Load
-    told: Mapping[str, Evidence] = field(default_factory=dict)
+    told: Mapping[str, StalenessReport] = field(default_factory=dict)
     now_s: float = 0.0
     last_s: dict[str, float] = field(default_factory=lambda: dict.fromkeys(VIEWS, 0.0))
 
@@ -78,7 +78,7 @@ class Result:
 async def run(url: str, policy: Policy, load: Load) -> Result:
     """One policy on a database as new."""
     settings = ViewSettings(name="house", url=url, look_every=0.25)
-    source = ViewSource(settings, Surroundings())
+    source = ViewSource(settings, SourceContext())
     writer = Writer(url, load.writes(), prompt=True)
     for view in VIEWS:
         await _refresh(source, view)
@@ -87,7 +87,7 @@ async def run(url: str, policy: Policy, load: Load) -> Result:
     thread = writer.begin()
     while (now_s := writer.now_s()) < load.seconds:
         _ = [one async for one in source.listings()]
-        seen.told, seen.now_s = source.evidence(), now_s
+        seen.told, seen.now_s = source.staleness_reports(), now_s
         chosen = policy(seen) if now_s >= free_s else None
         if chosen is None:
             await asyncio.sleep(settings.look_every)

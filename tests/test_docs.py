@@ -24,7 +24,7 @@ from afresh.engine.show.pulse import Pulse
 from afresh.engine.state_names import PULSE
 from afresh.policy.registry import POLICIES
 from afresh.rates.estimator import ESTIMATORS
-from afresh.sources.kinds import BUILT_IN
+from afresh.sources.registry import BUILT_IN
 from afresh.sources.settings import SourceSettings
 from afresh.values.objective_names import OBJECTIVE_NAMES
 from afresh.web.context import Context

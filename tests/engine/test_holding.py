@@ -12,7 +12,7 @@ from afresh.engine.mind.audits import draw, may_audit
 from afresh.engine.mind.row_policy import RowPolicy
 from afresh.engine.run.anew import ask_anew
 from afresh.engine.show.status import dropped
-from afresh.sources.settings import HttpSettings
+from afresh.sources.http.settings import HttpSettings
 from afresh.stores.opening import open_store
 from afresh.stores.store import Store
 from afresh.values.items import Item, NewItem
@@ -94,5 +94,5 @@ def test_no_secret_is_in_what_is_kept_of_settings() -> None:
     settings = HttpSettings(
         name="web", headers={"X": "hunter2"}, cookies={"Y": "hunter2"}, proxy="http://hunter2"
     )
-    assert "hunter2" not in settings.reach
-    assert settings.reach != HttpSettings(name="web").reach
+    assert "hunter2" not in settings.access_fingerprint
+    assert settings.access_fingerprint != HttpSettings(name="web").access_fingerprint

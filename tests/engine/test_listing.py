@@ -11,7 +11,7 @@ from tests.servers.site import page
 from tests.servers.threaded import sitemap
 
 from afresh.engine.run.listing import extended, keep_listings, kept_listings, take_in
-from afresh.sources.settings import HttpSettings
+from afresh.sources.http.settings import HttpSettings
 from afresh.stores.opening import open_store
 from afresh.stores.store import Store
 from afresh.values.items import ItemChange

@@ -19,7 +19,7 @@ from tests.stores.sqlite.test_database import files_no_larger_than
 from tests.waiting import LIMIT_S
 
 from afresh.engine.logs import LOGGER
-from afresh.sources.fetcher import Reply
+from afresh.sources.http.fetcher import Reply
 from afresh.values.items import ItemQuery
 
 

@@ -14,7 +14,7 @@ from afresh.values.errors import UsageError
 
 MODULE = """
 from afresh.rates.estimators.naive import Naive
-from afresh.sources.kinds import SourceKind
+from afresh.sources.registry import SourceKind
 from afresh.sources.settings import SourceSettings
 from afresh.values.fetched import Fetched
 

@@ -22,7 +22,7 @@ from afresh.engine.engine import Engine
 from afresh.engine.run.loop import Progress
 from afresh.engine.settings.reading import read
 from afresh.engine.state_names import NOTES
-from afresh.sources.search_notes import read_notes
+from afresh.sources.search.saved_state import read_state
 from afresh.values.items import Item, ItemChange, ItemQuery
 
 RATE = 60.0
@@ -179,7 +179,7 @@ def test_two_workers_share_what_they_learned_of_queries(tmp_path: Path) -> None:
             await asyncio.gather(one._loop().run(for_s=3.0), other._loop().run(for_s=4.0))
 
         site.time.run(run())
-        notes = read_notes(one.store.state.get(NOTES + "papers") or b"")
+        notes = read_state(one.store.state.get(NOTES + "papers") or b"")
         polled = {key for key, item in items_of(one).items() if item.polled_s is not None}
         assert one.store.upkeep.check() == []
     asked = {what.rpartition(" ")[0] for _, what in site.requests if " " in what}

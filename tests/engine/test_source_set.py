@@ -14,10 +14,10 @@ from tests.servers.site import Answer, Seen
 
 from afresh.engine.run.loop import Loop
 from afresh.engine.settings.tables import Settings
-from afresh.sources.bulk import shared
-from afresh.sources.kinds import SourceKind
+from afresh.sources.capabilities import share_cost
+from afresh.sources.context import SourceContext
+from afresh.sources.registry import SourceKind
 from afresh.sources.settings import SourceSettings
-from afresh.sources.surroundings import Surroundings
 from afresh.values.fetched import Fetched
 from afresh.values.items import ItemChange
 from afresh.values.lease import Lease
@@ -83,7 +83,7 @@ def test_wrong_settings_change_nothing(tmp_path: Path) -> None:
         before = loop.sources.get("web")
         table = loop.settings.sources[0]
 
-        def broken(_settings: SourceSettings, _around: Surroundings) -> Shelf:
+        def broken(_settings: SourceSettings, _around: SourceContext) -> Shelf:
             raise ValueError("no")
 
         kind = SourceKind(SourceSettings, broken)
@@ -148,7 +148,7 @@ class Shelf:
     limit = 8
     bulks: list[int]
 
-    def __init__(self, settings: ShelfSettings, around: Surroundings) -> None:
+    def __init__(self, settings: ShelfSettings, around: SourceContext) -> None:
         self.name, self._around = settings.name, around
         Shelf.bulks = []
 
@@ -177,7 +177,7 @@ class Shelf:
             else Fetched("unchanged")
             for lease in leases
         ]
-        return shared(found, requests=1, seconds=0.01)
+        return share_cost(found, requests=1, seconds=0.01)
 
     async def listings(self) -> AsyncIterator[Listing]:
         nothing: tuple[Listing, ...] = ()

@@ -21,8 +21,8 @@ from afresh.engine.logs import LOGGER
 from afresh.engine.mind import accounts
 from afresh.engine.run import target_watch
 from afresh.engine.run.loop import Loop
-from afresh.sources.fetcher import Reply
-from afresh.sources.http_source import HttpSource
+from afresh.sources.http.fetcher import Reply
+from afresh.sources.http.source import HttpSource
 from afresh.stores.opening import open_store
 from afresh.values.errors import (
     StoreCorruptError,

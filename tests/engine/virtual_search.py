@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from tests.servers.search_site import Fts5Finder, SearchSite
 from tests.virtual_time import VirtualTime
 
-from afresh.sources.fetcher import Reply, Request
+from afresh.sources.http.fetcher import Reply, Request
 
 
 @dataclass

@@ -21,7 +21,7 @@ from tests.virtual_time import VirtualTime
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.settings.tables import Settings
-from afresh.sources.fetcher import Reply, Request
+from afresh.sources.http.fetcher import Reply, Request
 from afresh.stores.store import Store
 
 

@@ -14,7 +14,7 @@ from afresh.probes.candidates import Candidates, ExactTotals, find_candidates
 from afresh.probes.keyword_index import index_corpus
 from afresh.probes.probe_server import IndexServer, ProbeAnswer
 from afresh.probes.rounds import ProbeStep, run_campaign
-from afresh.sources.search_totals import LearnedTotals
+from afresh.sources.search.totals import LearnedTotals
 from afresh.values.errors import UsageError
 
 PAGE = 10

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from afresh.sources.aiohttp_fetcher import AiohttpFetcher
-from afresh.sources.http_source import HttpSource
-from afresh.sources.kinds import BUILT_IN
-from afresh.sources.settings import HttpSettings, read_settings
+from afresh.sources.context import SourceContext
+from afresh.sources.http.aiohttp_fetcher import AiohttpFetcher
+from afresh.sources.http.settings import HttpSettings
+from afresh.sources.http.source import HttpSource
+from afresh.sources.registry import BUILT_IN
+from afresh.sources.settings import read_settings
 from afresh.sources.source import Source
-from afresh.sources.surroundings import Surroundings
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 
@@ -51,11 +52,11 @@ def quick_settings(**changes: Any) -> HttpSettings:
     return read_settings(HttpSettings, QUICK | changes)
 
 
-def quick_source(around: Surroundings | None = None, **changes: Any) -> HttpSource:
+def quick_source(around: SourceContext | None = None, **changes: Any) -> HttpSource:
     """A source for loopback."""
     settings = quick_settings(**changes)
     return HttpSource(
-        settings, around or Surroundings(), AiohttpFetcher(allow_private=settings.allow_private)
+        settings, around or SourceContext(), AiohttpFetcher(allow_private=settings.allow_private)
     )
 
 
@@ -72,7 +73,7 @@ def held(lease: Lease, fetched: Fetched, polled_s: float = 1e9) -> Lease:
     return replace(lease, validators=fetched.validators, content_hash=found, polled_s=polled_s)
 
 
-def make_source(table: Mapping[str, Any], around: Surroundings) -> Source:
+def make_source(table: Mapping[str, Any], around: SourceContext) -> Source:
     """The source that a table of settings describes."""
     kind = BUILT_IN[table["kind"]]
     return kind.build(read_settings(kind.settings, table), around)

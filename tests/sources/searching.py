@@ -13,10 +13,11 @@ import numpy as np
 from tests.servers.search_site import Papers, SearchSite, draw_papers
 from tests.sources.polling import SetClock, held, lease_of
 
-from afresh.sources.search_settings import SearchSettings
-from afresh.sources.search_source import SearchSource
+from afresh.sources.context import SourceContext
+from afresh.sources.search.settings import SearchSettings
+from afresh.sources.search.source import SearchSource
 from afresh.sources.settings import read_settings
-from afresh.sources.surroundings import Surroundings
+from afresh.values.arrays import Float64s
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 
@@ -92,7 +93,7 @@ def search_table(world: World, site: SearchSite | None, **changes: Any) -> dict[
 def search_source(world: World, site: SearchSite | None, clock: SetClock, **changes: Any) -> SearchSource:
     """A source whose time stands still."""
     settings = read_settings(SearchSettings, search_table(world, site, **changes))
-    return SearchSource(settings, Surroundings(clock=clock, sleep=clock.sleep))
+    return SearchSource(settings, SourceContext(clock=clock, sleep=clock.sleep))
 
 
 def with_source(
@@ -127,11 +128,13 @@ class Desk:
         """The item that was not looked at for the longest time."""
         return min(self.leases, key=lambda key: self.leases[key].polled_s or 0.0)
 
-    async def ask(self, source: SearchSource, lead: str = "") -> dict[str, Fetched]:
+    async def ask(
+        self, source: SearchSource, lead: str = "", weights: Float64s | None = None
+    ) -> dict[str, Fetched]:
         """One request of the source's choosing; what came."""
-        keys = await source.choose(lead or self.lead())
-        leases = [self.leases[key] for key in keys if key in self.leases]
-        found = await source.poll_chosen(leases)
+        batch = await source.choose(lead or self.lead(), weights)
+        leases = [self.leases[key] for key in batch.keys if key in self.leases]
+        found = await source.poll_batch(batch, leases)
         came = {lease.key: one for lease, one in zip(leases, found, strict=True) if one is not None}
         self.requests += sum(one.requests for one in came.values())
         for key, one in came.items():

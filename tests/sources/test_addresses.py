@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.sources.addresses import refusal
+from afresh.sources.http.ip_addresses import refusal
 
 PRIVATE = [
     "127.0.0.1",

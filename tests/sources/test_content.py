@@ -1,4 +1,4 @@
-"""Content: decoding never fails, recipes cut what they say, the hash decides, likeness is an estimate."""
+"""Content: decoding never fails, recipes cut what they say, the hash decides, similarity is an estimate."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from afresh.sources.charset import decode, known_codec
-from afresh.sources.content import Recipe, content_hash, normalise
-from afresh.sources.judgement import judge
-from afresh.sources.similarity import likeness, sketch
+from afresh.sources.change_detection import Recipe, compare_content, content_hash, normalise
+from afresh.sources.similarity import similarity, sketch
+from afresh.sources.text_decoding import decode, known_codec
 from afresh.values.errors import UsageError
 
 TYPES = [
@@ -127,7 +126,7 @@ def test_likeness_is_the_jaccard_similarity_of_shingles(left: int, both: int, ri
     total = max(1, len(one) - 2) + max(1, len(two) - 2) - shared
     if len(one) >= 3 and len(two) >= 3:
         true = shared / total
-        found = likeness(sketch(" ".join(one).encode()), sketch(" ".join(two).encode()))
+        found = similarity(sketch(" ".join(one).encode()), sketch(" ".join(two).encode()))
         assert found == pytest.approx(true, abs=5 * (max(true * (1 - true), 0.01) / 256) ** 0.5)
 
 
@@ -137,13 +136,15 @@ def test_sketches_are_kept_with_copies_so_they_never_change() -> None:
 
 def test_small_steps_add_up_to_a_change() -> None:
     words = [f"w{i}" for i in range(500)]
-    first = judge(" ".join(words).encode(), "", Recipe(), held_hash=None, held_notes={}, near_duplicate=0.9)
+    first = compare_content(
+        " ".join(words).encode(), "", Recipe(), held_hash=None, held_notes={}, near_duplicate=0.9
+    )
     held_hash, notes = first.normal_hash, first.notes
     changed_at = []
     for step in range(60):
         words[step * 8] = f"new{step}"
         text = " ".join(words).encode()
-        found = judge(text, "", Recipe(), held_hash=held_hash, held_notes=notes, near_duplicate=0.9)
+        found = compare_content(text, "", Recipe(), held_hash=held_hash, held_notes=notes, near_duplicate=0.9)
         assert found.differs
         if found.changed:
             changed_at.append(step)
@@ -155,8 +156,8 @@ def test_small_steps_add_up_to_a_change() -> None:
 
 
 def test_another_recipe_makes_copies_incomparable() -> None:
-    old = judge(b"<p>1</p>", "text/html", Recipe(), held_hash=None, held_notes={})
-    new = judge(
+    old = compare_content(b"<p>1</p>", "text/html", Recipe(), held_hash=None, held_notes={})
+    new = compare_content(
         b"<p>1</p>", "text/html", Recipe(text_only=True), held_hash=old.normal_hash, held_notes=old.notes
     )
     assert (old.comparable, new.comparable, new.changed) == (True, False, True)

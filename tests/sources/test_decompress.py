@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.sources.decompress import BadEncodingError, Inflater, TooLargeError
+from afresh.sources.http.decompression import BadEncodingError, Inflater, TooLargeError
 
 
 def raw_deflate(data: bytes) -> bytes:

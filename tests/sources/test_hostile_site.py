@@ -10,7 +10,7 @@ from tests.servers.hostile import hostile_routes
 from tests.servers.site import Site
 from tests.sources.polling import held, lease_of, quick_source
 
-from afresh.sources.http_source import HttpSource
+from afresh.sources.http.source import HttpSource
 from afresh.values.fetched import Fetched
 
 # Only where a limit of time is what ends the poll is it short.

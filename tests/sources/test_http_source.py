@@ -13,15 +13,15 @@ from tests.servers.site import Answer, Handler, Seen, Site, page, redirect
 from tests.sources.polling import SetClock, held, lease_of, quick_source
 from tests.waiting import until_async
 
-from afresh.sources.http_source import HttpSource
-from afresh.sources.surroundings import Surroundings
+from afresh.sources.context import SourceContext
+from afresh.sources.http.source import HttpSource
 from afresh.values.fetched import Fetched
 
 
 def on_site(
     routes: dict[str, Handler],
     visit: Callable[[Site, HttpSource], Awaitable[None]],
-    around: Surroundings | None = None,
+    around: SourceContext | None = None,
     **changes: Any,
 ) -> Site:
     """Run ``visit`` with a site and a source for it."""
@@ -111,7 +111,7 @@ def test_every_request_is_admitted_counted_and_seen() -> None:
         assert (first.requests, second.requests) == (3, 1)  # robots.txt, the redirect, the page · the page
         assert admitted == [source.group(site.url)] * len(site.seen)
 
-    site = on_site({"/moved": redirect("/p"), "/p": page(b"x")}, visit, Surroundings(admit=admit))
+    site = on_site({"/moved": redirect("/p"), "/p": page(b"x")}, visit, SourceContext(admit=admit))
     assert site.paths() == ["/robots.txt", "/moved", "/p", "/p"]
 
 
@@ -158,7 +158,7 @@ def test_secrets_reach_their_host_and_no_other_and_no_message() -> None:
             routes = {"/p": redirect(away), "/wrong": redirect("gopher://t0kent0ken/")}
             async with Site(routes) as site:
                 source = quick_source(
-                    Surroundings(resolver={"TOKEN": "t0kent0ken"}.get),
+                    SourceContext(resolver={"TOKEN": "t0kent0ken"}.get),
                     headers={"Authorization": "Bearer env:TOKEN"},
                     cookies={"session": "env:TOKEN"},
                 )
@@ -187,7 +187,7 @@ def test_robots_txt_is_obeyed_at_every_hop() -> None:
 
     clock = SetClock()
     routes = {"/robots.txt": robots, "/sly": redirect("/no/2"), "/no/1": page(b"x"), "/no/2": page(b"x")}
-    around = Surroundings(clock=clock, sleep=clock.sleep)
+    around = SourceContext(clock=clock, sleep=clock.sleep)
     site = on_site(routes, visit, around, longest_rest="1d")
     assert site.paths() == ["/robots.txt", "/sly"]
 
@@ -210,7 +210,7 @@ def test_crawl_delay_and_own_delay_are_kept_between_all_requests() -> None:
         assert source.ready_s(source.group(site.url), clock.now_s()) == clock.now_s() + 7.0
         assert source.ready_s("elsewhere.test", clock.now_s()) == clock.now_s()
 
-    around = Surroundings(clock=clock, sleep=clock.sleep)
+    around = SourceContext(clock=clock, sleep=clock.sleep)
     site = on_site({"/robots.txt": robots, "/p": noted}, visit, around, delay="1s", longest_rest="1d")
     gaps = [later - earlier for earlier, later in pairwise(times)]
     assert gaps == [7.0] * 4  # from the very first page on: robots.txt was a request too
@@ -233,13 +233,13 @@ def test_a_busy_host_is_spared_as_a_whole() -> None:
 
     routes = {"/busy": versions(b"", status=429, Retry_After="120"), "/p": page(b"x")}
     on_site(
-        routes, visit, Surroundings(clock=clock, sleep=clock.sleep), respect_robots=False, longest_rest="1d"
+        routes, visit, SourceContext(clock=clock, sleep=clock.sleep), respect_robots=False, longest_rest="1d"
     )
 
 
 def test_a_host_that_cannot_be_reached_rests_longer_each_time() -> None:
     clock = SetClock()
-    around = Surroundings(clock=clock, sleep=clock.sleep)
+    around = SourceContext(clock=clock, sleep=clock.sleep)
 
     async def run() -> list[float]:
         async with Site() as site:
@@ -334,7 +334,7 @@ def test_last_modified_is_told_while_it_is_honest() -> None:
 
 
 def test_windows_are_part_of_when_a_host_is_ready() -> None:
-    source = quick_source(Surroundings(clock=SetClock(0.0)), windows="02:00-03:00")
+    source = quick_source(SourceContext(clock=SetClock(0.0)), windows="02:00-03:00")
     assert source.ready_s("a.test", 0.0) == 7200.0
     assert source.ready_s("a.test", 7300.0) == 7300.0
 
@@ -410,7 +410,7 @@ def test_sources_with_pages_on_one_host_are_one_visitor() -> None:
 
     async def run() -> Site:
         async with Site({"/p": noted, "/busy": versions(b"", status=503, Retry_After="120")}) as site:
-            around = Surroundings(clock=clock, sleep=clock.sleep)
+            around = SourceContext(clock=clock, sleep=clock.sleep)
             careful = {"longest_rest": "1d", "queue_time": "30s"}
             sources = [
                 quick_source(around, name=str(delay), delay=f"{delay}s", **careful) for delay in (1, 4, 2)
@@ -426,7 +426,7 @@ def test_sources_with_pages_on_one_host_are_one_visitor() -> None:
                 clock.now_s() + 120.0
             }
             stranger = quick_source(around, name="elsewhere")
-            assert [len(source.rests()) for source in (*sources, stranger)] == [1, 1, 1, 0]
+            assert [len(source.backoffs()) for source in (*sources, stranger)] == [1, 1, 1, 0]
             await stranger.close()
             await sources[1].close()
             clock.time_s += 120.0
@@ -453,7 +453,7 @@ def test_a_poll_is_put_off_for_a_long_crawl_delay_after_robots_txt() -> None:
         assert (await source.poll(lease)).content == b"x"
 
     robots = page(b"User-agent: *\nCrawl-delay: 90", Content_Type="text/plain")
-    around = Surroundings(clock=clock, sleep=clock.sleep)
+    around = SourceContext(clock=clock, sleep=clock.sleep)
     on_site({"/robots.txt": robots, "/page": page(b"x")}, visit, around, longest_rest="1d")
 
 
@@ -465,5 +465,5 @@ def test_a_document_waits_for_a_long_crawl_delay_after_robots_txt() -> None:
         assert clock.slept == [90.0]
 
     robots = page(b"User-agent: *\nCrawl-delay: 90", Content_Type="text/plain")
-    around = Surroundings(clock=clock, sleep=clock.sleep)
+    around = SourceContext(clock=clock, sleep=clock.sleep)
     on_site({"/robots.txt": robots, "/feed": page(b"x")}, visit, around, longest_rest="1d")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.sources.feeds import read_feed
-from afresh.sources.sitemaps import MAX_ENTRIES, read_sitemap, w3c_date_s
+from afresh.sources.http.listings.feeds import read_feed
+from afresh.sources.http.listings.sitemaps import MAX_ENTRIES, read_sitemap, w3c_date_s
 from afresh.values.listing import ListingEntry, compare_listing
 
 AT = "http://a.test/sitemap.xml"

@@ -10,13 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sources.polling import SetClock
 
-from afresh.sources.politeness import HostState, Manners, Verdict, finished, ready_s, started
-from afresh.sources.surroundings import Surroundings
-from afresh.sources.turnstile import RestingError, Turnstile
+from afresh.sources.context import SourceContext
+from afresh.sources.http.hosts import HostRegistry
+from afresh.sources.http.politeness import (
+    HostCondition,
+    HostState,
+    Politeness,
+    ready_s,
+    record_end,
+    record_start,
+)
+from afresh.sources.http.throttle import HostBackoffError, HostThrottle
 
-VERDICTS: st.SearchStrategy[Verdict] = st.sampled_from(["fine", "busy", "down"])
+VERDICTS: st.SearchStrategy[HostCondition] = st.sampled_from(["fine", "busy", "down"])
 MANNERS = st.builds(
-    Manners,
+    Politeness,
     delay_s=st.floats(0, 100),
     concurrency=st.integers(1, 3),
     first_rest_s=st.floats(0.1, 100),
@@ -30,17 +38,17 @@ STEPS = st.lists(
 @given(MANNERS, st.floats(0, 50), STEPS)
 @settings(deadline=None)
 def test_starts_keep_the_delay_and_never_exceed_the_number_at_once(
-    manners: Manners, crawl_delay_s: float, steps: list[tuple[bool, Verdict, float | None, float]]
+    manners: Politeness, crawl_delay_s: float, steps: list[tuple[bool, HostCondition, float | None, float]]
 ) -> None:
     host, now_s = HostState(crawl_delay_s=crawl_delay_s), 0.0
     starts: list[float] = []
     for start, verdict, retry_after_s, wait_s in steps:
         if start and ready_s(host, manners) != float("inf"):
             now_s = max(now_s, ready_s(host, manners))
-            host = started(host, now_s)
+            host = record_start(host, now_s)
             starts.append(now_s)
         elif host.in_flight:
-            host = finished(host, manners, now_s, verdict, retry_after_s)
+            host = record_end(host, manners, now_s, verdict, retry_after_s)
         assert 0 <= host.in_flight <= manners.concurrency
         now_s += wait_s
     delay_s = max(manners.delay_s, crawl_delay_s)
@@ -49,45 +57,49 @@ def test_starts_keep_the_delay_and_never_exceed_the_number_at_once(
 
 @given(MANNERS, st.integers(1, 200))
 @settings(deadline=None)
-def test_rests_double_up_to_the_longest_and_end_with_one_good_answer(manners: Manners, failures: int) -> None:
+def test_rests_double_up_to_the_longest_and_end_with_one_good_answer(
+    manners: Politeness, failures: int
+) -> None:
     host, now_s = HostState(), 0.0
     rests = []
     for _ in range(failures):
-        host = finished(started(host, now_s), manners, now_s, "down")
+        host = record_end(record_start(host, now_s), manners, now_s, "down")
         rests.append(ready_s(host, manners) - now_s)
         now_s = ready_s(host, manners)
     firsts = [manners.first_rest_s * 2**k for k in range(min(failures, 30))]
     expected = [max(min(rest, manners.longest_rest_s), manners.delay_s) for rest in firsts]
     assert rests[:30] == pytest.approx(expected)
     assert rests[-1] <= max(manners.longest_rest_s, manners.delay_s) * (1 + 1e-9)
-    well = finished(started(HostState(failures=failures), 0.0), manners, 0.0, "fine")
+    well = record_end(record_start(HostState(failures=failures), 0.0), manners, 0.0, "fine")
     assert (well.failures, ready_s(well, manners)) == (0, manners.delay_s)
 
 
 @given(MANNERS, st.floats(0, 1e9))
 @settings(deadline=None)
-def test_retry_after_is_kept_up_to_the_longest_rest(manners: Manners, asked_s: float) -> None:
-    host = finished(started(HostState(), 0.0), manners, 0.0, "busy", asked_s)
+def test_retry_after_is_kept_up_to_the_longest_rest(manners: Politeness, asked_s: float) -> None:
+    host = record_end(record_start(HostState(), 0.0), manners, 0.0, "busy", asked_s)
     assert host.next_s >= min(asked_s, manners.longest_rest_s)
     assert host.next_s <= max(manners.longest_rest_s, manners.delay_s)
 
 
-def turnstile(clock: SetClock, manners: Manners, admitted: list[str], patience_s: float = 60.0) -> Turnstile:
+def turnstile(
+    clock: SetClock, manners: Politeness, admitted: list[str], max_wait_s: float = 60.0
+) -> HostThrottle:
     async def admit(group: str) -> None:
         admitted.append(group)
 
-    around = Surroundings(clock=clock, sleep=clock.sleep, admit=admit)
-    return Turnstile("web", manners, around, patience_s=patience_s)
+    around = SourceContext(clock=clock, sleep=clock.sleep, admit=admit)
+    return HostThrottle("web", manners, around, max_wait_s=max_wait_s)
 
 
 def test_turns_are_a_delay_apart_one_at_a_time_and_each_is_admitted_once() -> None:
     async def run() -> None:
         clock, admitted, starts, inside = SetClock(0.0), list[str](), list[float](), 0
-        gate = turnstile(clock, Manners(delay_s=2.0), admitted)
+        gate = turnstile(clock, Politeness(delay_s=2.0), admitted)
 
         async def visit() -> None:
             nonlocal inside
-            async with gate.turn("a.test"):
+            async with gate.slot("a.test"):
                 inside += 1
                 assert inside == 1
                 starts.append(clock.elapsed_s())
@@ -104,9 +116,9 @@ def test_turns_are_a_delay_apart_one_at_a_time_and_each_is_admitted_once() -> No
 def test_hosts_do_not_wait_for_one_another() -> None:
     async def run() -> None:
         clock = SetClock(0.0)
-        gate = turnstile(clock, Manners(delay_s=100.0), [])
+        gate = turnstile(clock, Politeness(delay_s=100.0), [])
         for number in range(20):
-            async with gate.turn(f"{number}.test"):
+            async with gate.slot(f"{number}.test"):
                 pass
         assert clock.slept == []
 
@@ -116,16 +128,16 @@ def test_hosts_do_not_wait_for_one_another() -> None:
 def test_a_busy_host_rests_as_a_whole_and_polls_do_not_sit_and_wait() -> None:
     async def run() -> None:
         clock, admitted = SetClock(0.0), list[str]()
-        gate = turnstile(clock, Manners(), admitted, patience_s=30.0)
-        async with gate.turn("a.test") as turn:
-            turn.verdict, turn.retry_after_s = "busy", 600.0
+        gate = turnstile(clock, Politeness(), admitted, max_wait_s=30.0)
+        async with gate.slot("a.test") as turn:
+            turn.condition, turn.retry_after_s = "busy", 600.0
         assert gate.wait_s("a.test") == 600.0
-        with pytest.raises(RestingError, match=r"a\.test rests for 10 m more"):
-            async with gate.turn("a.test"):
+        with pytest.raises(HostBackoffError, match=r"a\.test rests for 10 m more"):
+            async with gate.slot("a.test"):
                 pass
         assert (clock.slept, admitted) == ([], ["a.test"])
         clock.time_s = 600.0
-        async with gate.turn("a.test"):
+        async with gate.slot("a.test"):
             pass
 
     asyncio.run(run())
@@ -133,10 +145,10 @@ def test_a_busy_host_rests_as_a_whole_and_polls_do_not_sit_and_wait() -> None:
 
 def test_a_cancelled_poll_gives_its_turn_back() -> None:
     async def run() -> None:
-        gate = turnstile(SetClock(0.0), Manners(delay_s=0.0), [])
+        gate = turnstile(SetClock(0.0), Politeness(delay_s=0.0), [])
 
         async def stuck() -> None:
-            async with gate.turn("a.test"):
+            async with gate.slot("a.test"):
                 await asyncio.Event().wait()
 
         holder, waiter = asyncio.create_task(stuck()), asyncio.create_task(stuck())
@@ -146,7 +158,7 @@ def test_a_cancelled_poll_gives_its_turn_back() -> None:
         holder.cancel()
         await asyncio.gather(holder, waiter, return_exceptions=True)
         assert gate.wait_s("a.test") == 0.0
-        async with gate.turn("a.test"):
+        async with gate.slot("a.test"):
             pass
 
     asyncio.run(run())
@@ -155,12 +167,14 @@ def test_a_cancelled_poll_gives_its_turn_back() -> None:
 def test_hosts_long_done_with_are_forgotten() -> None:
     async def run() -> None:
         clock = SetClock(0.0)
-        gate = turnstile(clock, Manners(delay_s=1.0), [])
+        hosts = HostRegistry()
+        context = SourceContext(clock=clock, sleep=clock.sleep, hosts=hosts)
+        gate = HostThrottle("web", Politeness(delay_s=1.0), context, max_wait_s=60.0)
         for number in range(30_000):
             clock.time_s += 1.0
-            async with gate.turn(f"{number}.test"):
+            async with gate.slot(f"{number}.test"):
                 pass
-        assert len(gate._hosts.states) <= 10_001
-        assert gate._hosts.lines == {}
+        assert len(hosts.states) <= 10_001
+        assert hosts.queues == {}
 
     asyncio.run(run())

@@ -12,8 +12,8 @@ import pytest
 from tests.sources.polling import SetClock, held, lease_of, make_source
 from tests.waiting import until_async
 
+from afresh.sources.context import SourceContext
 from afresh.sources.source import Source
-from afresh.sources.surroundings import Surroundings
 from afresh.values.errors import UsageError
 from afresh.values.fetched import Fetched
 
@@ -22,12 +22,12 @@ from afresh.values.fetched import Fetched
 def source_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Source]:
     """Makes a source of a function, as if it were in a module ``things``."""
 
-    def make(function: Callable[[str], Any], around: Surroundings | None = None, **changes: Any) -> Source:
+    def make(function: Callable[[str], Any], around: SourceContext | None = None, **changes: Any) -> Source:
         module = ModuleType("things")
         module.__dict__["look"] = function
         monkeypatch.setitem(__import__("sys").modules, "things", module)
         table = {"name": "py", "kind": "python", "call": "things:look", "timeout": "0.3s"} | changes
-        return make_source(table, around or Surroundings())
+        return make_source(table, around or SourceContext())
 
     return make
 
@@ -173,7 +173,7 @@ def test_each_call_is_admitted_and_windows_hold(source_of: Callable[..., Source]
     async def admit(group: str) -> None:
         admitted.append(group)
 
-    source = source_of(lambda _: b"x", Surroundings(clock=SetClock(), admit=admit), windows="01:00-02:00")
+    source = source_of(lambda _: b"x", SourceContext(clock=SetClock(), admit=admit), windows="01:00-02:00")
     assert source.ready_s("g", 0.0) == 3600.0
     poll(source)
     assert admitted == ["g"]
@@ -195,4 +195,4 @@ def test_a_source_lists_nothing_and_closes_twice(source_of: Callable[..., Source
 )
 def test_what_is_no_function_is_refused(call: str) -> None:
     with pytest.raises(UsageError, match="call "):
-        make_source({"name": "py", "kind": "python", "call": call}, Surroundings())
+        make_source({"name": "py", "kind": "python", "call": call}, SourceContext())

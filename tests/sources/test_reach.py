@@ -15,13 +15,18 @@ from aiohttp.client_reqrep import ConnectionKey
 from tests.servers.site import Answer, Handler, Seen, Site, page, redirect
 from tests.sources.polling import lease_of, quick_settings
 
-from afresh.sources.aiohttp_fetcher import AiohttpFetcher, CheckedResolver, PrivateAddressError, _in_words
-from afresh.sources.fetcher import Limits, Reply, Request
-from afresh.sources.http_source import HttpSource
-from afresh.sources.secret import Secret
-from afresh.sources.surroundings import Surroundings
+from afresh.sources.context import SourceContext
+from afresh.sources.http.aiohttp_fetcher import (
+    AiohttpFetcher,
+    CheckedResolver,
+    PrivateAddressError,
+    describe_error,
+)
+from afresh.sources.http.fetcher import Reply, Request, ResponseLimits
+from afresh.sources.http.source import HttpSource
+from afresh.sources.secrets import Secret
 
-QUICK = Limits(connect_s=1.5, idle_s=1.0, total_s=1.5)
+QUICK = ResponseLimits(connect_s=1.5, idle_s=1.0, total_s=1.5)
 # A certificate that nobody has signed, for 127.0.0.1, good for nothing but this test.
 CERTIFICATE = """\
 -----BEGIN CERTIFICATE-----
@@ -138,7 +143,7 @@ def test_a_name_that_leads_to_a_private_address_costs_no_part_of_the_budget(resp
     async def run() -> None:
         fetcher = AiohttpFetcher(resolver=FakeNames({"sly.test": ["10.0.0.7"]}))
         settings = quick_settings(allow_private=False, respect_robots=respect_robots)
-        source = HttpSource(settings, Surroundings(admit=admit), fetcher)
+        source = HttpSource(settings, SourceContext(admit=admit), fetcher)
         fetched = await source.poll(lease_of("http://sly.test/"))
         assert (fetched.kind, fetched.requests, admitted) == ("refused", 0, [])
         assert fetched.problem.startswith("refused: sly.test leads to 10.0.0.7, a private address")
@@ -152,14 +157,14 @@ def test_a_name_is_looked_up_before_its_first_turn_and_again_once_it_was_refused
         names = FakeNames({"rebind.test": ["8.8.8.8", "127.0.0.1"]})
         fetcher = AiohttpFetcher(resolver=names)
         url = "http://rebind.test/"
-        assert await fetcher.barred(url) is None
-        assert await fetcher.barred(url) is None
+        assert await fetcher.check_url(url) is None
+        assert await fetcher.check_url(url) is None
         assert len(names.asked) == 1
         reply = await fetcher.fetch(Request(url, limits=QUICK))
-        barred = await fetcher.barred(url)
+        refused = await fetcher.check_url(url)
         await fetcher.close()
-        assert barred is not None
-        assert reply.trouble == barred.trouble == "private"
+        assert refused is not None
+        assert reply.trouble == refused.trouble == "private"
 
     asyncio.run(run())
 
@@ -167,11 +172,11 @@ def test_a_name_is_looked_up_before_its_first_turn_and_again_once_it_was_refused
 def test_a_name_that_is_not_known_bars_nothing_and_the_request_says_so() -> None:
     async def run() -> None:
         fetcher = AiohttpFetcher(resolver=FakeNames({}))
-        assert await fetcher.barred("http://nowhere.test/") is None
+        assert await fetcher.check_url("http://nowhere.test/") is None
         reply = await fetcher.fetch(Request("http://nowhere.test/", limits=QUICK))
         await fetcher.close()
         assert reply.trouble == "dns"
-        assert await fetcher.barred("http://nowhere.test/") is None  # closed: nothing is looked up
+        assert await fetcher.check_url("http://nowhere.test/") is None  # closed: nothing is looked up
 
     asyncio.run(run())
 
@@ -208,7 +213,7 @@ def test_a_machine_s_own_keys_are_never_asked_for(host: str, respect_robots: boo
             site.routes["/p"] = redirect(f"http://{host}/latest/")
             fetcher = AiohttpFetcher(allow_private=True, resolver=FakeNames({"sly.test": ["169.254.1.1"]}))
             settings = quick_settings(respect_robots=respect_robots)
-            source = HttpSource(settings, Surroundings(), fetcher)
+            source = HttpSource(settings, SourceContext(), fetcher)
             for url in (f"{site.url}/p", f"http://{host}/"):
                 fetched = await source.poll(lease_of(url))
                 assert fetched.kind == "refused"
@@ -231,7 +236,7 @@ def test_redirects_are_checked_like_first_requests(target: str, respect_robots: 
             )
             fetcher = AiohttpFetcher(resolver=names, trusted_hosts=["site.test"])
             settings = quick_settings(allow_private=False, respect_robots=respect_robots)
-            source = HttpSource(settings, Surroundings(), fetcher)
+            source = HttpSource(settings, SourceContext(), fetcher)
             fetched = await source.poll(lease_of(f"http://site.test:{site.port}/p"))
             await source.close()
             assert fetched.kind == "refused"
@@ -260,7 +265,7 @@ def test_a_dns_that_is_out_of_reach_is_not_held_against_the_host() -> None:
 def test_no_network_here_is_told_from_a_host_that_is_down(number: int, trouble: str) -> None:
     key = ConnectionKey("a.test", 80, False, False, None, None, None)
     error = aiohttp.ClientConnectorError(key, OSError(number, "told by the kernel"))
-    assert _in_words(error, QUICK, begun=False) == (trouble, "cannot connect: told by the kernel")
+    assert describe_error(error, QUICK, started=False) == (trouble, "cannot connect: told by the kernel")
 
 
 def test_a_name_that_does_not_exist() -> None:

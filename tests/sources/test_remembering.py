@@ -7,9 +7,9 @@ import asyncio
 from tests.servers.site import Answer, Seen, Site, page
 from tests.sources.polling import SetClock, held, lease_of, quick_source
 
-from afresh.sources.remembering import RememberingSource, Rest
-from afresh.sources.surroundings import Surroundings
-from afresh.sources.urls import host_group
+from afresh.sources.capabilities import GroupBackoff
+from afresh.sources.context import SourceContext
+from afresh.sources.http.urls import host_group
 
 
 async def busy(_seen: Seen, answer: Answer) -> None:
@@ -20,16 +20,16 @@ def test_a_host_that_asked_to_be_left_alone_is_left_alone_by_the_next_process() 
     async def run() -> None:
         async with Site({"/p": busy}) as site:
             first = quick_source(longest_rest="1d")
-            assert isinstance(first, RememberingSource)
+            assert first.capabilities.state is first
             lease = lease_of(site.url + "/p")
             await first.poll(lease)
-            rests, notes = first.rests(), first.notes()
+            rests, notes = first.backoffs(), first.save_state()
             await first.close()
             assert [(rest.group, rest.failures, rest.why) for rest in rests] == [
                 (host_group(lease.key), 1, "503 Service Unavailable")
             ]
             second = quick_source(longest_rest="1d")
-            second.recall(rests, notes)
+            second.load_state(notes, rests)
             asked = len(site.seen)
             fetched = await second.poll(lease)
             await second.close()
@@ -50,11 +50,11 @@ def test_robots_rules_and_honesty_are_not_asked_for_again() -> None:
             lease = lease_of(site.url + "/p")
             fetched = await first.poll(lease)
             await first.poll(held(lease, fetched))
-            notes, honesty = first.notes(), first.honesty(host_group(lease.key))
+            notes, honesty = first.save_state(), first.validator_trust(host_group(lease.key))
             await first.close()
             second = quick_source(respect_robots=True)
-            second.recall((), notes)
-            assert second.honesty(host_group(lease.key)) == honesty
+            second.load_state(notes)
+            assert second.validator_trust(host_group(lease.key)) == honesty
             assert (await second.poll(lease_of(site.url + "/private"))).problem == "robots.txt forbids it"
             await second.close()
             assert [seen.path for seen in site.seen].count("/robots.txt") == 1
@@ -71,7 +71,7 @@ def test_a_host_whose_robots_txt_cannot_be_had_rests_as_a_whole_and_says_why() -
             source, lease = quick_source(respect_robots=True), lease_of(site.url + "/p")
             first = await source.poll(lease)
             assert "robots.txt cannot be read (status 500)" in first.problem
-            (rest,) = source.rests()
+            (rest,) = source.backoffs()
             assert (rest.group, rest.why) == (host_group(lease.key), "robots.txt cannot be read (status 500)")
             now_s = rest.until_s - 30.0
             assert source.ready_s(rest.group, now_s) > now_s + 20.0
@@ -82,8 +82,8 @@ def test_a_host_whose_robots_txt_cannot_be_had_rests_as_a_whole_and_says_why() -
 
 def test_nothing_is_believed_of_notes_of_another_version_or_rests_that_are_over() -> None:
     clock = SetClock()
-    source = quick_source(Surroundings(clock=clock), longest_rest="1d", queue_time="0s")
-    source.recall([Rest("a.test", clock.now_s() - 1.0, 5, "busy")], b'{"v": 99, "robots": 3}')
+    source = quick_source(SourceContext(clock=clock), longest_rest="1d", queue_time="0s")
+    source.load_state(b'{"v": 99, "robots": 3}', [GroupBackoff("a.test", clock.now_s() - 1.0, 5, "busy")])
     assert source.ready_s("a.test", clock.now_s()) == clock.now_s()
-    source.recall([Rest("a.test", clock.now_s() + 1e9, 5, "busy")], b"")
+    source.load_state(b"", [GroupBackoff("a.test", clock.now_s() + 1e9, 5, "busy")])
     assert source.ready_s("a.test", clock.now_s()) == clock.now_s() + 86400.0  # a clock that was set back

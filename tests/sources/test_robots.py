@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sources.polling import SetClock
 
-from afresh.sources.fetcher import Reply
-from afresh.sources.robots import DAY_S, HOUR_S, MAX_BYTES, Robots, read_robots
-from afresh.sources.robots_book import RobotsBook
+from afresh.sources.http.fetcher import Reply
+from afresh.sources.http.robots import DAY_S, HOUR_S, MAX_BYTES, RobotsCache, RobotsRules, read_robots
 
 PAGE = "http://a.test/private/page"
 
@@ -53,7 +52,7 @@ def test_a_file_that_cannot_be_had_forbids_everything_for_a_while_and_longer_eac
     first = read_robots(bad, 0.0)
     second = read_robots(bad, 0.0, first)
     assert not first.allows(PAGE, "afresh")
-    assert "robots.txt cannot be read" in first.barred
+    assert "robots.txt cannot be read" in first.unreadable
     assert (first.expires_s, second.expires_s) == (60.0, 120.0)
 
 
@@ -87,9 +86,9 @@ def test_no_bytes_make_it_fail(body: bytes, kind: str) -> None:
     assert robots.crawl_delay_s("afresh") >= 0
 
 
-def book_and_asks() -> tuple[RobotsBook, SetClock, list[str]]:
+def book_and_asks() -> tuple[RobotsCache, SetClock, list[str]]:
     clock = SetClock(0.0)
-    return RobotsBook(clock), clock, []
+    return RobotsCache(clock), clock, []
 
 
 def test_it_is_fetched_once_for_many_and_again_when_it_expires() -> None:
@@ -108,13 +107,13 @@ def test_it_is_fetched_once_for_many_and_again_when_it_expires() -> None:
         rules = await book.rules("http://a.test/1", ask)
         assert asked[1:] == ["https://a.test/robots.txt", "http://a.test/robots.txt"]
         assert not rules.allows("http://a.test/x", "afresh")
-        assert book._locks == {}
+        assert book.fetching == {}
 
     asyncio.run(run())
 
 
 def test_redirects_are_followed_five_times() -> None:
-    async def fetched(hops: int) -> tuple[Robots, int]:
+    async def fetched(hops: int) -> tuple[RobotsRules, int]:
         book, _, asked = book_and_asks()
 
         async def ask(place: str) -> Reply:

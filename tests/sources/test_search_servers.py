@@ -23,13 +23,13 @@ from tests.sources.polling import SetClock, lease_of
 from tests.sources.searching import World, make_world, search_table, with_source, write_relation
 
 from afresh.probes.keyword_index import Keyword
-from afresh.sources.search_making import server_of
-from afresh.sources.search_relation import read_relation
-from afresh.sources.search_server import Results, SearchServer
-from afresh.sources.search_settings import SearchSettings
-from afresh.sources.search_source import SearchSource
+from afresh.sources.context import SourceContext
+from afresh.sources.search.factory import make_server
+from afresh.sources.search.relation import read_relation
+from afresh.sources.search.search_server import SearchResults, SearchServer
+from afresh.sources.search.settings import SearchSettings
+from afresh.sources.search.source import SearchSource
 from afresh.sources.settings import read_settings
-from afresh.sources.surroundings import Surroundings
 from afresh.values.errors import InputError, UsageError
 
 KINDS = ("http", "sqlite", "postgres", "file")
@@ -70,15 +70,15 @@ def table_of(kind: str, world: World, request: pytest.FixtureRequest) -> Iterato
         yield search_table(world, None, server=str(folder / "server.csv"))
 
 
-def asked(table: dict[str, Any], work: Callable[[SearchServer], Any]) -> Results:
+def asked(table: dict[str, Any], work: Callable[[SearchServer], Any]) -> SearchResults:
     """What the server of a source answers."""
     settings = read_settings(SearchSettings, table)
     relation = read_relation(settings.relation, settings.key, settings.attributes, "", scoped=settings.scoped)
 
-    async def run() -> Results:
-        server = server_of(settings, Surroundings(), relation)
+    async def run() -> SearchResults:
+        server = make_server(settings, SourceContext(), relation)
         try:
-            found: Results = await work(server)
+            found: SearchResults = await work(server)
             return found
         finally:
             await server.close()
@@ -191,7 +191,7 @@ def test_a_bad_relation_is_refused_in_words(bad: str, world: World) -> None:
         world.relation.write_text(text)
     settings = read_settings(SearchSettings, search_table(world, None, server="all.csv"))
     with pytest.raises(InputError, match=words):
-        SearchSource(settings, Surroundings())
+        SearchSource(settings, SourceContext())
 
 
 def test_files_and_tables_give_one_relation(world: World, request: pytest.FixtureRequest) -> None:
@@ -245,10 +245,13 @@ def test_a_table_of_postgres_is_read_again_and_its_address_is_never_shown(
             assert not listings[2].entries  # so that status says it
             assert set(source.keys()) == set(world.keys[1:])
             assert "table r: there is no such table; the records read before are kept" in listings[2].problem
-            assert url not in repr((listings, source._settings))
+            assert url not in repr(listings)
+            settings = read_settings(SearchSettings, search_table(world, None, **changes))
+            assert url not in repr(settings)
 
         with table_of("file", world, request) as table:
-            with_source(world, None, SetClock(0.0), rewrite, **(table | {"relation": f"{url}#r"}))
+            changes = table | {"relation": f"{url}#r"}
+            with_source(world, None, SetClock(0.0), rewrite, **changes)
 
 
 BAD_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
@@ -276,4 +279,4 @@ def test_bad_settings_are_refused_in_words(bad: str, world: World) -> None:
 def test_an_unknown_dissimilarity_is_refused(world: World) -> None:
     table = search_table(world, None, server="all.csv", fields={"cites": "absolut"})
     with pytest.raises(UsageError, match="did you mean 'absolute'"):
-        SearchSource(read_settings(SearchSettings, table), Surroundings())
+        SearchSource(read_settings(SearchSettings, table), SourceContext())

@@ -18,8 +18,8 @@ from tests.servers.search_site import PAGE, Finder, Fts5Finder, PostgresFinder, 
 from tests.sources.polling import SetClock
 from tests.sources.searching import Desk, World, make_world, search_source, with_source, write_relation
 
-from afresh.sources.search_notes import read_notes
-from afresh.sources.search_source import SearchSource
+from afresh.sources.search.saved_state import read_state
+from afresh.sources.search.source import SearchSource
 
 RATE = 20.0  # requests per second of the site's time
 
@@ -124,8 +124,9 @@ def test_what_is_leased_elsewhere_is_not_chosen_again_at_once(
     async def nobody_has_them(source: SearchSource, _desk: Desk) -> list[set[str]]:
         chosen = []
         for _ in range(3):
-            chosen.append(set(await source.choose(world.keys[0])))
-            assert await source.poll_chosen([]) == []
+            batch = await source.choose(world.keys[0])
+            chosen.append(set(batch.keys))
+            assert await source.poll_batch(batch, []) == []
         return chosen
 
     first, second, _ = with_source(world, site, clock, nobody_has_them)
@@ -139,8 +140,8 @@ def test_what_came_unasked_is_handed_out_without_a_request(
 ) -> None:
     async def only_one_leased(source: SearchSource, desk: Desk) -> set[str]:
         for _ in range(20):
-            keys = await source.choose(world.keys[0])
-            await source.poll_chosen([desk.leases[keys[0]]])
+            batch = await source.choose(world.keys[0])
+            await source.poll_batch(batch, [desk.leases[batch.keys[0]]])
             asked = len(site.requests)
             came = await desk.ask(source)
             if len(site.requests) == asked:
@@ -191,12 +192,12 @@ def test_a_server_in_trouble_rests_in_words_and_is_asked_again_later(
         assert {one.kind for one in came.values()} == {"refused" if trouble == "403" else "failed"}
         assert all(words in one.problem for one in came.values())
         assert sum(one.requests for one in came.values()) == 1
-        rest = source.rests()[0]
+        rest = source.backoffs()[0]
         assert words in rest.why
         ready_s = source.ready_s("papers", clock.time_s)
         assert ready_s >= clock.time_s + (77.0 if trouble == "429" else 10.0)
         later = search_source(world, site, clock)
-        later.recall(source.rests(), source.notes())
+        later.load_state(source.save_state(), source.backoffs())
         assert later.ready_s("papers", clock.time_s) >= ready_s - 0.01
         site.trouble = None
         clock.time_s = ready_s
@@ -293,14 +294,14 @@ def test_what_was_learned_outlives_the_process(world: World, site: SearchSite, c
         while len(site.requests) < 150:
             clock.time_s = len(site.requests) / RATE
             await desk.ask(source)
-        return source.notes()
+        return source.save_state()
 
     notes = with_source(world, site, clock, learn)
     again = search_source(world, site, clock)
-    again.recall((), notes)
-    assert json.loads(again.notes()) == json.loads(notes)
-    again.recall((), b'{"v": 99, "records": [1]}')  # of another version: passed over
-    assert json.loads(again.notes()) == json.loads(notes)
+    again.load_state(notes)
+    assert json.loads(again.save_state()) == json.loads(notes)
+    again.load_state(b'{"v": 99, "records": [1]}')  # of another version: passed over
+    assert json.loads(again.save_state()) == json.loads(notes)
 
 
 def test_workers_learn_from_each_other(world: World, site: SearchSite, clock: SetClock) -> None:
@@ -309,13 +310,13 @@ def test_workers_learn_from_each_other(world: World, site: SearchSite, clock: Se
         while len(site.requests) < first + 60:
             clock.time_s = len(site.requests) / RATE
             await desk.ask(source)
-        return source.notes()
+        return source.save_state()
 
-    one, other = (read_notes(with_source(world, site, clock, learn)) for _ in range(2))
+    one, other = (read_state(with_source(world, site, clock, learn)) for _ in range(2))
     both = search_source(world, site, clock)
     for notes in (other, one, other):  # in any order, and twice: what is newer stays
-        both.recall((), notes.pack())
-    found = read_notes(both.notes())
+        both.load_state(notes.pack())
+    found = read_state(both.save_state())
     newest = {query.words: query for query in (*one.queries, *other.queries)}
     assert {query.words: query for query in found.queries} == newest
     seen = {note.key: note for note in (*one.records, *other.records)}
@@ -336,8 +337,7 @@ def test_what_counts_more_is_refreshed_more_often_and_what_counts_nothing_never(
         while len(site.requests) < 150:
             clock.time_s = len(site.requests) / RATE
             assert list(source.keys()) == world.keys
-            source.weigh(weights)
-            asked.update(list(await desk.ask(source, world.keys[0])))
+            asked.update(list(await desk.ask(source, world.keys[0], weights)))
         return asked
 
     asked = with_source(world, site, clock, work, fields={"cites": "unequal"})
@@ -360,7 +360,7 @@ def test_the_relation_is_read_again_when_it_was_written(
         keys, complete, _ = await keys_listed(source)
         assert keys == {*world.keys[1:], "p0"}
         assert complete
-        assert read_notes(source.notes()).queries  # what was learned of queries is kept
+        assert read_state(source.save_state()).queries  # what was learned of queries is kept
         gone = await source.poll(desk.leases[world.keys[0]])
         assert (gone.kind, gone.requests) == ("gone", 0)
         world.relation.write_text("id,title\np1,no authors\n")
@@ -383,12 +383,12 @@ def test_a_relation_written_between_choice_and_request_costs_one_request_at_most
     world: World, site: SearchSite, clock: SetClock
 ) -> None:
     async def overtaken(source: SearchSource, desk: Desk) -> int:
-        keys: list[str] = []
-        while len(keys) < 3:
-            keys = list(await source.choose(world.keys[0]))
+        batch = await source.choose(world.keys[0])
+        while len(batch.keys) < 3:
+            batch = await source.choose(world.keys[0])
         write_relation(world, world.own[::-1])
         assert [listing.problem async for listing in source.listings()] == [""]
-        found = await source.poll_chosen([desk.leases[key] for key in keys])
+        found = await source.poll_batch(batch, [desk.leases[key] for key in batch.keys])
         assert sum(one is not None for one in found) == 1
         return len(site.requests)
 

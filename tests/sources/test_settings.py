@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from tests.sources.polling import make_source
 
-from afresh.sources.http_secrets import all_secrets, secret_headers
-from afresh.sources.kinds import BUILT_IN
-from afresh.sources.search_settings import SearchSettings
-from afresh.sources.secret import Secret, redactor, resolve
-from afresh.sources.settings import HttpSettings, PythonSettings, read_settings
-from afresh.sources.surroundings import Surroundings, no_secrets
+from afresh.sources.context import SourceContext, no_secrets
+from afresh.sources.http.settings import HttpSettings, all_secrets, secret_headers
+from afresh.sources.python.settings import PythonSettings
+from afresh.sources.registry import BUILT_IN
+from afresh.sources.search.settings import SearchSettings
+from afresh.sources.secrets import Secret, redactor, resolve
+from afresh.sources.settings import read_settings
 from afresh.values.errors import UsageError
 
 
@@ -109,7 +110,7 @@ def test_a_header_set_replaces_the_one_that_would_be_sent() -> None:
 )
 def test_secrets_that_cannot_be_used_are_refused_unseen(table: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="source 'w', ") as caught:
-        make_source({"name": "w", "kind": "http"} | table, Surroundings())
+        make_source({"name": "w", "kind": "http"} | table, SourceContext())
     assert "hunter2" not in str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.sources.http_dates import http_date_s, retry_after_s
-from afresh.sources.patience import Patience, is_gone
-from afresh.sources.soft_errors import soft_error
+from afresh.sources.http.soft_errors import soft_error
+from afresh.sources.http.statuses import http_date_s, retry_after_s
+from afresh.sources.settings import MissingRule, is_gone
 
 HERE = "http://a.test/page"
 
@@ -76,7 +76,7 @@ def test_no_text_makes_dates_fail(text: str) -> None:
 @given(st.integers(1, 10), st.floats(0, 1e6), st.integers(1, 10), st.floats(0, 1e6))
 @settings(deadline=None)
 def test_patience_grows_with_what_is_asked(polls: int, time_s: float, misses: int, silent_s: float) -> None:
-    patience = Patience(polls, time_s)
+    patience = MissingRule(polls, time_s)
     gone = is_gone(404, misses, silent_s, patience)
     assert gone == (misses >= polls and silent_s >= time_s)
     assert is_gone(404, misses + 1, silent_s + 1, patience) >= gone

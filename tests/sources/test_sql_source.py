@@ -15,9 +15,10 @@ from tests.servers.postgres import PostgresServer
 from tests.sources.polling import SetClock, held, lease_of, make_source
 from tests.waiting import until_async
 
-from afresh.sources.bulk import BulkSource
-from afresh.sources.sql_source import SqlSource
-from afresh.sources.surroundings import Surroundings
+from afresh.sources.context import SourceContext
+from afresh.sources.settings import read_settings
+from afresh.sources.sql.settings import SqlSettings
+from afresh.sources.sql.source import SqlSource
 from afresh.values.errors import UsageError
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
@@ -71,17 +72,24 @@ def db(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
     return found
 
 
-def source_of(address: str, around: Surroundings | None = None, **changes: Any) -> SqlSource:
-    table = {
+def table_of(address: str, **changes: Any) -> dict[str, Any]:
+    return {
         "name": "books",
         "kind": "sql",
         "url": address,
         "query": "SELECT * FROM book",
         "key": "id",
     } | changes
-    source = make_source(table, around or Surroundings())
+
+
+def settings_of(address: str, **changes: Any) -> SqlSettings:
+    return read_settings(SqlSettings, table_of(address, **changes))
+
+
+def source_of(address: str, around: SourceContext | None = None, **changes: Any) -> SqlSource:
+    source = make_source(table_of(address, **changes), around or SourceContext())
     assert isinstance(source, SqlSource)
-    assert isinstance(source, BulkSource)
+    assert source.capabilities.bulk is source
     return source
 
 
@@ -118,7 +126,7 @@ def test_one_statement_brings_many_rows_at_a_shared_cost(db: Database) -> None:
     async def admit(group: str) -> None:
         admitted.append(group)
 
-    found = polled(source_of(db.url, Surroundings(admit=admit)), *leases_of("1", "3", "9"))
+    found = polled(source_of(db.url, SourceContext(admit=admit)), *leases_of("1", "3", "9"))
     assert [one.kind for one in found] == ["content", "content", "gone"]
     assert found[0].content == b'{"id":1,"price":9.5,"seen":0,"title":"Emma","version":1}'
     assert found[1].content == b'{"id":3,"price":7,"seen":0,"title":"","version":3}'
@@ -180,7 +188,7 @@ def test_listings_tell_births_deaths_and_by_a_cursor_changes(db: Database) -> No
         third = await listed(source)
         assert compare_listing(marks(first), third.entries, complete=third.complete).deaths == ("2",)
 
-    using(source_of(db.url, Surroundings(clock=clock), cursor="version"), run)
+    using(source_of(db.url, SourceContext(clock=clock), cursor="version"), run)
 
 
 def test_a_transaction_that_commits_late_is_noticed(db: Database) -> None:
@@ -188,6 +196,8 @@ def test_a_transaction_that_commits_late_is_noticed(db: Database) -> None:
 
     async def run(source: SqlSource) -> None:
         await listed(source)
+        clock.time_s += 350
+        await listed(source)  # all rows are listed again: not for an hour now
         for version in (10, 11, 12):
             clock.time_s += 100
             db.run(f"UPDATE book SET version = {version} WHERE id = 1")
@@ -197,16 +207,15 @@ def test_a_transaction_that_commits_late_is_noticed(db: Database) -> None:
         db.run("UPDATE book SET version = 9 WHERE id = 2")
         assert marks(await listed(source)) == {"1": "12", "2": "9", "3": "3"}
 
-    source = source_of(db.url, Surroundings(clock=clock), cursor="version", overlap="350s")
-    source._full_s = 1e12  # beyond the listing of all rows, which would see it in any case
+    source = source_of(db.url, SourceContext(clock=clock), cursor="version", overlap="350s")
     using(source, run)
 
 
 def test_without_a_cursor_there_are_no_notices_but_births_and_deaths(db: Database) -> None:
     listing = using(source_of(db.url), listed)
     assert (listing.complete, set(marks(listing).values())) == (True, {""})
-    assert source_of(db.url)._settings.listings_every_s is None
-    assert source_of(db.url, cursor="version")._settings.listings_every_s == 60
+    assert settings_of(db.url).listings_every_s is None
+    assert settings_of(db.url, cursor="version").listings_every_s == 60
 
 
 def test_rows_without_a_key_and_too_many_rows_are_told(db: Database) -> None:
@@ -412,7 +421,7 @@ def test_a_full_disk_is_said_and_waited_for(schema_url: str) -> None:
         db.run("UPDATE disk SET is_full = false")
         assert (await source.poll(lease_of("1"))).kind == "content"
 
-    around = Surroundings(clock=SetClock())
+    around = SourceContext(clock=SetClock())
     using(source_of(schema_url, around, query="SELECT 1 AS id, disk_space() AS space"), run)
 
 
@@ -431,7 +440,7 @@ def test_a_server_that_restarts_between_polls_is_found_again(own_postgres: Postg
         # an old connection that proves dead is no failure of the item
         assert (await source.poll(lease_of("1"))).kind == "content"
 
-    using(source_of(own_postgres.url(), Surroundings(clock=SetClock()), query="SELECT 1 AS id"), run)
+    using(source_of(own_postgres.url(), SourceContext(clock=SetClock()), query="SELECT 1 AS id"), run)
 
 
 @pytest.mark.parametrize(
@@ -452,7 +461,7 @@ def test_wrong_settings_are_refused(changes: dict[str, Any], words: str) -> None
 
 
 def test_the_address_may_be_a_secret(db: Database) -> None:
-    around = Surroundings(resolver={"BOOKS": db.url}.get)
+    around = SourceContext(resolver={"BOOKS": db.url}.get)
     source = source_of("env:BOOKS", around)
     assert polled(source, lease_of("1"))[0].kind == "content"
-    assert db.url not in repr(source._settings)
+    assert db.url not in repr(settings_of(db.url))

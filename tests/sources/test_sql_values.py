@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afresh.sources.sql_values import row_json, value_json
+from afresh.sources.sql.canonical_json import row_json, value_json
 
 SQLITE_VALUES = st.one_of(
     st.none(),

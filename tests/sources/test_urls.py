@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.sources.urls import followed, host_group, origin, shown
+from afresh.sources.http.urls import display_url, host_group, origin, resolve_link
 from afresh.values.errors import UsageError
 
 PIECES = st.lists(
@@ -64,11 +64,11 @@ def test_what_cannot_be_polled_is_refused_in_one_line_without_passwords(url: str
 @given(PIECES, st.sampled_from(["http://a.test/b/c", "https://b.test/?q"]))
 @settings(deadline=None)
 def test_a_redirect_leads_where_the_standard_says_or_nowhere(location: str, base: str) -> None:
-    target = followed(base, location)
+    target = resolve_link(base, location)
     if target is not None:
         assert target == urldefrag(urljoin(base, location.strip()))[0].replace(" ", "%20")
         assert host_group(target)
-        assert followed(base, target) == target
+        assert resolve_link(base, target) == target
 
 
 def test_origins_tell_schemes_and_hosts_apart() -> None:
@@ -77,7 +77,7 @@ def test_origins_tell_schemes_and_hosts_apart() -> None:
 
 
 def test_long_addresses_are_cut_for_people() -> None:
-    assert len(shown("http://a.test/" + "x" * 500)) == 200
+    assert len(display_url("http://a.test/" + "x" * 500)) == 200
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

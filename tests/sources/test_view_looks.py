@@ -19,14 +19,14 @@ def test_each_look_is_one_observation_and_marks_give_notices(house: Warehouse) -
             if one.mark != other.mark
         }
         assert moved == {OF_B, OF_BOTH}
-        told = house.source.evidence()
+        told = house.source.staleness_reports()
         assert {view: (one.elapsed_s, one.changed) for view, one in told.items()} == {
             OF_A: (5, False),
             OF_B: (5, True),
             OF_BOTH: (5, True),
         }
-        tally = house.source._memory.tallies["public.b"]
-        assert (tally.looks, tally.changed, tally.rows) == (1, 1, 500)
+        tally = house.source.tracker.tallies["public.b"]
+        assert (tally.readings, tally.changed, tally.rows) == (1, 1, 500)
 
     house.use(work)
 
@@ -37,9 +37,9 @@ def test_looks_close_to_each_other_make_one_observation(house: Warehouse) -> Non
         for turn in range(20):
             house.run(f"INSERT INTO a VALUES ({turn}, 1)")
             await house.look(1.0)
-            assert house.source.evidence()[OF_A].changed
-        tally = house.source._memory.tallies["public.a"]
-        assert (tally.looks, tally.changed, tally.rows) == pytest.approx((4, 4, 20), rel=1e-3)
+            assert house.source.staleness_reports()[OF_A].changed
+        tally = house.source.tracker.tallies["public.a"]
+        assert (tally.readings, tally.changed, tally.rows) == pytest.approx((4, 4, 20), rel=1e-3)
         assert tally.seconds == pytest.approx(20, rel=1e-3)
 
     house.use(work)
@@ -54,7 +54,7 @@ def test_rates_and_costs_are_told(house: Warehouse) -> None:
             if turn % 8 == 0:
                 house.run(f"INSERT INTO b SELECT {turn * 100} + n, 0 FROM generate_series(1, 50) AS n")
             await house.look(5.0)
-        told = house.source.evidence()
+        told = house.source.staleness_reports()
         # half of the looks, five seconds apart, saw a change of a: a rate of ln 2 / 5 s
         assert told[OF_A].rate_per_s == pytest.approx(0.139, rel=0.05)
         assert told[OF_B].rate_per_s == pytest.approx(-1 / 5 * math.log(35.5 / 40.5), rel=0.05)
@@ -63,7 +63,7 @@ def test_rates_and_costs_are_told(house: Warehouse) -> None:
         assert both.low_per_s is not None
         assert both.high_per_s is not None
         assert both.low_per_s < (both.rate_per_s or 0) < both.high_per_s
-        assert house.source._memory.tallies["public.b"].dispersion == pytest.approx(50 * 35 / 40, rel=0.05)
+        assert house.source.tracker.tallies["public.b"].dispersion == pytest.approx(50 * 35 / 40, rel=0.05)
         assert 0 < (both.cost_s or 0) < 10
 
     house.use(work)
@@ -74,13 +74,13 @@ def test_memory_outlives_the_process(house: Warehouse) -> None:
         await house.begin()
         house.run("INSERT INTO b VALUES (7, 7)")
         await house.look()
-        kept, told = house.source.memory(), house.source.evidence()
+        kept, told = house.source.save_state(), house.source.staleness_reports()
         await house.source.close()
         house.source = house.make()
-        house.source.recall(kept)
+        house.source.load_state(kept)
         house.run("INSERT INTO a VALUES (7, 7)")
         await house.look()
-        again = house.source.evidence()
+        again = house.source.staleness_reports()
         assert house.stale() == {OF_A, OF_B, OF_BOTH}
         assert again[OF_B].stale_since_s == told[OF_B].stale_since_s
         assert again[OF_A].stale_since_s == house.clock.time_s
@@ -93,7 +93,7 @@ def test_memory_outlives_the_process(house: Warehouse) -> None:
 @pytest.mark.parametrize("rubbish", [b"", b"{}", b"[1]", b'{"format": 1, "time_s": 5}', b"\xff"])
 def test_memory_that_cannot_be_read_is_none(house: Warehouse, rubbish: bytes) -> None:
     async def work() -> None:
-        house.source.recall(rubbish)
+        house.source.load_state(rubbish)
         await house.begin()
         assert house.stale() == set()
 

@@ -9,10 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.sources.measured_cost import MeasuredCost
-from afresh.sources.view_catalogue import FOREIGN, MATERIALISED, PLAIN, TABLE, Catalogue, Relation, Stamp
-from afresh.sources.view_rates import Tally, table_rates, view_rates
-from afresh.sources.view_staleness import State, is_known, is_stale, state_after
+from afresh.sources.views.catalogue import (
+    FOREIGN,
+    MATERIALISED,
+    PLAIN,
+    TABLE,
+    Catalogue,
+    CatalogueRelation,
+    Stamp,
+    State,
+    is_known,
+    is_stale,
+    state_after,
+)
+from afresh.sources.views.rates import WriteTally, table_rates, view_rates
+from afresh.sources.views.tracker import MeasuredCost
 from afresh.values.errors import InputError
 
 KINDS = {"r": TABLE, "s": TABLE, "p": PLAIN, "f": FOREIGN}
@@ -22,7 +33,7 @@ def catalogue(below: Mapping[str, tuple[str, ...]], **stamps: int) -> Catalogue:
     """Names beginning with v are materialised views, p plain ones, f foreign tables, others tables."""
     names = {*below, *(part for parts in below.values() for part in parts)}
     relations = {
-        name: Relation(name, KINDS.get(name[0], MATERIALISED), Stamp(stamps.get(name, 0), 1))
+        name: CatalogueRelation(name, KINDS.get(name[0], MATERIALISED), Stamp(stamps.get(name, 0), 1))
         for name in sorted(names)
     }
     return Catalogue(relations, below, lambda name: name != "vother")
@@ -105,9 +116,9 @@ def test_rates_of_transactions_whatever_their_size() -> None:
     rng = np.random.default_rng(7)
     truth, each_s, held, means = 0.12, 5.0, 0, []
     for _ in range(400):
-        tally = Tally()
+        tally = WriteTally()
         for writes in rng.poisson(truth * each_s, 60):
-            tally = tally.added(each_s, int(rng.geometric(0.02, writes).sum()))
+            tally = tally.add(each_s, int(rng.geometric(0.02, writes).sum()))
         found = table_rates({"t": tally})
         held += bool(found.low[0] <= truth <= found.high[0])
         means.append(float(found.rate[0]))
@@ -118,9 +129,9 @@ def test_rates_of_transactions_whatever_their_size() -> None:
 
 def test_where_every_look_sees_a_change_rows_say_more() -> None:
     rng = np.random.default_rng(3)
-    tally = Tally()
+    tally = WriteTally()
     for writes in rng.poisson(200.0, 100):
-        tally = tally.added(5.0, int(writes))
+        tally = tally.add(5.0, int(writes))
     found = table_rates({"t": tally})
     assert float(found.rate[0]) == pytest.approx(40.0, rel=0.5)
     assert found.low[0] < 40.0 < found.high[0]
@@ -128,10 +139,10 @@ def test_where_every_look_sees_a_change_rows_say_more() -> None:
 
 
 def test_old_looks_fade() -> None:
-    tally = Tally()
+    tally = WriteTally()
     for _ in range(1000):
-        tally = tally.added(86400.0, 1)
-    assert tally.looks == pytest.approx(7.5, rel=0.01)
+        tally = tally.add(86400.0, 1)
+    assert tally.readings == pytest.approx(7.5, rel=0.01)
 
 
 def test_views_without_bases_and_tables_never_looked_at() -> None:
@@ -144,7 +155,7 @@ def test_views_without_bases_and_tables_never_looked_at() -> None:
 def test_a_measured_cost_lies_between_the_least_and_the_most(measured: list[float]) -> None:
     cost = MeasuredCost()
     for one in measured:
-        cost = cost.added(one)
+        cost = cost.add(one)
     assert min(measured) * (1 - 1e-9) <= cost.mean <= max(measured) * (1 + 1e-9)
     assert cost.count == len(measured)
     if len(measured) <= 20:

@@ -24,7 +24,7 @@ def test_views_are_listed_parts_first_with_one_warning(house: Warehouse) -> None
 def test_a_view_is_stale_when_anything_below_it_moved(house: Warehouse) -> None:
     async def work() -> None:
         await house.look()
-        assert {view: told.known for view, told in house.source.evidence().items()} == dict.fromkeys(
+        assert {view: told.known for view, told in house.source.staleness_reports().items()} == dict.fromkeys(
             (OF_A, OF_B, OF_BOTH), False
         )
         await house.begin()
@@ -32,9 +32,9 @@ def test_a_view_is_stale_when_anything_below_it_moved(house: Warehouse) -> None:
         house.run("INSERT INTO a VALUES (1, 1)")
         await house.look()
         assert house.stale() == {OF_A, OF_BOTH}
-        since = house.source.evidence()[OF_A].stale_since_s
+        since = house.source.staleness_reports()[OF_A].stale_since_s
         await house.look()
-        assert house.source.evidence()[OF_A].stale_since_s == since == house.clock.time_s - 5
+        assert house.source.staleness_reports()[OF_A].stale_since_s == since == house.clock.time_s - 5
         assert (await house.poll(OF_A)).kind == "content"
         assert house.stale() == {OF_BOTH}
         assert (await house.poll(OF_BOTH)).kind == "content"
@@ -96,10 +96,10 @@ def test_a_look_that_began_before_a_refresh_tells_nothing_about_it(house: Wareho
     async def work() -> None:
         await house.begin()
         house.run("INSERT INTO b VALUES (1, 1)")
-        before = await house.source._catalogue(house.source._looks)
+        before = await house.source.read_catalogue()
         house.clock.time_s += 1
         assert (await house.poll(OF_B)).kind == "content"
-        house.source._memory.looked(before)
+        house.source.tracker.record_reading(before)
         assert OF_B not in house.stale()
         await house.look()
         assert house.stale() == {OF_BOTH}
@@ -132,14 +132,14 @@ def test_partitions_count_for_their_table(house: Warehouse) -> None:
         )
         assert (await house.poll("public.of_big")).kind == "content"
         await house.look()
-        assert house.source.evidence()["public.of_big"].fresh
+        assert house.source.staleness_reports()["public.of_big"].fresh
         house.run("INSERT INTO big VALUES (1, '2024-01-05')")
         await house.look()
-        assert not house.source.evidence()["public.of_big"].fresh
+        assert not house.source.staleness_reports()["public.of_big"].fresh
         await house.poll("public.of_big")
         house.run("CREATE TABLE big_2 PARTITION OF big FOR VALUES FROM ('2024-02-01') TO ('2024-03-01')")
         await house.look()
-        assert not house.source.evidence()["public.of_big"].fresh
+        assert not house.source.staleness_reports()["public.of_big"].fresh
 
     house.use(work)
 
@@ -149,11 +149,11 @@ def test_counters_set_back_are_no_evidence_but_may_hide_a_change(house: Warehous
         house.run("INSERT INTO a VALUES (1, 1)")
         await house.begin()
         await house.look()
-        looks = house.source._memory.tallies["public.a"].looks
+        looks = house.source.tracker.tallies["public.a"].readings
         house.run("SELECT pg_stat_reset()", "INSERT INTO a VALUES (2, 2), (3, 3)")
         await house.look()
-        assert house.source._memory.tallies["public.a"].looks == looks
-        assert house.source.evidence()[OF_A].elapsed_s == 0
+        assert house.source.tracker.tallies["public.a"].readings == looks
+        assert house.source.staleness_reports()[OF_A].elapsed_s == 0
         assert {OF_A, OF_BOTH} <= house.stale()
         again = await house.poll(OF_A)
         assert (again.kind, again.comparable) == ("content", False)
@@ -167,14 +167,14 @@ def test_the_dispersion_of_what_was_written_is_told(house: Warehouse) -> None:
     async def work() -> None:
         await house.begin()
         await house.look()
-        assert house.source.evidence()[OF_B].dispersion is None
+        assert house.source.staleness_reports()[OF_B].dispersion is None
         for turn in range(6):
             if turn % 2:
                 house.run(
                     f"INSERT INTO b SELECT g, 0 FROM generate_series({100 * turn}, {100 * turn + 99}) g"
                 )
             await house.look()
-        dispersion = house.source.evidence()[OF_B].dispersion
+        dispersion = house.source.staleness_reports()[OF_B].dispersion
         assert dispersion is not None
         assert 30 < dispersion < 100  # rows come by hundreds, every other time
 
@@ -186,12 +186,12 @@ def test_a_crash_of_the_server_is_not_taken_for_a_change(own_postgres: PostgresS
         house.run("INSERT INTO a VALUES (1, 1), (2, 2)")
         await house.begin()
         await house.look()
-        looks = house.source._memory.tallies["public.a"].looks
+        looks = house.source.tracker.tallies["public.a"].readings
         own_postgres.stop("immediate")
         own_postgres.start()
         await house.look()
-        assert house.source._memory.tallies["public.a"].looks == looks
-        assert not any(told.changed for told in house.source.evidence().values())
+        assert house.source.tracker.tallies["public.a"].readings == looks
+        assert not any(told.changed for told in house.source.staleness_reports().values())
         again = await house.poll(OF_A)
         assert (again.kind, again.comparable) == ("content", False)
 
@@ -221,9 +221,9 @@ def test_somebody_elses_view_counts_like_a_table(house: Warehouse) -> None:
         await house.poll(OF_BOTH)
         house.run("INSERT INTO a VALUES (1, 1)")
         await house.look()
-        assert house.source.evidence()[OF_BOTH].fresh  # its source has not moved
+        assert house.source.staleness_reports()[OF_BOTH].fresh  # its source has not moved
         house.run("REFRESH MATERIALIZED VIEW of_a")
         await house.look()
-        assert not house.source.evidence()[OF_BOTH].fresh
+        assert not house.source.staleness_reports()[OF_BOTH].fresh
 
     house.use(work)

@@ -11,7 +11,7 @@ from tests.servers.postgres import PostgresServer
 from tests.sources.polling import lease_of, make_source
 from tests.sources.viewing import OF_A, OF_B, OF_BOTH, Warehouse
 
-from afresh.sources.surroundings import Surroundings
+from afresh.sources.context import SourceContext
 from afresh.values.errors import UsageError
 
 DISK_SPACE = """
@@ -145,7 +145,7 @@ def test_a_role_without_rights_is_refused(house: Warehouse) -> None:
         assert "wrong-word" not in found.problem
         listing = await house.look()
         assert (listing.complete, listing.problem[:21]) == (False, "the password is wrong")
-        assert house.source.evidence() == {}
+        assert house.source.staleness_reports() == {}
 
     house.use(work)
 
@@ -192,7 +192,7 @@ def test_a_standby_is_refused(own_postgres: PostgresServer) -> None:
     own_postgres.start()
 
     async def work() -> None:
-        source = make_source({"name": "v", "kind": "view", "url": own_postgres.url()}, Surroundings())
+        source = make_source({"name": "v", "kind": "view", "url": own_postgres.url()}, SourceContext())
         found = await source.poll(lease_of("public.v"))
         await source.close()
         assert (found.kind, found.problem.split(":")[0]) == (
@@ -214,20 +214,20 @@ def test_a_standby_is_refused(own_postgres: PostgresServer) -> None:
 )
 def test_wrong_settings_are_refused(changes: dict[str, str], words: str) -> None:
     with pytest.raises(UsageError) as caught:
-        make_source({"name": "v", "kind": "view", "url": "postgresql:///x"} | changes, Surroundings())
+        make_source({"name": "v", "kind": "view", "url": "postgresql:///x"} | changes, SourceContext())
     assert words in str(caught.value)
 
 
 def test_an_address_of_the_wrong_kind_in_the_environment_is_refused() -> None:
-    around = Surroundings(resolver={"HOUSE": "sqlite:x.db"}.get)
+    around = SourceContext(resolver={"HOUSE": "sqlite:x.db"}.get)
     with pytest.raises(UsageError, match="url: SQLite has no materialised views"):
         make_source({"name": "v", "kind": "view", "url": "env:HOUSE"}, around)
 
 
 def test_without_the_client_library_a_source_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("afresh.sources.sql_addresses.find_spec", lambda _name: None)
+    monkeypatch.setattr("afresh.sources.sql.database_url.find_spec", lambda _name: None)
     table = {"name": "v", "kind": "view", "url": "postgresql:///x"}
     with pytest.raises(
         UsageError, match=r"source 'v': PostgreSQL needs more: pip install 'afresh\[postgres\]'"
     ):
-        make_source(table, Surroundings())
+        make_source(table, SourceContext())

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.sources.open_hours import OpenHours
-from afresh.sources.windows import Windows, parse_window
+from afresh.sources.windows import CachedWindows, Windows, parse_window
 from afresh.values.errors import UsageError
 
 DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
@@ -62,7 +61,7 @@ def test_the_next_opening_is_open_and_nothing_before_it_is(texts: list[str], now
 @settings(deadline=None, max_examples=50)
 def test_the_kept_answer_is_the_answer(texts: list[str], now_s: float, steps: list[int]) -> None:
     windows = Windows.parse(texts, "UTC")
-    hours = OpenHours(windows)
+    hours = CachedWindows(windows)
     for step in steps:
         now_s = max(0.0, now_s + step)
         assert hours.next_opening_s(now_s) == windows.next_opening_s(now_s)

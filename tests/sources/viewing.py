@@ -10,9 +10,8 @@ import psycopg
 from tests.servers.postgres import PostgresServer
 from tests.sources.polling import SetClock, held, lease_of, make_source
 
-from afresh.sources.evidence import WitnessSource
-from afresh.sources.surroundings import Surroundings
-from afresh.sources.view_source import ViewSource
+from afresh.sources.context import SourceContext
+from afresh.sources.views.source import ViewSource
 from afresh.values.clock import SystemClock
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
@@ -52,9 +51,9 @@ class Warehouse:
 
     def make(self, **changes: Any) -> ViewSource:
         table = {"name": "house", "kind": "view", "url": self.server.url(self.database)} | changes
-        source = make_source(table, Surroundings(clock=self.clock))
+        source = make_source(table, SourceContext(clock=self.clock))
         assert isinstance(source, ViewSource)
-        assert isinstance(source, WitnessSource)
+        assert source.capabilities.staleness is source
         return source
 
     def run(self, *statements: str) -> None:
@@ -83,7 +82,7 @@ class Warehouse:
         await self.look()
 
     def stale(self) -> set[str]:
-        return {view for view, told in self.source.evidence().items() if not told.fresh}
+        return {view for view, told in self.source.staleness_reports().items() if not told.fresh}
 
     def use(self, work: Callable[[], Awaitable[Found]]) -> Found:
         async def run() -> Found:

@@ -28,8 +28,8 @@ from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.settings.reading import read
 from afresh.engine.state_names import NOTES
-from afresh.sources.http_notes import read_notes as read_http_notes
-from afresh.sources.search_notes import read_notes as read_search_notes
+from afresh.sources.http.saved_state import read_state as read_http_notes
+from afresh.sources.search.saved_state import read_state as read_search_notes
 
 _ROUND_S, _ROUNDS = 1.5, 60
 LIARS = (NOISY, FUTURE, CONSTANT)
@@ -107,7 +107,7 @@ def _execute(url: str, *statements: str) -> None:
 def has_learned(engine: Engine, port: int, records: int) -> bool:
     """Whether there is everything to show that the tests look at."""
     kept = engine.store.state.get
-    liars = read_http_notes(kept(NOTES + "hosts") or b"").liars()
+    liars = read_http_notes(kept(NOTES + "hosts") or b"").untrusted_hosts()
     seen = read_search_notes(kept(NOTES + "papers") or b"").records
     views = {view.item: view for view in engine.status().views}
     refreshed = OF_A in views and views[OF_A].state == "fresh" and views[OF_A].rate_per_s > 0

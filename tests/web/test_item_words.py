@@ -18,7 +18,7 @@ from afresh.engine.mind.sight import pack_evidence
 from afresh.engine.outside import Reported
 from afresh.engine.show.pulse import Pulse
 from afresh.engine.state_names import EVIDENCE, PULSE, THRESHOLD
-from afresh.sources.evidence import Evidence
+from afresh.sources.staleness import StalenessReport
 from afresh.values.items import ItemChange
 
 STATES = {
@@ -39,10 +39,10 @@ def seen(engine: Engine) -> None:
     known: dict[str, Any] = {"rate_per_s": 0.01, "low_per_s": 0.005, "high_per_s": 0.02, "cost_s": 0.1}
     often: dict[str, Any] = {"rate_per_s": 0.216, "low_per_s": 0.145, "high_per_s": 0.324, "cost_s": 900.0}
     evidence = {
-        STATES["fresh"]: Evidence(1.0, changed=False, **known),
-        STATES["stale"]: Evidence(1.0, changed=True, stale_since_s=NOW_S - 40, **known),
-        STATES["left alone"]: Evidence(1.0, changed=True, stale_since_s=NOW_S - 90, **often),
-        STATES["unknown"]: Evidence(1.0, changed=False, known=False, **known),
+        STATES["fresh"]: StalenessReport(1.0, changed=False, **known),
+        STATES["stale"]: StalenessReport(1.0, changed=True, stale_since_s=NOW_S - 40, **known),
+        STATES["left alone"]: StalenessReport(1.0, changed=True, stale_since_s=NOW_S - 90, **often),
+        STATES["unknown"]: StalenessReport(1.0, changed=False, known=False, **known),
     }
     engine.store.state.set({EVIDENCE + "web": pack_evidence(evidence)})
 

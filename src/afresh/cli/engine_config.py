@@ -98,10 +98,10 @@ def _web(settings: Settings) -> str:
 
 def check_source(table: SourceTable) -> str:
     """What it is; built as a run would build it and let go again, its hook looked for."""
-    from afresh.sources.surroundings import Surroundings
+    from afresh.sources.context import SourceContext
 
     async def build() -> None:
-        source = table.kind.build(table.settings, Surroundings(resolver=os.environ.get))
+        source = table.kind.build(table.settings, SourceContext(resolver=os.environ.get))
         await source.close()
 
     asyncio.run(build())

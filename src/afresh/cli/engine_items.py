@@ -135,7 +135,7 @@ def set_items(
     poll_now: Annotated[bool, typer.Option("--poll-now", help="Poll as soon as may be.")] = False,
 ) -> None:
     """Change how items are treated; a running engine follows within a second."""
-    from afresh.sources.content import Recipe
+    from afresh.sources.change_detection import Recipe
     from afresh.values.clock import SystemClock
     from afresh.values.items import ItemChange
 

@@ -16,7 +16,7 @@ from afresh.values.errors import UsageError
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
-    from afresh.sources.settings import HttpSettings
+    from afresh.sources.http.settings import HttpSettings
 
 CLEAR_LINE = "\r\x1b[K"
 Sets: TypeAlias = Annotated[
@@ -100,7 +100,7 @@ def allows_private() -> bool:
 
 def _http_sources() -> list[HttpSettings]:
     from afresh.engine.app import read_folder
-    from afresh.sources.settings import HttpSettings
+    from afresh.sources.http.settings import HttpSettings
 
     tables = read_folder(Path(), overrides_of(None)).sources
     return [table.settings for table in tables if isinstance(table.settings, HttpSettings)]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation
 from afresh.probes.splitters import KeywordAttribute, parse_keywords
 from afresh.probes.update_models import expected_lag
-from afresh.sources.search_tables import is_postgres, shown_place, table_rows
+from afresh.sources.search.relation import display_place, is_postgres, table_rows
 from afresh.tables.checked_table import CheckedTable
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table
@@ -110,7 +110,7 @@ def _read(
     wanted += [Column(name, "number", required=True, minimum=0) for name in numbers if name not in taken]
     if in_database(path):
         rows = table_rows(path, [column.name for column in wanted], os.environ.get)
-        table = _as_table(shown_place(path), wanted, rows)
+        table = _as_table(display_place(path), wanted, rows)
     else:
         table = read_table(path, wanted, unique=key if unique else None)
     for column in wanted:

@@ -10,12 +10,12 @@ from typing import Any, Self
 
 from afresh.probes.keyword_index import KeywordIndex
 from afresh.probes.probe_server import ProbeAnswer, ServerStoppedError
-from afresh.sources.search_making import server_of
-from afresh.sources.search_relation import Relation
-from afresh.sources.search_server import Record, Results, SearchServer
-from afresh.sources.search_settings import SearchSettings
+from afresh.sources.context import SourceContext
+from afresh.sources.search.factory import make_server
+from afresh.sources.search.relation import LocalRelation
+from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer
+from afresh.sources.search.settings import SearchSettings
 from afresh.sources.settings import read_settings
-from afresh.sources.surroundings import Surroundings
 
 _NARROW = 4  # keywords of the query that stands for a look-up
 _RETRIES = 2
@@ -54,8 +54,8 @@ class LiveServer:
     async def _opened(self) -> SearchServer:
         import numpy as np
 
-        whole = Relation(list(self._places), self._relation, np.ones(len(self._places)), self._places)
-        return server_of(self._settings, Surroundings(resolver=os.environ.get), whole)
+        whole = LocalRelation(list(self._places), self._relation, np.ones(len(self._places)), self._places)
+        return make_server(self._settings, SourceContext(resolver=os.environ.get), whole)
 
     def page(self, keywords: Sequence[int], number: int) -> ProbeAnswer:
         """See ``Server``."""
@@ -72,9 +72,9 @@ class LiveServer:
         found = self._runner.run(self._patiently(lambda: self._server.look_up(key)))
         return ProbeAnswer(found.total, _keys(found))
 
-    async def _patiently(self, ask: Any) -> Results:
+    async def _patiently(self, ask: Any) -> SearchResults:
         for attempt in range(_RETRIES + 1):
-            found: Results = await ask()
+            found: SearchResults = await ask()
             self._answered |= found.busy or not found.problem
             if not found.problem:
                 return found
@@ -88,9 +88,9 @@ class LiveServer:
         raise ServerStoppedError(found.problem)
 
 
-def _keys(found: Results) -> tuple[str, ...]:
+def _keys(found: SearchResults) -> tuple[str, ...]:
     """The keys of the records; a record that is on a page twice counts once."""
-    different: list[Record] = []
+    different: list[SearchRecord] = []
     for record in found.records:
         if record not in different:
             different.append(record)

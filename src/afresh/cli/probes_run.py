@@ -16,7 +16,7 @@ from afresh.probes.candidates import ExactTotals, ResultTotals, find_candidates
 from afresh.probes.greedy_probes import greedy_probes
 from afresh.probes.probe_server import IndexServer, ProbeServer
 from afresh.probes.rounds import ProbeStep, run_campaign, run_probes
-from afresh.sources.search_totals import LearnedTotals
+from afresh.sources.search.totals import LearnedTotals
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from afresh.engine.plugins import source_kinds
 from afresh.engine.settings.reading import FILE_NAME, read
 from afresh.engine.settings.tables import Settings
 from afresh.engine.settings.template import TEMPLATE
-from afresh.sources.secret import Resolver
-from afresh.sources.surroundings import NewFetcher, network_fetcher, no_secrets
+from afresh.sources.context import NewFetcher, network_fetcher, no_secrets
+from afresh.sources.secrets import Resolver
 from afresh.stores.opening import open_store
 from afresh.stores.shared_clock import SharedClock
 from afresh.stores.store import Retention, Store

@@ -40,9 +40,9 @@ from afresh.engine.show.pulse import as_run
 from afresh.engine.show.status import Status, status
 from afresh.engine.show.why import Why, why
 from afresh.engine.state_names import LISTED_AT
-from afresh.sources.content import Recipe
-from afresh.sources.secret import Resolver
-from afresh.sources.surroundings import NewFetcher, Surroundings, network_fetcher
+from afresh.sources.change_detection import Recipe
+from afresh.sources.context import NewFetcher, SourceContext, network_fetcher
+from afresh.sources.secrets import Resolver
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.errors import ListingError, UsageError, one_of
@@ -276,14 +276,14 @@ class Engine:
         def cost(received: int, seconds: float) -> None:
             gate.owe_ahead(spent_of(self.settings.budget, 1, received, seconds))
 
-        around = Surroundings(
+        context = SourceContext(
             clock=self._clock,
             admit=gate.admit,
             cost=cost,
             resolver=self._secrets,
             new_fetcher=self._new_fetcher,
         )
-        return lambda table: table.kind.build(table.settings, around)
+        return lambda table: table.kind.build(table.settings, context)
 
     def _with_listings(self) -> Settings:
         """The settings with the documents that were added by command and the budget that was asked for."""

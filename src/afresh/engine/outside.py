@@ -18,7 +18,7 @@ from afresh.engine.mind.ranking import Ranking
 from afresh.engine.mind.redue import redue
 from afresh.engine.mind.snapshot import loaded, recalled, replan
 from afresh.engine.settings.tables import Settings
-from afresh.sources.judgement import judge
+from afresh.sources.change_detection import compare_content
 from afresh.stores.store import Store
 from afresh.values.errors import InputError
 from afresh.values.fetched import Fetched
@@ -223,7 +223,7 @@ def _fetched(settings: Settings, content: bytes, media_type: str, lease: Lease) 
     table = settings.source(lease.source)
     if table is None:
         raise InputError(f"{lease.key}: its source {lease.source!r} is not in the settings")
-    verdict = judge(
+    verdict = compare_content(
         content,
         media_type,
         table.settings.recipe.for_item(lease.selector),

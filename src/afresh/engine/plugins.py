@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from afresh.sources.kinds import BUILT_IN, SourceKind
+from afresh.sources.registry import BUILT_IN, SourceKind
 from afresh.values.errors import UsageError
 
 if TYPE_CHECKING:

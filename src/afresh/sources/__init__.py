@@ -1,1 +1,1 @@
-"""Where data comes from. Each source turns something outside into values; none knows where they are kept."""
+"""Where data comes from: each kind of source turns a remote system into values; none knows the store."""

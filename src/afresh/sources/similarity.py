@@ -1,8 +1,8 @@
-"""How alike two versions of a text are, from a small sketch of each: no need to keep the old text.
+"""How similar two versions of a text are, from a small sketch of each, so that the old text need not be kept.
 
-The likeness is the Jaccard similarity of the sets of three-word shingles (Broder 1997). A sketch holds,
+The measure is the Jaccard similarity of the sets of three-word shingles (Broder 1997). A sketch holds,
 for each of k hash functions, the low byte of the smallest shingle hash (b-bit minwise hashing, Li & König
-2010): two sketches agree in a share p of places, and the likeness is (p − 2⁻⁸)/(1 − 2⁻⁸), its standard
+2010): two sketches agree in a share p of positions, and the estimate is (p − 2⁻⁸)/(1 − 2⁻⁸) with the standard
 deviation √(J(1−J)/k): 0.02 at J = 0.9 for k = 256.
 """
 
@@ -23,7 +23,7 @@ _WORDS = re.compile(rb"[^\s]+")
 
 
 def _multipliers() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    # Fixed for ever: sketches are kept with the copies.
+    # These must never change: sketches are stored with the copies.
     stream = b"".join(blake2b(f"afresh {i}".encode(), digest_size=16).digest() for i in range(_HASHES))
     pairs = np.frombuffer(stream, dtype="<u8").reshape(_HASHES, 2)
     return pairs[:, 0] | np.uint64(1), pairs[:, 1].copy()
@@ -33,7 +33,7 @@ _TIMES, _PLUS = _multipliers()
 
 
 def sketch(normal: bytes) -> str:
-    """The sketch of normalised content, as 320 printable characters; empty content has an empty sketch.
+    """Return the sketch of normalised content, 320 printable characters; empty content has an empty sketch.
 
     >>> len(sketch(b"to be or not to be")), sketch(b"  ")
     (320, '')
@@ -45,19 +45,19 @@ def sketch(normal: bytes) -> str:
     for start in range(0, hashes.size, _CHUNK):
         part = hashes[start : start + _CHUNK, None] * _TIMES + _PLUS  # modulo 2⁶⁴
         np.minimum(smallest, part.min(axis=0), out=smallest)
-    # The high bits are small by selection: mix before taking a byte.
+    # The smallest hashes have small high bits: mix them before one byte is taken.
     mixed = (smallest * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(56)
     return b85encode(mixed.astype(np.uint8).tobytes()).decode("ascii")
 
 
-def likeness(one: str, other: str) -> float:
-    """The estimated Jaccard similarity of the texts behind two sketches, 0 … 1.
+def similarity(one: str, other: str) -> float:
+    """Estimate the Jaccard similarity, 0 … 1, of the texts behind two sketches.
 
     >>> words = [f"word{i}" for i in range(1000)]
     >>> one, other = " ".join(words), " ".join(words[:500] + ["clock"] + words[501:])
-    >>> likeness(sketch(one.encode()), sketch(one.encode()))
+    >>> similarity(sketch(one.encode()), sketch(one.encode()))
     1.0
-    >>> likeness(sketch(one.encode()), sketch(other.encode())) > 0.97      # 995 shingles of 1001
+    >>> similarity(sketch(one.encode()), sketch(other.encode())) > 0.97      # 995 shingles of 1001
     True
     """
     if not one or not other:

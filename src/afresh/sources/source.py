@@ -1,12 +1,6 @@
-"""The protocol that everything with items to copy follows.
+"""The contract of a source: a place that has items to copy.
 
-What a source can do beyond it, it says by having the methods; ``isinstance`` tells, and the engine uses them:
-
-    BulkSource         (``bulk``)         polls many items with one request
-    ChoosingSource     (``choosing``)     chooses itself what its next request refreshes
-    WeighedSource      (``choosing``)     the same, told before each choice what items count for
-    WitnessSource      (``evidence``)     tells staleness, rates and costs without polls
-    RememberingSource  (``remembering``)  has rests and notes that outlive the process
+What a source can do beyond this contract is described in ``capabilities``.
 """
 
 from __future__ import annotations
@@ -14,24 +8,26 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Protocol
 
+from afresh.sources.settings import SourceSettings
+from afresh.sources.windows import CachedWindows
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 from afresh.values.listing import Listing
 
 
 class Source(Protocol):
-    """Where items come from.
+    """A place that items come from.
 
-    All methods run on one event loop and are called from no other thread; any number of polls may be
-    under way at once. Time comes from the clock that the source was built with.
+    All methods run on one event loop and are called from no other thread. Any number of polls may be under
+    way at the same time. Time comes from the clock of the ``SourceContext`` that the source was built with.
 
-    What may raise: ``group`` and the constructor raise ``UsageError`` for what a person wrote wrongly.
-    ``poll`` and ``listings`` raise nothing for what the outside does: they return its ``problem`` in
-    words. Cancelling a poll closes its connection and counts as sent what was sent.
+    Errors: ``group`` and the constructor raise ``UsageError`` for mistakes in settings and keys. ``poll`` and
+    ``listings`` raise nothing for what a remote system does; they describe it in ``problem``. A cancelled
+    poll closes its connection, and requests that were already sent are counted.
 
-    Every request, of whatever kind, first awaits the ``admit`` of the surroundings, exactly once: that
-    is how the budget's promise holds. A source keeps its own politeness; whoever picks the items asks
-    ``ready_s`` first, so that no poll sits waiting for its turn.
+    Every request of any kind awaits ``SourceContext.admit`` exactly once before it is sent; the budget
+    depends on it. A source keeps its own politeness rules. The engine asks ``ready_s`` before it picks an
+    item, so that polls do not queue inside the source.
     """
 
     @property
@@ -39,23 +35,47 @@ class Source(Protocol):
         """The source's name in the settings."""
 
     def group(self, key: str) -> str:
-        """The politeness group of an item (the host, for HTTP); refuses keys that it could never poll."""
+        """Return the politeness group of an item (its host, for HTTP); refuse keys that cannot be polled."""
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """The earliest time at which the next request to ``group`` may start; ``now_s`` if at once.
+        """Return the earliest time at which the next request to ``group`` may start; ``now_s`` if at once.
 
-        Holds windows, delays, back-off and what is in flight; infinite if no window ever opens.
+        The answer accounts for windows, delays, back-off and requests in flight. It is infinite while all
+        slots are taken.
         """
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
-        """Look at one item once. ``conditional=False`` asks for the content whatever the validators say.
+        """Poll one item once. ``conditional=False`` asks for the content whatever the validators say.
 
-        Waits for its turn, but not long: a group that rests beyond the source's patience gives
-        ``failed`` with ``retry_after_s`` and no request. Ends within the source's time limits.
+        The poll waits for its turn, but not for long: if the group backs off for longer than the source is
+        willing to wait, the result is ``failed`` with ``retry_after_s``, and nothing is sent. The poll ends
+        within the time limits of the source.
         """
 
     def listings(self) -> AsyncIterator[Listing]:
-        """Read what the source says exists, one document at a time (its sitemaps and feeds); bounded."""
+        """Read what the source says exists, one document (a sitemap, a feed, a query) at a time; bounded."""
 
     async def close(self) -> None:
-        """Let go of connections. Polls under way end as ``failed``; idempotent."""
+        """Close all connections. Polls under way end as ``failed``. May be called twice."""
+
+
+class SingleGroupSource:
+    """Base class of sources whose items form one group, which has the source's name.
+
+    >>> shop = SingleGroupSource(SourceSettings(kind="sql", name="shop"))
+    >>> shop.name, shop.group("any key")
+    ('shop', 'shop')
+    """
+
+    def __init__(self, settings: SourceSettings) -> None:
+        self._name, self._windows = settings.name, CachedWindows(settings.open_windows)
+
+    @property
+    def name(self) -> str:
+        """The source's name in the settings."""
+        return self._name
+
+    def group(self, key: str) -> str:
+        """Return the name of the source, whatever the key."""
+        del key
+        return self._name

@@ -1,9 +1,9 @@
 """When a source may be polled: windows of the week such as ``22:00-06:00 Mon-Fri``, in a time zone.
 
 A window belongs to the day on which it opens: ``22:00-06:00 Fri`` is the night from Friday to Saturday.
-Where clocks are put forward, none is open at a time outside it: ``01:30-02:30`` closes when 03:00 follows
-01:59. Where they are put back it opens and closes the first time that they show its times.
-Cho & Garcia-Molina (2000, §3) call these synchronization points: all refreshes fall into them.
+When clocks are put forward, a window that reaches into the missing hour ends at the change: ``01:30-02:30``
+closes when 03:00 follows 01:59. When clocks are put back, a window opens and closes the first time that they
+show its times. Cho & Garcia-Molina (2000, §3) call such windows synchronization points.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LAST_MINUTE = 24 * 60
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class WeeklyWindow:
     """Opens ``opens_min`` minutes after midnight of its days (0 = Monday), for ``length_min`` minutes."""
 
     opens_min: int
@@ -33,8 +33,8 @@ class Window:
     days: frozenset[int]
 
 
-def parse_window(text: str) -> Window:
-    """Read one window; no days means every day, an end at or before the start means the next day.
+def parse_window(text: str) -> WeeklyWindow:
+    """Parse one window. No days mean every day; an end at or before the start lies on the next day.
 
     >>> parse_window("22:00-06:00 Fri-Sun").length_min, sorted(parse_window("22:00-06:00 Fri-Sun").days)
     (480, [4, 5, 6])
@@ -46,12 +46,12 @@ def parse_window(text: str) -> Window:
     if opens == _LAST_MINUTE:
         raise UsageError(f"{text!r} is not a window of time: a window opens at 23:59 at the latest")
     length = closes - opens if closes > opens else closes - opens + _LAST_MINUTE
-    return Window(opens, length, _days(match["days"] or "Mon-Sun", text))
+    return WeeklyWindow(opens, length, _days(match["days"] or "Mon-Sun", text))
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """All windows of a source in its time zone; none means always open.
+    """All windows of a source in its time zone; without windows it is always open.
 
     >>> nights = Windows.parse(["22:00-06:00 Mon-Fri"], "UTC")
     >>> monday = 4 * 86400.0                       # Monday, 5 January 1970, 00:00 UTC
@@ -59,12 +59,12 @@ class Windows:
     (22.0, True)
     """
 
-    windows: tuple[Window, ...]
+    windows: tuple[WeeklyWindow, ...]
     zone: ZoneInfo
 
     @classmethod
     def parse(cls, texts: list[str] | tuple[str, ...], zone: str = "UTC") -> Windows:
-        """Read windows and the name of a time zone (``Europe/Berlin``)."""
+        """Parse windows and the name of a time zone (``Europe/Berlin``)."""
         try:
             found = ZoneInfo(zone)
         except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -74,28 +74,28 @@ class Windows:
         return cls(tuple(parse_window(text) for text in texts), found)
 
     def is_open(self, now_s: float) -> bool:
-        """Whether polling is allowed now."""
-        return not self.windows or any(opens <= now_s < closes for opens, closes in self._around(now_s))
+        """Tell whether polls are allowed now."""
+        return not self.windows or any(opens <= now_s < closes for opens, closes in self._openings(now_s))
 
     def next_opening_s(self, now_s: float) -> float:
-        """``now_s`` if open, else when the next window opens."""
+        """Return ``now_s`` if a window is open, else the time at which the next one opens."""
         if self.is_open(now_s):
             return now_s
-        # A window that a clock change swallowed whole (02:00-02:30) opens a week later at the latest.
-        return min(opens for opens, closes in self._around(now_s) if opens > now_s and closes > opens)
+        # A window that lies inside the hour skipped by a clock change opens a week later at the latest.
+        return min(opens for opens, closes in self._openings(now_s) if opens > now_s and closes > opens)
 
     def closes_s(self, now_s: float) -> float:
-        """When the time that is open now ends, windows that touch taken together; ``now_s`` if closed."""
+        """Return when the current opening ends, adjacent windows joined; ``now_s`` if none is open."""
         if not self.windows:
             return float("inf")
         end_s = now_s
-        for opens, closes in sorted(self._around(now_s)):
+        for opens, closes in sorted(self._openings(now_s)):
             if opens <= end_s < closes:
                 end_s = closes
         return end_s
 
-    def _around(self, now_s: float) -> Iterator[tuple[float, float]]:
-        """Opening and closing times of the windows from yesterday to a fortnight ahead."""
+    def _openings(self, now_s: float) -> Iterator[tuple[float, float]]:
+        """Yield opening and closing times from yesterday to a fortnight ahead."""
         today = datetime.fromtimestamp(now_s, self.zone).date()
         for offset in range(-1, 15):
             day = today + timedelta(days=offset)
@@ -112,7 +112,7 @@ class Windows:
         return self._jump_s(wall.replace(fold=1).astimezone(UTC).timestamp(), when_s)
 
     def _jump_s(self, before_s: float, after_s: float) -> float:
-        """When clocks are put forward, over a time that none of them shows: the moment stands for it."""
+        """Return the moment at which clocks are put forward; it replaces a local time that does not exist."""
         offset = datetime.fromtimestamp(before_s, self.zone).utcoffset()
         while after_s - before_s > 1:
             middle_s = (before_s + after_s) // 2
@@ -121,6 +121,30 @@ class Windows:
             else:
                 after_s = middle_s
         return after_s
+
+
+class CachedWindows:
+    """``Windows.next_opening_s`` for callers that ask thousands of times per second.
+
+    The answer is computed again only when the last one has expired.
+
+    >>> windows = CachedWindows(Windows.parse(["01:00-02:00"]))
+    >>> windows.next_opening_s(0.0), windows.next_opening_s(4000.0)
+    (3600.0, 4000.0)
+    """
+
+    def __init__(self, windows: Windows) -> None:
+        self._windows = windows
+        self._from_s = self._opens_s = self._until_s = float("nan")
+
+    def next_opening_s(self, now_s: float) -> float:
+        """Return ``now_s`` if a window is open, else the time at which the next one opens."""
+        if not self._windows.windows or now_s == float("inf"):
+            return now_s
+        if not self._from_s <= now_s < self._until_s:
+            self._from_s, self._opens_s = now_s, self._windows.next_opening_s(now_s)
+            self._until_s = self._windows.closes_s(self._opens_s)
+        return max(now_s, self._opens_s)
 
 
 def _minutes(text: str, whole: str) -> int:

@@ -9,10 +9,10 @@ from afresh.engine.engine import Engine
 from afresh.engine.settings.tables import SourceTable
 from afresh.engine.show.seen_items import SeenItem
 from afresh.engine.state_names import NOTES
-from afresh.sources.http_notes import HostReport, host_reports
-from afresh.sources.http_notes import read_notes as read_http_notes
-from afresh.sources.remembering import Rest
-from afresh.sources.search_notes import ScaleNote, read_notes
+from afresh.sources.capabilities import GroupBackoff
+from afresh.sources.http.saved_state import HostReport, host_reports
+from afresh.sources.http.saved_state import read_state as read_http_notes
+from afresh.sources.search.saved_state import ScaleNote, read_state
 from afresh.values.items import ItemQuery
 from afresh.values.outcome import NOTHING_SPENT, Spent
 from afresh.web.watching import Look
@@ -155,11 +155,11 @@ def _hosts(
 ) -> list[HostView]:
     """The hosts in trouble first, then those whose validators lie, whose items fail, that have the most."""
     known = read_http_notes(notes)
-    liars = known.liars()
+    untrusted = known.untrusted_hosts()
     rests = {rest.group: rest for name, rest in look.rests if name == source}
     problems = {group: rest.why or "asked to be left alone" for group, rest in rests.items()}
     order = {
-        host: (host not in problems, host not in liars, host not in failing, -hosts[host].total(), host)
+        host: (host not in problems, host not in untrusted, host not in failing, -hosts[host].total(), host)
         for host in hosts
     }
     first = sorted(hosts, key=order.__getitem__)[:_HOSTS]
@@ -167,7 +167,7 @@ def _hosts(
     delay_s = table.settings.delay_s if table else None
     found = []
     for host in first:
-        report, rest = reports.get(host, HostReport()), rests.get(host, Rest(host, 0.0))
+        report, rest = reports.get(host, HostReport()), rests.get(host, GroupBackoff(host, 0.0))
         found.append(
             HostView(
                 host,
@@ -192,7 +192,7 @@ def _commonest(failing: Counter[str] | None) -> tuple[int, str]:
 
 def search_view(notes: bytes) -> SearchView:
     """What a search source learned, the queries that bring the most first."""
-    known = read_notes(notes)
+    known = read_state(notes)
     queries = [
         QueryView(
             str(one),

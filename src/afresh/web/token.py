@@ -7,7 +7,7 @@ import os
 import secrets
 from pathlib import Path
 
-from afresh.sources.secret import Resolver, resolve
+from afresh.sources.secrets import Resolver, resolve
 from afresh.values.errors import OutputError, UsageError
 
 TOKEN_FILE = "web.token"

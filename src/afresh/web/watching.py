@@ -17,7 +17,7 @@ from afresh.engine.pace.rests import read_rests
 from afresh.engine.show.pulse import Course, Pulse, as_run, read_course, read_pulse
 from afresh.engine.show.status import Status, status
 from afresh.engine.state_names import RESTS
-from afresh.sources.remembering import Rest
+from afresh.sources.capabilities import GroupBackoff
 from afresh.values.errors import StoreError
 from afresh.values.items import Item, ItemQuery
 from afresh.values.stored import LedgerRow, ObservationColumns
@@ -45,7 +45,7 @@ class Look:
     audits: ObservationColumns
     ledger: tuple[LedgerRow, ...]
     failing: tuple[Item, ...]
-    rests: tuple[tuple[str, Rest], ...]
+    rests: tuple[tuple[str, GroupBackoff], ...]
     longest_due_s: float
     problem: str = ""
 
@@ -133,7 +133,7 @@ class Watcher:
         return replace(found, took_s=self._clock.elapsed_s() - begun_s)
 
 
-def _rests(engine: Engine, now_s: float) -> tuple[tuple[str, Rest], ...]:
+def _rests(engine: Engine, now_s: float) -> tuple[tuple[str, GroupBackoff], ...]:
     """The hosts that rest, as the engine last kept them."""
     names = [table.settings.name for table in engine.settings.sources]
     found = [(name, rest) for name in names for rest in read_rests(engine.store.state.get(RESTS + name))]

@@ -16,7 +16,7 @@ from afresh.engine.mind.memory import Memory
 from afresh.engine.mind.row_policy import RowPolicy
 from afresh.engine.mind.uses import Uses
 from afresh.engine.settings.tables import BudgetTable, Settings
-from afresh.sources.validators import MOVED
+from afresh.sources.http.validators import MOVED
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease

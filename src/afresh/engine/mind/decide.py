@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from afresh.sources.patience import Patience, is_gone
+from afresh.sources.settings import MissingRule, is_gone
 from afresh.values.fetched import Fetched
 from afresh.values.items import Status
 from afresh.values.lease import Lease
@@ -30,7 +30,7 @@ class Patient:
 
     first_s: float = 60.0
     longest_s: float = 86400.0
-    missing: Patience = field(default_factory=Patience)
+    missing: MissingRule = field(default_factory=MissingRule)
 
 
 @dataclass(frozen=True, slots=True)

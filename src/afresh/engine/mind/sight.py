@@ -1,6 +1,6 @@
 """What is seen of items without polling them: which are stale, how often they change, what a refresh takes.
 
-A source that watches what its items stand on (``sources.evidence``) tells staleness; then nothing is guessed.
+A source that watches what its items stand on (``sources.staleness``) tells staleness; nothing is guessed.
 A fresh item is worth no poll. A stale one buys 1/λ of fresh time on average, and while its cost is paid off
 the others wait: ``allocation.watched.refresh_gains`` weighs both. Items that are not known to be fresh or
 stale are ranked like any other.
@@ -17,7 +17,7 @@ import numpy as np
 
 from afresh.allocation.watched import refresh_gains
 from afresh.engine.state_names import EVIDENCE
-from afresh.sources.evidence import Evidence
+from afresh.sources.staleness import StalenessReport
 from afresh.stores.store import Store
 from afresh.values.arrays import Bools, Float64s, Ints
 
@@ -44,10 +44,10 @@ class Sight:
     below: tuple[tuple[int, int], ...] = ()
 
     @classmethod
-    def of(cls, seen: Mapping[int, Evidence], rows_of: Mapping[str, int] | None = None) -> Sight:
+    def of(cls, seen: Mapping[int, StalenessReport], rows_of: Mapping[str, int] | None = None) -> Sight:
         """What is seen of rows; ``rows_of`` keys tells which of them stand on others.
 
-        >>> sight = Sight.of({3: Evidence(5.0, changed=True, stale_since_s=7.0, rate_per_s=0.5)})
+        >>> sight = Sight.of({3: StalenessReport(5.0, changed=True, stale_since_s=7.0, rate_per_s=0.5)})
         >>> sight.stale.tolist(), sight.fresh.tolist(), sight.cost_s.tolist()
         ([True], [False], [nan])
         """
@@ -121,7 +121,7 @@ def _column(values: Sequence[float | None]) -> Float64s:
 
 
 def _places(
-    seen: Mapping[int, Evidence], rows: Sequence[int], rows_of: Mapping[str, int]
+    seen: Mapping[int, StalenessReport], rows: Sequence[int], rows_of: Mapping[str, int]
 ) -> tuple[tuple[int, int], ...]:
     """Pairs (lower, upper) of places in ``rows``, those first whose upper stands on the fewest."""
     place = {row: at for at, row in enumerate(rows)}
@@ -134,25 +134,27 @@ def _places(
     return tuple((lower, upper) for _, lower, upper in sorted(pairs))
 
 
-def pack_evidence(seen: Mapping[str, Evidence]) -> bytes:
+def pack_evidence(seen: Mapping[str, StalenessReport]) -> bytes:
     """What a source sees of its items, as the store keeps it.
 
-    >>> seen = {"a": Evidence(5.0, changed=False)}
+    >>> seen = {"a": StalenessReport(5.0, changed=False)}
     >>> unpack_evidence(pack_evidence(seen)) == seen
     True
     """
     return json.dumps({key: asdict(one) for key, one in seen.items()}).encode()
 
 
-def unpack_evidence(packed: bytes | None) -> dict[str, Evidence]:
+def unpack_evidence(packed: bytes | None) -> dict[str, StalenessReport]:
     """What was kept; nothing where nothing was."""
     found = json.loads(packed) if packed else {}
-    return {key: Evidence(**one | {"below": tuple(one.get("below", ()))}) for key, one in found.items()}
+    return {
+        key: StalenessReport(**one | {"below": tuple(one.get("below", ()))}) for key, one in found.items()
+    }
 
 
-def kept_evidence(store: Store, sources: list[str]) -> dict[str, Evidence]:
+def kept_evidence(store: Store, sources: list[str]) -> dict[str, StalenessReport]:
     """What the engine last saw of the items of these sources, by key."""
-    found: dict[str, Evidence] = {}
+    found: dict[str, StalenessReport] = {}
     for name in sources:
         found |= unpack_evidence(store.state.get(EVIDENCE + name))
     return found

@@ -6,18 +6,18 @@ import json
 from collections.abc import Iterable
 from dataclasses import astuple
 
-from afresh.sources.remembering import Rest
+from afresh.sources.capabilities import GroupBackoff
 
 
-def pack_rests(rests: Iterable[Rest]) -> bytes:
+def pack_rests(rests: Iterable[GroupBackoff]) -> bytes:
     """The value to keep."""
     return json.dumps([astuple(rest) for rest in rests]).encode()
 
 
-def read_rests(packed: bytes | None) -> tuple[Rest, ...]:
+def read_rests(packed: bytes | None) -> tuple[GroupBackoff, ...]:
     """What was kept of resting groups.
 
     >>> read_rests(b'[["a.test", 5.0, 2, "503 Service Unavailable"]]')
-    (Rest(group='a.test', until_s=5.0, failures=2, why='503 Service Unavailable'),)
+    (GroupBackoff(group='a.test', until_s=5.0, failures=2, why='503 Service Unavailable'),)
     """
-    return tuple(Rest(*each) for each in json.loads(packed)) if packed else ()
+    return tuple(GroupBackoff(*each) for each in json.loads(packed)) if packed else ()

@@ -20,7 +20,7 @@ def ask_anew(store: Store, settings: SourceSettings, now_s: float) -> int:
 
     Safe to repeat: what is to be reached is kept last.
     """
-    name, reach = REACH + settings.name, settings.reach.encode()
+    name, reach = REACH + settings.name, settings.access_fingerprint.encode()
     if store.state.get(name) == reach:
         return 0
     keys = list(_failing(store, settings.name))

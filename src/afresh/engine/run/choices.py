@@ -1,4 +1,4 @@
-"""Polls of sources that choose what their request refreshes (``sources.choosing``).
+"""Polls of sources that choose what their request refreshes (``sources.capabilities``).
 
 The lead's lease is there; the others that the source hopes for are leased beside it, as far as nobody polls
 them. What did not come is let go as it was: it is neither polled nor late.
@@ -15,9 +15,9 @@ import numpy as np
 from afresh.engine.logs import say
 from afresh.engine.mind.memory import Memory
 from afresh.engine.writer import Writer
-from afresh.sources.choosing import ChoosingSource, WeighedSource
+from afresh.sources.capabilities import BatchSource
 from afresh.stores.store import Store
-from afresh.values.arrays import Ints
+from afresh.values.arrays import Float64s, Ints
 from afresh.values.clock import Clock
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
@@ -45,14 +45,13 @@ class Choices:
         self._catch_up, self._worker = catch_up, worker
         self._rows: dict[str, _Rows] = {}
 
-    async def poll(self, source: ChoosingSource, lead: Lease, lease_s: float) -> list[tuple[Lease, Fetched]]:
+    async def poll(self, source: BatchSource, lead: Lease, lease_s: float) -> list[tuple[Lease, Fetched]]:
         """Let the source choose and ask; what came, by lease. All other leases are released."""
         leases = [lead]
         try:
-            if isinstance(source, WeighedSource):
-                await self._weigh(source)
-            leases = await self._leased(lead, await source.choose(lead.key), lease_s)
-            found = await source.poll_chosen(leases)
+            batch = await source.choose(lead.key, await self._weights(source))
+            leases = await self._leased(lead, batch.keys, lease_s)
+            found = await source.poll_batch(batch, leases)
         except Exception as error:  # noqa: BLE001  # a source's own defect must not end others' polls
             say(logging.ERROR, "a source broke", source=source.name, item=lead.key, error=repr(error))
             found = [Fetched("failed", problem=f"the source itself broke: {type(error).__name__}")] * len(
@@ -62,8 +61,8 @@ class Choices:
         await self._release([lease for lease, fetched in pairs if fetched is None])
         return [(lease, fetched) for lease, fetched in pairs if fetched is not None]
 
-    async def _weigh(self, source: WeighedSource) -> None:
-        """Tell a source what its items count for; those that are not known yet count as any."""
+    async def _weights(self, source: BatchSource) -> Float64s | None:
+        """What the items of a source count for; those that are not known yet count as any."""
         keys, memory = source.keys(), self._memory
         known = self._rows.get(source.name)
         if known is None or known.keys is not keys or (known.size != memory.size and -1 in known.rows):
@@ -72,9 +71,9 @@ class Choices:
             found = np.array([-1 if row is None else row for row in rows], dtype=np.int64)
             known = self._rows[source.name] = _Rows(keys, found, memory.size)
             if source.keys() is not keys:  # they became others meanwhile: the next choice will know
-                return
+                return None
         weights = memory.ranked_weight(known.rows) if memory.size else np.ones(len(keys))
-        source.weigh(np.where(known.rows < 0, 1.0, weights))
+        return np.asarray(np.where(known.rows < 0, 1.0, weights))
 
     async def _leased(self, lead: Lease, keys: Sequence[str], lease_s: float) -> list[Lease]:
         """Leases of the items chosen; the lead's own is kept or let go."""

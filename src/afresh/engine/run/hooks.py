@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from afresh.engine.logs import say
 from afresh.engine.state_names import HOOKS
 from afresh.engine.writer import Writer
-from afresh.sources.user_function import RaisedError, awaited, called, find_function
+from afresh.sources.python.user_function import RaisedError, await_function, call_function, find_function
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.leftovers import LEFTOVERS
@@ -195,8 +195,8 @@ async def call(function: Call, change: Change) -> None:
     """Call a function or coroutine function with the event; whatever it raises is a failure."""
     try:
         if inspect.iscoroutinefunction(function):
-            await awaited(function, change)
+            await await_function(function, change)
         else:
-            await asyncio.to_thread(called, function, change)
+            await asyncio.to_thread(call_function, function, change)
     except RaisedError as error:
         raise HookFailedError(str(error)) from None

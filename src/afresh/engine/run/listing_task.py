@@ -22,7 +22,6 @@ from afresh.engine.run.source_set import SourceSet
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import LISTED_AT, TROUBLE
 from afresh.engine.writer import Writer
-from afresh.sources.evidence import WitnessSource
 from afresh.sources.source import Source
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
@@ -77,7 +76,7 @@ class ListingTask:
             for table in self.settings.sources:
                 name = table.settings.name
                 source = self._sources.get(name)
-                if not table.settings.lists_items or source is None or isinstance(source, WitnessSource):
+                if not table.settings.lists_items or source is None or self._observes_staleness(name):
                     continue  # or there is nobody to ask, or it is looked at by ``sight_task``
                 if self._plans() and await self._is_due(name):
                     await self.read_in_turn(name)
@@ -158,6 +157,9 @@ class ListingTask:
             self._vain[name] = 0
         return Reading(born, self._clock.now_s() + wait_s, problems, frozenset(unread), documents)
 
+    def _observes_staleness(self, name: str) -> bool:
+        return self._sources.capabilities(name).staleness is not None
+
     def _rest_s(self, name: str) -> float:
         """How long to wait after nothing could be read, or nobody may be asked yet."""
         table, times = self.settings.source(name), self._vain.get(name, 0)
@@ -169,7 +171,7 @@ class ListingTask:
         """Pay for one document and act on it; how many items were born."""
         now_s = self._clock.now_s()
         spent = spent_of(self.settings.budget, listing.requests, listing.bytes, listing.seconds)
-        if isinstance(source, WitnessSource):
+        if self._observes_staleness(name):
             # It tells staleness itself: marks are no news, and a look owes no seconds of refreshing.
             listing = replace(listing, entries=tuple(ListingEntry(one.key) for one in listing.entries))
         else:

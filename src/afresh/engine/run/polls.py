@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from afresh.engine.mind.picker import Place
 from afresh.engine.run.choices import Choices
 from afresh.engine.run.parts import Parts
-from afresh.sources.choosing import ChoosingSource
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 
@@ -79,10 +78,10 @@ class Polls:
         """What the source makes of it; one that chooses what to refresh may bring others."""
         parts = self._parts
         choosing = may_choose and not bulk.audit and not parts.memory.asked[bulk.rows[0]]
-        with parts.sources.using(leases[0].source) as source:
-            # Asked of every poll, and isinstance of a protocol takes long.
-            if choosing and hasattr(source, "choose") and isinstance(source, ChoosingSource):
-                return await self._choices.poll(source, leases[0], parts.settings.run.lease)
+        with parts.sources.using(leases[0].source):
+            batches = parts.sources.capabilities(leases[0].source).batches
+            if choosing and batches is not None:
+                return await self._choices.poll(batches, leases[0], parts.settings.run.lease)
             found = await parts.sources.poll(leases, conditional=not bulk.audit)
         return list(zip(leases, found, strict=True))
 

@@ -1,6 +1,6 @@
 """Looks at what items stand on, beside the polls: the task that keeps the policy's sight up to date.
 
-Every source that can tell staleness without a poll (``sources.evidence``) is looked at every few seconds,
+Every source that can tell staleness without a poll (``sources.staleness``) is looked at every few seconds,
 each by itself so that a slow database keeps no other waiting. A look is a listing too: births and deaths of
 items come with it. What is seen is kept in the store with what the source remembers, for the next process and
 for whoever asks meanwhile.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from afresh.engine.logs import say
 from afresh.engine.mind.accounts import Accounts
@@ -21,7 +21,8 @@ from afresh.engine.run.listing_task import ListingTask
 from afresh.engine.run.source_set import SourceSet
 from afresh.engine.state_names import EVIDENCE, WITNESS
 from afresh.engine.writer import Writer
-from afresh.sources.evidence import Evidence, WitnessSource
+from afresh.sources.capabilities import Capabilities
+from afresh.sources.staleness import StalenessReport
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 
@@ -50,7 +51,7 @@ class SightTask:
         self._listing_task, self._accounts, self._picker, self._names = listing_task, accounts, picker, names
         self._stirred = stirred
         self._ids: dict[str, int] = {}
-        self._known: dict[str, WitnessSource] = {}
+        self._known: dict[str, Capabilities] = {}
         self._looking: dict[str, asyncio.Task[None]] = {}
         self._next_s: dict[str, float] = {}
         self._appraised_s = clock.elapsed_s()
@@ -88,14 +89,15 @@ class SightTask:
         """Let the store remember what the sources saw and know."""
         values: dict[str, bytes | None] = {}
         for name, source in self._known.items():
-            values[WITNESS + name] = source.memory()
-            values[EVIDENCE + name] = pack_evidence(source.evidence())
+            if source.state is not None:
+                values[WITNESS + name] = source.state.save_state()
+            values[EVIDENCE + name] = pack_evidence(_reports(source))
         if values:
             await self._writer.surely(lambda: self._store.state.set(values))
 
     async def _keep_news(self) -> None:
         """The same now and then, and as soon as anything is another way: idle looks are not worth a write."""
-        seen = [pair for source in self._known.values() for pair in source.evidence().items()]
+        seen = [pair for source in self._known.values() for pair in _reports(source).items()]
         gist = [(key, told.known, told.stale_since_s, told.cost_s, told.below) for key, told in seen]
         late = self._clock.elapsed_s() >= self._kept_s + _KEEP_S
         if late or gist != self._gist or any(told.changed for _, told in seen):
@@ -106,8 +108,8 @@ class SightTask:
         now_s = self._clock.elapsed_s()
         for table in self._accounts.settings.sources:
             name = table.settings.name
-            source = self._sources.get(name)
-            if not isinstance(source, WitnessSource) or name in self._looking:
+            source = self._sources.capabilities(name)
+            if source.staleness is None or name in self._looking:
                 continue
             if now_s >= self._next_s.get(name, now_s):
                 every_s = table.settings.listings_every_s or self._accounts.settings.run.listings_every
@@ -122,14 +124,14 @@ class SightTask:
                 del self._looking[name]
                 task.result()  # a defect of ours is not to be hidden
 
-    async def _look(self, name: str, source: WitnessSource) -> None:
+    async def _look(self, name: str, source: Capabilities) -> None:
         if self._known.get(name) is not source:
             kept = await self._writer.surely(lambda: self._store.state.get(WITNESS + name))
-            if kept is not None:
-                source.recall(kept)
+            if kept is not None and source.state is not None:
+                source.state.load_state(kept)
         await self._listing_task.look(name)
         self._known[name] = source
-        seen = source.evidence()
+        seen = _reports(source)
         if seen.keys() - self._ids.keys():
             ids = await self._writer.surely(lambda: self._store.items.ids(list(seen)))
             self._ids |= ids
@@ -139,10 +141,10 @@ class SightTask:
     def _take_in(self) -> None:
         """Put what all sources see before the policy."""
         memory, policy = self._picker.memory, self._picker.policy
-        seen: dict[int, Evidence] = {}
+        seen: dict[int, StalenessReport] = {}
         rows_of: dict[str, int] = {}
         for source in self._known.values():
-            for key, told in source.evidence().items():
+            for key, told in _reports(source).items():
                 row = memory.row(self._ids[key]) if key in self._ids else None
                 if row is not None:
                     seen[row], rows_of[key] = told, row
@@ -175,3 +177,7 @@ class SightTask:
         self._appraised_s = now_s + _COSTLY * took_s
         if found is not None:
             say(logging.DEBUG, "budget chosen", requests_per_s=found.requests_per_s, futile=found.futile)
+
+
+def _reports(source: Capabilities) -> Mapping[str, StalenessReport]:
+    return {} if source.staleness is None else source.staleness.staleness_reports()

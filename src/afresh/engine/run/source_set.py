@@ -1,7 +1,7 @@
 """The sources of a run: built, asked, exchanged while it runs, let go; their manners kept in the store.
 
 A source whose settings changed is drained: its polls under way end, and only then is the new one asked, which
-is told what the old one knew of its hosts. The manners of sources (``sources.remembering``) outlive the
+is told what the old one knew of its hosts. The manners of sources (``sources.capabilities``) outlive the
 process too: rests are kept within a second, notes once a minute and at the end, with those of other workers.
 """
 
@@ -21,8 +21,7 @@ from afresh.engine.run.anew import ask_anew
 from afresh.engine.settings.tables import Settings, SourceTable
 from afresh.engine.state_names import NOTES, RESTS
 from afresh.engine.writer import Writer
-from afresh.sources.bulk import BulkSource
-from afresh.sources.remembering import RememberingSource, Rest
+from afresh.sources.capabilities import Capabilities, GroupBackoff, StatefulSource, find_capabilities
 from afresh.sources.source import Source
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
@@ -42,11 +41,15 @@ class _Held:
     table: SourceTable
     users: int = 0
     idle: asyncio.Event = field(default_factory=asyncio.Event)
-    in_bulk: BulkSource | None = field(init=False)
+    can: Capabilities = field(init=False)
 
     def __post_init__(self) -> None:
-        """Asked once: whether something follows a protocol takes longer to tell than much of a poll."""
-        self.in_bulk = self.source if isinstance(self.source, BulkSource) else None
+        self.can = find_capabilities(self.source)
+
+    @property
+    def state(self) -> StatefulSource | None:
+        """The source if its state is kept here; that of sources which observe staleness is kept with it."""
+        return None if self.can.staleness is not None else self.can.state
 
 
 def _nowhere(group: str) -> bool:
@@ -61,7 +64,7 @@ class SourceSet:
         self._store, self._writer, self._clock, self._build = store, writer, clock, build
         self._held: dict[str, _Held] = {}
         self._retiring: dict[str, asyncio.Task[None]] = {}
-        self._rests: dict[str, tuple[Rest, ...]] = {}
+        self._rests: dict[str, tuple[GroupBackoff, ...]] = {}
         self._noted: dict[str, bytes] = {}  # which notes of each source are known to it
         self._notes_s = clock.elapsed_s() + NOTES_EVERY_S
 
@@ -69,12 +72,17 @@ class SourceSet:
         """Build them all, each told what it knew when it was last let go."""
         for table in settings.sources:
             self._held[table.settings.name] = held = _Held(self._build(table), table)
-            await self._remind(held.source)
+            await self._remind(table.settings.name, held.state)
 
     def get(self, name: str) -> Source | None:
         """The source of this name; None while its predecessor is drained."""
         held = self._held.get(name)
         return held.source if held is not None and name not in self._retiring else None
+
+    def capabilities(self, name: str) -> Capabilities:
+        """What the source of this name can do; nothing while its predecessor is drained."""
+        held = self._held.get(name)
+        return held.can if held is not None and name not in self._retiring else Capabilities()
 
     def names(self) -> list[str]:
         """Those that can be used now."""
@@ -102,10 +110,8 @@ class SourceSet:
 
     def bulk_limit(self, name: str, group: str) -> int:
         """How many items one request to a group may serve."""
-        held = self._held.get(name)
-        if held is None or held.in_bulk is None or name in self._retiring:
-            return 1
-        return max(held.in_bulk.bulk_limit(group), 1)
+        bulk = self.capabilities(name).bulk
+        return 1 if bulk is None else max(bulk.bulk_limit(group), 1)
 
     async def poll(self, leases: Sequence[Lease], *, conditional: bool) -> list[Fetched]:
         """Look at items of one source, with one request where there are several."""
@@ -115,8 +121,9 @@ class SourceSet:
                 problem = f"its source {name!r} is not in the settings"
                 return [Fetched("refused", problem=problem)] * len(leases)
             try:
-                if len(leases) > 1 and isinstance(source, BulkSource):
-                    return await source.poll_many(leases, conditional=conditional)
+                bulk = self._held[name].can.bulk
+                if len(leases) > 1 and bulk is not None:
+                    return await bulk.poll_many(leases, conditional=conditional)
                 return [await source.poll(lease, conditional=conditional) for lease in leases]
             except Exception as error:  # noqa: BLE001  # a source's own defect must not end others' polls
                 say(logging.ERROR, "a source broke", source=name, item=leases[0].key, error=repr(error))
@@ -154,9 +161,8 @@ class SourceSet:
             while old.users:
                 old.idle.clear()
                 await old.idle.wait()
-            both = old.source, new.source if new is not None else None
-            if isinstance(both[0], RememberingSource) and isinstance(both[1], RememberingSource):
-                both[1].recall(both[0].rests(), both[0].notes())
+            if old.state is not None and new is not None and new.state is not None:
+                new.state.load_state(old.state.save_state(), old.state.backoffs())
             if new is not None:
                 settings, now_s = new.table.settings, self._clock.now_s()
                 await self._writer.surely(lambda: ask_anew(self._store, settings, now_s))
@@ -167,43 +173,43 @@ class SourceSet:
 
     # What they remember.
 
-    async def _remind(self, source: Source) -> None:
-        if not isinstance(source, RememberingSource):
+    async def _remind(self, source: str, state: StatefulSource | None) -> None:
+        if state is None:
             return
-        names = RESTS + source.name, NOTES + source.name
+        names = RESTS + source, NOTES + source
         rests, notes = await self._writer.surely(lambda: [self._store.state.get(name) for name in names])
-        self._noted[source.name] = _digest(notes)
-        source.recall(read_rests(rests), notes or b"")
+        self._noted[source] = _digest(notes)
+        state.load_state(notes or b"", read_rests(rests))
 
     async def inherit(self, groups: Collection[str]) -> None:
         """Let the sources know the rests of groups that were another worker's until now."""
         for held in list(self._held.values()):
-            if isinstance(held.source, RememberingSource):
+            if held.state is not None:
                 name = RESTS + held.source.name
                 packed = await self._writer.surely(lambda name=name: self._store.state.get(name))  # type: ignore[misc]
                 kept = read_rests(packed)
-                held.source.recall([rest for rest in kept if rest.group in groups], b"")
+                held.state.load_state(b"", [rest for rest in kept if rest.group in groups])
                 if held.source.name in groups:  # the source is one group: all that was learned is of it
-                    await self._learn(held.source.name, held.source)
+                    await self._learn(held.source.name, held.state)
 
-    async def _learn(self, name: str, source: RememberingSource) -> bool:
+    async def _learn(self, name: str, source: StatefulSource) -> bool:
         """Take in the notes of other workers, where there are any; whether there were."""
         notes = await self._writer.surely(lambda: self._store.state.get(NOTES + name))
         if not notes or _digest(notes) == self._noted.get(name):
             return False
-        source.recall((), notes)
+        source.load_state(notes)
         return True
 
     async def _keep_notes(self) -> None:
         """Keep what was learned, with what others did; when they kept theirs at the same time, once more."""
         self._notes_s = self._clock.elapsed_s() + NOTES_EVERY_S
         for name, held in list(self._held.items()):
-            source = held.source
-            if not isinstance(source, RememberingSource):
+            source = held.state
+            if source is None:
                 continue
             await self._learn(name, source)
             for _ in range(_TRIES):
-                packed = source.notes()
+                packed = source.save_state()
                 self._noted[name] = _digest(packed)
                 await self._writer.surely(
                     lambda name=name, packed=packed: self._store.state.set({NOTES + name: packed})  # type: ignore[misc]
@@ -218,10 +224,10 @@ class SourceSet:
         """
         values: dict[str, bytes | None] = {}
         for name, held in self._held.items():
-            source = held.source
-            if not isinstance(source, RememberingSource):
+            source = held.state
+            if source is None:
                 continue
-            rests = source.rests()
+            rests = source.backoffs()
             if rests != self._rests.get(name, ()):
                 self._rests[name] = rests
                 kept = await self._writer.surely(lambda name=name: self._store.state.get(RESTS + name))  # type: ignore[misc]

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from afresh.engine.settings.overrides import DEFAULT_SOURCE, Said, override
 from afresh.engine.settings.tables import TABLES, BudgetTable, Settings, SourceTable, Table
-from afresh.sources.kinds import BUILT_IN, SourceKind
+from afresh.sources.registry import BUILT_IN, SourceKind
 from afresh.sources.settings import read_settings
 from afresh.values.errors import UsageError, did_you_mean
 from afresh.values.units import parse_rate

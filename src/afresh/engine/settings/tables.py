@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from afresh.sources.kinds import BUILT_IN, SourceKind
+from afresh.sources.registry import BUILT_IN, SourceKind
 from afresh.sources.settings import SourceSettings
 from afresh.values.errors import one_of
 from afresh.values.units import parse_duration, parse_rate, parse_share, parse_size_rate

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from afresh.engine.pace.rests import read_rests
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import NOTES, RESTS
-from afresh.sources.http_notes import crawl_delays, read_notes
-from afresh.sources.remembering import Rest
-from afresh.sources.settings import HttpSettings
+from afresh.sources.capabilities import GroupBackoff
+from afresh.sources.http.saved_state import crawl_delays, read_state
+from afresh.sources.http.settings import HttpSettings
 from afresh.stores.store import Store
 from afresh.values.items import ItemCount
 
@@ -54,14 +54,14 @@ def group_statuses(
     return groups
 
 
-def _resting(group: GroupStatus, rest: Rest | None) -> GroupStatus:
+def _resting(group: GroupStatus, rest: GroupBackoff | None) -> GroupStatus:
     if rest is None:
         return group
     why = rest.why or "asked to be left alone"
     return GroupStatus(group.source, group.group, group.items, group.most_per_s, rest.until_s, why)
 
 
-def _rests(store: Store, settings: Settings, now_s: float) -> dict[str, Rest]:
+def _rests(store: Store, settings: Settings, now_s: float) -> dict[str, GroupBackoff]:
     """The rests that are not over, as the engine last kept them; the longest of each group."""
     kept = [
         rest
@@ -77,7 +77,7 @@ def _crawl_delays(store: Store, settings: Settings) -> dict[str, float]:
     found: dict[str, float] = {}
     for table in settings.sources:
         if isinstance(table.settings, HttpSettings) and table.settings.respect_robots:
-            notes = read_notes(store.state.get(NOTES + table.settings.name) or b"")
+            notes = read_state(store.state.get(NOTES + table.settings.name) or b"")
             for host, delay_s in crawl_delays(notes).items():
                 found[host] = max(delay_s, found.get(host, 0.0))
     return found

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import NOTES
-from afresh.sources.search_notes import ScaleNote, read_notes
+from afresh.sources.search.saved_state import ScaleNote, read_state
 from afresh.stores.store import Store
 
 
@@ -35,7 +35,7 @@ def search_statuses(store: Store, settings: Settings) -> tuple[SearchStatus, ...
         name = table.settings.name
         packed = store.state.get(NOTES + name) if table.settings.kind == "search" else None
         if packed:
-            notes = read_notes(packed)
+            notes = read_state(packed)
             found.append(
                 SearchStatus(
                     name,

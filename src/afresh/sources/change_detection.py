@@ -1,0 +1,226 @@
+"""Whether content is a change of the copy held: it is normalised by the source's recipe, hashed and compared.
+
+Without a recipe every byte counts. Selectors, JSON paths and ignored patterns remove what changes without
+meaning anything (a clock, a token, an advertisement). Everything here is pure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any
+
+from afresh.sources.similarity import similarity, sketch
+from afresh.sources.text_decoding import decode
+from afresh.values.errors import UsageError
+from afresh.values.fetched import Fetched
+
+HASH_BYTES = 16
+_NO_TEXT = ["script", "style", "noscript", "template"]
+_BLANKS = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How content is normalised before it is compared, in this order; the default keeps every byte.
+
+    ``json_path``      a JMESPath expression: only its result counts, with keys sorted.
+    ``selectors``      CSS selectors: only these parts of an HTML page count; ``drop`` removes parts first.
+    ``text_only``      only the text of an HTML page counts, not its tags, scripts and attributes.
+    ``ignore``         regular expressions: what they match does not count.
+    ``ignore_blanks``  a run of white space counts as one blank.
+    """
+
+    json_path: str = ""
+    selectors: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    text_only: bool = False
+    ignore: tuple[str, ...] = ()
+    ignore_blanks: bool = False
+
+    def __post_init__(self) -> None:
+        if self.json_path and (self.selectors or self.drop or self.text_only):
+            raise UsageError(
+                "json_path and the HTML settings (selectors, drop, text_only) exclude each other"
+            )
+        for pattern in self.ignore:
+            _compiled(pattern)
+        for selector in (*self.selectors, *self.drop):
+            _check_selector(selector)
+        if self.json_path:
+            compile_json_path("json_path", self.json_path)
+
+    def for_item(self, selector: str) -> Recipe:
+        """Return the recipe of an item with its own selector, which replaces those of the source.
+
+        >>> Recipe(selectors=("main",), text_only=True).for_item("#price").selectors
+        ('#price',)
+        """
+        return replace(self, json_path="", selectors=(selector,)) if selector else self
+
+    @property
+    def fingerprint(self) -> str:
+        """A short name of the recipe. Hashes made by different recipes cannot be compared.
+
+        >>> Recipe().fingerprint, Recipe(text_only=True).fingerprint == Recipe().fingerprint
+        ('', False)
+        """
+        return "" if self == EVERY_BYTE else blake2b(repr(self).encode(), digest_size=6).hexdigest()
+
+
+EVERY_BYTE = Recipe()
+"""The recipe that keeps every byte."""
+
+
+def normalise(content: bytes, content_type: str, recipe: Recipe) -> bytes:
+    """Return the content that counts. Never fails: content that is not JSON or HTML is taken as plain text.
+
+    >>> page = b"<p>Rate: 3</p><footer>12:31:07</footer>"
+    >>> normalise(page, "text/html", Recipe(drop=("footer",), text_only=True))
+    b'Rate: 3'
+    >>> normalise(b'{"t": 99, "b": [1, 2]}', "application/json", Recipe(json_path="b"))
+    b'[1,2]'
+    """
+    if recipe == EVERY_BYTE:
+        return content
+    text = decode(content, content_type)
+    if recipe.json_path:
+        text = _json_part(text, recipe.json_path)
+    elif recipe.selectors or recipe.drop or recipe.text_only:
+        text = _html_part(text, recipe)
+    for pattern in recipe.ignore:
+        text = _compiled(pattern).sub("", text)
+    if recipe.ignore_blanks or recipe.text_only:
+        text = _BLANKS.sub(" ", text).strip()
+    return text.encode("utf-8", "replace")
+
+
+def content_hash(normal: bytes) -> bytes:
+    """Return the BLAKE2b hash, 16 bytes: among 10⁹ contents, two collide with probability 10⁻²¹.
+
+    >>> content_hash(b"").hex()
+    'cae66941d9efbd404e4d88758ea67670'
+    """
+    return blake2b(normal, digest_size=HASH_BYTES).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How content compares with the copy held.
+
+    ``changed``     the content counts as a change, or is the first copy.
+    ``differs``     the content is not the same as a copy held, however small the difference.
+    ``comparable``  the copy was normalised by the same recipe.
+    ``notes``       what to store with the validators for the next comparison.
+    """
+
+    normal_hash: bytes
+    changed: bool
+    differs: bool
+    comparable: bool
+    notes: Mapping[str, str]
+
+    def fetched(self, content: bytes, media_type: str) -> Fetched:
+        """Return the result of a poll that brought this content; it is stored if it is a change."""
+        return Fetched(
+            "content" if self.changed else "unchanged",
+            content=content if self.changed else None,
+            media_type=media_type,
+            normal_hash=self.normal_hash,
+            comparable=self.comparable,
+            validators=self.notes,
+            bytes=len(content),
+        )
+
+
+def compare_content(
+    content: bytes,
+    content_type: str,
+    recipe: Recipe,
+    held_hash: bytes | None,
+    held_notes: Mapping[str, str],
+    near_duplicate: float | None = None,
+) -> Comparison:
+    """Compare content with the copy held, of which the hash and the notes are known.
+
+    A near-duplicate is no change, and its sketch is not kept: many small steps away from the copy still add
+    up to a change.
+
+    >>> first = compare_content(b"a b c", "text/plain", Recipe(), None, {})
+    >>> compare_content(b"a b c", "text/plain", Recipe(), first.normal_hash, {}).changed
+    False
+    """
+    normal = normalise(content, content_type, recipe)
+    found = content_hash(normal)
+    fingerprint = recipe.fingerprint
+    comparable = held_hash is None or held_notes.get("recipe", "") == fingerprint
+    differs = found != held_hash
+    changed = differs
+    notes = {"recipe": fingerprint} if fingerprint else {}
+    if near_duplicate is not None:
+        new_sketch, old_sketch = sketch(normal), held_notes.get("sketch")
+        if differs and comparable and held_hash is not None and old_sketch is not None:
+            changed = similarity(old_sketch, new_sketch) < near_duplicate
+        notes["sketch"] = new_sketch if changed or old_sketch is None else old_sketch
+    return Comparison(found, changed, differs and held_hash is not None, comparable, notes)
+
+
+def _json_part(text: str, path: str) -> str:
+    try:
+        found = compile_json_path("json_path", path)(json.loads(text))
+    except (ValueError, RecursionError):
+        return text
+    except Exception as error:  # noqa: BLE001  (jmespath raises many kinds for data of the wrong type)
+        return f"{type(error).__name__}: {error}"
+    return json.dumps(found, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _html_part(text: str, recipe: Recipe) -> str:
+    from selectolax.lexbor import LexborHTMLParser
+
+    tree = LexborHTMLParser(text)
+    for selector in recipe.drop:
+        for node in tree.css(selector):
+            node.decompose()
+    if recipe.text_only:
+        tree.strip_tags(_NO_TEXT)
+    roots = [node for selector in recipe.selectors for node in tree.css(selector)]
+    if not recipe.selectors and tree.root is not None:
+        roots = [tree.root]
+    parts = (node.text(separator=" ") if recipe.text_only else node.html or "" for node in roots)
+    return "\n".join(parts)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"ignore: {pattern!r} is not a regular expression: {error}") from None
+
+
+@lru_cache(maxsize=1024)
+def compile_json_path(setting: str, path: str) -> Callable[[Any], Any]:
+    """Compile the JMESPath expression of a setting into a function of parsed JSON."""
+    import jmespath  # type: ignore[import-untyped]
+
+    try:
+        search: Callable[[Any], Any] = jmespath.compile(path).search
+    except jmespath.exceptions.JMESPathError as error:
+        reason = str(error).splitlines()[0]
+        raise UsageError(f"{setting}: {path!r} is not a JMESPath expression: {reason}") from None
+    return search
+
+
+@lru_cache(maxsize=1024)
+def _check_selector(selector: str) -> None:
+    from selectolax.lexbor import LexborHTMLParser, SelectolaxError
+
+    try:
+        LexborHTMLParser("<p>").css(selector)
+    except SelectolaxError:
+        raise UsageError(f"selectors: {selector!r} is not a CSS selector, such as 'main > article'") from None

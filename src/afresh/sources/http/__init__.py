@@ -1,0 +1,1 @@
+"""Sources of kind ``http``: web pages, fetched politely."""

@@ -1,0 +1,325 @@
+"""The fetcher that uses aiohttp, with limits on time, size and addresses; the only file that knows aiohttp.
+
+Names are resolved by a resolver that refuses private addresses, and connections go to exactly the addresses
+that were checked, so that a name cannot be pointed elsewhere in between (DNS rebinding).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import aiohttp
+import yarl
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from afresh.sources.http.decompression import BadEncodingError, Inflater, TooLargeError
+from afresh.sources.http.fetcher import Reply, Request, ResponseLimits, Trouble
+from afresh.sources.http.ip_addresses import NEVER, NOT_AN_ADDRESS, prohibition, refusal
+from afresh.sources.secrets import Secret
+from afresh.values.clock import Clock, SystemClock
+
+_READ_BUFFER = 1 << 16
+_NAMES_KEPT = 100_000
+_RESOLVE_S = 10.0
+_LOCAL = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENETDOWN, errno.ENETUNREACH}
+)
+_NO_BODY = frozenset({204, 304})
+# aiohttp would add these by itself; only what the request says is to be sent.
+_AUTO_HEADERS = ("User-Agent", "Accept", "Accept-Encoding")
+
+
+class PrivateAddressError(OSError):
+    """A name resolves to an address that must not be requested."""
+
+
+class CheckedResolver(AbstractResolver):
+    """Resolves names to public addresses only; ``trusted`` names (that of a proxy) may have any address.
+
+    With ``allow_private`` only the addresses that are never requested are refused.
+    """
+
+    def __init__(
+        self, inner: AbstractResolver, trusted: Iterable[str] = (), *, allow_private: bool = False
+    ) -> None:
+        self._inner, self._trusted = inner, frozenset(trusted)
+        self._refusal = prohibition if allow_private else refusal
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Return the allowed addresses of ``host``; refuse a host that has only others."""
+        found = await self._inner.resolve(host, port, family=family)
+        if host in self._trusted:
+            return found
+        public = [answer for answer in found if not self._refusal(answer["host"])]
+        if found and not public:
+            raise PrivateAddressError(f"{host} leads to {_refused(found[0]['host'])}")
+        return public
+
+    async def close(self) -> None:
+        """Close the inner resolver."""
+        await self._inner.close()
+
+
+@dataclass(slots=True)
+class _Received:
+    """What has arrived so far; it is used even if the rest does not arrive."""
+
+    status: int | None = None
+    headers: dict[str, str] | None = None
+    body: bytearray | None = None
+    wire_bytes: int = 0
+    cut: bool = False
+
+
+class AiohttpFetcher:
+    """See ``Fetcher``. Cookies are not stored. A ``proxy`` may hold a password and is a secret.
+
+    ``trusted_hosts`` are names that may have private addresses although others may not. If there is a proxy,
+    the proxy resolves names; then only addresses that are written as IP addresses are checked.
+    """
+
+    def __init__(
+        self,
+        *,
+        allow_private: bool = False,
+        trusted_hosts: Iterable[str] = (),
+        proxy: Secret | None = None,
+        clock: Clock | None = None,
+        resolver: AbstractResolver | None = None,
+    ) -> None:
+        self._allow_private, self._proxy = allow_private, proxy
+        self._trusted = frozenset(trusted_hosts)
+        self._clock = clock or SystemClock()
+        self._resolver = resolver
+        self._session: aiohttp.ClientSession | None = None
+        self._names: AbstractResolver | None = None
+        self._known: set[str] = set()  # hosts that resolved to allowed addresses
+        self._closed = False
+
+    async def check_url(self, url: str) -> Reply | None:
+        """Check the text of an address and, for a host that is not known yet, what its name resolves to.
+
+        A known host is checked again when a connection to it is opened.
+        """
+        try:
+            host = self._checked(url).host or ""
+            if host not in self._known and self._proxy is None and not self._closed:
+                await self._resolve(host)
+        except PrivateAddressError as error:
+            return Reply(trouble="private", problem=f"refused: {error}")
+        except ValueError as error:
+            trouble, problem = describe_error(error, ResponseLimits(), started=False)
+            return Reply(trouble=trouble, problem=problem)
+        return None
+
+    async def _resolve(self, host: str) -> None:
+        """Refuse a name with forbidden addresses; for a name without any, the request itself will fail."""
+        if refusal(host) == NOT_AN_ADDRESS:
+            self._open_session()
+            assert self._names is not None
+            try:
+                async with asyncio.timeout(_RESOLVE_S):
+                    await self._names.resolve(host, family=socket.AF_UNSPEC)
+            except PrivateAddressError:
+                raise
+            except OSError:
+                return
+        if len(self._known) >= _NAMES_KEPT:
+            self._known.clear()
+        self._known.add(host)
+
+    async def fetch(self, request: Request) -> Reply:
+        """See ``Fetcher``."""
+        received = _Received()
+        start_s = self._clock.elapsed_s()
+        trouble: Trouble | None = None
+        problem = ""
+        try:
+            await self._exchange(request, received)
+        except PrivateAddressError as error:
+            trouble, problem = "private", f"refused: {error}"
+        except TooLargeError as error:
+            trouble, problem = "size", str(error)
+        except BadEncodingError as error:
+            trouble, problem = "encoding", str(error)
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            trouble, problem = describe_error(error, request.limits, started=received.status is not None)
+        if trouble == "private":
+            self._known.discard(yarl.URL(request.url).host or "")
+        return Reply(
+            received.status,
+            received.headers or {},
+            bytes(received.body or b""),
+            received.wire_bytes,
+            self._clock.elapsed_s() - start_s,
+            received.cut,
+            trouble,
+            problem,
+        )
+
+    async def close(self) -> None:
+        """Close every connection; later fetches are refused."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _exchange(self, request: Request, received: _Received) -> None:
+        url = self._checked(request.url)
+        limits = request.limits
+        timeout = aiohttp.ClientTimeout(
+            total=limits.total_s, connect=limits.connect_s, sock_read=limits.idle_s, ceil_threshold=3600
+        )
+        async with self._open_session().get(
+            url,
+            headers=request.headers,
+            allow_redirects=False,
+            timeout=timeout,
+            max_line_size=limits.max_header_bytes,
+            max_field_size=limits.max_header_bytes,
+            max_headers=limits.max_headers,
+        ) as response:
+            received.status = response.status
+            received.headers = _join_headers(response)
+            received.wire_bytes = sum(len(name) + len(value) + 4 for name, value in response.raw_headers)
+            if response.status not in _NO_BODY:
+                await _read(response, request, received)
+
+    def _checked(self, text: str) -> yarl.URL:
+        url = yarl.URL(text)
+        if url.scheme not in ("http", "https") or not url.host:
+            raise aiohttp.InvalidURL(text, "is not an http or https address")
+        if url.user is not None or url.password is not None:
+            raise aiohttp.InvalidURL(text, "holds a user or password: give it as a header instead")
+        if url.host not in self._trusted:
+            _check_address(url.host, allow_private=self._allow_private)
+        return url
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        # Opened on first use, because a session belongs to the running event loop.
+        if self._closed:
+            raise aiohttp.ClientConnectionError("the source is closed")
+        if self._session is None:
+            resolver = self._resolver or aiohttp.ThreadedResolver()
+            proxy = self._proxy.reveal() if self._proxy else None
+            own = {yarl.URL(proxy).host or ""} if proxy else set()
+            self._names = CheckedResolver(resolver, self._trusted | own, allow_private=self._allow_private)
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, resolver=self._names),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                skip_auto_headers=_AUTO_HEADERS,
+                read_bufsize=_READ_BUFFER,
+                proxy=proxy,
+                trust_env=False,
+            )
+        return self._session
+
+
+def _check_address(host: str, *, allow_private: bool) -> None:
+    """Refuse forbidden IP addresses, and names that mean this machine wherever they are resolved."""
+    reason = prohibition(host) if allow_private else prohibition(host) or refusal(host)
+    if reason and reason != NOT_AN_ADDRESS:
+        raise PrivateAddressError(f"{host} is {_refused(host).partition(', ')[2]}")
+    if not allow_private and f".{host.rstrip('.')}".endswith(".localhost"):
+        raise PrivateAddressError(f"{host} is a name of this machine")
+
+
+def _refused(host: str) -> str:
+    """Describe a host that must not be requested."""
+    never = prohibition(host)
+    return f"{host}, a {never} address, {NEVER}" if never else f"{host}, a {refusal(host)} address"
+
+
+async def _read(response: aiohttp.ClientResponse, request: Request, received: _Received) -> None:
+    limits = request.limits
+    declared = response.content_length
+    if declared is not None and declared > limits.max_bytes and not request.cut:
+        response.close()
+        raise TooLargeError(f"body is {declared} bytes, more than the {limits.max_bytes} allowed")
+    inflater = Inflater(
+        response.headers.get("Content-Encoding", ""), max_bytes=limits.max_bytes, max_ratio=limits.max_ratio
+    )
+    received.body = bytearray()
+    try:
+        async for chunk in response.content.iter_any():
+            received.wire_bytes += len(chunk)
+            received.body += inflater.feed(chunk)
+    except TooLargeError:
+        response.close()
+        if not request.cut:
+            received.body = None
+            raise
+        received.cut = True
+        return
+    inflater.finish()
+
+
+def _join_headers(response: aiohttp.ClientResponse) -> dict[str, str]:
+    """Return headers as text that can be stored; repeated ones are joined by commas (RFC 9110)."""
+    joined: dict[str, str] = {}
+    for name, value in response.headers.items():
+        text = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        lower = name.lower()
+        joined[lower] = f"{joined[lower]}, {text}" if lower in joined else text
+    return joined
+
+
+def describe_error(error: Exception, limits: ResponseLimits, *, started: bool) -> tuple[Trouble, str]:
+    """Describe an error in one line; special classes of aiohttp's error tree come before general ones."""
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            if isinstance(error.os_error, PrivateAddressError):
+                return "private", f"refused: {error.os_error}"
+            trouble: Trouble = "local" if error.os_error.errno == socket.EAI_AGAIN else "dns"
+            return trouble, f"no address found for {error.host}: {_reason(error.os_error)}"
+        case aiohttp.ClientConnectorCertificateError():
+            return "tls", f"TLS certificate is not valid: {_reason(error.certificate_error)}"
+        case aiohttp.ClientSSLError() | ssl.SSLError():
+            return "tls", f"TLS failed: {_reason(error)}"
+        case aiohttp.ConnectionTimeoutError():
+            return "timeout", f"no connection within {limits.connect_s:g} s"
+        case aiohttp.SocketTimeoutError():
+            return "timeout", f"silent for {limits.idle_s:g} s"
+        case TimeoutError():
+            state = "answer not finished" if started else "no answer"
+            return "timeout", f"{state} within {limits.total_s:g} s"
+        case aiohttp.ClientPayloadError():
+            return "body", "body ends early or is malformed"
+        case aiohttp.InvalidURL():
+            return "url", f"not an address to fetch: {error.description or 'malformed'}"
+        case aiohttp.ClientHttpProxyError():
+            return "local", f"the proxy answers with status {error.status}"
+        case aiohttp.ClientResponseError():
+            return _bad_head(error.message, limits)
+        case aiohttp.ServerDisconnectedError():
+            return "connect", "connection dropped before an answer"
+        case aiohttp.ClientConnectorError():
+            trouble = "local" if error.os_error.errno in _LOCAL else "connect"
+            return trouble, f"cannot connect: {_reason(error.os_error)}"
+        case aiohttp.ClientError() | OSError():
+            return ("body" if started else "connect"), f"connection broke: {_reason(error)}"
+        case _:
+            return "url", f"not an address to fetch: {_reason(error)}"
+
+
+def _bad_head(message: str, limits: ResponseLimits) -> tuple[Trouble, str]:
+    words = " ".join(message.split())
+    if "Too many headers" in words:
+        return "headers", f"more than {limits.max_headers} headers"
+    if "Got more than" in words:
+        return "headers", f"a header of more than {limits.max_header_bytes} bytes"
+    # What follows ": b" are bytes of the server.
+    return "protocol", f"not HTTP: {words.partition(': b')[0][:100]}"
+
+
+def _reason(error: BaseException) -> str:
+    words = getattr(error, "verify_message", "") or getattr(error, "strerror", "") or str(error)
+    return " ".join(str(words).split())[:160] or type(error).__name__

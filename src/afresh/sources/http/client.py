@@ -1,0 +1,198 @@
+"""Sends requests politely and follows redirects; every hop is checked like the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from afresh.sources.capabilities import GroupBackoff
+from afresh.sources.context import SourceContext
+from afresh.sources.http.fetcher import Fetcher, Reply, Request
+from afresh.sources.http.ip_addresses import NEVER
+from afresh.sources.http.robots import AGENT, RobotsCache, RobotsNote, RobotsRules, robots_limits
+from afresh.sources.http.settings import HttpSettings
+from afresh.sources.http.statuses import (
+    PERMANENT,
+    REDIRECTS,
+    classify_reply,
+    host_condition,
+    requested_delay_s,
+)
+from afresh.sources.http.throttle import HostThrottle
+from afresh.sources.http.urls import display_url, host_group, resolve_link
+from afresh.values.fetched import Fetched
+
+HeadersFor: TypeAlias = Callable[[str], dict[str, str]]
+"""Returns the headers of a request to an address: each hop gets its own, because secrets stay with a host."""
+
+_REMEDY = " (allowed by --allow-private, or allow_private = true of its source)"
+
+
+@dataclass(slots=True)
+class RequestCost:
+    """What one poll has spent so far, over all its requests."""
+
+    requests: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FinalResponse:
+    """The reply at the end of all redirects, with the headers of its request; or why it was not requested.
+
+    ``moved_to`` is set only if there were redirects and all of them were permanent. ``blocked`` is the result
+    of the poll if robots.txt forbids the request.
+    """
+
+    url: str
+    reply: Reply
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    moved_to: str | None = None
+    blocked: Fetched | None = None
+
+
+class PoliteClient:
+    """Sends the requests of one source; what is known of hosts and robots.txt is shared with other sources.
+
+    The methods that send may raise ``HostBackoffError`` if a host may not be asked for longer than a poll
+    waits, and ``UsageError`` for a malformed address.
+    """
+
+    def __init__(self, settings: HttpSettings, context: SourceContext, fetcher: Fetcher) -> None:
+        self._settings, self._context, self._fetcher = settings, context, fetcher
+        self._limits = settings.limits
+        self._throttle = HostThrottle(
+            settings.name, settings.politeness, context, max_wait_s=settings.queue_time
+        )
+        # A visitor with another identity, or from elsewhere, may be served other rules.
+        visitor = settings.user_agent, settings.allow_private, settings.proxy
+        self._robots = context.hosts.robots.setdefault(visitor, RobotsCache(context.clock))
+
+    def wait_s(self, group: str) -> float:
+        """Return how long until the next request to a host may start."""
+        rules = self._robots.unreadable_rules(group) if self._settings.respect_robots else None
+        wait_s = self._throttle.wait_s(group)
+        return wait_s if rules is None else max(wait_s, rules.expires_s - self._context.clock.elapsed_s())
+
+    def backoffs(self) -> tuple[GroupBackoff, ...]:
+        """Return the hosts that are left alone, and why."""
+        clock = self._context.clock
+        found = {backoff.group: backoff for backoff in self._throttle.backoffs()}
+        for group in self._robots.unreadable_groups() if self._settings.respect_robots else ():
+            rules = self._robots.unreadable_rules(group)
+            if rules is not None and self._throttle.has_asked(group):
+                until_s = round(rules.expires_s - clock.elapsed_s() + clock.now_s(), 3)
+                before = found.get(group)
+                if before is None or before.until_s < until_s:
+                    failures = before.failures if before else 0
+                    found[group] = GroupBackoff(group, until_s, failures, rules.unreadable)
+        return tuple(found.values())
+
+    def save_robots(self) -> list[RobotsNote]:
+        """Return what is known of robots.txt files."""
+        return self._robots.save()
+
+    def load_state(self, backoffs: Sequence[GroupBackoff], robots: Iterable[RobotsNote]) -> None:
+        """Take over what an earlier process knew."""
+        self._throttle.load_backoffs(backoffs)
+        self._robots.load(robots)
+
+    async def fetch(self, url: str, headers_for: HeadersFor, cost: RequestCost) -> FinalResponse:
+        """Request an address, and the addresses that redirects lead to; add what it cost to ``cost``."""
+        seen: set[str] = set()
+        moved = True
+        while True:
+            # Nobody chose the target of a redirect: its message does not suggest how to allow it.
+            remedy = "" if seen else _REMEDY
+            blocked = await self._check_robots(url, cost, remedy)
+            if blocked is not None:
+                return FinalResponse(url, Reply(), blocked=blocked)
+            headers = headers_for(url)
+            reply = await self._send(Request(url, headers, self._limits), cost)
+            if reply.trouble == "private":
+                reply = replace(reply, problem=_with_remedy(reply.problem, remedy))
+            location = reply.headers.get("location", "")
+            if reply.status not in REDIRECTS or reply.trouble is not None or not location:
+                return FinalResponse(url, reply, headers, url if moved and seen else None)
+            seen.add(url)
+            target = resolve_link(url, location)
+            problem = self._redirect_problem(target, location, seen)
+            if target is None or problem:
+                return FinalResponse(url, replace(reply, trouble="protocol", problem=problem), headers)
+            moved = moved and reply.status in PERMANENT
+            url = target
+
+    async def robots_rules(self, url: str, cost: RequestCost) -> RobotsRules:
+        """Return the rules of the robots.txt for ``url``; its crawl delay applies from now on."""
+
+        async def fetch(place: str) -> Reply:
+            limits = robots_limits(self._limits)
+            return await self._send(Request(place, default_headers(self._settings), limits, cut=True), cost)
+
+        rules = await self._robots.rules(url, fetch)
+        self._throttle.set_crawl_delay(host_group(url), rules.crawl_delay_s(AGENT))
+        return rules
+
+    async def close(self) -> None:
+        """Close every connection."""
+        self._throttle.close()
+        await self._fetcher.close()
+
+    async def _check_robots(self, url: str, cost: RequestCost, remedy: str) -> Fetched | None:
+        """Return the result of a poll of ``url`` that robots.txt forbids; None if it allows it."""
+        if not self._settings.respect_robots:
+            return None
+        rules = await self.robots_rules(url, cost)
+        if rules.refused:
+            return Fetched("refused", problem=_with_remedy(rules.refused, remedy))
+        if rules.unreadable:
+            wait_s = max(0.0, rules.expires_s - self._context.clock.elapsed_s())
+            return Fetched("failed", retry_after_s=wait_s, problem=rules.unreadable)
+        return None if rules.allows(url, AGENT) else Fetched("refused", problem="robots.txt forbids it")
+
+    async def _send(self, request: Request, cost: RequestCost) -> Reply:
+        refused = await self._fetcher.check_url(request.url)
+        if refused is not None:  # nothing is sent: it takes no slot and costs nothing
+            return refused
+        async with self._throttle.slot(host_group(request.url)) as slot:
+            cost.requests += 1
+            reply = await self._fetcher.fetch(request)
+            slot.condition = host_condition(reply)
+            slot.retry_after_s = requested_delay_s(reply, self._context.clock.now_s())
+            if slot.condition != "fine" or slot.retry_after_s:
+                slot.why = classify_reply(reply, conditional=False)[1]
+        if reply.trouble == "private":  # the name resolves to another address now: nothing was sent
+            cost.requests -= 1
+        else:
+            self._context.cost(reply.wire_bytes, reply.seconds)
+        cost.bytes += reply.wire_bytes
+        cost.seconds += reply.seconds
+        return reply
+
+    def _redirect_problem(self, target: str | None, location: str, seen: set[str]) -> str:
+        if target is None:
+            return f"redirect to {display_url(location)!r}, which is no address to fetch"
+        if target in seen:
+            return f"redirects in a circle, back to {display_url(target)}"
+        if len(seen) > self._settings.max_redirects:
+            return f"more than {self._settings.max_redirects} redirects"
+        return ""
+
+
+def _with_remedy(problem: str, remedy: str) -> str:
+    return problem if NEVER in problem else problem + remedy
+
+
+def default_headers(settings: HttpSettings) -> dict[str, str]:
+    """Return the headers of every request, to whatever host.
+
+    >>> sorted(default_headers(HttpSettings(name="web")))
+    ['Accept', 'Accept-Encoding', 'User-Agent']
+    """
+    return {
+        "User-Agent": settings.user_agent,
+        "Accept": "*/*",
+        "Accept-Encoding": settings.accept_encoding,
+    }

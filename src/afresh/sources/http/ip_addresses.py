@@ -1,0 +1,67 @@
+"""Which network addresses may be requested: public ones, and private ones if a source allows them.
+
+A URL, a redirect or a DNS answer can point anywhere. A fetcher that follows it into its own network reads
+what was never published (the metadata service of a cloud at 169.254.169.254, the page of a router).
+Link-local addresses and metadata services, which give away keys of the machine, are never requested.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+NEVER = "never asked"
+NOT_AN_ADDRESS = "not an IP address"
+_NAT64 = IPv6Network("64:ff9b::/96")
+_LOW_32_BITS = 0xFFFFFFFF
+_METADATA = frozenset({ip_address("100.100.100.200"), ip_address("fd00:ec2::254")})
+_METADATA_NAMES = frozenset({"metadata", "metadata.google.internal"})
+_SHARED = IPv4Network("100.64.0.0/10")  # carrier-grade NAT, and some clouds' metadata
+
+
+@lru_cache(maxsize=4096)  # called for every request, with few different hosts
+def refusal(address: str) -> str:
+    """Return why ``address`` must not be requested; empty if it is a public address.
+
+    >>> refusal("169.254.169.254"), refusal("::ffff:127.0.0.1"), refusal("93.184.216.34")
+    ('link-local', 'loopback', '')
+    """
+    try:
+        ip = _unwrap(ip_address(address.partition("%")[0]))
+    except ValueError:
+        return NOT_AN_ADDRESS
+    checks = (
+        (ip.is_loopback, "loopback"),
+        (ip.is_link_local, "link-local"),
+        (ip.is_unspecified, "unspecified"),
+        (ip.is_multicast, "multicast"),
+        (isinstance(ip, IPv4Address) and ip in _SHARED, "shared"),
+        (ip.is_private, "private"),
+        (ip.is_reserved or not ip.is_global, "reserved"),
+    )
+    return next((words for bad, words in checks if bad), "")
+
+
+@lru_cache(maxsize=4096)
+def prohibition(host: str) -> str:
+    """Return why a host must not be requested even if private addresses are allowed; empty if it may be.
+
+    >>> [prohibition(host) for host in ("::ffff:169.254.169.254", "metadata.google.internal", "10.1.2.3")]
+    ['link-local', 'metadata', '']
+    """
+    if host.rstrip(".").lower() in _METADATA_NAMES:
+        return "metadata"
+    reason = refusal(host)
+    if reason == "link-local":
+        return reason
+    known = reason not in ("", NOT_AN_ADDRESS) and _unwrap(ip_address(host.partition("%")[0])) in _METADATA
+    return "metadata" if known else ""
+
+
+def _unwrap(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """Return the IPv4 address inside an IPv6 one (mapped, 6to4, Teredo, NAT64), where packets end up."""
+    if isinstance(ip, IPv4Address):
+        return ip
+    if ip in _NAT64:
+        return IPv4Address(int(ip) & _LOW_32_BITS)
+    return ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None) or ip

@@ -1,0 +1,1 @@
+"""What a site says exists: sitemaps, feeds and start pages."""

@@ -1,0 +1,88 @@
+"""Reads feeds (RSS, Atom): a new or updated entry is a notice that an item may have changed; pure."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from dataclasses import dataclass
+from hashlib import blake2b
+from io import BytesIO
+from typing import Any
+
+from afresh.sources.http.urls import resolve_link
+from afresh.values.listing import ListingEntry
+
+MAX_ENTRIES = 10_000
+_ENTITIES = re.compile(rb"<!ENTITY", re.IGNORECASE)
+_PERIOD_S = {
+    "hourly": 3600.0,
+    "daily": 86400.0,
+    "weekly": 604800.0,
+    "monthly": 2629800.0,
+    "yearly": 31557600.0,
+}
+_LONGEST_TTL_S = 30 * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFeed:
+    """A feed that was read; ``again_after_s`` is the interval that it asks for (ttl, syndication period)."""
+
+    entries: tuple[ListingEntry, ...]
+    again_after_s: float | None = None
+    problem: str = ""
+
+
+def read_feed(body: bytes, url: str, media_type: str = "") -> ParsedFeed:
+    """Read a feed from the bytes fetched; open and fetch nothing else.
+
+    >>> rss = b"<rss version='2.0'><channel><ttl>60</ttl><item><link>http://a.test/1</link></item></channel></rss>"
+    >>> feed = read_feed(rss, "http://a.test/feed")
+    >>> [entry.key for entry in feed.entries], feed.again_after_s
+    (['http://a.test/1'], 3600.0)
+    """
+    import feedparser  # type: ignore[import-untyped]
+
+    if _ENTITIES.search(body):
+        return ParsedFeed((), problem="refused: XML with a DTD or entities")
+    # Passed as a stream: feedparser would take bytes for the name of a file.
+    headers = {"content-location": url, "content-type": media_type or "application/xml"}
+    try:
+        parsed = feedparser.parse(BytesIO(body), response_headers=headers, sanitize_html=False)
+    except Exception as error:  # noqa: BLE001  (the parser raises many kinds of errors for broken input)
+        return ParsedFeed((), problem=f"not a readable feed: {type(error).__name__}")
+    listed = [_listed(entry, url) for entry in parsed.entries[:MAX_ENTRIES]]
+    entries = tuple({entry.key: entry for entry in reversed(listed) if entry is not None}.values())[::-1]
+    problem = ""
+    if not parsed.get("version"):
+        problem = "not a feed: neither RSS nor Atom"
+    elif len(parsed.entries) > MAX_ENTRIES:
+        problem = f"more than {MAX_ENTRIES} entries: the rest is not read"
+    elif len(listed) > len(entries):
+        problem = "some entries have no address of their own"
+    return ParsedFeed(entries, _again_after_s(parsed.feed), problem)
+
+
+def _listed(entry: Any, url: str) -> ListingEntry | None:
+    # As a plain dict: feedparser's own replaces a missing update by the publishing date, and warns.
+    entry = dict(entry)
+    link = str(entry.get("link", ""))
+    key = resolve_link(url, link) if link else None
+    if key is None:
+        return None
+    date = entry.get("updated_parsed") or entry.get("published_parsed")
+    stated = entry.get("updated") or entry.get("published") or ""
+    # The title and text count as well, because many feeds change an entry but not its date.
+    text = "\n".join(str(entry.get(name, "")) for name in ("id", "title", "summary"))
+    mark = blake2b(f"{stated}\n{text}".encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return ListingEntry(key, mark=mark, modified_s=float(calendar.timegm(date)) if date else None)
+
+
+def _again_after_s(feed: Any) -> float | None:
+    ttl = str(feed.get("ttl", "")).strip()
+    if ttl.isascii() and ttl.isdigit():
+        return min(60.0 * int(ttl[:9]), _LONGEST_TTL_S)
+    period = _PERIOD_S.get(str(feed.get("sy_updateperiod", "")).strip().lower())
+    times = str(feed.get("sy_updatefrequency", "1")).strip()
+    often = int(times[:6]) if times.isascii() and times.isdigit() else 1
+    return period / max(1, often) if period else None

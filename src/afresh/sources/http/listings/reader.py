@@ -1,0 +1,177 @@
+"""Reads what a site says exists: sitemaps, feeds, and those that robots.txt or a start page name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+from urllib.parse import urljoin, urlsplit
+
+from afresh.sources.http.listings.feeds import read_feed
+from afresh.sources.http.listings.sitemaps import ParsedSitemap, read_sitemap
+from afresh.sources.http.settings import HttpSettings
+from afresh.sources.http.urls import resolve_link
+from afresh.sources.text_decoding import decode
+from afresh.values.listing import Listing, ListingEntry, ListingKind
+
+_FEED_TYPES = ("application/rss+xml", "application/atom+xml")
+_MAX_DEPTH = 3  # the protocol allows an index of sitemaps, but no index of indexes
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One fetched document, or the problem with it, and what it cost."""
+
+    url: str
+    body: bytes = field(repr=False)
+    media_type: str = ""
+    status: int | None = None
+    requests: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    problem: str = ""
+
+
+class DocumentFetcher(Protocol):
+    """Fetches documents politely."""
+
+    async def document(self, url: str) -> Document:
+        """Fetch one document; describe problems in ``Document.problem``."""
+
+    async def sitemaps(self, url: str) -> tuple[str, ...]:
+        """Return the sitemaps that the robots.txt of ``url`` names."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One document to read. ``hosts`` are those whose pages it may list; a sitemap lists its own host."""
+
+    url: str
+    kind: ListingKind
+    hosts: frozenset[str]
+    depth: int = 0
+    is_guess: bool = False  # it is no problem if the document does not exist
+
+
+async def read_listings(settings: HttpSettings, reader: DocumentFetcher) -> AsyncIterator[Listing]:
+    """Read every document that the settings name, and those that they name in turn, each once."""
+    tasks = deque(
+        [
+            *(_Task(url, "sitemap", _hosts(url)) for url in settings.sitemaps),
+            *(_Task(url, "feed", _hosts(url)) for url in settings.feeds),
+            *(_Task(url, "page", _hosts(url)) for url in settings.discover),
+        ]
+    )
+    seen: set[str] = set()
+    while tasks:
+        task = tasks.popleft()
+        if task.url in seen:
+            continue
+        if len(seen) >= settings.max_listings:
+            problem = f"more than {settings.max_listings} documents: the rest is not read"
+            yield Listing(task.url, task.kind, (), complete=False, problem=problem)
+            return
+        seen.add(task.url)
+        document = await reader.document(task.url)
+        listing, more = await _read(task, document, reader)
+        tasks.extend(more)
+        if not (task.is_guess and document.status == 404):
+            yield listing
+
+
+async def _read(task: _Task, document: Document, reader: DocumentFetcher) -> tuple[Listing, list[_Task]]:
+    if document.problem:
+        return _listing(task, document, (), document.problem), []
+    if task.kind == "page":
+        return await _start_page(task, document, reader)
+    if task.kind == "feed":
+        feed = await asyncio.to_thread(read_feed, document.body, document.url, document.media_type)
+        return _listing(task, document, feed.entries, feed.problem, again_after_s=feed.again_after_s), []
+    sitemap = await asyncio.to_thread(read_sitemap, document.body, document.url)
+    return _sitemap(task, document, sitemap)
+
+
+def _sitemap(task: _Task, document: Document, sitemap: ParsedSitemap) -> tuple[Listing, list[_Task]]:
+    entries = tuple(entry for entry in sitemap.entries if _host(entry.key) in task.hosts)
+    children = [child for child in sitemap.children if _host(child) in task.hosts]
+    foreign = len(sitemap.entries) + len(sitemap.children) - len(entries) - len(children)
+    problems = [sitemap.problem] if sitemap.problem else []
+    if foreign:
+        problems.append(f"{foreign} entries of other hosts left out")
+    more = [_Task(child, "sitemap", task.hosts, task.depth + 1) for child in children]
+    if more and task.depth >= _MAX_DEPTH:
+        problems.append(f"sitemaps nested more than {_MAX_DEPTH} deep are not read")
+        more = []
+    complete = not sitemap.problem and not children
+    return _listing(task, document, entries, "; ".join(problems), complete=complete), more
+
+
+async def _start_page(
+    task: _Task, document: Document, reader: DocumentFetcher
+) -> tuple[Listing, list[_Task]]:
+    named = await reader.sitemaps(document.url)
+    feeds, linked = page_links(document.body, document.media_type, document.url)
+    hosts = task.hosts | _hosts(document.url)
+    # A sitemap that robots.txt names may be on another host and still list this site's pages.
+    sitemaps = [_Task(url, "sitemap", hosts | _hosts(url)) for url in (*named, *linked)]
+    if not sitemaps:
+        sitemaps = [_Task(urljoin(document.url, "/sitemap.xml"), "sitemap", hosts, is_guess=True)]
+    more = [*sitemaps, *(_Task(url, "feed", hosts) for url in feeds)]
+    entry = ListingEntry(document.url)
+    words = "" if named or linked or feeds else "names neither sitemap nor feed"
+    return _listing(task, document, (entry,), words), more
+
+
+def page_links(body: bytes, media_type: str, url: str) -> tuple[list[str], list[str]]:
+    """Return the addresses of the feeds and sitemaps that a page names in its head.
+
+    >>> page = b'<link rel="alternate" type="application/rss+xml" href="/feed"><link rel=sitemap href=s.xml>'
+    >>> page_links(page, "text/html", "http://a.test/")
+    (['http://a.test/feed'], ['http://a.test/s.xml'])
+    """
+    from selectolax.lexbor import LexborHTMLParser
+
+    feeds: dict[str, None] = {}
+    sitemaps: dict[str, None] = {}
+    for link in LexborHTMLParser(decode(body, media_type)).css("link[href][rel]"):
+        relation = (link.attributes.get("rel") or "").lower().split()
+        kind = (link.attributes.get("type") or "").lower().strip()
+        target = resolve_link(url, link.attributes.get("href") or "")
+        if target is not None and "sitemap" in relation:
+            sitemaps[target] = None
+        elif target is not None and "alternate" in relation and kind in _FEED_TYPES:
+            feeds[target] = None
+    return list(feeds), list(sitemaps)
+
+
+def _listing(
+    task: _Task,
+    document: Document,
+    entries: Iterable[ListingEntry],
+    problem: str,
+    *,
+    complete: bool = False,
+    again_after_s: float | None = None,
+) -> Listing:
+    return Listing(
+        task.url,
+        task.kind,
+        tuple(entries),
+        complete,
+        again_after_s,
+        document.requests,
+        document.bytes,
+        document.seconds,
+        problem,
+    )
+
+
+def _hosts(url: str) -> frozenset[str]:
+    return frozenset({_host(url)})
+
+
+def _host(url: str) -> str:
+    """Return the host without ``www.``: both forms of a site may list each other's pages."""
+    return (urlsplit(url).hostname or "").removeprefix("www.")

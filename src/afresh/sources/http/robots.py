@@ -1,0 +1,232 @@
+"""What a host's robots.txt allows (RFC 9309): the rules in a reply, and a cache of the rules of all hosts.
+
+A missing file (4xx) allows everything (§2.3.1.3). A file that cannot be read (5xx, no reply, and 429, which
+means "not now") forbids everything (§2.3.1.4) until it is requested again: after a minute at first, less and
+less often, and once a day in the end; rules that were known before stay in force. A reply that is not text
+(an image served for every address) holds no rules.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from protego import Protego
+
+from afresh.sources.http.fetcher import Reply, ResponseLimits
+from afresh.sources.http.statuses import REDIRECTS
+from afresh.sources.http.urls import host_group, resolve_link
+from afresh.sources.text_decoding import decode
+from afresh.values.clock import Clock
+from afresh.values.errors import UsageError
+
+RobotsNote: TypeAlias = tuple[str, float, str, str, int]
+"""A saved robots.txt: its address, when it expires (Unix seconds), text, why unreadable, failures."""
+
+FetchFile: TypeAlias = Callable[[str], Awaitable[Reply]]
+"""Fetches one robots.txt address: politely, counted, bounded."""
+
+AGENT = "afresh"  # the name that rules in robots.txt address us by
+MAX_BYTES = 512_000  # RFC 9309 requires at least 500 KiB; the rest of a longer file is not read
+DAY_S = 86400.0
+HOUR_S = 3600.0
+_FIRST_WAIT_S = 60.0
+_LONGEST_SAVED = 32_768  # characters; a longer file is fetched again after a restart
+_MOST_HOSTS = 10_000
+_MOST_SAVED = 1000
+_MAX_REDIRECTS = 5  # as RFC 9309 asks
+_MAX_AGE = re.compile(r"max-age\s*=\s*(\d{1,9})", re.IGNORECASE)
+_ROOT = re.compile(r"https?://[^/?#]+", re.IGNORECASE)
+_TEXT_TYPES = ("text/", "application/octet-stream")
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsRules:
+    """The rules of a host, valid until ``expires_s``.
+
+    ``unreadable`` says why nothing may be requested now, ``refused`` why nothing may ever be (the address is
+    private). ``text`` is the file itself, unless it is too long to be saved.
+    """
+
+    expires_s: float
+    rules: Protego | None = field(default=None, repr=False)
+    unreadable: str = ""
+    refused: str = ""
+    failures: int = 0
+    text: str = field(default="", repr=False)
+
+    def allows(self, url: str, agent: str) -> bool:
+        """Tell whether ``agent`` may fetch ``url``.
+
+        >>> robots = read_robots(Reply(200, {}, b"User-agent: *\\nDisallow: /private"), 0.0)
+        >>> robots.allows("http://a.test/private/1", "afresh"), robots.allows("http://a.test/", "afresh")
+        (False, True)
+        """
+        if self.unreadable or self.refused:
+            return False
+        return self.rules is None or self.rules.can_fetch(url, agent)
+
+    def crawl_delay_s(self, agent: str) -> float:
+        """Return the seconds between requests that the host asks for; 0 if it does not ask."""
+        delay = self.rules.crawl_delay(agent) if self.rules else None
+        rate = self.rules.request_rate(agent) if self.rules else None
+        spacing = rate.seconds / rate.requests if rate and rate.requests else 0.0
+        return max(delay or 0.0, spacing)
+
+    @property
+    def sitemaps(self) -> tuple[str, ...]:
+        """The sitemaps that the file names."""
+        return tuple(self.rules.sitemaps) if self.rules else ()
+
+
+def robots_url(url: str) -> str:
+    """Return the address of the robots.txt for ``url``.
+
+    >>> robots_url("https://a.test:8443/x?y")
+    'https://a.test:8443/robots.txt'
+    """
+    root = _ROOT.match(url)
+    if root is None:
+        raise UsageError(f"{url[:100]!r} is not an http or https address")
+    return f"{root[0]}/robots.txt"
+
+
+def robots_limits(limits: ResponseLimits) -> ResponseLimits:
+    """Return the limits of a page with the size that robots.txt may have."""
+    return replace(limits, max_bytes=MAX_BYTES)
+
+
+def read_robots(reply: Reply, now_s: float, before: RobotsRules | None = None) -> RobotsRules:
+    """Return the rules in a reply. Rules known ``before`` stay in force while the host cannot serve them.
+
+    >>> read_robots(Reply(503), 0.0).unreadable
+    'robots.txt cannot be read (status 503)'
+    >>> read_robots(Reply(404), 0.0).allows("http://a.test/", "afresh")
+    True
+    """
+    status = reply.status
+    if reply.trouble is not None or status is None or status >= 500 or status == 429:
+        return _unreadable(reply, now_s, before)
+    if not 200 <= status < 300 or not _is_text(reply):
+        return RobotsRules(now_s + DAY_S)
+    text = decode(reply.body[:MAX_BYTES], reply.headers.get("content-type", ""))
+    saved = text if len(text) <= _LONGEST_SAVED else ""
+    return RobotsRules(now_s + _lifetime_s(reply), Protego.parse(text), text=saved)
+
+
+def restore_rules(expires_s: float, text: str, unreadable: str, failures: int) -> RobotsRules:
+    """Return rules that were saved; an empty ``text`` has no rules.
+
+    >>> restore_rules(9.0, "User-agent: *\\nDisallow: /x", "", 0).allows("http://a.test/x", "afresh")
+    False
+    """
+    rules = Protego.parse(text) if text else None
+    return RobotsRules(expires_s, rules, unreadable, failures=failures, text=text)
+
+
+def _unreadable(reply: Reply, now_s: float, before: RobotsRules | None) -> RobotsRules:
+    failures = before.failures + 1 if before else 1
+    wait_s = min(_FIRST_WAIT_S * 2.0 ** min(failures - 1, 10), DAY_S)
+    if before is not None and not (before.unreadable or before.refused):
+        return RobotsRules(now_s + wait_s, before.rules, failures=failures, text=before.text)
+    if reply.trouble == "private":
+        return RobotsRules(now_s + wait_s, refused=reply.problem, failures=failures)
+    why = reply.problem or f"status {reply.status}"
+    return RobotsRules(now_s + wait_s, unreadable=f"robots.txt cannot be read ({why})", failures=failures)
+
+
+def _is_text(reply: Reply) -> bool:
+    kind = reply.headers.get("content-type", "text/plain").strip().lower()
+    # UTF-16 text has zero bytes too, but begins with a byte-order mark.
+    binary = b"\x00" in reply.body[:1024] and not reply.body.startswith((b"\xff\xfe", b"\xfe\xff"))
+    return kind.startswith(_TEXT_TYPES) and not binary
+
+
+def _lifetime_s(reply: Reply) -> float:
+    age = _MAX_AGE.search(reply.headers.get("cache-control", ""))
+    return min(max(float(age[1]), HOUR_S), DAY_S) if age else DAY_S
+
+
+class RobotsCache:
+    """The rules of the hosts asked last. Two polls of one host never fetch its robots.txt twice at once.
+
+    ``fetching`` has one lock for each file that is being fetched.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._rules: OrderedDict[str, RobotsRules] = OrderedDict()
+        self.fetching: dict[str, asyncio.Lock] = {}
+
+    async def rules(self, url: str, fetch: FetchFile) -> RobotsRules:
+        """Return the rules for ``url``, from the cache or from the host."""
+        place = robots_url(url)
+        known = self._valid(place)
+        if known is not None:
+            return known
+        lock = self.fetching.setdefault(place, asyncio.Lock())
+        try:
+            async with lock:
+                known = self._valid(place)
+                if known is None:
+                    reply = await _follow_redirects(place, fetch)
+                    known = read_robots(reply, self._clock.elapsed_s(), self._rules.get(place))
+                    self._add(place, known)
+                return known
+        finally:
+            if not lock.locked():
+                self.fetching.pop(place, None)
+
+    def unreadable_rules(self, group: str) -> RobotsRules | None:
+        """Return the rules that forbid the whole host now; None if some pages are allowed, or unknown."""
+        places = (f"https://{group}/robots.txt", f"http://{group}/robots.txt")
+        known = [rules for rules in map(self._valid, places) if rules is not None]
+        if not known or not all(rules.unreadable for rules in known):
+            return None
+        return min(known, key=lambda rules: rules.expires_s)
+
+    def unreadable_groups(self) -> set[str]:
+        """Return the hosts with a robots.txt that could not be read."""
+        return {host_group(place) for place, rules in self._rules.items() if rules.unreadable}
+
+    def save(self) -> list[RobotsNote]:
+        """Return the rules of the hosts asked last, to be saved."""
+        offset_s = self._clock.now_s() - self._clock.elapsed_s()
+        return [
+            (place, rules.expires_s + offset_s, rules.text, rules.unreadable, rules.failures)
+            for place, rules in list(self._rules.items())[-_MOST_SAVED:]
+            if not rules.refused and (rules.text or rules.rules is None)
+        ]
+
+    def load(self, notes: Iterable[RobotsNote]) -> None:
+        """Take over rules that an earlier process saved, for a day at most."""
+        for place, expires_s, text, unreadable, failures in notes:
+            left_s = min(expires_s - self._clock.now_s(), DAY_S)
+            if left_s > 0 and place not in self._rules:
+                self._add(place, restore_rules(self._clock.elapsed_s() + left_s, text, unreadable, failures))
+
+    def _valid(self, place: str) -> RobotsRules | None:
+        known = self._rules.get(place)
+        return known if known is not None and self._clock.elapsed_s() < known.expires_s else None
+
+    def _add(self, place: str, rules: RobotsRules) -> None:
+        self._rules[place] = rules
+        self._rules.move_to_end(place)
+        while len(self._rules) > _MOST_HOSTS:
+            self._rules.popitem(last=False)
+
+
+async def _follow_redirects(place: str, fetch: FetchFile) -> Reply:
+    for _ in range(_MAX_REDIRECTS + 1):
+        reply = await fetch(place)
+        if reply.status not in REDIRECTS:
+            return reply
+        target = resolve_link(place, reply.headers.get("location", ""))
+        if target is None:
+            return reply
+        place = target
+    return Reply(404)  # RFC 9309: after five redirects the file may be treated as missing

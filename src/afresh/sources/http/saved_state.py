@@ -1,0 +1,93 @@
+"""What an HTTP source saves of its hosts, read again by its successor and for status pages."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import astuple, dataclass, field
+
+from afresh.sources.http.robots import AGENT, RobotsNote, restore_rules
+from afresh.sources.http.trust import ValidatorRecord, ValidatorTrust, complaints
+from afresh.sources.http.urls import host_group
+
+_VERSION = 1
+_DELAY = re.compile("crawl-delay|request-rate", re.IGNORECASE)  # parsing every file would take long
+
+
+@dataclass(frozen=True, slots=True)
+class HttpState:
+    """The robots.txt files and the trust in validators, by host."""
+
+    robots: tuple[RobotsNote, ...] = ()
+    trust: Mapping[str, ValidatorTrust] = field(default_factory=dict)
+
+    def pack(self) -> bytes:
+        """Return the state as bytes; the names inside are those of version 0.1.0."""
+        trust = {host: astuple(known) for host, known in self.trust.items()}
+        return json.dumps({"v": _VERSION, "robots": self.robots, "honesty": trust}).encode()
+
+    def untrusted_hosts(self) -> set[str]:
+        """Return the hosts with validators that are not used."""
+        return {host for host, trust in self.trust.items() if complaints(trust)}
+
+
+@dataclass(frozen=True, slots=True)
+class HostReport:
+    """One host for people: what its robots.txt says, the delay that it asks for, what its validators did."""
+
+    robots: str = ""
+    crawl_delay_s: float = 0.0
+    validators: tuple[str, ...] = ()
+
+
+def read_state(packed: bytes) -> HttpState:
+    """Read a saved state; that of another version is empty.
+
+    >>> read_state(b'{"v": 0, "robots": [1]}')
+    HttpState(robots=(), trust={})
+    """
+    known = json.loads(packed) if packed else {}
+    if known.get("v") != _VERSION:
+        return HttpState()
+    trust = {
+        host: ValidatorTrust(
+            ValidatorRecord(*etag), ValidatorRecord(*modified), ValidatorRecord(*dated), *rest
+        )
+        for host, (etag, modified, dated, *rest) in known.get("honesty", {}).items()
+    }
+    return HttpState(tuple(tuple(note) for note in known.get("robots", ())), trust)
+
+
+def crawl_delays(known: HttpState) -> dict[str, float]:
+    """Return by host the seconds between requests that its robots.txt asks for, if it asks for any.
+
+    >>> crawl_delays(HttpState((("http://a.test/robots.txt", 9.0, "User-agent: *\\nCrawl-delay: 3", "", 0),)))
+    {'a.test': 3.0}
+    """
+    asking = (note for note in known.robots if _DELAY.search(note[2]))
+    found = {host_group(note[0]): _describe_robots(note)[1] for note in asking}
+    return {host: delay_s for host, delay_s in found.items() if delay_s > 0}
+
+
+def host_reports(known: HttpState, hosts: Collection[str]) -> dict[str, HostReport]:
+    """Return what is known of some hosts, for people."""
+    robots = {host_group(note[0]): note for note in known.robots}
+    return {
+        host: HostReport(
+            *_describe_robots(robots.get(host)), complaints(known.trust.get(host, ValidatorTrust()))
+        )
+        for host in hosts
+    }
+
+
+def _describe_robots(note: RobotsNote | None) -> tuple[str, float]:
+    if note is None:
+        return "", 0.0
+    _, expires_s, text, unreadable, failures = note
+    if unreadable:
+        return unreadable, 0.0
+    if not text:
+        return "no robots.txt", 0.0
+    rules = restore_rules(expires_s, text, unreadable, failures)
+    return "robots.txt is followed", rules.crawl_delay_s(AGENT)

@@ -1,0 +1,176 @@
+"""Settings of a source of kind ``http``, and the secrets that they name: checked, and never shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from afresh.sources.http.decompression import ENCODINGS
+from afresh.sources.http.fetcher import USER_AGENT, ResponseLimits
+from afresh.sources.http.politeness import Politeness
+from afresh.sources.secrets import Resolver, Secret, resolve
+from afresh.sources.settings import Seconds, Size, SomeSeconds, SourceSettings, Texts
+from afresh.values.errors import UsageError
+
+
+class HttpSettings(SourceSettings):
+    """A source of kind ``http``: items are addresses of pages.
+
+    ``headers``, ``cookies`` and ``proxy`` may be secrets (``env:NAME``). Headers and cookies are sent only to
+    the hosts of the items themselves, never along a redirect to another host. ``sitemaps``, ``feeds`` and
+    ``discover`` (start pages) list items. ``queue_time`` is how long a poll may wait for its turn at a host.
+    """
+
+    kind: Literal["http"] = "http"
+    sitemaps: Texts = ()
+    feeds: Texts = ()
+    discover: Texts = ()
+    max_listings: int = Field(default=1000, ge=1)
+    user_agent: str = Field(default=USER_AGENT, min_length=1)
+    respect_robots: bool = True
+    delay: Seconds = 1.0
+    concurrency: int = Field(default=1, ge=1)
+    first_rest: SomeSeconds = 10.0
+    longest_rest: SomeSeconds = 86400.0
+    queue_time: Seconds = 30.0
+    allow_private: bool = False
+    headers: Mapping[str, str] = Field(default_factory=dict, repr=False)
+    cookies: Mapping[str, str] = Field(default_factory=dict, repr=False)
+    proxy: str = Field(default="", repr=False)
+    accept_encoding: str = "gzip, deflate"
+    connect_timeout: SomeSeconds = 10.0
+    idle_timeout: SomeSeconds = 20.0
+    max_size: Size = 50_000_000
+    max_ratio: float = Field(default=200.0, gt=1)
+    max_header_size: Size = 8190
+    max_headers: int = Field(default=128, ge=8)
+    max_redirects: int = Field(default=5, ge=0)
+    soft_errors: Texts = ()
+
+    @property
+    def lists_items(self) -> bool:
+        """Whether the settings name documents to read."""
+        return bool(self.sitemaps or self.feeds or self.discover)
+
+    @property
+    def delay_s(self) -> float | None:
+        """The setting ``delay``."""
+        return self.delay
+
+    @property
+    def polls_at_once(self) -> int:
+        """The setting ``concurrency``."""
+        return self.concurrency
+
+    @property
+    def first_rest_s(self) -> float:
+        """The setting ``first_rest``."""
+        return self.first_rest
+
+    @property
+    def access_fingerprint(self) -> str:
+        """The rules for addresses and robots.txt, and our identity; of headers only the names."""
+        names = [*sorted(self.headers), *sorted(self.cookies)]
+        own = bool(self.proxy), self.user_agent, *names
+        return repr((self.allow_private, self.respect_robots, *own))
+
+    @property
+    def limits(self) -> ResponseLimits:
+        """The limits of one response."""
+        return ResponseLimits(
+            self.connect_timeout,
+            self.idle_timeout,
+            self.timeout,
+            self.max_size,
+            self.max_ratio,
+            self.max_header_size,
+            self.max_headers,
+        )
+
+    @property
+    def politeness(self) -> Politeness:
+        """The politeness rules for hosts."""
+        return Politeness(self.delay, self.concurrency, self.first_rest, self.longest_rest)
+
+    @property
+    def error_patterns(self) -> tuple[re.Pattern[str], ...]:
+        """The compiled patterns of ``soft_errors``."""
+        try:
+            return tuple(re.compile(pattern) for pattern in self.soft_errors)
+        except re.error as error:
+            raise UsageError(f"soft_errors: not a regular expression: {error}") from None
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Check patterns and encodings on load, so that mistakes show early."""
+        super().model_post_init(context)
+        _ = self.error_patterns
+        for encoding in re.split(r"[,\s]+", self.accept_encoding):
+            if encoding and encoding not in ENCODINGS:
+                raise UsageError(f"accept_encoding: cannot read {encoding!r}, only {', '.join(ENCODINGS)}")
+
+
+def secret_headers(settings: HttpSettings, resolver: Resolver) -> dict[str, Secret]:
+    """Return the headers, with cookies, of every request to an item's own host.
+
+    >>> settings = HttpSettings(name="web", headers={"x-key": "env:KEY"}, cookies={"a": "1", "b": "2"})
+    >>> headers = secret_headers(settings, {"KEY": "hunter2"}.get)
+    >>> headers, headers["X-Key"].reveal(), headers["Cookie"].reveal()
+    ({'X-Key': Secret(•••), 'Cookie': Secret(•••)}, 'hunter2', 'a=1; b=2')
+    """
+    # Names get one spelling, so that these headers replace the default ones.
+    headers = {
+        name.title(): _resolve(settings, f"header {name}", value, resolver)
+        for name, value in settings.headers.items()
+    }
+    if settings.cookies:
+        cookies = _cookies(settings, resolver)
+        headers["Cookie"] = Secret("; ".join(f"{name}={cookie.reveal()}" for name, cookie in cookies.items()))
+    for name, secret in headers.items():
+        text = name + secret.reveal()
+        if not (text.isascii() and text.isprintable()) or ":" in name or " " in name:
+            raise UsageError(
+                f"source {settings.name!r}, header {name}: not sendable, give plain ASCII in one line"
+            )
+    return headers
+
+
+def secret_proxy(settings: HttpSettings, resolver: Resolver) -> Secret | None:
+    """Return the address of the proxy, if there is one; a wrong one is refused without being shown."""
+    if not settings.proxy:
+        return None
+    proxy = _resolve(settings, "proxy", settings.proxy, resolver)
+    try:
+        parts = urlsplit(proxy.reveal())
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        good = False
+    if not good:
+        raise UsageError(
+            f"source {settings.name!r}, proxy: not an address such as http://user:password@host:3128"
+        )
+    return proxy
+
+
+def all_secrets(settings: HttpSettings, resolver: Resolver) -> list[Secret]:
+    """Return everything that must be hidden in messages, whole and in parts."""
+    secrets = [*secret_headers(settings, resolver).values(), *_cookies(settings, resolver).values()]
+    proxy = secret_proxy(settings, resolver)
+    if proxy is not None:
+        password = urlsplit(proxy.reveal()).password
+        secrets += [proxy, *([Secret(password)] if password else [])]
+    return secrets
+
+
+def _cookies(settings: HttpSettings, resolver: Resolver) -> dict[str, Secret]:
+    return {
+        name: _resolve(settings, f"cookie {name}", value, resolver)
+        for name, value in settings.cookies.items()
+    }
+
+
+def _resolve(settings: HttpSettings, what: str, value: str, resolver: Resolver) -> Secret:
+    return resolve(f"source {settings.name!r}, {what}", value, resolver)

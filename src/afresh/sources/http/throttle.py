@@ -1,0 +1,150 @@
+"""Starts requests as politeness and the budget allow; the only place where an HTTP source waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Self
+
+from afresh.sources.capabilities import GroupBackoff
+from afresh.sources.context import SourceContext
+from afresh.sources.http.hosts import HostQueue
+from afresh.sources.http.politeness import (
+    HostCondition,
+    HostState,
+    Politeness,
+    ready_s,
+    record_end,
+    record_start,
+)
+from afresh.values.units import format_duration
+
+_MOST_BACKOFFS = 10_000
+
+
+class HostBackoffError(Exception):
+    """The group may not be asked for ``wait_s`` more seconds, which is longer than a poll may wait.
+
+    ``spaced`` is true if the host is well and only asks for that much time between requests.
+    """
+
+    def __init__(self, group: str, wait_s: float, *, spaced: bool) -> None:
+        super().__init__(f"{group} rests for {format_duration(wait_s)} more")
+        self.wait_s, self.spaced = wait_s, spaced
+
+
+class RequestSlot:
+    """The permission for one request, held with ``async with``; the holder records how the request ended."""
+
+    def __init__(self, throttle: HostThrottle, group: str) -> None:
+        self._throttle, self.group = throttle, group
+        self.condition: HostCondition = "fine"
+        self.retry_after_s: float | None = None
+        self.why = ""
+
+    async def __aenter__(self) -> Self:
+        await self._throttle.acquire(self.group)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._throttle.release(self)
+
+
+class HostThrottle:
+    """Per host a delay, a number of requests at a time, and back-off after failures (see ``politeness``).
+
+    Each source has its own throttle with its own rules; the states of hosts are those of the context.
+    """
+
+    def __init__(self, source: str, rules: Politeness, context: SourceContext, *, max_wait_s: float) -> None:
+        self._source, self._rules, self._max_wait_s = source, rules, max_wait_s
+        self._context, self._hosts = context, context.hosts
+
+    def wait_s(self, group: str) -> float:
+        """Return how long until the next request may start; infinite while all slots are taken."""
+        host = self._hosts.states.get(group)
+        if host is None:
+            return 0.0
+        rules = self._hosts.politeness(group, self._rules)
+        return max(0.0, ready_s(host, rules) - self._context.clock.elapsed_s())
+
+    def set_crawl_delay(self, group: str, delay_s: float) -> None:
+        """Set the delay that the host's robots.txt asks for."""
+        host = self._hosts.states.get(group, HostState())
+        if host.crawl_delay_s != delay_s:
+            self._hosts.states[group] = replace(host, crawl_delay_s=delay_s)
+
+    def has_asked(self, group: str) -> bool:
+        """Tell whether this source ever asked the group."""
+        return self._hosts.is_asked_by(group, self._source)
+
+    def backoffs(self) -> tuple[GroupBackoff, ...]:
+        """Return the hosts of this source that failed last or wait longer than their delay; bounded."""
+        clock = self._context.clock
+        now_s, offset_s = clock.elapsed_s(), clock.now_s() - clock.elapsed_s()
+        found = [
+            GroupBackoff(group, round(host.next_s + offset_s, 3), host.failures, host.why)
+            for group, host in self._hosts.states.items()
+            if host.next_s > now_s and (host.failures or host.why) and self.has_asked(group)
+        ]
+        return tuple(sorted(found, key=lambda backoff: -backoff.until_s)[:_MOST_BACKOFFS])
+
+    def load_backoffs(self, backoffs: Sequence[GroupBackoff]) -> None:
+        """Take over back-offs of an earlier process, bounded in case that the clock was set back."""
+        clock = self._context.clock
+        for backoff in backoffs:
+            wait_s = min(backoff.until_s - clock.now_s(), self._rules.longest_rest_s)
+            if wait_s > 0:
+                self._hosts.register(backoff.group, self._source, self._rules)
+                host = self._hosts.states.get(backoff.group, HostState())
+                next_s = max(host.next_s, clock.elapsed_s() + wait_s)
+                self._hosts.states[backoff.group] = replace(
+                    host, next_s=next_s, failures=max(host.failures, backoff.failures), why=backoff.why
+                )
+
+    def slot(self, group: str) -> RequestSlot:
+        """Return a slot; ``async with`` waits for it, or raises ``HostBackoffError``."""
+        return RequestSlot(self, group)
+
+    def close(self) -> None:
+        """Withdraw the rules of this source from the hosts."""
+        self._hosts.unregister(self._source, self._rules)
+
+    async def acquire(self, group: str) -> None:
+        """Wait until one more request to the group may start, and record that it starts now."""
+        hosts = self._hosts
+        queue = hosts.queues.setdefault(group, HostQueue())
+        queue.waiters += 1
+        try:
+            async with queue.lock:
+                hosts.register(group, self._source, self._rules)
+                await self._wait(group, queue)
+                await self._context.admit(group)
+                now_s = self._context.clock.elapsed_s()
+                hosts.states[group] = record_start(hosts.states.get(group, HostState()), now_s)
+        finally:
+            queue.waiters -= 1
+            if not queue.waiters:
+                del hosts.queues[group]
+
+    def release(self, slot: RequestSlot) -> None:
+        """Record that the request of this slot is over."""
+        now_s, hosts, group = self._context.clock.elapsed_s(), self._hosts, slot.group
+        rules = hosts.politeness(group, self._rules)
+        hosts.states[group] = record_end(
+            hosts.states[group], rules, now_s, slot.condition, slot.retry_after_s, slot.why
+        )
+        if group in hosts.queues:
+            hosts.queues[group].freed.set()
+        else:
+            hosts.prune(now_s)
+
+    async def _wait(self, group: str, queue: HostQueue) -> None:
+        while (wait_s := self.wait_s(group)) > 0:
+            if wait_s == float("inf"):
+                queue.freed.clear()
+                await queue.freed.wait()
+            elif wait_s > self._max_wait_s:
+                raise HostBackoffError(group, wait_s, spaced=not self._hosts.states[group].why)
+            else:
+                await self._context.sleep(wait_s)

@@ -1,0 +1,89 @@
+"""Web addresses: whether they can be polled, their host, and the targets of links and redirects."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from urllib.parse import urldefrag, urljoin, urlsplit
+
+from afresh.values.errors import UsageError
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_BLANK_OR_CONTROL = re.compile(r"[\x00-\x20\x7f]")
+_LONGEST = 8000
+# A fast path for ordinary addresses: a sitemap may hold fifty thousand of them.
+_PLAIN = re.compile(
+    r"https?://([a-z0-9-]+(?:\.[a-z0-9-]+)*(?::(?!80/|443/)(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}))?)"
+    r"/(?:[\w~!$&'()*+,;=:@/?-]|\.(?!\.)|%[0-9A-Fa-f]{2})*",
+    re.ASCII,
+)
+
+
+@lru_cache(maxsize=1024)  # every poll calls it several times
+def host_group(url: str) -> str:
+    """Return the politeness group of an address: its host, with the port unless it is the default.
+
+    >>> host_group("HTTPS://Example.org:443/a"), host_group("http://[::1]:8080/")
+    ('example.org', '[::1]:8080')
+    >>> host_group("https://user:secret@example.org/")
+    Traceback (most recent call last):
+    afresh.values.errors.UsageError: an address must not hold a password: give it as a header (env:NAME)
+    """
+    plain = _PLAIN.fullmatch(url)
+    if plain and len(url) <= _LONGEST:
+        return plain[1]
+    problem = _problem(url)
+    if problem:
+        raise UsageError(problem)
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    port = parts.port
+    return host if port in (None, _DEFAULT_PORTS[parts.scheme]) else f"{host}:{port}"
+
+
+def origin(url: str) -> str:
+    """Return scheme and host, which headers and cookies belong to."""
+    return f"{urlsplit(url).scheme}://{host_group(url)}"
+
+
+def resolve_link(url: str, location: str) -> str | None:
+    """Return the target of a link or redirect on ``url``, without fragment; None if it cannot be fetched.
+
+    >>> resolve_link("http://a.test/x", "../y#z"), resolve_link("http://a.test/", "ftp://b.test/")
+    ('http://a.test/y', None)
+    """
+    if len(location) <= _LONGEST and _PLAIN.fullmatch(location) and "/./" not in location:
+        return location
+    try:
+        target = urldefrag(urljoin(url, location.strip()))[0].replace(" ", "%20")
+    except ValueError:
+        return None
+    return None if _problem(target) else target
+
+
+def display_url(url: str) -> str:
+    """Return an address for messages: at most 200 characters, without user and password.
+
+    >>> display_url("http://user:pw@a.test/")
+    'http://a.test/'
+    """
+    bare = re.sub(r"(?<=//)[^/@]*@", "", url)
+    return bare if len(bare) <= 200 else f"{bare[:199]}…"
+
+
+def _problem(url: str) -> str:
+    if len(url) > _LONGEST:
+        return f"an address of {len(url)} characters is too long: {_LONGEST} at most"
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        return f"{display_url(url)!r} is not an address: {error}"
+    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
+        return f"{display_url(url)!r} is not an http or https address, such as https://example.org/"
+    if parts.username is not None or parts.password is not None:
+        return "an address must not hold a password: give it as a header (env:NAME)"
+    if _BLANK_OR_CONTROL.search(url):
+        return f"{display_url(url)!r} holds blanks or control characters: write them as %20 and so on"
+    return ""

@@ -1,0 +1,1 @@
+"""Sources of kind ``python``: the results of a function."""

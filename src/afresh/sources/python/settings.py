@@ -1,0 +1,23 @@
+"""Settings of a source of kind ``python``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from afresh.sources.settings import Size, SourceSettings
+
+
+class PythonSettings(SourceSettings):
+    """A source of kind ``python``: ``call`` is ``module:function``; the function gets an item's key."""
+
+    kind: Literal["python"] = "python"
+    call: str
+    concurrency: int = Field(default=4, ge=1)
+    max_size: Size = 50_000_000
+
+    @property
+    def polls_at_once(self) -> int:
+        """The setting ``concurrency``."""
+        return self.concurrency

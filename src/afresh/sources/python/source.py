@@ -1,0 +1,124 @@
+"""The python source: a function of the user returns the content of an item for its key.
+
+The setting ``call`` is ``module:function``. The function takes the key and returns bytes, text, or None if
+there is no such item. It may be a coroutine function; other functions run in threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+from afresh.sources.capabilities import Capabilities
+from afresh.sources.change_detection import compare_content
+from afresh.sources.context import SourceContext
+from afresh.sources.python.settings import PythonSettings
+from afresh.sources.python.user_function import (
+    RaisedError,
+    await_function,
+    call_function,
+    describe_error,
+    find_function,
+)
+from afresh.sources.windows import CachedWindows
+from afresh.values.fetched import Fetched
+from afresh.values.lease import Lease
+from afresh.values.listing import Listing
+
+
+class PythonSource:
+    """See ``Source``. All items are one group; one call counts as one request.
+
+    If a function does not return in time, its poll fails, but its thread is free again only when the function
+    returns. While all threads are in use, polls fail without a call.
+    """
+
+    def __init__(self, settings: PythonSettings, context: SourceContext) -> None:
+        self._settings, self._context = settings, context
+        self._function = find_function(settings.call)
+        self._recipe = settings.recipe
+        self._windows = CachedWindows(settings.open_windows)
+        self._threads = ThreadPoolExecutor(settings.concurrency, thread_name_prefix=f"afresh {settings.name}")
+        self._running = 0
+        self.capabilities = Capabilities()
+
+    @property
+    def name(self) -> str:
+        """The source's name in the settings."""
+        return self._settings.name
+
+    def group(self, key: str) -> str:
+        """Return the function's name, whatever the key."""
+        del key
+        return self._settings.call
+
+    def ready_s(self, group: str, now_s: float) -> float:
+        """Return when a window is open; infinite while all threads are in use."""
+        del group
+        is_full = self._running >= self._settings.concurrency
+        return float("inf") if is_full else self._windows.next_opening_s(now_s)
+
+    async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
+        """Call the function once; see ``Source.poll``. There are no conditional requests."""
+        del conditional
+        if self._running >= self._settings.concurrency:
+            return Fetched("failed", problem=f"{self._settings.call}: all {self._running} calls still run")
+        await self._context.admit(lease.group)
+        start_s = self._context.clock.elapsed_s()
+        try:
+            async with asyncio.timeout(self._settings.timeout):
+                fetched = await self._compare(lease, await self._call(lease.key))
+        except TimeoutError:
+            fetched = Fetched("failed", problem=f"no answer within {self._settings.timeout:g} s")
+        except Exception as error:  # noqa: BLE001  # any error of the user's code is the result of the poll
+            words = str(error) if isinstance(error, RaisedError) else describe_error(error)
+            fetched = Fetched("failed", problem=words)
+        return replace(fetched, requests=1, seconds=self._context.clock.elapsed_s() - start_s)
+
+    async def listings(self) -> AsyncIterator[Listing]:
+        """List nothing: a function has no listing."""
+        return
+        yield
+
+    async def close(self) -> None:
+        """Accept no more calls; those under way may end."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _call(self, key: str) -> Any:
+        self._running += 1
+        if inspect.iscoroutinefunction(self._function):
+            try:
+                return await await_function(self._function, key)
+            finally:
+                self._running -= 1
+        loop = asyncio.get_running_loop()
+        try:
+            call = self._threads.submit(call_function, self._function, key)
+        except RuntimeError:
+            self._running -= 1
+            raise
+        call.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(self._release))
+        return await asyncio.wrap_future(call)
+
+    def _release(self) -> None:
+        self._running -= 1
+
+    async def _compare(self, lease: Lease, answer: object) -> Fetched:
+        if answer is None:
+            return Fetched("gone", problem="the function knows no such item")
+        if not isinstance(answer, bytes | bytearray | memoryview | str):
+            return Fetched("failed", problem=f"gave {type(answer).__name__}, not bytes or text")
+        media_type = "text/plain; charset=utf-8" if isinstance(answer, str) else "application/octet-stream"
+        content = answer.encode("utf-8", "replace") if isinstance(answer, str) else bytes(answer)
+        if len(content) > self._settings.max_size:
+            return Fetched(
+                "failed", problem=f"gave {len(content)} bytes, more than {self._settings.max_size}"
+            )
+        recipe, copy = self._recipe.for_item(lease.selector), (lease.content_hash, lease.validators)
+        near_duplicate = self._settings.near_duplicate
+        found = await asyncio.to_thread(compare_content, content, media_type, recipe, *copy, near_duplicate)
+        return found.fetched(content, media_type)

@@ -1,0 +1,66 @@
+"""The kinds of source that afresh has, and how a source is built from its ``[[source]]`` table.
+
+A kind of another package is found by its entry point; ``engine.plugins`` combines both in one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, Generic
+
+from afresh.sources.context import SourceContext
+from afresh.sources.http.settings import HttpSettings
+from afresh.sources.http.urls import host_group
+from afresh.sources.python.settings import PythonSettings
+from afresh.sources.search.settings import SearchSettings
+from afresh.sources.settings import Settings, SourceSettings
+from afresh.sources.source import Source
+from afresh.sources.sql.settings import SqlSettings
+from afresh.sources.views.settings import ViewSettings
+
+
+def _source_name(settings: SourceSettings, key: str) -> str:
+    """Put all items of a source into one group."""
+    del key
+    return settings.name
+
+
+@dataclass(frozen=True, slots=True)
+class SourceKind(Generic[Settings]):
+    """A kind of source: the model of its settings, the function that builds a source, and its grouping.
+
+    ``group(settings, key)`` returns the politeness group of an item, the same as ``Source.group``, without a
+    source; it refuses keys that can never be polled.
+    """
+
+    settings: type[Settings]
+    build: Callable[[Settings, SourceContext], Source]
+    group: Callable[[Settings, str], str] = _source_name
+
+
+def _load_later(module: str, builder: str) -> Callable[[Any, SourceContext], Source]:
+    """Return a builder that imports its module when it is first called: most runs need one kind only."""
+
+    def build(settings: Any, context: SourceContext) -> Source:
+        source: Source = getattr(import_module(f"afresh.sources.{module}"), builder)(settings, context)
+        return source
+
+    return build
+
+
+BUILT_IN: Mapping[str, SourceKind[Any]] = MappingProxyType(
+    {
+        "http": SourceKind(
+            HttpSettings, _load_later("http.source", "build_http_source"), lambda _, key: host_group(key)
+        ),
+        "python": SourceKind(
+            PythonSettings, _load_later("python.source", "PythonSource"), lambda settings, _: settings.call
+        ),
+        "search": SourceKind(SearchSettings, _load_later("search.source", "SearchSource")),
+        "sql": SourceKind(SqlSettings, _load_later("sql.source", "SqlSource")),
+        "view": SourceKind(ViewSettings, _load_later("views.source", "ViewSource")),
+    }
+)

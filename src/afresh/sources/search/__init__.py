@@ -1,0 +1,1 @@
+"""Sources of kind ``search``: records behind a search box."""

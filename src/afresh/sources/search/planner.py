@@ -1,0 +1,283 @@
+"""Plans the next request: the page or look-up whose records have the highest poll value together.
+
+A page that was read before is expected to hold a share σ (learned) of what it held then. The pages of a query
+that were not read yet hold its other records, evenly distributed: if j pages of a query with total T were
+read, the next page of size p brings each record with probability p/(T − jp). Totals are reported or estimated
+(``totals``). When the estimates have changed much, the candidate queries are searched again
+(``probes.candidates``). What the pages really hold counts, not what the server claims: a page that is empty
+or only repeats others ends its query.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from afresh.probes.candidates import Candidates, find_candidates, request_counts
+from afresh.probes.keyword_index import KeywordIndex
+from afresh.sources.search.saved_state import QueryNote, ScaleNote
+from afresh.sources.search.totals import LearnedTotals
+from afresh.values.arrays import Bools, Float64s, Ints
+
+_STABLE, _TRIALS = 9.0, 10.0  # prior for σ, before any page was read twice
+_MOST_PAGES = 20_000  # pages whose records are remembered
+_MOST_EXPECTED = 500  # records that may be on one page
+
+Words = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRequest:
+    """Page ``page`` of the query with these keywords; without keywords, the record in ``row`` by its key."""
+
+    words: Words = ()
+    page: int = 1
+    row: int = -1
+
+
+@dataclass(slots=True, eq=False)
+class _Query:
+    """What is known of a query: our rows and all keys on its pages, its reported total, its last page."""
+
+    total: float | None = None
+    last: float = math.inf
+    asked: int = 0
+    asked_s: float = -math.inf
+    pages: dict[int, Ints] = field(default_factory=dict)
+    keys: dict[int, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def next_page(self) -> int:
+        """The first page that was not read."""
+        number = 1
+        while number in self.pages:
+            number += 1
+        return number
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ReadPages:
+    """All pages that were read, as arrays; and totals, pages read and ends of the candidate queries."""
+
+    asks: list[PlannedRequest]
+    members: Ints
+    starts: Ints
+    numbers: Ints
+    totals: Float64s
+    read: Float64s
+    ended: Bools
+
+    def sums(self, values: Float64s) -> Float64s:
+        """Return the sum of ``values`` over the records of each page."""
+        return np.asarray(np.add.reduceat(values[self.members], self.starts))
+
+
+class Planner:
+    """``sample`` is a corpus like that of the server; ``look_ups``: records can be requested by key.
+
+    >>> from afresh.probes.keyword_index import index_relation
+    >>> from afresh.probes.splitters import parse_keywords
+    >>> index = index_relation({"t": ["web crawl", "web", "rare"]}, [parse_keywords("t")])
+    >>> planner = Planner(index, index, page_size=10)
+    >>> ask = planner.best(np.array([1.0, 1.0, 1.5])); ask, planner.expected_rows(ask, np.ones(3))
+    (PlannedRequest(words=(0,), page=1, row=-1), array([0, 1]))
+    >>> planner.learn(ask, ["a", "b"], np.array([0, 1]), total=2); planner.best(np.array([0.0, 0.0, 1.5]))
+    PlannedRequest(words=(), page=1, row=2)
+    """
+
+    def __init__(
+        self,
+        relation: KeywordIndex,
+        sample: KeywordIndex,
+        page_size: int,
+        *,
+        limit: int | None = None,
+        look_ups: bool = True,
+    ) -> None:
+        self._relation, self._page_size, self._look_ups = relation, page_size, look_ups
+        self._most = math.inf if limit is None else float(limit)
+        self._totals = LearnedTotals(relation, sample)
+        self._queries: dict[Words, _Query] = {}
+        self._flat: _ReadPages | None = None
+        self._stayed, self._expected = _STABLE, _TRIALS
+        self.search_candidates()
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether estimates have changed so much that ``search_candidates`` is due."""
+        return self._totals.moved_from(self._scales)
+
+    def best(self, values: Float64s, must: int | None = None) -> PlannedRequest | None:
+        """Return the request with the highest expected value; with ``must``, one that may bring that row."""
+        chosen: tuple[float, PlannedRequest] | None = None
+        for gain, ask in (
+            self._best_read(values, must),
+            self._best_unread(values, must),
+            self._best_single(values, must),
+        ):
+            if ask is not None and gain > 0 and (chosen is None or gain > chosen[0]):
+                chosen = gain, ask
+        return None if chosen is None else chosen[1]
+
+    def expected_rows(self, ask: PlannedRequest, values: Float64s) -> Ints:
+        """Return the rows that a request may bring, the most valuable ones if there are very many."""
+        if not ask.words:
+            return np.array([ask.row], dtype=np.int64)
+        query = self._queries.get(ask.words)
+        if query is not None and ask.page in query.pages:
+            return query.pages[ask.page]
+        members = self._relation.matches(np.array([ask.words], dtype=np.int64))[1]
+        if query is not None and query.pages:
+            members = np.setdiff1d(members, np.concatenate(list(query.pages.values())))
+        if members.size > _MOST_EXPECTED:
+            members = members[np.argsort(-values[members], kind="stable")[:_MOST_EXPECTED]]
+        return np.sort(members)
+
+    def learn(
+        self, ask: PlannedRequest, keys: list[str], rows: Ints, total: float | None, now_s: float = 0.0
+    ) -> None:
+        """Record what a page held: all its keys, and the rows of those that are in the relation."""
+        if not ask.words:
+            return
+        query = self._queries.setdefault(ask.words, _Query())
+        query.asked, query.asked_s = query.asked + 1, now_s
+        before = query.pages.get(ask.page)
+        if before is not None:
+            self._stayed += float(np.isin(before, rows).sum())
+            self._expected += float(before.size)
+        if total is not None:
+            query.total = float(total)
+            self._totals.reported(ask.words, query.total)
+        others = [page for number, page in query.keys.items() if number != ask.page]
+        repeats = bool(others) and frozenset(keys) <= frozenset().union(*others)
+        if not keys or repeats:
+            self._end(query, ask.page - 1)
+            return
+        query.pages[ask.page], query.keys[ask.page] = rows, frozenset(keys)
+        if len(keys) < self._page_size:
+            self._end(query, ask.page)
+        elif query.last <= ask.page:
+            query.last = math.inf  # the query has more results now
+        self._flat = None
+        self._forget()
+
+    def save(self, keys: Sequence[str]) -> Iterable[QueryNote]:
+        """Yield what was learned of queries; ``keys`` are those of the rows."""
+        for words, query in self._queries.items():
+            pages = {page: [keys[row] for row in rows.tolist()] for page, rows in query.pages.items()}
+            last = None if query.last == math.inf else int(query.last)
+            named = tuple(self._relation.keywords[word] for word in words)
+            yield QueryNote(named, query.total, last, query.asked, query.asked_s, pages)
+
+    def scales(self) -> Iterable[ScaleNote]:
+        """Return how many times as many results the server has as the sample, by attribute."""
+        return self._totals.notes()
+
+    def load(self, notes: Iterable[QueryNote], rows: Mapping[str, int]) -> None:
+        """Take over what was saved of queries, if it is newer; ``rows`` are the rows of the keys."""
+        numbers = {keyword: number for number, keyword in enumerate(self._relation.keywords)}
+        for note in notes:
+            words = tuple(sorted(numbers.get(word, -1) for word in note.words))
+            known = self._queries.get(words)
+            if words[0] < 0 or (known is not None and known.asked_s >= note.asked_s):
+                continue
+            query = _Query(note.total, math.inf if note.last is None else note.last, note.asked, note.asked_s)
+            for page, keys in note.pages.items():
+                ours = sorted(rows[key] for key in keys if key in rows)
+                query.pages[page], query.keys[page] = np.array(ours, dtype=np.int64), frozenset(keys)
+            self._queries[words], self._flat = query, None
+            if note.total is not None:
+                self._totals.reported(words, note.total)
+        self._forget()
+
+    def narrow(self, row: int, most: int = 4) -> Words:
+        """Return the rarest keywords of a record: the query most likely to bring it alone."""
+        words = self._relation.by_tuple.row(row)
+        if not words.size:
+            return ()
+        expected = self._totals(words[:, None])
+        return tuple(sorted(words[np.argsort(expected, kind="stable")[:most]].tolist()))
+
+    def _end(self, query: _Query, last: int) -> None:
+        query.last = max(last, 0)
+        for number in [number for number in query.pages if number > last]:
+            del query.pages[number], query.keys[number]
+        self._flat = None
+
+    def search_candidates(self) -> None:
+        """Search the candidate queries by the totals known now."""
+        self._scales = self._totals.scales()
+        self._candidates: Candidates = find_candidates(self._relation, self._totals, self._page_size)
+        words = [tuple(word for word in row if word >= 0) for row in self._candidates.sets.tolist()]
+        self._words: list[Words] = words
+        self._numbers = {query: number for number, query in enumerate(words)}
+        self._flat = None
+
+    def _best_read(self, values: Float64s, must: int | None) -> tuple[float, PlannedRequest | None]:
+        """Return the best of the pages read before, with its expected value."""
+        seen = self._read_pages()
+        if not seen.asks:
+            return 0.0, None
+        gains = seen.sums(values) * (self._stayed / self._expected)
+        if must is not None:
+            gains = np.where(seen.sums((np.arange(values.size) == must).astype(np.float64)) > 0, gains, 0.0)
+        best = int(gains.argmax())
+        return float(gains[best]), seen.asks[best]
+
+    def _best_unread(self, values: Float64s, must: int | None) -> tuple[float, PlannedRequest | None]:
+        """Return the best next page of the queries that were not read to the end, with its expected value."""
+        found, seen = self._candidates, self._read_pages()
+        if not len(found):
+            return 0.0, None
+        totals = np.where(np.isnan(seen.totals), found.totals, seen.totals)
+        gains = found.tuples.sums(values)
+        if seen.asks:
+            ours = seen.numbers >= 0
+            np.subtract.at(gains, seen.numbers[ours], seen.sums(values)[ours])
+        share = np.minimum(1.0, self._page_size / np.maximum(totals - seen.read * self._page_size, 1.0))
+        more = ~seen.ended & (seen.read < request_counts(np.minimum(totals, self._most), self._page_size))
+        gains = np.where(more, gains * share, 0.0)
+        if must is not None:
+            holds = np.zeros(len(found), dtype=np.bool_)
+            holds[found.tuples.row_ids()[found.tuples.members == must]] = True
+            gains = np.where(holds, gains, 0.0)
+        best = int(gains.argmax())
+        query = self._queries.get(self._words[best])
+        return float(gains[best]), PlannedRequest(self._words[best], 1 if query is None else query.next_page)
+
+    def _read_pages(self) -> _ReadPages:
+        """Return all pages that were read as arrays; they are built again after each answer."""
+        if self._flat is None:
+            asks, parts, numbers = [], [np.empty(0, np.int64)], []
+            count = len(self._candidates)
+            totals, read, ended = np.full(count, np.nan), np.zeros(count), np.zeros(count, np.bool_)
+            for words, query in self._queries.items():
+                number = self._numbers.get(words, -1)
+                if number >= 0:
+                    totals[number] = math.nan if query.total is None else query.total
+                    read[number], ended[number] = len(query.pages), query.next_page > query.last
+                for page, rows in query.pages.items():
+                    if rows.size:
+                        asks.append(PlannedRequest(words, page))
+                        parts.append(rows)
+                        numbers.append(number)
+            sizes = np.array([part.size for part in parts[1:]], dtype=np.int64)
+            members, starts = np.concatenate(parts), np.cumsum(sizes) - sizes
+            self._flat = _ReadPages(asks, members, starts, np.array(numbers, np.int64), totals, read, ended)
+        return self._flat
+
+    def _best_single(self, values: Float64s, must: int | None) -> tuple[float, PlannedRequest | None]:
+        """Return the best look-up by key; if there are none, the narrowest query of the best record."""
+        row = int(values.argmax()) if must is None else must
+        if self._look_ups:
+            return float(values[row]), PlannedRequest(row=row)
+        words = self.narrow(row)
+        return (float(values[row]), PlannedRequest(words)) if words else (0.0, None)
+
+    def _forget(self) -> None:
+        """Forget the queries known longest if there are very many pages."""
+        while sum(len(query.pages) for query in self._queries.values()) > _MOST_PAGES:
+            del self._queries[next(iter(self._queries))]

@@ -1,0 +1,137 @@
+"""What is known of each record behind a search box: when it was last seen, and how fast its content drifts.
+
+The drift D of a record is the dissimilarity δ that it accumulates per time, λ·E δ. It is estimated from Σδ
+over Σt, and pulled towards the drift d of all records with the weight of one change:
+
+    D = (Σδ + s)/(Σt + s/d),    where s is the mean δ of a change.
+
+If δ only says *whether* the content differs, several changes between two observations count as one; then the
+expected number of changes behind it is added, x/(1 − e^{−x}) with x = λt.
+
+The poll value: a record last seen τ ago has the expected content lag ½wDτ² (Yang et al. 2010, §4.2), and the
+index of refreshing it now, τ·lag(τ) − ∫lag, is wDτ³/3. If each request is the one with the largest sum of
+the index, each query is sent with a frequency ∝ (ΣwD/c)^{1/3}, which is optimal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+
+import numpy as np
+
+from afresh.probes.dissimilarity import Dissimilarity, record_change, unequal
+from afresh.sources.search.relation import LocalRelation
+from afresh.sources.search.saved_state import RecordNote
+from afresh.sources.sql.canonical_json import value_json
+from afresh.values.arrays import Float64s
+
+_LONGEST_VALUE = 64  # characters of a field that are stored; longer values are stored as a fingerprint
+_MOST_SAVED = 200_000  # records
+_UNSEEN = 2.0  # a record never seen counts as last seen this many times as long ago as any other
+
+
+class RecordTracker:
+    """The records of a relation, by row. ``measures`` tell how much two values of a content field differ.
+
+    >>> from afresh.probes.keyword_index import index_relation
+    >>> from afresh.probes.splitters import parse_keywords
+    >>> index = index_relation({"t": ["a", "b"]}, [parse_keywords("t")])
+    >>> book = RecordTracker(LocalRelation(["x", "y"], index, np.ones(2), {"x": 0, "y": 1}), {"n": unequal})
+    >>> book.record(0, {"n": 1}, 100.0); book.record(1, {"n": 1}, 100.0); book.record(0, {"n": 2}, 110.0)
+    >>> book.record(1, {"n": 1}, 110.0); book.drift().round(3)
+    array([0.105, 0.053])
+    """
+
+    def __init__(self, relation: LocalRelation, measures: Mapping[str, Dissimilarity]) -> None:
+        count = len(relation.keys)
+        self._relation, self._measures = relation, measures
+        self._is_binary = all(measure is unequal for measure in measures.values())
+        self._weights: Float64s = relation.weights
+        self.seen_s: Float64s = np.full(count, np.nan)
+        self.not_before_s: Float64s = np.full(count, -np.inf)
+        self._drifted: Float64s = np.zeros(count)
+        self._observed_s: Float64s = np.zeros(count)
+        self._changes: Float64s = np.zeros(count)
+        self._fields: list[dict[str, str] | None] = [None] * count
+
+    def values(self, now_s: float) -> Float64s:
+        """Return the poll value of each record now; 0 for those that are not to be requested yet."""
+        elapsed = now_s - self.seen_s
+        known = elapsed[np.isfinite(elapsed)]
+        longest = float(known.max()) if known.size else 0.0
+        elapsed = np.where(np.isnan(elapsed), _UNSEEN * longest + 1.0, np.maximum(elapsed, 0.0))
+        value = self._weights * self.drift() * elapsed**3 / 3.0
+        return np.asarray(np.where(self.not_before_s > now_s, 0.0, value))
+
+    def set_weights(self, weights: Float64s) -> None:
+        """Set what each record counts for; the weights of the relation are multiplied by it."""
+        self._weights = self._relation.weights * weights
+
+    def drift(self) -> Float64s:
+        """Return D of every record; 1 for all until a change is observed."""
+        moved, watched, changes = self._drifted.sum(), self._observed_s.sum(), self._changes.sum()
+        if not (moved > 0 and watched > 0):
+            return np.ones_like(self._drifted)
+        one = moved / changes
+        return np.asarray((self._drifted + one) / (self._observed_s + one * watched / moved))
+
+    def record(self, row: int, fields: Mapping[str, object], now_s: float) -> None:
+        """Record that these fields of a record came. Raises ``InputError`` if a field cannot be compared."""
+        texts = {name: _short(fields[name]) for name in self._measures or fields if name in fields}
+        before, elapsed = self._fields[row], now_s - self.seen_s[row]
+        if before is not None and elapsed > 0:
+            measures = self._measures or dict.fromkeys({*before, *texts}, unequal)
+            change = record_change(before, texts, measures)
+            self._changes[row] += change > 0
+            self._drifted[row] += (
+                self._expected_changes(row, elapsed) if change > 0 and self._is_binary else change
+            )
+            self._observed_s[row] += elapsed
+        self._fields[row], self.seen_s[row] = texts, max(now_s, _or(self.seen_s[row], now_s))
+        self.not_before_s[row] = -np.inf
+
+    def put_off(self, row: int, until_s: float) -> None:
+        """Do not request a record until then."""
+        self.not_before_s[row] = until_s
+
+    def _expected_changes(self, row: int, elapsed: float) -> float:
+        """Return how many changes are expected behind an observed one: x/(1 − e^{−x})."""
+        x = (self._drifted[row] + 1.0) / (self._observed_s[row] + elapsed) * elapsed
+        return float(x / -math.expm1(-x))
+
+    def save(self) -> Iterable[RecordNote]:
+        """Yield what was learned, by key."""
+        for at, key in enumerate(self._relation.keys[:_MOST_SAVED]):
+            fields = self._fields[at]
+            if fields is not None:
+                seen_s, moved, watched_s, changes = (float(column[at]) for column in self._columns())
+                yield RecordNote(key, seen_s, moved, watched_s, changes, fields)
+
+    def load(self, notes: Iterable[RecordNote]) -> list[str]:
+        """Take over what was saved, if it is newer; return keys of records that are not in the relation."""
+        unknown = []
+        for note in notes:
+            at = self._relation.rows.get(note.key)
+            if at is None:
+                unknown.append(note.key)
+            elif not note.seen_s <= self.seen_s[at]:
+                self._fields[at] = dict(note.fields)
+                for column, number in zip(self._columns(), note.numbers, strict=True):
+                    column[at] = number
+        return unknown
+
+    def _columns(self) -> tuple[Float64s, ...]:
+        return self.seen_s, self._drifted, self._observed_s, self._changes
+
+
+def _or(value: float, other: float) -> float:
+    return other if math.isnan(value) else value
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else "" if value is None else value_json(value)
+    if len(text) <= _LONGEST_VALUE:
+        return text
+    return "#" + blake2b(text.encode("utf-8", "backslashreplace"), digest_size=16).hexdigest()

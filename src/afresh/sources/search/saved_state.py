@@ -1,0 +1,117 @@
+"""What a search source saves of its records and queries: for its successor, other workers, and people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+
+from afresh.probes.keyword_index import Keyword
+
+_VERSION = 2
+_MOST_QUERIES = 2000  # those asked last are saved
+
+
+@dataclass(frozen=True, slots=True)
+class RecordNote:
+    """One record: when it was last seen, its total dissimilarity, observed time, changes, and content."""
+
+    key: str
+    seen_s: float
+    moved: float
+    watched_s: float
+    changes: float
+    fields: Mapping[str, str]
+
+    @property
+    def numbers(self) -> tuple[float, float, float, float]:
+        """Everything except the key and the content."""
+        return self.seen_s, self.moved, self.watched_s, self.changes
+
+
+@dataclass(frozen=True, slots=True)
+class QueryNote:
+    """One query: its reported total, its last page if known, and our keys on each page that was read."""
+
+    words: tuple[Keyword, ...]
+    total: float | None
+    last: int | None
+    asked: int
+    asked_s: float
+    pages: Mapping[int, Sequence[str]]
+
+    def __str__(self) -> str:
+        """Return the query as people write it."""
+        return " ".join(map(str, self.words))
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleNote:
+    """How many times as many results the server has as the sample, for the keywords of one attribute.
+
+    It is learned from ``totals`` reported totals; two of three keywords lie between ``low`` and ``high``.
+    """
+
+    attribute: str
+    totals: int
+    times: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class SearchState:
+    """Everything that is saved; ``look_ups`` counts requests by key, ``listed`` all records."""
+
+    records: tuple[RecordNote, ...] = ()
+    queries: tuple[QueryNote, ...] = ()
+    scales: tuple[ScaleNote, ...] = ()
+    look_ups: int = 0
+    listed: int = 0
+
+    def pack(self) -> bytes:
+        """Return the state as bytes."""
+        queries = [
+            [[astuple(word) for word in one.words], one.total, one.last, one.asked, one.asked_s, one.pages]
+            for one in sorted(self.queries, key=lambda one: -one.asked_s)[:_MOST_QUERIES]
+        ]
+        records = [[one.key, *(round(value, 6) for value in one.numbers), one.fields] for one in self.records]
+        found = {"v": _VERSION, "records": records, "queries": queries, "look_ups": self.look_ups}
+        return json.dumps(found | {"scales": list(map(astuple, self.scales)), "listed": self.listed}).encode()
+
+    @property
+    def found_by_queries(self) -> int:
+        """How many records are on a page of some query."""
+        return len({key for query in self.queries for keys in query.pages.values() for key in keys})
+
+
+def read_state(packed: bytes) -> SearchState:
+    """Read a saved state; that of another version is empty.
+
+    >>> note = QueryNote((Keyword("title", "web"),), 40.0, None, 3, 100.0, {1: ["a"]})
+    >>> saved = read_state(SearchState(queries=(note,), look_ups=2).pack())
+    >>> saved.queries[0] == note, saved.look_ups, saved.found_by_queries
+    (True, 2, 1)
+    """
+    known = json.loads(packed) if packed else {}
+    if known.get("v") != _VERSION:
+        return SearchState()
+    return SearchState(
+        tuple(RecordNote(*row) for row in known["records"]),
+        tuple(_read_query(*row) for row in known["queries"]),
+        tuple(ScaleNote(*row) for row in known["scales"]),
+        known["look_ups"],
+        known["listed"],
+    )
+
+
+def _read_query(
+    words: Sequence[Sequence[str]],
+    total: float | None,
+    last: int | None,
+    asked: int,
+    asked_s: float,
+    pages: Mapping[str, Sequence[str]],
+) -> QueryNote:
+    keywords = tuple(Keyword(*word) for word in words)
+    return QueryNote(keywords, total, last, asked, asked_s, {int(page): keys for page, keys in pages.items()})

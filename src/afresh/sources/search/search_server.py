@@ -1,0 +1,65 @@
+"""A server with a search box, as the ``search`` source uses it: pages of queries, and single records."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from afresh.probes.keyword_index import Keyword
+from afresh.sources.capabilities import GroupBackoff
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRecord:
+    """One record of an answer: its key as text, and its fields by name."""
+
+    key: str
+    fields: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResults:
+    """One answer. If it has a ``problem``, it holds no records; ``requests`` counts what was sent.
+
+    ``total`` is how many records match altogether, None if the server does not say. ``refused``: we may not
+    ask. ``retry_after_s``: the server must be left alone that long; ``busy``: it said so itself.
+    """
+
+    records: tuple[SearchRecord, ...] = ()
+    total: int | None = None
+    requests: int = 1
+    bytes: int = 0
+    seconds: float = 0.0
+    problem: str = ""
+    refused: bool = False
+    retry_after_s: float | None = None
+    busy: bool = False
+
+
+class SearchServer(ABC):
+    """Answers one request at a time, each admitted once; raises nothing for what a remote system does."""
+
+    @abstractmethod
+    async def page(self, keywords: Sequence[Keyword], number: int) -> SearchResults:
+        """Return page ``number``, from 1, of the records that match all ``keywords``."""
+
+    @abstractmethod
+    async def look_up(self, key: str) -> SearchResults:
+        """Return the record with this key, or none."""
+
+    def wait_s(self) -> float:
+        """Return how long until the next request may start."""
+        return 0.0
+
+    def backoffs(self) -> tuple[GroupBackoff, ...]:
+        """Return the back-offs that must outlive the process."""
+        return ()
+
+    def load_backoffs(self, backoffs: Sequence[GroupBackoff]) -> None:
+        """Take over back-offs of an earlier process."""
+        del backoffs
+
+    async def close(self) -> None:
+        """Close all connections."""
+        return

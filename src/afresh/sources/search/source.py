@@ -1,0 +1,361 @@
+"""The search source: a relation behind a search box, kept fresh by keyword queries and look-ups by key.
+
+Each request is the one with the highest value (``planner``), by the content lag that its records are expected
+to have accumulated (``record_tracker``). A page refreshes all records of the relation that are on it. A
+record counts as missing only if it is requested itself and does not come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from afresh.sources.capabilities import Batch, Capabilities, GroupBackoff, share_cost
+from afresh.sources.change_detection import compare_content
+from afresh.sources.context import SourceContext
+from afresh.sources.http.client import RequestCost
+from afresh.sources.search.factory import make_measures, make_server
+from afresh.sources.search.file_server import FileSearchServer, file_stamp, sample_index
+from afresh.sources.search.planner import PlannedRequest, Planner
+from afresh.sources.search.record_tracker import RecordTracker
+from afresh.sources.search.relation import LocalRelation, display_place, is_postgres, read_relation
+from afresh.sources.search.saved_state import SearchState, read_state
+from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer
+from afresh.sources.search.settings import SearchSettings
+from afresh.sources.source import SingleGroupSource
+from afresh.sources.sql.canonical_json import row_json
+from afresh.values.arrays import Float64s
+from afresh.values.errors import AfreshError, InputError, UsageError
+from afresh.values.fetched import Fetched, FetchedKind
+from afresh.values.lease import Lease
+from afresh.values.listing import Listing, ListingEntry
+
+_MEDIA_TYPE = "application/json"
+_MOST_PASSES = 8  # how often a lead may be passed over for a more valuable request
+_BUSY_S = 2.0  # how long a record that is leased elsewhere, or not known to the engine yet, is not chosen
+_ABSENT_S = 60.0  # how long a record that was not found is not chosen; doubled each time
+_LONGEST_ABSENT_S = 86400.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _BatchRequest:
+    """The request of a batch, None if it hands out what came earlier; rows are those of ``relation``."""
+
+    planned: PlannedRequest | None
+    relation: LocalRelation
+
+
+class SearchSource(SingleGroupSource):
+    """See ``BatchSource`` and ``StatefulSource``. All records are one group; one request at a time."""
+
+    def __init__(
+        self, settings: SearchSettings, context: SourceContext, server: SearchServer | None = None
+    ) -> None:
+        super().__init__(settings)
+        self._settings, self._context = settings, context
+        self._measures = make_measures(settings)
+        self._relation = self._read_relation()
+        self._server = server or make_server(settings, context, self._relation)
+        self._tracker = RecordTracker(self._relation, self._measures)
+        self._planner = self._make_planner(self._relation)
+        self._lock = asyncio.Lock()
+        self._unrequested: dict[
+            str, SearchRecord
+        ] = {}  # records that came with others and are not handed out
+        self._removed: set[str] = set()  # keys that left the relation, which the engine does not know yet
+        self._passes: Counter[str] = Counter()
+        self._absences: Counter[str] = Counter()
+        self._backoff = GroupBackoff(settings.name, -math.inf)
+        self._unpaid = RequestCost()  # of requests that brought no result to carry their cost
+        self._look_ups = 0
+        self.capabilities = Capabilities(batches=self, state=self)
+
+    def ready_s(self, group: str, now_s: float) -> float:
+        """Return when a window is open and no back-off is left; infinite while a request is under way."""
+        del group
+        if self._lock.locked():
+            return math.inf
+        return self._windows.next_opening_s(max(now_s + self._server.wait_s(), self._backoff.until_s))
+
+    # State that outlives the process.
+
+    def backoffs(self) -> tuple[GroupBackoff, ...]:
+        """See ``StatefulSource``."""
+        own = (self._backoff,) if self._backoff.until_s > self._context.clock.now_s() else ()
+        return (*own, *self._server.backoffs())
+
+    def save_state(self) -> bytes:
+        """Return when each record was seen, how fast it drifts, and what the queries held."""
+        return self._state().pack()
+
+    def _state(self) -> SearchState:
+        keys, planner = self._relation.keys, self._planner
+        return SearchState(
+            tuple(self._tracker.save()),
+            tuple(planner.save(keys)),
+            tuple(planner.scales()),
+            self._look_ups,
+            len(keys),
+        )
+
+    def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
+        """See ``StatefulSource``."""
+        longest_s = self._context.clock.now_s() + self._settings.longest_rest
+        for backoff in backoffs:
+            if backoff.group == self.name:
+                self._backoff = replace(backoff, until_s=min(backoff.until_s, longest_s))
+        self._server.load_backoffs([backoff for backoff in backoffs if backoff.group != self.name])
+        self._load(read_state(state))
+
+    def _load(self, known: SearchState) -> None:
+        self._removed.update(self._tracker.load(known.records))
+        self._planner.load(known.queries, self._relation.rows)
+        self._look_ups = max(self._look_ups, known.look_ups)
+
+    # Choosing and asking.
+
+    def keys(self) -> Sequence[str]:
+        """See ``BatchSource``."""
+        return self._relation.keys
+
+    async def choose(self, lead: str, weights: Float64s | None = None) -> Batch:
+        """See ``BatchSource``. Records that came earlier and removed keys go first: they cost no request."""
+        if weights is not None:
+            self._tracker.set_weights(weights)
+        if self._unrequested or self._removed:
+            return self._batch(None, (*self._unrequested, *self._removed))
+        if self._planner.is_outdated:
+            await asyncio.to_thread(self._planner.search_candidates)
+        now_s, row = self._context.clock.now_s(), self._relation.rows.get(lead)
+        if row is None:  # it left the relation: its poll says so, without a request
+            return Batch((lead,))
+        values = self._tracker.values(now_s)
+        must = None
+        if self._tracker.not_before_s[row] <= now_s:
+            self._passes[lead] += 1
+            if self._passes[lead] > _MOST_PASSES or not values.any():
+                must = row
+                # The engine insists on this record, so it has a value whatever the tracker says.
+                values[row] = max(values[row], float(values.max()), 1.0)
+        planned = self._planner.best(values, must)
+        if planned is None:
+            return Batch((lead,))
+        rows = self._planner.expected_rows(planned, values).tolist()
+        return self._batch(planned, tuple(self._relation.keys[row] for row in rows))
+
+    def _batch(self, planned: PlannedRequest | None, keys: tuple[str, ...]) -> Batch:
+        return Batch(keys, _BatchRequest(planned, self._relation))
+
+    async def poll_batch(self, batch: Batch, leases: Sequence[Lease]) -> list[Fetched | None]:
+        """See ``BatchSource``. A request that was planned for an earlier relation is not sent."""
+        request = batch.request if isinstance(batch.request, _BatchRequest) else None
+        if request is not None and request.relation is not self._relation:
+            request = None
+        if request is not None:
+            self._put_off_unleased(batch.keys, {lease.key for lease in leases})
+        if not leases:
+            return []
+        if request is not None and request.planned is not None:
+            return await self._ask(request.planned, leases)
+        return await self._without_request(leases)
+
+    def _put_off_unleased(self, keys: Sequence[str], leased: set[str]) -> None:
+        until_s = self._context.clock.now_s() + _BUSY_S
+        for key in keys:
+            self._removed.discard(key)
+            if key not in leased and key in self._relation.rows:
+                self._tracker.put_off(self._relation.rows[key], until_s)
+                self._unrequested.pop(key, None)
+
+    async def _without_request(self, leases: Sequence[Lease]) -> list[Fetched | None]:
+        """Hand out records that came earlier and removed keys; look up at most one of the others."""
+        found: list[Fetched | None] = []
+        free = True
+        for lease in leases:
+            known = lease.key in self._relation.rows
+            if lease.key in self._unrequested and known:
+                found.append(self._compare(lease, [self._unrequested.pop(lease.key)]))
+            elif free or not known:
+                free = free and not known
+                found.append(await self.poll(lease))
+            else:
+                found.append(None)
+        return found
+
+    async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
+        """Request one record; see ``Source.poll``. There are no conditional requests."""
+        del conditional
+        row = self._relation.rows.get(lease.key)
+        if row is None:
+            return Fetched("gone", problem="the relation has no record with this key")
+        planned = PlannedRequest(row=row)
+        if not self._settings.finds_keys:
+            planned = PlannedRequest(self._planner.narrow(row))
+            if not planned.words:
+                problem = "the record has no keywords, and look_up is not set: it cannot be asked for"
+                return Fetched("refused", problem=problem)
+        found = (await self._ask(planned, [lease], alone=True))[0]
+        assert found is not None
+        return found
+
+    async def listings(self) -> AsyncIterator[Listing]:
+        """List the keys of the relation; a file is read again when it was written, a database always."""
+        place, problem = self._settings.relation, ""
+        if is_postgres(place) or file_stamp(place) != self._stamp:
+            try:
+                await self._reload_relation()
+            except AfreshError as error:
+                problem = f"{str(error).rstrip('.')}; the records read before are kept"
+        # A broken relation lists nothing, which status shows; the items stay.
+        entries = () if problem else tuple(ListingEntry(key) for key in self._relation.keys)
+        yield Listing(display_place(place), "catalogue", entries, complete=not problem, problem=problem)
+
+    async def close(self) -> None:
+        """Close the connections to the server."""
+        await self._server.close()
+
+    async def _ask(
+        self, planned: PlannedRequest, leases: Sequence[Lease], *, alone: bool = False
+    ) -> list[Fetched | None]:
+        async with self._lock:
+            if planned.words:
+                words = [self._relation.index.keywords[word] for word in planned.words]
+                results = await self._server.page(words, planned.page)
+            else:
+                self._look_ups += 1
+                results = await self._server.look_up(self._relation.keys[planned.row])
+        if results.problem:
+            found: list[Fetched | None] = [*self._failed(results, len(leases))]
+        else:
+            self._backoff = GroupBackoff(self.name, -math.inf)
+            found = self._sort_results(planned, results, leases, alone=alone)
+        return self._share_cost(found, results)
+
+    def _share_cost(self, found: Sequence[Fetched | None], results: SearchResults) -> list[Fetched | None]:
+        """Share the cost among the results; without any, the first result of a later request carries it."""
+        before = self._unpaid
+        requests, sent = before.requests + results.requests, before.bytes + results.bytes
+        seconds = before.seconds + results.seconds
+        answers = [one for one in found if one is not None]
+        if not answers:
+            self._unpaid = RequestCost(requests, sent, seconds)
+            return list(found)
+        self._unpaid = RequestCost()
+        paid = share_cost(answers, requests=requests, seconds=seconds)
+        if sent:
+            paid = [replace(one, bytes=0 if at else sent) for at, one in enumerate(paid)]
+        left = iter(paid)
+        return [None if one is None else next(left) for one in found]
+
+    def _sort_results(
+        self, planned: PlannedRequest, results: SearchResults, leases: Sequence[Lease], *, alone: bool
+    ) -> list[Fetched | None]:
+        """Give each lease its record, and keep the other records of the relation for later."""
+        by_key: dict[str, list[SearchRecord]] = {}
+        for record in results.records:
+            by_key.setdefault(record.key, []).append(record)
+        known = [self._relation.rows[key] for key in by_key if key in self._relation.rows]
+        rows, now_s = np.array(sorted(known), dtype=np.int64), self._context.clock.now_s()
+        self._planner.learn(planned, list(by_key), rows, results.total, now_s)
+        leased = {lease.key for lease in leases}
+        for key, records in by_key.items():
+            if key in self._relation.rows and key not in leased and len(records) == 1:
+                self._unrequested[key] = records[0]
+        is_complete = not planned.words or len(by_key) == results.total
+        found: list[Fetched | None] = []
+        for lease in leases:
+            if lease.key in by_key:
+                found.append(self._compare(lease, by_key[lease.key]))
+            elif not planned.words or alone:
+                found.append(self._absent(lease.key, is_complete=is_complete))
+            else:
+                found.append(None)
+        return found
+
+    def _compare(self, lease: Lease, records: Sequence[SearchRecord]) -> Fetched:
+        """Compare one record with the copy of it."""
+        settings, fields = self._settings, records[0].fields
+        if any(other.fields != fields for other in records):
+            problem = f"{len(records)} different records have this key in one answer: it must be unique"
+            return Fetched("failed", problem=problem)
+        missing = [name for name in settings.fields if fields.get(name) is None]
+        content = row_json(fields.items())
+        if len(missing) == len(settings.fields) > 0:
+            return Fetched("failed", problem=f"the server's record has none of {', '.join(missing)}")
+        try:
+            self._tracker.record(self._relation.rows[lease.key], fields, self._context.clock.now_s())
+        except (InputError, UsageError) as error:
+            return Fetched("failed", problem=f"fields: {error}", bytes=len(content))
+        self._passes.pop(lease.key, None)
+        self._absences.pop(lease.key, None)
+        copy = lease.content_hash, lease.validators
+        found = compare_content(content, _MEDIA_TYPE, settings.recipe, *copy, settings.near_duplicate)
+        return found.fetched(content, _MEDIA_TYPE)
+
+    def _absent(self, key: str, *, is_complete: bool) -> Fetched:
+        """Return the result for a record that was requested and did not come; put it off."""
+        self._absences[key] += 1
+        wait_s = min(_ABSENT_S * 2.0 ** min(self._absences[key] - 1, 30), _LONGEST_ABSENT_S)
+        self._tracker.put_off(self._relation.rows[key], self._context.clock.now_s() + wait_s)
+        if is_complete:
+            return Fetched("gone", problem="the server no longer has a record with this key")
+        return Fetched("failed", problem="not on the first page of its own keywords: set look_up to be sure")
+
+    def _failed(self, results: SearchResults, count: int) -> list[Fetched]:
+        """Back off: the server failed, not the records, which wait for it."""
+        settings, now_s = self._settings, self._context.clock.now_s()
+        failures = self._backoff.failures + 1
+        rest_s = min(settings.first_rest * 2.0 ** min(failures - 1, 30), settings.longest_rest)
+        rest_s = max(rest_s, results.retry_after_s or 0.0)
+        self._backoff = GroupBackoff(self.name, now_s + rest_s, failures, results.problem)
+        kind: FetchedKind = "refused" if results.refused else "failed"
+        return [Fetched(kind, problem=results.problem, retry_after_s=rest_s)] * count
+
+    # The relation.
+
+    def _read_relation(self) -> LocalRelation:
+        settings = self._settings
+        self._stamp = file_stamp(settings.relation)
+        return read_relation(
+            settings.relation,
+            settings.key,
+            settings.attributes,
+            settings.weight,
+            scoped=settings.scoped,
+            resolver=self._context.resolver,
+        )
+
+    def _make_planner(self, relation: LocalRelation) -> Planner:
+        settings = self._settings
+        sample = sample_index(settings, relation.index)
+        return Planner(
+            relation.index,
+            sample,
+            settings.page_size,
+            limit=settings.limit,
+            look_ups=settings.finds_keys,
+        )
+
+    async def _reload_relation(self) -> None:
+        """Read the relation again; what was learned of its records is kept."""
+        async with self._lock:
+            stamp = self._stamp
+            try:
+                relation = await asyncio.to_thread(self._read_relation)
+            except AfreshError:
+                self._stamp = stamp
+                raise
+            if relation.digest == self._relation.digest:
+                return
+            planner = await asyncio.to_thread(self._make_planner, relation)
+            known, self._relation, self._planner = self._state(), relation, planner
+            self._tracker = RecordTracker(relation, self._measures)
+            self._load(known)
+            if isinstance(self._server, FileSearchServer):  # it knows only the keywords of one relation
+                self._server = FileSearchServer(self._settings, self._context, relation.index)
+            self._unrequested.clear()

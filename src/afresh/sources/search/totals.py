@@ -1,0 +1,117 @@
+"""How many results a query has on the server, learned from the totals that the server reports.
+
+If a sample of records (the relation itself, if none is given) has n matches, the server has about c·n. The
+relation is no random sample: if it holds all papers of some authors, the server has no more papers by these
+authors, but many more with the same words. So c is learned for each attribute, from the log-ratios of the
+totals of its keywords,
+
+    log c ~ N(m, s²), with a prior that weighs as much as one keyword, c = 1 and s = 1,
+
+and the estimate is e^{m−s}: a total that is too low costs one request, which then shows the total; a total
+that is too high would never be corrected. A query of several keywords has the smallest c among them, and no
+more results than any of its keywords alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from afresh.probes.keyword_index import KeywordIndex
+from afresh.sources.search.saved_state import ScaleNote
+from afresh.values.arrays import Float64s, Ints
+
+_UNSEEN = 0.5  # matches to assume on the server if the sample has none
+_CHANGED = math.log(1.5)  # a scale that changes by this factor makes estimates obsolete
+
+Words = tuple[int, ...]
+
+
+class LearnedTotals:
+    """Estimates of totals that every reported total improves; see ``probes.candidates.Totals``.
+
+    >>> from afresh.probes.keyword_index import index_relation
+    >>> from afresh.probes.splitters import parse_keywords
+    >>> index = index_relation({"t": ["web crawl", "web", "deep"]}, [parse_keywords("t")])
+    >>> totals = LearnedTotals(index, index)
+    >>> single = np.array([[0], [1], [2]]); totals(single)
+    array([2., 1., 1.])
+    >>> totals.reported((0,), 40.0); totals.reported((1,), 20.0); totals(single).round(1)
+    array([40. , 20. ,  1.6])
+    """
+
+    def __init__(self, relation: KeywordIndex, sample: KeywordIndex) -> None:
+        self.relation, self._sample = relation, sample
+        names = list(dict.fromkeys(keyword.attribute for keyword in relation.keywords))
+        self._names = names
+        self._attribute = np.array(
+            [names.index(word.attribute) for word in relation.keywords], dtype=np.int64
+        )
+        # Count, sum and sum of squares of the log-ratios, for each attribute.
+        self._seen = np.tile(np.array([[1.0, 0.0, 1.0]]), (len(names), 1))
+        self.known: dict[Words, float] = {}
+        self._most: Float64s = np.full(len(relation.keywords), np.inf)
+
+    def scales(self) -> Float64s:
+        """Return log c as it is used, for each attribute."""
+        mean, deviation = self._moments()
+        return np.asarray(mean - deviation)
+
+    def notes(self) -> Iterable[ScaleNote]:
+        """Yield c of each attribute with its spread, to be shown to people."""
+        for name, count, mean, deviation in zip(self._names, self._seen[:, 0], *self._moments(), strict=True):
+            times, low, high = (round(math.exp(log), 3) for log in (mean, mean - deviation, mean + deviation))
+            yield ScaleNote(name, int(count) - 1, times, low, high)
+
+    def _moments(self) -> tuple[Float64s, Float64s]:
+        count, total, squares = self._seen.T
+        mean = total / count
+        return mean, np.sqrt(np.maximum(squares / count - mean * mean, 0.0))
+
+    def moved_from(self, scales: Float64s) -> bool:
+        """Tell whether estimates have changed much since the scales were these."""
+        return bool(np.any(np.abs(self.scales() - scales) > _CHANGED))
+
+    def reported(self, words: Words, total: float) -> None:
+        """Record how many results the server reports for a query; see ``probes.candidates``."""
+        if len(words) == 1:
+            word = words[0]
+            self._most[word] = total
+            if words not in self.known:
+                here = self._counts(np.array([[word]], dtype=np.int64))[0]
+                ratio = math.log(max(total, 1.0) / here)
+                self._seen[self._attribute[word]] += (1.0, ratio, ratio * ratio)
+        self.known[words] = total
+
+    def __call__(self, sets: Ints) -> Float64s:
+        """Return the expected number of results for each set of keywords, at least those in the relation."""
+        none = sets < 0
+        scale = np.where(none, np.inf, self.scales()[self._attribute[sets]]).min(axis=1)
+        most = np.where(none, np.inf, self._most[sets]).min(axis=1)
+        expected = np.minimum(np.exp(np.maximum(scale, 0.0)) * self._counts(sets), most)
+        expected = np.maximum(expected, self.relation.counts(sets))
+        return np.asarray(self._with_known(sets, expected))
+
+    def _counts(self, sets: Ints) -> Float64s:
+        counts = self._sample.counts(sets).astype(np.float64)
+        return counts if self._sample is self.relation else counts + _UNSEEN
+
+    def _with_known(self, sets: Ints, expected: Float64s) -> Float64s:
+        """Replace estimates by totals that are known."""
+        known = {words: total for words, total in self.known.items() if len(words) == sets.shape[1]}
+        if known and len(sets):
+            codes = self._codes(sets)
+            order = np.argsort(codes, kind="stable")
+            wanted = self._codes(np.array(list(known), dtype=np.int64))
+            first, end = (np.searchsorted(codes[order], wanted, side=side) for side in ("left", "right"))
+            for low, high, total in zip(first.tolist(), end.tolist(), known.values(), strict=True):
+                expected[order[low:high]] = total
+        return expected
+
+    def _codes(self, sets: Ints) -> Ints:
+        codes = np.zeros(len(sets), dtype=np.int64)
+        for column in sets.T:
+            codes = codes * len(self.relation.keywords) + column
+        return codes

@@ -1,0 +1,1 @@
+"""Sources of kind ``sql``: the rows of a query."""

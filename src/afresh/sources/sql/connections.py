@@ -1,0 +1,183 @@
+"""Connections to SQLite (read-only) and PostgreSQL (with time-outs, in UTC); errors become ``SqlError``."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager, suppress
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from afresh.sources.secrets import Secret, redactor
+from afresh.sources.sql.database_url import passwords
+from afresh.sources.sql.errors import SqlError, one_line, postgres_error
+
+if TYPE_CHECKING:
+    import psycopg
+
+_CONNECT_S = 10
+_SILENCE_S = 30  # a broken network is noticed within this time
+_AS_TEXT = ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "json")
+
+
+class PostgresConnection:
+    """One connection in autocommit mode; ``read_only`` makes its transactions read-only.
+
+    Times come as text in UTC, because PostgreSQL has times that Python has not (infinity, the year 20000).
+    """
+
+    def __init__(self, address: Secret, *, timeout_s: float, lock_s: float, read_only: bool) -> None:
+        self._hide = redactor(passwords(address))
+        self._raw: psycopg.Connection[tuple[Any, ...]] | None = None
+        import psycopg
+
+        with self._translate_errors():
+            self._raw = psycopg.connect(
+                address.reveal(),
+                autocommit=True,
+                connect_timeout=_CONNECT_S,
+                keepalives_idle=_SILENCE_S // 3,
+                keepalives_interval=_SILENCE_S // 3,
+                keepalives_count=2,
+                tcp_user_timeout=_SILENCE_S * 1000,
+                application_name="afresh",
+                prepare_threshold=None,  # tables may be altered meanwhile, and poolers keep no plans
+            )
+        try:
+            with self._translate_errors():
+                _read_as_text(self._raw)
+                self._set("TimeZone", "UTC")
+                self._set("DateStyle", "ISO")
+                self._set("statement_timeout", f"{max(1, round(timeout_s * 1000))}")
+                self._set("lock_timeout", f"{max(1, round(lock_s * 1000))}")
+                if read_only:
+                    self._set("default_transaction_read_only", "on")
+        except SqlError:
+            self.close()
+            raise
+
+    def query(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        """Return all rows of a statement; its ``%s`` stand for the values."""
+        return list(self.stream(statement, values))
+
+    def stream(self, statement: str, values: tuple[object, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows one by one."""
+        with self._translate_errors(), self._open.execute(statement.encode(), values) as cursor:
+            yield from cursor
+
+    def columns(self, statement: str) -> list[tuple[str, int]]:
+        """Return the names and type numbers of the columns of a statement."""
+        with self._translate_errors(), self._open.execute(statement.encode(), ()) as cursor:
+            return [(column.name, column.type_code) for column in cursor.description or ()]
+
+    def table(self, statement: str, values: tuple[object, ...]) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Return the names of the columns, and all rows."""
+        with self._translate_errors(), self._open.execute(statement.encode(), values) as cursor:
+            return [column.name for column in cursor.description or ()], cursor.fetchall()
+
+    def run(self, statement: str) -> None:
+        """Run a statement that gives no rows."""
+        with self._translate_errors():
+            self._open.execute(statement.encode())
+
+    def interrupt(self) -> None:
+        """End the statement under way."""
+        with suppress(SqlError), self._translate_errors():
+            self._open.cancel_safe(timeout=_CONNECT_S)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._raw is not None:
+            self._raw.close()
+
+    @property
+    def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
+        if self._raw is None:
+            raise SqlError("no connection", is_connection_lost=True)
+        return self._raw
+
+    def _set(self, name: str, value: str) -> None:
+        self._open.execute("SELECT set_config(%s, %s, false)", (name, value))
+
+    @contextmanager
+    def _translate_errors(self) -> Iterator[None]:
+        import psycopg
+
+        try:
+            yield
+        except psycopg.Error as error:
+            raw = self._raw
+            connected = raw is not None and not raw.closed and not raw.broken
+            raise postgres_error(error, self._hide, connected=connected) from None
+        except (ValueError, UnicodeError) as error:
+            # A value that Python cannot represent, or a key that is not valid text for the server.
+            raise SqlError(one_line(self._hide(str(error))), state="22021") from None
+
+
+def _read_as_text(connection: psycopg.Connection[Any]) -> None:
+    from psycopg.types.json import set_json_loads
+    from psycopg.types.string import TextLoader
+
+    set_json_loads(partial(json.loads, parse_float=Decimal, parse_int=Decimal), connection)
+    for name in _AS_TEXT:
+        connection.adapters.register_loader(name, TextLoader)
+
+
+_BUSY_S = 5.0
+
+
+class SqliteConnection:
+    """One connection, used by one thread at a time, except ``interrupt``; others may write meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        with translate_errors():
+            self._raw = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=ro",
+                uri=True,
+                timeout=_BUSY_S,
+                check_same_thread=False,
+                isolation_level=None,
+            )
+
+    def table(self, statement: str, values: tuple[object, ...]) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Return the names of the columns, and all rows."""
+        with translate_errors(), closing(self._raw.execute(statement, values)) as cursor:
+            return [column[0] for column in cursor.description], cursor.fetchall()
+
+    def stream(self, statement: str, values: tuple[object, ...]) -> Generator[tuple[Any, ...], None, None]:
+        """Yield the rows one by one."""
+        with translate_errors(), closing(self._raw.execute(statement, values)) as cursor:
+            yield from cursor
+
+    def run(self, statement: str) -> None:
+        """Run a statement that gives no rows."""
+        with translate_errors():
+            self._raw.execute(statement)
+
+    def interrupt(self) -> None:
+        """End the statement under way."""
+        with suppress(sqlite3.Error):
+            self._raw.interrupt()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._raw.close()
+
+
+@contextmanager
+def translate_errors() -> Iterator[None]:
+    """Raise errors of SQLite as ``SqlError``."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        message = one_line(str(error))
+        if message == "interrupted":
+            raise SqlError("took longer than its time-out allows") from None
+        lost = message.startswith(("unable to open", "disk I/O", "database is locked"))
+        raise SqlError(message, is_connection_lost=lost) from None
+    except sqlite3.Error as error:
+        lost = isinstance(error, sqlite3.DatabaseError)
+        raise SqlError(one_line(str(error)), is_connection_lost=lost) from None

@@ -1,0 +1,201 @@
+"""The statements of the ``sql`` source, for SQLite and for PostgreSQL.
+
+The query of the settings becomes a subquery; it is never changed itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from afresh.sources.secrets import Secret
+from afresh.sources.sql.connection_thread import DatabaseConnection
+from afresh.sources.sql.connections import PostgresConnection, SqliteConnection
+from afresh.sources.sql.errors import SqlError
+from afresh.sources.sql.settings import SqlSettings
+
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseRow:
+    """One row of the query: its key as text, and its columns by name."""
+
+    key: str
+    columns: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyListing:
+    """Keys, each with its value of the cursor. ``keyless`` rows had no key; ``cut``: there were more rows."""
+
+    marks: dict[str, str]
+    keyless: int
+    cut: bool
+
+
+class SqlSession(DatabaseConnection, Protocol):
+    """What the source asks of a database; every method may raise ``SqlError``."""
+
+    def rows(self, keys: list[str]) -> list[DatabaseRow]:
+        """Return the rows with these keys, in any order; ``row_limit`` rows at most."""
+
+    def newest(self) -> object:
+        """Return the highest value of the cursor for ``list_keys``, None if there is none."""
+
+    def list_keys(self, since: object) -> KeyListing:
+        """Return the keys of all rows, or of those whose cursor is ``since`` or higher."""
+
+
+def quoted(name: str) -> str:
+    """Return the name of a column or table as an SQL identifier.
+
+    >>> quoted('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def row_limit(keys: list[str]) -> int:
+    """Return how many rows are read for these keys: enough to see that a key is not unique."""
+    return 2 * len(keys) + 1
+
+
+def gather_keys(rows: Iterable[tuple[str | None, str | None]], most: int) -> KeyListing:
+    """Gather rows of key and mark, ``most`` of them at most.
+
+    >>> gather_keys([("a", "1"), (None, "2"), ("b", None)], 2)
+    KeyListing(marks={'a': '1'}, keyless=1, cut=True)
+    """
+    marks: dict[str, str] = {}
+    keyless = 0
+    for read, (key, mark) in enumerate(rows):
+        if read == most:
+            return KeyListing(marks, keyless, cut=True)
+        if key is None or key == "":
+            keyless += 1
+        else:
+            marks[key] = mark or ""
+    return KeyListing(marks, keyless, cut=False)
+
+
+def check_columns(names: list[str], settings: SqlSettings) -> None:
+    """Refuse a query that lacks columns which the settings name, or has one twice."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise SqlError(f"query: gives two columns {twice!r}: rename one with AS")
+    wanted = [("key", settings.key), ("cursor", settings.cursor)]
+    for setting, name in (*wanted, *(("ignore_columns", name) for name in settings.ignore_columns)):
+        if name and name not in names:
+            raise SqlError(f"{setting}: the query has no column {name!r}, only {', '.join(names)}")
+
+
+def _database_rows(table: tuple[list[str], list[tuple[object, ...]]]) -> list[DatabaseRow]:
+    """Make rows of a result whose first column is the key as text."""
+    names, rows = table
+    return [DatabaseRow(str(row[0]), dict(zip(names[1:], row[1:], strict=True))) for row in rows]
+
+
+class SqliteSession(SqliteConnection):
+    """See ``SqlSession``. Others may write to the file meanwhile; nothing is written here."""
+
+    def __init__(self, path: Path, settings: SqlSettings) -> None:
+        super().__init__(path)
+        self._settings = settings
+        self._key, self._cursor = quoted(settings.key), quoted(settings.cursor)
+        self._from = f"FROM (\n{settings.select}\n) AS q"
+        # Text that is not UTF-8 must not make a whole row unreadable.
+        self._raw.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+        try:
+            self.run("PRAGMA query_only = 1")
+            check_columns(self.table(f"SELECT q.* {self._from} LIMIT 0", ())[0], settings)
+        except SqlError:
+            self.close()
+            raise
+
+    def rows(self, keys: list[str]) -> list[DatabaseRow]:
+        """See ``SqlSession``. A key is searched as text and, if it looks like a number, as a number."""
+        values = (*keys, *(_as_number(key) for key in keys if _NUMBER.fullmatch(key)))
+        marks = ",".join("?" * len(values))
+        text = (
+            f"SELECT CAST(q.{self._key} AS TEXT), q.* {self._from} "
+            f"WHERE q.{self._key} IN ({marks}) LIMIT {row_limit(keys)}"
+        )
+        return _database_rows(self.table(text, values))
+
+    def newest(self) -> object:
+        """See ``SqlSession``."""
+        return self.table(f"SELECT max(q.{self._cursor}) {self._from}", ())[1][0][0]
+
+    def list_keys(self, since: object) -> KeyListing:
+        """See ``SqlSession``."""
+        settings = self._settings
+        mark = f"CAST(q.{self._cursor} AS TEXT)" if settings.cursor else "''"
+        text = f"SELECT CAST(q.{self._key} AS TEXT), {mark} {self._from}"
+        if since is not None:
+            text += f" WHERE q.{self._cursor} >= ?"
+        values = () if since is None else (since,)
+        with closing(self.stream(f"{text} LIMIT {settings.max_rows + 1}", values)) as rows:
+            return gather_keys(rows, settings.max_rows)
+
+
+class PostgresSession(PostgresConnection):
+    """See ``SqlSession``. Keys are compared in the type of the key column, so that an index can be used."""
+
+    def __init__(self, address: Secret, settings: SqlSettings) -> None:
+        super().__init__(address, timeout_s=settings.timeout, lock_s=settings.timeout, read_only=True)
+        self._settings = settings
+        self._key, self._cursor = quoted(settings.key), quoted(settings.cursor)
+        # A percent sign would be taken for the position of a value.
+        self._from = f"FROM (\n{settings.select}\n) AS q".replace("%", "%%")
+        try:
+            self._types = self._column_types()
+        except SqlError:
+            self.close()
+            raise
+
+    def rows(self, keys: list[str]) -> list[DatabaseRow]:
+        """See ``SqlSession``."""
+        text = (
+            f"SELECT q.{self._key}::text, q.* {self._from} "
+            f"WHERE q.{self._key} = ANY (%s::text[]::{self._types[self._settings.key]}[]) "
+            f"LIMIT {row_limit(keys)}"
+        )
+        return _database_rows(self.table(text, (keys,)))
+
+    def newest(self) -> object:
+        """See ``SqlSession``."""
+        return self.query(f"SELECT max(q.{self._cursor})::text {self._from}")[0][0]
+
+    def list_keys(self, since: object) -> KeyListing:
+        """See ``SqlSession``."""
+        settings = self._settings
+        mark = f"q.{self._cursor}::text" if settings.cursor else "''"
+        text = f"SELECT q.{self._key}::text, {mark} {self._from}"
+        if since is not None:
+            text += f" WHERE q.{self._cursor} >= %s::text::{self._types[settings.cursor]}"
+        values = () if since is None else (since,)
+        return gather_keys(self.stream(f"{text} LIMIT {settings.max_rows + 1}", values), settings.max_rows)
+
+    def _column_types(self) -> dict[str, str]:
+        """Return the SQL types of the key and the cursor."""
+        found = self.columns(f"SELECT q.* {self._from} LIMIT 0")
+        check_columns([name for name, _ in found], self._settings)
+        wanted = [(name, code) for name, code in found if name in (self._settings.key, self._settings.cursor)]
+        types = self.query(
+            "SELECT format_type(oid, NULL) FROM unnest(%s::oid[]) WITH ORDINALITY AS t (oid, at) ORDER BY at",
+            ([code for _, code in wanted],),
+        )
+        return {name: kind[0] for (name, _), kind in zip(wanted, types, strict=True)}
+
+
+def _as_number(key: str) -> float:
+    try:
+        number = int(key)
+    except ValueError:
+        return float(key)
+    return number if -(2**63) <= number < 2**63 else float(key)

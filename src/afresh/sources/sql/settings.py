@@ -1,0 +1,64 @@
+"""Settings of a source of kind ``sql``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from afresh.sources.settings import Seconds, Size, SomeSeconds, SourceSettings, Texts
+from afresh.sources.sql.database_url import check_address
+from afresh.values.errors import UsageError
+
+_LIST_EVERY_S = 60.0
+
+
+class SqlSettings(SourceSettings):
+    """A source of kind ``sql``: items are the rows of ``query``, named by its column ``key``.
+
+    ``url`` is ``sqlite:PATH``, ``postgresql://…`` or a secret (``env:NAME``). ``cursor`` is a column that
+    grows with every change of a row (``updated_at``). It is read every ``listings_every`` and gives notices;
+    transactions may commit up to ``overlap`` after they took their value. All rows are listed every
+    ``full_every``, to find deleted ones. One statement reads ``bulk`` rows. Changes in ``ignore_columns`` do
+    not count.
+    """
+
+    kind: Literal["sql"] = "sql"
+    url: str = Field(min_length=1, repr=False)
+    query: str = Field(min_length=1)
+    key: str = Field(min_length=1)
+    cursor: str = ""
+    overlap: Seconds = 300.0
+    listings_every: SomeSeconds | None = None
+    full_every: SomeSeconds = 3600.0
+    bulk: int = Field(default=1000, ge=1, le=10_000)
+    ignore_columns: Texts = ()
+    max_rows: int = Field(default=10_000_000, ge=1)
+    max_size: Size = 10_000_000
+    missing_polls: int = Field(default=1, ge=1)
+    missing_time: Seconds = 0.0
+
+    @property
+    def lists_items(self) -> bool:
+        """The query lists the items."""
+        return True
+
+    @property
+    def listings_every_s(self) -> float | None:
+        """Often with a cursor, which reads little; else the interval in the settings of the run."""
+        return self.listings_every or (_LIST_EVERY_S if self.cursor else None)
+
+    @property
+    def select(self) -> str:
+        """The query as a subquery, without a semicolon at its end."""
+        return self.query.strip().removesuffix(";").rstrip()
+
+    def model_post_init(self, context: object, /) -> None:
+        """Check what can be checked without asking the database."""
+        super().model_post_init(context)
+        check_address(self.url)
+        if not self.select.lower().startswith(("select", "with", "table", "values", "(", "--", "/*")):
+            raise UsageError(f"query: {self.query!r} is not a SELECT")
+        for name in (self.key, self.cursor):
+            if name in self.ignore_columns:
+                raise UsageError(f"ignore_columns: {name!r} is the key or the cursor: leave it out")

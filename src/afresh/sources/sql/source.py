@@ -1,0 +1,223 @@
+"""The sql source: rows of any SELECT with a key column, many of them polled with one statement.
+
+The query becomes a subquery: ``SELECT … FROM (query) AS q WHERE q.key = ANY (…)``. If the database cannot
+push the condition down into it (because of a LIMIT or a window function), it evaluates the whole query for
+every bulk: poll such queries rarely, or give them a table of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from hashlib import blake2b
+
+from afresh.sources.capabilities import Capabilities, share_cost
+from afresh.sources.change_detection import compare_content
+from afresh.sources.context import SourceContext
+from afresh.sources.source import SingleGroupSource
+from afresh.sources.sql.canonical_json import row_json
+from afresh.sources.sql.connection_thread import GRACE_S, ConnectionThread
+from afresh.sources.sql.database_url import usable_address
+from afresh.sources.sql.errors import SqlError
+from afresh.sources.sql.sessions import (
+    DatabaseRow,
+    KeyListing,
+    PostgresSession,
+    SqliteSession,
+    SqlSession,
+    row_limit,
+)
+from afresh.sources.sql.settings import SqlSettings
+from afresh.values.fetched import Fetched
+from afresh.values.lease import Lease
+from afresh.values.listing import Listing, ListingEntry
+
+_MEDIA_TYPE = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Watermarks:
+    """How far the cursor column has been read: its highest values with the times of reading, oldest first.
+
+    A transaction may take its ``updated_at`` long before it commits, and several rows may share one value.
+    So reading starts again at the highest value that was known ``overlap_s`` ago: whatever commits within
+    ``overlap_s`` of taking its value is seen, for any type of column and any clock of the database.
+
+    >>> read = Watermarks().add(0.0, "a", 300.0).add(200.0, "b", 300.0)
+    >>> read.since, read.add(400.0, "c", 300.0).since, read.add(500.0, "c", 300.0).since
+    ('a', 'a', 'b')
+    """
+
+    known: tuple[tuple[float, object], ...] = ()
+
+    @property
+    def since(self) -> object:
+        """The value to read from; None to read everything."""
+        return self.known[0][1] if self.known else None
+
+    def add(self, now_s: float, newest: object, overlap_s: float) -> Watermarks:
+        """Return the watermarks with one more reading, without those that are no longer needed."""
+        known = (*self.known, (now_s, newest)) if newest is not None else self.known
+        old = [at for at, (time_s, _) in enumerate(known) if time_s <= now_s - overlap_s]
+        return Watermarks(known[max(old, default=0) :])
+
+
+class SqlSource(SingleGroupSource):
+    """See ``BulkSource``. All rows are one group; polls use one connection, listings another."""
+
+    def __init__(self, settings: SqlSettings, context: SourceContext) -> None:
+        super().__init__(settings)
+        self._settings, self._context = settings, context
+        address, path = usable_address(settings.name, settings.url, context.resolver)
+
+        def connect() -> SqlSession:
+            return SqliteSession(path, settings) if path is not None else PostgresSession(address, settings)
+
+        self._timeout_s = settings.timeout + (0.0 if path is not None else GRACE_S)
+        self._polls: ConnectionThread[SqlSession] = ConnectionThread(settings.name, connect, context.clock)
+        self._lists: ConnectionThread[SqlSession] = ConnectionThread(settings.name, connect, context.clock)
+        self._recipe = settings.recipe
+        self._watermarks = Watermarks()
+        self._full_s = float("-inf")
+        self._warned = False
+        self.capabilities = Capabilities(bulk=self)
+
+    def ready_s(self, group: str, now_s: float) -> float:
+        """Return when a window is open, no back-off is left, and the previous statement has ended."""
+        del group
+        return max(self._windows.next_opening_s(now_s), self._polls.ready_s(now_s))
+
+    def bulk_limit(self, group: str) -> int:
+        """Return the setting ``bulk``."""
+        del group
+        return self._settings.bulk
+
+    async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
+        """Read one row; see ``Source.poll``. There are no conditional requests."""
+        return (await self.poll_many([lease], conditional=conditional))[0]
+
+    async def poll_many(self, leases: Sequence[Lease], *, conditional: bool = True) -> list[Fetched]:
+        """Read these rows with one statement; see ``BulkSource``."""
+        del conditional
+        if not leases:
+            return []
+        keys = list(dict.fromkeys(lease.key for lease in leases))
+        async with self._polls.lock:
+            await self._context.admit(leases[0].group)
+            start_s = self._context.clock.elapsed_s()
+            try:
+                rows = await self._polls.run(lambda session: session.rows(keys), self._timeout_s, retry=True)
+                found = await asyncio.to_thread(self._fetched, leases, rows)
+            except SqlError as error:
+                if not (error.is_key_error or error.is_connection_lost):
+                    self._polls.back_off()  # the query itself is wrong, for all rows
+                found = [self._failed(error)] * len(leases)
+        if len(leases) > 1 and found[0].kind == "refused":
+            return await self._poll_halves(leases)
+        return share_cost(found, requests=1, seconds=self._context.clock.elapsed_s() - start_s)
+
+    async def listings(self) -> AsyncIterator[Listing]:
+        """List all keys of the query, or those whose cursor has grown; nothing during a back-off."""
+        settings, now_s = self._settings, self._context.clock.now_s()
+        if self._lists.ready_s(now_s) > now_s:
+            return
+        full = now_s >= self._full_s or not settings.cursor
+        since = None if full else self._watermarks.since
+
+        def read(session: SqlSession) -> tuple[object, KeyListing]:
+            # The highest value first: rows written in between are then read again rather than missed.
+            newest = session.newest() if settings.cursor else None
+            return newest, session.list_keys(since)
+
+        async with self._lists.lock:
+            await self._context.admit(settings.name)
+            start_s = self._context.clock.elapsed_s()
+            try:
+                newest, rows = await self._lists.run(read, self._timeout_s, retry=True)
+            except SqlError as error:
+                yield Listing(settings.name, "query", (), complete=False, requests=1, problem=str(error))
+                return
+        if full and not rows.cut:
+            self._full_s = self._next_full_s(now_s)
+        self._watermarks = self._watermarks.add(now_s, newest, settings.overlap)
+        yield Listing(
+            settings.name,
+            "query",
+            tuple(ListingEntry(key, mark) for key, mark in rows.marks.items()),
+            complete=full and not rows.cut,
+            requests=1,
+            bytes=sum(len(key) + len(mark) for key, mark in rows.marks.items()),
+            seconds=self._context.clock.elapsed_s() - start_s,
+            problem=self._listing_problem(rows),
+        )
+
+    def _next_full_s(self, now_s: float) -> float:
+        """Return when to list all rows again: soon after the first time, when open transactions ended."""
+        settings, first = self._settings, self._full_s == float("-inf")
+        return now_s + (min(settings.overlap, settings.full_every) if first else settings.full_every)
+
+    async def close(self) -> None:
+        """Close both connections."""
+        await self._polls.close()
+        await self._lists.close()
+
+    async def _poll_halves(self, leases: Sequence[Lease]) -> list[Fetched]:
+        """Poll in two halves, until the key that is no value of its type is alone."""
+        half = len(leases) // 2
+        found = [*await self.poll_many(leases[:half]), *await self.poll_many(leases[half:])]
+        return [replace(found[0], requests=found[0].requests + 1), *found[1:]]
+
+    def _failed(self, error: SqlError) -> Fetched:
+        if error.is_key_error:
+            return Fetched("refused", problem=str(error))
+        return Fetched("failed", problem=str(error), retry_after_s=self._polls.backoff_s())
+
+    def _fetched(self, leases: Sequence[Lease], rows: list[DatabaseRow]) -> list[Fetched]:
+        if len(rows) >= row_limit([lease.key for lease in leases]):
+            words = f"key: {self._settings.key!r} is not unique: {len(rows)} rows for {len(leases)} keys"
+            return [Fetched("failed", problem=words)] * len(leases)
+        by_key: dict[str, list[DatabaseRow]] = {}
+        for row in rows:
+            by_key.setdefault(row.key, []).append(row)
+        return [self._compare(lease, by_key.get(lease.key, [])) for lease in leases]
+
+    def _compare(self, lease: Lease, rows: list[DatabaseRow]) -> Fetched:
+        settings = self._settings
+        if not rows:
+            return Fetched("gone", problem="the query has no row with this key")
+        if len(rows) > 1:
+            return Fetched("failed", problem=f"{len(rows)} rows have this key: it must be unique")
+        columns = rows[0].columns
+        content = row_json(columns.items())
+        if len(content) > settings.max_size:
+            words = f"the row has {len(content)} bytes, more than {settings.max_size}"
+            return Fetched("failed", problem=words, bytes=len(content))
+        counted = {name: value for name, value in columns.items() if name not in settings.ignore_columns}
+        compared = row_json(counted.items()) if settings.ignore_columns else content
+        copy = lease.content_hash, lease.validators
+        found = compare_content(compared, _MEDIA_TYPE, self._recipe, *copy, settings.near_duplicate)
+        shape = _fingerprint(tuple(counted))
+        same_shape = lease.content_hash is None or lease.validators.get("columns") == shape
+        return replace(
+            found.fetched(content, _MEDIA_TYPE),
+            comparable=found.comparable and same_shape,
+            validators={**found.notes, "columns": shape},
+        )
+
+    def _listing_problem(self, rows: KeyListing) -> str:
+        settings = self._settings
+        if rows.cut:
+            return f"the query has more than max_rows = {settings.max_rows} rows: the others are not listed"
+        if rows.keyless and not self._warned:
+            self._warned = True  # every listing would say it again
+            found = "1 row has" if rows.keyless == 1 else f"{rows.keyless:,} rows have"
+            return f"{found} no key (column {settings.key!r} is NULL or empty)"
+        return ""
+
+
+@lru_cache(maxsize=64)
+def _fingerprint(names: tuple[str, ...]) -> str:
+    """Return a short name of a set of columns. Rows with other columns cannot be compared."""
+    return blake2b(repr(sorted(names)).encode(), digest_size=6).hexdigest()

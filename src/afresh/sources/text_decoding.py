@@ -1,0 +1,61 @@
+"""Decodes bytes of unknown encoding into text; decoding never fails."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+# UTF-32 is not used on the web; its byte-order mark begins like that of UTF-16.
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_IN_HEADER = re.compile(r"charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+_IN_BODY = re.compile(
+    rb"<(?:meta|\?xml)[^>]{0,256}?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE
+)
+_HEAD_BYTES = 2048
+# Text codecs that no page is written in; some of them take quadratic time.
+_NEVER = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "mbcs", "oem"})
+# What the web calls Latin-1 is Windows-1252 (WHATWG Encoding Standard).
+_WEB_ALIASES = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "gb2312": "gb18030"}
+
+
+def decode(content: bytes, content_type: str = "") -> str:
+    """Return the text in ``content``; bytes that cannot be decoded become U+FFFD.
+
+    The encoding is that of the byte-order mark, else of the header, else the one that the content declares,
+    else UTF-8, and Windows-1252 if it is not valid UTF-8.
+
+    >>> decode("dérivée".encode("latin-1"), "text/html; charset=ISO-8859-1"), decode(b"caf\\xe9")
+    ('dérivée', 'café')
+    """
+    for mark, name in _BOMS:
+        if content.startswith(mark):
+            return content.decode(name, "replace")
+    named = _IN_HEADER.search(content_type)
+    inside = _IN_BODY.search(content[:_HEAD_BYTES])
+    for label in (named and named[1], inside and inside[1].decode("ascii", "replace")):
+        codec = known_codec(label) if label else None
+        if codec:
+            return content.decode(codec, "replace")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", "replace")
+
+
+def known_codec(label: str) -> str | None:
+    """Return the codec for the name of a charset, None if it is unknown or not a text encoding.
+
+    >>> known_codec("UTF8"), known_codec("zlib"), known_codec("x-klingon")
+    ('utf-8', None, None)
+    """
+    try:
+        codec = codecs.lookup(label)
+    except (LookupError, ValueError):
+        return None
+    if not codec._is_text_encoding or codec.name in _NEVER:  # noqa: SLF001  (there is no public way to ask)
+        return None
+    return _WEB_ALIASES.get(codec.name, codec.name)

@@ -1,0 +1,1 @@
+"""Sources of kind ``view``: materialised views of PostgreSQL."""

@@ -1,0 +1,219 @@
+"""The view source: materialised views of a PostgreSQL database, refreshed where it gains most fresh time.
+
+A poll is a REFRESH. Its copy describes the parts of the view at that moment, and a change means that
+something below the view changed since the last refresh. Between polls, readings of the change counters of
+the tables give staleness and rates at the cost of three small queries (see ``staleness``). A view that
+depends on another stale one is refreshed after it, in the same poll. With a suitable unique index, readers
+are not locked out (CONCURRENTLY).
+
+Counters reach the statistics when a session reports them: within a second while it is busy, up to ten
+seconds after its last transaction (PostgreSQL 15 and later). So a change may be seen that much later, and a
+write that was reported after the refresh which already contained it causes one refresh too many.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from hashlib import blake2b
+
+from afresh.sources.capabilities import Capabilities, GroupBackoff
+from afresh.sources.change_detection import content_hash
+from afresh.sources.context import SourceContext
+from afresh.sources.source import SingleGroupSource
+from afresh.sources.sql.connection_thread import GRACE_S, ConnectionThread
+from afresh.sources.sql.database_url import usable_address
+from afresh.sources.sql.errors import SqlError
+from afresh.sources.staleness import StalenessReport
+from afresh.sources.views.catalogue import Catalogue, State, is_known, is_stale
+from afresh.sources.views.session import ViewSession
+from afresh.sources.views.settings import ViewSettings
+from afresh.sources.views.tracker import ViewTracker
+from afresh.values.errors import UsageError
+from afresh.values.fetched import Fetched
+from afresh.values.lease import Lease
+from afresh.values.listing import Listing, ListingEntry
+
+_READING_S = 60.0  # time-out of a reading
+
+
+class ViewSource(SingleGroupSource):
+    """See ``StalenessSource``. All views are one group; refreshes use one connection, readings another."""
+
+    def __init__(self, settings: ViewSettings, context: SourceContext) -> None:
+        super().__init__(settings)
+        self._settings, self._context = settings, context
+        address, path = usable_address(settings.name, settings.url, context.resolver)
+        if path is not None:
+            raise UsageError(f"source {settings.name!r}, url: SQLite has no materialised views")
+        self._refreshes: ConnectionThread[ViewSession] = ConnectionThread(
+            settings.name, lambda: ViewSession(address, settings, read_only=False), context.clock
+        )
+        self._readings: ConnectionThread[ViewSession] = ConnectionThread(
+            settings.name, lambda: ViewSession(address, settings, read_only=True), context.clock
+        )
+        self._tracker = ViewTracker()
+        self._warned: set[str] = set()
+        self.capabilities = Capabilities(staleness=self, state=self)
+
+    def ready_s(self, group: str, now_s: float) -> float:
+        """Return when a window is open, no back-off is left, and the previous refresh has ended."""
+        del group
+        return max(self._windows.next_opening_s(now_s), self._refreshes.ready_s(now_s))
+
+    @property
+    def tracker(self) -> ViewTracker:
+        """What was learned from all readings and refreshes."""
+        return self._tracker
+
+    def staleness_reports(self) -> Mapping[str, StalenessReport]:
+        """See ``StalenessSource``."""
+        return self._tracker.reports()
+
+    def backoffs(self) -> tuple[GroupBackoff, ...]:
+        """Return nothing: every process tries to connect by itself."""
+        return ()
+
+    def save_state(self) -> bytes:
+        """See ``StatefulSource``. State older than the last poll is harmless: the view counts as stale."""
+        return self._tracker.pack()
+
+    def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
+        """See ``StatefulSource``."""
+        del backoffs
+        self._tracker = ViewTracker.unpack(state)
+
+    async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
+        """Refresh one view, unless nothing below it changed; ``conditional=False``: in any case."""
+        clock = self._context.clock
+        async with self._refreshes.lock:
+            await self._context.admit(lease.group)
+            start_s = clock.elapsed_s()
+            try:
+                seen = await self._read_catalogue(self._refreshes)
+                if lease.key not in seen.views:
+                    return _missing(clock.elapsed_s() - start_s)
+                chain = self._chain(lease.key, seen, conditional=conditional)
+                for view in chain:
+                    await self._refresh(view, seen)
+            except SqlError as error:
+                backoff_s = self._refreshes.backoff_s() if error.is_connection_lost else None
+                return Fetched(
+                    "failed",
+                    problem=str(error),
+                    requests=1,
+                    seconds=clock.elapsed_s() - start_s,
+                    retry_after_s=backoff_s,
+                )
+            return self._fetched(lease, seen, chain, clock.elapsed_s() - start_s)
+
+    async def listings(self) -> AsyncIterator[Listing]:
+        """Take one reading and list the views, marked by the state of their tables."""
+        now_s = self._context.clock.now_s()
+        if self._readings.ready_s(now_s) > now_s:
+            return
+        async with self._readings.lock:
+            await self._context.admit(self._settings.name)
+            start_s = self._context.clock.elapsed_s()
+            problem, entries = "", []
+            try:
+                seen = await self.read_catalogue()
+            except SqlError as error:
+                problem = str(error)
+            else:
+                self._tracker.record_reading(seen)
+                entries = [ListingEntry(view, _mark(view, seen)) for view in seen.views]
+                problem = self._warning(seen)
+        yield Listing(
+            self._settings.name,
+            "catalogue",
+            tuple(entries),
+            complete=not problem or bool(entries),
+            requests=1,
+            seconds=self._context.clock.elapsed_s() - start_s,
+            problem=problem,
+        )
+
+    async def close(self) -> None:
+        """Close both connections; a refresh under way is ended."""
+        await self._refreshes.close()
+        await self._readings.close()
+
+    async def read_catalogue(self) -> Catalogue:
+        """Read the catalogue and its counters on the connection for readings."""
+        return await self._read_catalogue(self._readings)
+
+    async def _read_catalogue(self, thread: ConnectionThread[ViewSession]) -> Catalogue:
+        now_s = self._context.clock.now_s()
+        return await thread.run(lambda session: session.catalogue(now_s), _READING_S, retry=True)
+
+    def _chain(self, view: str, seen: Catalogue, *, conditional: bool) -> list[str]:
+        """Return what to refresh: stale views below, then the view itself; nothing if nothing changed."""
+        states = self._tracker.states
+        below = [name for name in seen.views if name in seen.upstream(view)]
+        stale = [name for name in below if is_stale(name, seen, states.get(name))]
+        own = states.get(view)
+        if conditional and not stale and is_known(view, seen, own) and not is_stale(view, seen, own):
+            return []
+        return [*stale, view]
+
+    async def _refresh(self, view: str, seen: Catalogue) -> None:
+        clock, relation = self._context.clock, seen.relations[view]
+        start_s = clock.elapsed_s()
+        timeout_s = self._settings.timeout + GRACE_S
+        version = await self._refreshes.run(lambda session: session.refresh(relation), timeout_s, retry=False)
+        self._tracker.record_refresh(view, seen, version, clock.elapsed_s() - start_s)
+
+    def _fetched(self, lease: Lease, seen: Catalogue, refreshed: list[str], seconds: float) -> Fetched:
+        state = self._tracker.states[lease.key]
+        cost = self._tracker.costs.get(lease.key)
+        note = {
+            "view": lease.key,
+            "bases": seen.bases(lease.key),
+            "rows_written": {name: state[name].changes for name in seen.bases(lease.key) if name in state},
+            "refreshed": refreshed,
+            "refresh_seconds": round(cost.mean, 6) if cost else None,
+        }
+        content = json.dumps(note, indent=1).encode()
+        found = content_hash(_state_text(state))
+        changed = found != lease.content_hash
+        return Fetched(
+            "content" if changed else "unchanged",
+            content=content if changed else None,
+            media_type="application/json",
+            normal_hash=found,
+            comparable=lease.content_hash is None or lease.validators.get("reset") == seen.reset,
+            validators={"reset": seen.reset},
+            requests=1,
+            bytes=len(content),
+            seconds=seconds,
+        )
+
+    def _warning(self, seen: Catalogue) -> str:
+        """Warn if no view is selected, and once about each view whose refreshes lock out its readers."""
+        if not seen.views:
+            asked = f" like {', '.join(self._settings.views)}" if self._settings.views else ""
+            return f"there is no materialised view{asked}: names are schema.view"
+        found = [view for view in seen.views if not seen.relations[view].indexed and view not in self._warned]
+        self._warned.update(found)
+        if not found:
+            return ""
+        return (
+            f"no unique index on {', '.join(found)}: a refresh locks out readers; "
+            "CREATE UNIQUE INDEX on plain columns lets them read on"
+        )
+
+
+def _missing(seconds: float) -> Fetched:
+    words = "there is no such materialised view among those selected: names are schema.view"
+    return Fetched("gone", problem=words, requests=1, seconds=seconds)
+
+
+def _mark(view: str, seen: Catalogue) -> str:
+    """Return a short name for the state of the view's parts: another mark is a notice."""
+    state = {name: seen.relations[name].stamp for name in seen.parts(view)}
+    return blake2b(_state_text(state), digest_size=8).hexdigest()
+
+
+def _state_text(state: State) -> bytes:
+    return repr(sorted((name, one.changes, one.version) for name, one in state.items())).encode()

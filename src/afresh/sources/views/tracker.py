@@ -1,0 +1,217 @@
+"""What is remembered of views and the tables below them, from reading to reading and over restarts."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from afresh.sources.staleness import StalenessReport
+from afresh.sources.views.catalogue import (
+    Catalogue,
+    Stamp,
+    State,
+    is_known,
+    is_stale,
+    rows_written,
+    state_after,
+)
+from afresh.sources.views.rates import WriteTally, most_informative, overall_dispersion, view_rates
+from afresh.values.results import RateEstimate
+
+WINDOW_S = 5.0
+"""Readings closer than this make one observation: sessions report their writes once a second at most."""
+
+_EARLY_S = 0.5  # a reading that is a little early still ends a window
+_RECENT = 20
+_FORMAT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCost:
+    """A mean duration over ``count`` refreshes, in which the last twenty count most.
+
+    The engine multiplies it by the cost that the owner of an item gave it (1 by default).
+
+    >>> MeasuredCost().add(2.0).add(4.0)
+    MeasuredCost(mean=3.0, count=2)
+    """
+
+    mean: float = 0.0
+    count: int = 0
+
+    def add(self, measured: float) -> MeasuredCost:
+        """Return the mean with one more measurement."""
+        count = self.count + 1
+        return MeasuredCost(self.mean + (measured - self.mean) / min(count, _RECENT), count)
+
+
+class ViewTracker:
+    """The last reading, the state of each view at its last refresh, and what was learned from them."""
+
+    def __init__(self) -> None:
+        self._seen: Catalogue | None = None
+        self._stamps: dict[str, Stamp] = {}
+        self._reset, self._time_s = "", float("-inf")
+        self._window: dict[str, Stamp] = {}
+        self._window_s = float("-inf")
+        self._elapsed_s = 0.0
+        self._changed: frozenset[str] = frozenset()
+        self._rates: dict[str, RateEstimate] | None = None
+        self._dispersions: dict[str, float | None] = {}
+        self.states: dict[str, State] = {}
+        self._versions: dict[str, int] = {}
+        self._refreshed_s: dict[str, float] = {}
+        self._stale_since: dict[str, float] = {}
+        self.costs: dict[str, MeasuredCost] = {}
+        self._by_length: dict[str, dict[int, WriteTally]] = {}
+
+    def record_reading(self, seen: Catalogue) -> None:
+        """Record a reading: what changed since the last one, and which views are stale now."""
+        self._compare(seen)
+        for view in seen.views:
+            if seen.time_s < self._refreshed_s.get(view, float("-inf")):
+                continue  # the reading began before the refresh, and says nothing about it
+            self._detect_foreign_refresh(view, seen)
+            if not is_stale(view, seen, self.states.get(view)):
+                self._stale_since.pop(view, None)
+            elif view in self.states:
+                self._stale_since.setdefault(view, seen.time_s)
+        by_view: tuple[dict[str, Any], ...] = (self.states, self._versions, self._refreshed_s)
+        for known in (*by_view, self._stale_since, self.costs, self._by_length):
+            for name in known.keys() - seen.relations.keys():
+                del known[name]
+        self._seen, self._rates = seen, None
+        self._stamps = {name: one.stamp for name, one in seen.relations.items()}
+        self._reset, self._time_s = seen.reset, seen.time_s
+
+    def record_refresh(self, view: str, seen: Catalogue, version: int, seconds: float) -> None:
+        """Record that a view was refreshed just after ``seen``, which took ``seconds``."""
+        self.states[view] = state_after(view, seen, self.states)
+        self._versions[view], self._refreshed_s[view] = version, seen.time_s
+        self._stale_since.pop(view, None)
+        self.costs[view] = self.costs.get(view, MeasuredCost()).add(seconds)
+
+    @property
+    def tallies(self) -> dict[str, WriteTally]:
+        """For each table, its readings over windows of that length which tells most about its rate."""
+        return {name: most_informative(tallies.values()) for name, tallies in self._by_length.items()}
+
+    def reports(self) -> dict[str, StalenessReport]:
+        """Return what is known of each view."""
+        seen = self._seen
+        if seen is None:
+            return {}
+        if self._rates is None:
+            tallies = self.tallies
+            self._rates = view_rates(seen.pairs(), tallies)
+            self._dispersions = {
+                view: overall_dispersion(tallies[base] for base in seen.bases(view) if base in tallies)
+                for view in seen.views
+            }
+        return {view: self._report(view, seen, self._rates.get(view)) for view in seen.views}
+
+    def pack(self) -> bytes:
+        """Return everything as bytes."""
+        packed = {
+            "format": _FORMAT,
+            "time_s": self._time_s if self._stamps else None,
+            "reset": self._reset,
+            "stamps": _pack_stamps(self._stamps),
+            "window_s": self._window_s if self._window else None,
+            "window": _pack_stamps(self._window),
+            "states": {view: _pack_stamps(state) for view, state in self.states.items()},
+            "versions": self._versions,
+            "stale_since": self._stale_since,
+            "costs": {view: [cost.mean, cost.count] for view, cost in self.costs.items()},
+            "tallies": {
+                name: {length: astuple(tally) for length, tally in tallies.items()}
+                for name, tallies in self._by_length.items()
+            },
+        }
+        return json.dumps(packed, separators=(",", ":")).encode()
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> ViewTracker:
+        """Return the tracker that was packed; an empty one if it cannot be read."""
+        tracker = cls()
+        try:
+            found: dict[str, Any] = json.loads(packed)
+            if found["format"] != _FORMAT or found["time_s"] is None:
+                return tracker
+            tracker._stamps = _read_stamps(found["stamps"])
+            tracker.states = {view: _read_stamps(state) for view, state in found["states"].items()}
+            tracker._versions = {view: int(version) for view, version in found["versions"].items()}
+            tracker._stale_since = {view: float(since) for view, since in found["stale_since"].items()}
+            tracker.costs = {
+                view: MeasuredCost(float(mean), int(count)) for view, (mean, count) in found["costs"].items()
+            }
+            tracker._by_length = {
+                name: {int(length): WriteTally(*map(float, parts)) for length, parts in tallies.items()}
+                for name, tallies in found["tallies"].items()
+            }
+            if found["window_s"] is not None:
+                tracker._window, tracker._window_s = _read_stamps(found["window"]), float(found["window_s"])
+            tracker._reset, tracker._time_s = str(found["reset"]), float(found["time_s"])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return cls()
+        return tracker
+
+    def _compare(self, seen: Catalogue) -> None:
+        """Find what changed since the last reading; at the end of a window observe each table."""
+        elapsed_s = seen.time_s - self._time_s
+        comparable = self._reset == seen.reset and 0 < elapsed_s < float("inf")
+        now = {name: seen.relations[name].stamp for view in seen.views for name in seen.parts(view)}
+        self._elapsed_s = elapsed_s if comparable else 0.0
+        changed = (name for name, stamp in now.items() if self._stamps.get(name) != stamp)
+        self._changed = frozenset(changed if comparable else ())
+        window_s = seen.time_s - self._window_s
+        if comparable and window_s < WINDOW_S - _EARLY_S:
+            return
+        if comparable and window_s < float("inf"):
+            self._observe(seen, now, window_s)
+        self._window, self._window_s = now, seen.time_s
+
+    def _observe(self, seen: Catalogue, now: Mapping[str, Stamp], window_s: float) -> None:
+        # Readings wait while refreshes are paid off; long windows must not be mixed with short ones.
+        length = round(math.log2(max(window_s / WINDOW_S, 1.0)))
+        for name, stamp in now.items():
+            before = self._window.get(name)
+            rows = None if before is None else rows_written(before, stamp)
+            if rows is not None and seen.relations[name].watched:  # None: its counter was reset
+                tallies = self._by_length.setdefault(name, {})
+                tallies[length] = tallies.get(length, WriteTally()).add(window_s, rows)
+
+    def _detect_foreign_refresh(self, view: str, seen: Catalogue) -> None:
+        """Detect a refresh by somebody else since the last reading: the view has a new file."""
+        version = seen.relations[view].stamp.version
+        if self._versions.get(view, version) != version:
+            self.states[view] = state_after(view, seen.with_stamps(self._stamps), self.states)
+            self._versions[view] = version
+            self._stale_since.pop(view, None)
+
+    def _report(self, view: str, seen: Catalogue, rate: RateEstimate | None) -> StalenessReport:
+        state, cost = self.states.get(view), self.costs.get(view)
+        estimate = rate if rate is not None and rate.polls > 0 else None
+        return StalenessReport(
+            elapsed_s=self._elapsed_s,
+            changed=bool(self._changed & seen.parts(view)),
+            stale_since_s=self._stale_since.get(view),
+            known=is_known(view, seen, state),
+            rate_per_s=estimate.rate if estimate else None,
+            low_per_s=estimate.low if estimate else None,
+            high_per_s=estimate.high if estimate else None,
+            cost_s=cost.mean if cost else None,
+            below=tuple(sorted(seen.upstream(view))),
+            dispersion=self._dispersions.get(view),
+        )
+
+
+def _pack_stamps(stamps: Mapping[str, Stamp]) -> dict[str, list[int]]:
+    return {name: [one.changes, one.version] for name, one in stamps.items()}
+
+
+def _read_stamps(found: Mapping[str, Any]) -> dict[str, Stamp]:
+    return {name: Stamp(int(changes), int(version)) for name, (changes, version) in found.items()}
