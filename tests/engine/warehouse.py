@@ -65,12 +65,12 @@ class House:
             requests = "100/s"
             {budget}
             [run]
-            retry_first = "0.1s"
+            retry_first = "0.5s"
             [[source]]
             name = "house"
             kind = "view"
             url = "{url or self.server.url(self.database)}"
-            look_every = "0.05s"
+            look_every = "0.1s"
             {source}
         """
         return make_engine(read(text), self.folder, seed=1)
@@ -126,7 +126,7 @@ async def until(condition: Callable[[], bool]) -> None:
     ends_s = time.monotonic() + PATIENCE_S
     while not await asyncio.to_thread(condition):
         assert time.monotonic() < ends_s, "waited in vain"
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.05)
 
 
 async def _started(script: Awaitable[None]) -> None:
