@@ -58,14 +58,16 @@ class House:
         number = next(self._numbers)
         self.run(f"INSERT INTO {table} VALUES ({number}, {number})")
 
-    def engine(self, *, url: str = "", budget: str = "", source: str = "") -> Engine:
+    def engine(
+        self, *, url: str = "", budget: str = "", source: str = "", retry_first: str = "0.5s"
+    ) -> Engine:
         """An engine over the views; more lines of settings may be given."""
         text = f"""
             [budget]
             requests = "100/s"
             {budget}
             [run]
-            retry_first = "0.5s"
+            retry_first = "{retry_first}"
             [[source]]
             name = "house"
             kind = "view"
