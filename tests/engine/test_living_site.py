@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ BUDGET = 45.0
 TWO_POINTS = 0.02
 
 
-def run(site: VirtualSite, folder: Path, *, for_s: float, **settings: str) -> tuple[float, float]:
+def run(site: VirtualSite, folder: Path, *, for_s: float, **settings: Any) -> tuple[float, float]:
     """Run an engine; when its run began and ended."""
     with site.engine(folder, **settings) as engine:
         engine.add(site.urls())
