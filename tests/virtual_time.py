@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 from unittest.mock import patch
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 _BEGIN_S = 1_704_067_200.0  # 2024-01-01, midnight UTC
 _ROUND_S = 2e-4  # what one round of the loop takes: whoever waits awake sees time go on
@@ -83,7 +84,9 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
         with patch.object(ThreadPoolExecutor, "submit", _done_at_once):
             super().run_forever()
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
+    ) -> asyncio.Future[T]:
         """Do the work on this thread; the loop's own pool is never made."""
         del executor
         return asyncio.wrap_future(_done_at_once(None, func, *args), loop=self)

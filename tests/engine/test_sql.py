@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,7 +82,7 @@ def test_one_by_one_costs_a_request_each(tmp_path: Path, table: sqlite3.Connecti
 
 def test_a_bulk_is_planned_by_money_at_its_shared_cost(tmp_path: Path, table: sqlite3.Connection) -> None:
     del table
-    prices = {"more": "price_per_request = 1", "source": 'benefit = "1/s"'}
+    prices: dict[str, Any] = {"more": "price_per_request = 1", "source": 'benefit = "1/s"'}
     found = {}
     for bulk in (1, 100):
         folder = tmp_path / str(bulk)

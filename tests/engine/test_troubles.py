@@ -191,7 +191,7 @@ def test_a_clock_set_back_is_noticed_and_lived_with(tmp_path: Path, said: list[s
 
 
 def test_two_engines_on_one_store_keep_the_budget_and_the_delays_together(tmp_path: Path) -> None:
-    manners = {"budget": "40/s", "source": 'delay = "0.08s"', "more": '[run]\nclaim = "0.5s"'}
+    manners: dict[str, Any] = {"budget": "40/s", "source": 'delay = "0.08s"', "more": '[run]\nclaim = "0.5s"'}
 
     async def work(*engines: Engine) -> None:
         await asyncio.gather(*(engine._loop().run(for_s=2.5) for engine in engines))

@@ -31,7 +31,7 @@ class VirtualSearchSite(SearchSite):
     ) -> None:
         self._found.close()
 
-    async def barred(self, url: str) -> Reply | None:
+    async def barred(self, url: str) -> None:
         """Every address may be asked."""
         del url
 

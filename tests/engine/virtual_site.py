@@ -85,7 +85,7 @@ class VirtualSite(ChangingPages):
 
     # A fetcher (see sources/fetcher.py).
 
-    async def barred(self, url: str) -> Reply | None:
+    async def barred(self, url: str) -> None:
         """Every address may be asked."""
         del url
 

@@ -58,19 +58,21 @@ class House:
         number = next(self._numbers)
         self.run(f"INSERT INTO {table} VALUES ({number}, {number})")
 
-    def engine(self, *, url: str = "", budget: str = "", source: str = "") -> Engine:
+    def engine(
+        self, *, url: str = "", budget: str = "", source: str = "", retry_first: str = "0.5s"
+    ) -> Engine:
         """An engine over the views; more lines of settings may be given."""
         text = f"""
             [budget]
             requests = "100/s"
             {budget}
             [run]
-            retry_first = "0.1s"
+            retry_first = "{retry_first}"
             [[source]]
             name = "house"
             kind = "view"
             url = "{url or self.server.url(self.database)}"
-            look_every = "0.05s"
+            look_every = "0.1s"
             {source}
         """
         return make_engine(read(text), self.folder, seed=1)
@@ -126,7 +128,7 @@ async def until(condition: Callable[[], bool]) -> None:
     ends_s = time.monotonic() + PATIENCE_S
     while not await asyncio.to_thread(condition):
         assert time.monotonic() < ends_s, "waited in vain"
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.05)
 
 
 async def _started(script: Awaitable[None]) -> None:

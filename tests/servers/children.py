@@ -8,8 +8,8 @@ from typing import Any
 
 # The pipe on standard input closes when the process that started this one is gone, however it ended.
 _ENDS_WITH_PARENT = """\
-import os, sys, threading
-threading.Thread(target=lambda: (sys.stdin.buffer.read(), os._exit(70)), daemon=True).start()
+import os, threading
+threading.Thread(target=lambda: (os.read(0, 1), os._exit(70)), daemon=True).start()
 """
 
 

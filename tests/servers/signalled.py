@@ -199,8 +199,22 @@ def world(folder: Path, *, rows: int = 60_000) -> Iterator[World]:
 
     routes = {"/robots.txt": page(b""), "/never": never, "/never.xml": never}
     routes |= {f"/page/{n}": page(b"there") for n in range(rows // 50)}
-    with served(routes) as site:
+    with served(routes) as site, _interruptible_children():
         yield World(folder, site.url, rows)
+
+
+@contextmanager
+def _interruptible_children() -> Iterator[None]:
+    """Let SIGINT have its default effect on the processes that are started within.
+
+    A shell runs jobs in the background with SIGINT ignored, and processes inherit that. A command then takes
+    the signal only from its first statement on, so that one sent before would be lost, and not by our fault.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def moments(

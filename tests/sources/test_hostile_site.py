@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tracemalloc
+from typing import Any
 
 import pytest
 from tests.servers.hostile import hostile_routes
@@ -14,7 +15,7 @@ from afresh.sources.http.source import HttpSource
 from afresh.values.fetched import Fetched
 
 # Only where a limit of time is what ends the poll is it short.
-IMPATIENT = {"idle_timeout": "0.5s", "timeout": "1.5s"}
+IMPATIENT: dict[str, Any] = {"idle_timeout": "0.5s", "timeout": "1.5s"}
 SILENT = {"/stall", "/stall-in-headers", "/stall-in-body", "/drip", "/endless-hints"}
 TROUBLES = {
     "/stall": ("failed", "silent for 0.5 s"),
