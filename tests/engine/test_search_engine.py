@@ -22,7 +22,7 @@ from afresh.engine.engine import Engine
 from afresh.engine.run.loop import Progress
 from afresh.engine.settings.reading import read
 from afresh.engine.state_names import NOTES
-from afresh.sources.search.saved_state import read_state
+from afresh.sources.search.saved_records import read_state
 from afresh.values.items import Item, ItemChange, ItemQuery
 
 RATE = 60.0

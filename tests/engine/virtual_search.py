@@ -17,7 +17,7 @@ from afresh.sources.http.fetcher import Reply, Request
 
 @dataclass
 class VirtualSearchSite(SearchSite):
-    """A ``SearchSite`` that is a fetcher (see ``sources/fetcher.py``) instead of a server."""
+    """A ``SearchSite`` that is a fetcher (see ``sources/http/fetcher.py``) instead of a server."""
 
     time: VirtualTime = field(default_factory=VirtualTime)
     url = "http://search.test"
@@ -31,7 +31,7 @@ class VirtualSearchSite(SearchSite):
     ) -> None:
         self._found.close()
 
-    async def barred(self, url: str) -> None:
+    async def check_url(self, url: str) -> None:
         """Every address may be asked."""
         del url
 

@@ -83,9 +83,9 @@ class VirtualSite(ChangingPages):
         hour = datetime.fromtimestamp(self.time.now_s(), UTC).hour
         return f"{(hour + 3) % 24:02}:00-{(hour + 4) % 24:02}:00"
 
-    # A fetcher (see sources/fetcher.py).
+    # A fetcher (see sources/http/fetcher.py).
 
-    async def barred(self, url: str) -> None:
+    async def check_url(self, url: str) -> None:
         """Every address may be asked."""
         del url
 

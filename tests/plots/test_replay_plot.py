@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from afresh.plots.replay_plot import FreshnessByBudget, FreshnessCourse, replay_figure
+from afresh.plots.replay_plot import FreshnessByBudget, FreshnessOverTime, replay_figure
 from afresh.plots.style import PictureFormat, render
 
 EDGES = np.linspace(1.69e9, 1.78e9, 41)
 POLICIES = ("adaptive", "uniform", "oracle", "nutch", "proportional", "lambdacrawl", "stormcrawler")
 
 
-def course(policy: str, level: float) -> FreshnessCourse:
-    return FreshnessCourse(policy, EDGES, np.full(40, level), level)
+def course(policy: str, level: float) -> FreshnessOverTime:
+    return FreshnessOverTime(policy, EDGES, np.full(40, level), level)
 
 
 def over(policy: str, *freshness: float) -> FreshnessByBudget:
@@ -79,7 +79,7 @@ def test_every_shape_is_drawn(kind: PictureFormat) -> None:
     many = [over(policy, *np.linspace(0.5, 0.9, 12)) for policy in POLICIES]
     assert render(replay_figure([course(policy, 1.0) for policy in POLICIES], EDGES[3], many), kind)
     assert render(replay_figure([], 0.0), kind)
-    short = FreshnessCourse("adaptive", np.array([0.0, 60.0, 120.0]), np.array([0.0, 1.0]), 0.5)
+    short = FreshnessOverTime("adaptive", np.array([0.0, 60.0, 120.0]), np.array([0.0, 1.0]), 0.5)
     assert render(replay_figure([short], 60.0, [over("adaptive", 0.5)]), kind)
 
 

@@ -18,7 +18,7 @@ from tests.servers.search_site import PAGE, Finder, Fts5Finder, PostgresFinder, 
 from tests.sources.polling import SetClock
 from tests.sources.searching import Desk, World, make_world, search_source, with_source, write_relation
 
-from afresh.sources.search.saved_state import read_state
+from afresh.sources.search.saved_records import read_state
 from afresh.sources.search.source import SearchSource
 
 RATE = 20.0  # requests per second of the site's time

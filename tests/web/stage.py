@@ -28,8 +28,8 @@ from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.settings.reading import read
 from afresh.engine.state_names import NOTES
-from afresh.sources.http.saved_state import read_state as read_http_notes
-from afresh.sources.search.saved_state import read_state as read_search_notes
+from afresh.sources.http.saved_hosts import read_state as read_http_notes
+from afresh.sources.search.saved_records import read_state as read_search_notes
 
 _ROUND_S, _ROUNDS = 1.5, 60
 LIARS = (NOISY, FUTURE, CONSTANT)

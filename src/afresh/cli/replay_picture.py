@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from afresh.plots.replay_plot import FreshnessByBudget, FreshnessCourse, replay_figure
+from afresh.plots.replay_plot import FreshnessByBudget, FreshnessOverTime, replay_figure
 from afresh.plots.style import picture_format, render
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import ReplayResult
-from afresh.replay.staleness import freshness_course, stale_spans
+from afresh.replay.stale_spans import freshness_course, stale_spans
 from afresh.tables.atomic_output import write_bytes
 from afresh.values.units import UNIT_SECONDS
 
@@ -29,7 +29,7 @@ def draw_replay(
                 history.change_item, history.time, result.visits.item, result.visits.time, history.end
             )
             course = freshness_course(spans, edges, history.weight)
-            courses.append(FreshnessCourse(result.policy, edges, course, result.after.scores.freshness))
+            courses.append(FreshnessOverTime(result.policy, edges, course, result.after.scores.freshness))
     figure = replay_figure(courses, warm_up_end, _over_budgets(results, unit), unit=unit)
     write_bytes(path, render(figure, picture_format(path)))
 

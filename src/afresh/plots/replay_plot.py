@@ -21,7 +21,7 @@ _LABEL_GAP = 0.052  # of the height: names at the right end stand at least so fa
 
 
 @dataclass(frozen=True, slots=True)
-class FreshnessCourse:
+class FreshnessOverTime:
     """One policy's freshness over time: in the stretch from ``edges[j]`` to ``edges[j+1]`` (Unix seconds).
 
     ``mean`` is its freshness after the warm-up.
@@ -45,7 +45,7 @@ class FreshnessByBudget:
 
 
 def replay_figure(
-    courses: Sequence[FreshnessCourse],
+    courses: Sequence[FreshnessOverTime],
     warm_up_end: float,
     over_budgets: Sequence[FreshnessByBudget] = (),
     *,
@@ -54,7 +54,7 @@ def replay_figure(
     """Freshness over time, the warm-up shaded; beside it freshness over budgets, if any are given.
 
     >>> edges = np.array([0.0, 1e6, 2e6, 3e6])
-    >>> lines = [FreshnessCourse("adaptive", edges, np.array([0.9, 0.95, 0.96]), 0.95)]
+    >>> lines = [FreshnessOverTime("adaptive", edges, np.array([0.9, 0.95, 0.96]), 0.95)]
     >>> figure = replay_figure(lines, 1e6)
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['copies that are fresh']
@@ -70,7 +70,7 @@ def replay_figure(
     return figure
 
 
-def _draw_courses(axes: Axes, courses: Sequence[FreshnessCourse], warm_up_end: float) -> None:
+def _draw_courses(axes: Axes, courses: Sequence[FreshnessOverTime], warm_up_end: float) -> None:
     axes.set_title("Freshness over time", pad=10)
     axes.set_ylabel("copies that are fresh")
     ends = []

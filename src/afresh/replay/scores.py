@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.replay.change_history import ChangeHistory
-from afresh.replay.staleness import change_rank, seen_at
+from afresh.replay.stale_spans import change_rank, seen_at
 from afresh.values.arrays import Bools, Float64s, Ints
 
 RESAMPLES = 400

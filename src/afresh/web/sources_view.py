@@ -10,9 +10,9 @@ from afresh.engine.settings.tables import SourceTable
 from afresh.engine.show.seen_items import SeenItem
 from afresh.engine.state_names import NOTES
 from afresh.sources.capabilities import GroupBackoff
-from afresh.sources.http.saved_state import HostReport, host_reports
-from afresh.sources.http.saved_state import read_state as read_http_notes
-from afresh.sources.search.saved_state import ScaleNote, read_state
+from afresh.sources.http.saved_hosts import HostReport, host_reports
+from afresh.sources.http.saved_hosts import read_state as read_http_notes
+from afresh.sources.search.saved_records import ScaleNote, read_state
 from afresh.values.items import ItemQuery
 from afresh.values.outcome import NOTHING_SPENT, Spent
 from afresh.web.watching import Look

@@ -18,25 +18,31 @@ so that τ since the last refresh is exponential.
 
 from __future__ import annotations
 
-from afresh.allocation.objectives import age, freshness, harmonic, lag, missed
+from afresh.allocation.objectives import (
+    age_objective,
+    freshness_objective,
+    harmonic_objective,
+    lag_objective,
+    missed_objective,
+)
 from afresh.allocation.objectives.objective import Objective
 from afresh.model.refresh_order import ORDERS
 from afresh.values.errors import one_of
 from afresh.values.objective_names import OBJECTIVE_NAMES
 
 _FIXED = {
-    "freshness": freshness.FIXED,
-    "age": age.FIXED,
-    "harmonic": harmonic.FIXED,
-    "missed": missed.FIXED,
-    "lag": lag.FIXED,
+    "freshness": freshness_objective.FIXED,
+    "age": age_objective.FIXED,
+    "harmonic": harmonic_objective.FIXED,
+    "missed": missed_objective.FIXED,
+    "lag": lag_objective.FIXED,
 }
 _MEMORYLESS = {
-    "freshness": freshness.MEMORYLESS,
-    "age": age.MEMORYLESS,
-    "harmonic": harmonic.MEMORYLESS,
-    "missed": missed.MEMORYLESS,
-    "lag": lag.MEMORYLESS,
+    "freshness": freshness_objective.MEMORYLESS,
+    "age": age_objective.MEMORYLESS,
+    "harmonic": harmonic_objective.MEMORYLESS,
+    "missed": missed_objective.MEMORYLESS,
+    "lag": lag_objective.MEMORYLESS,
 }
 OBJECTIVES: dict[tuple[str, str], Objective] = {(name, "fixed"): _FIXED[name] for name in OBJECTIVE_NAMES} | {
     (name, "random"): _MEMORYLESS[name] for name in OBJECTIVE_NAMES

@@ -15,7 +15,7 @@ from afresh.engine.pace.rests import read_rests
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import NOTES, RESTS
 from afresh.sources.capabilities import GroupBackoff
-from afresh.sources.http.saved_state import crawl_delays, read_state
+from afresh.sources.http.saved_hosts import crawl_delays, read_state
 from afresh.sources.http.settings import HttpSettings
 from afresh.stores.store import Store
 from afresh.values.items import ItemCount

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import NOTES
-from afresh.sources.search.saved_state import ScaleNote, read_state
+from afresh.sources.search.saved_records import ScaleNote, read_state
 from afresh.stores.store import Store
 
 

@@ -15,7 +15,7 @@ from afresh.sources.context import SourceContext
 from afresh.sources.http.client import FinalResponse, PoliteClient, RequestCost, default_headers
 from afresh.sources.http.fetcher import Fetcher, Reply
 from afresh.sources.http.listings.reader import Document, read_listings
-from afresh.sources.http.saved_state import HttpState, read_state
+from afresh.sources.http.saved_hosts import HttpState, read_state
 from afresh.sources.http.settings import HttpSettings, all_secrets, secret_headers, secret_proxy
 from afresh.sources.http.soft_errors import soft_error
 from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, http_date_s, requested_delay_s

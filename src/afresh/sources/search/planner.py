@@ -18,7 +18,7 @@ import numpy as np
 
 from afresh.probes.candidates import Candidates, find_candidates, request_counts
 from afresh.probes.keyword_index import KeywordIndex
-from afresh.sources.search.saved_state import QueryNote, ScaleNote
+from afresh.sources.search.saved_records import QueryNote, ScaleNote
 from afresh.sources.search.totals import LearnedTotals
 from afresh.values.arrays import Bools, Float64s, Ints
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from afresh.probes.dissimilarity import Dissimilarity, record_change, unequal
 from afresh.sources.search.relation import LocalRelation
-from afresh.sources.search.saved_state import RecordNote
+from afresh.sources.search.saved_records import RecordNote
 from afresh.sources.sql.canonical_json import value_json
 from afresh.values.arrays import Float64s
 

@@ -24,7 +24,7 @@ from afresh.sources.search.file_server import FileSearchServer, file_stamp, samp
 from afresh.sources.search.planner import PlannedRequest, Planner
 from afresh.sources.search.record_tracker import RecordTracker
 from afresh.sources.search.relation import LocalRelation, display_place, is_postgres, read_relation
-from afresh.sources.search.saved_state import SearchState, read_state
+from afresh.sources.search.saved_records import SearchState, read_state
 from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.source import SingleGroupSource

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from afresh.probes.keyword_index import KeywordIndex
-from afresh.sources.search.saved_state import ScaleNote
+from afresh.sources.search.saved_records import ScaleNote
 from afresh.values.arrays import Float64s, Ints
 
 _UNSEEN = 0.5  # matches to assume on the server if the sample has none

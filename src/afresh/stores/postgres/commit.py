@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from afresh.stores.postgres.binary_arrays import column_arrays, to_array
-from afresh.stores.postgres.connections import Connection, fetch_pipelined, fetch_rows
 from afresh.stores.postgres.contents import SizeChange, drop_contents, keep_contents, keep_size_change
 from afresh.stores.postgres.database import PostgresDatabase
+from afresh.stores.postgres.reconnection import Connection, fetch_pipelined, fetch_rows
 from afresh.stores.rows import Row, text_from_mapping
 from afresh.stores.sql.commit import (
     AcceptedPoll,

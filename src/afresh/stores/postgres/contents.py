@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from afresh.stores.postgres.binary_arrays import column_arrays
-from afresh.stores.postgres.connections import Connection, fetch_rows
+from afresh.stores.postgres.reconnection import Connection, fetch_rows
 from afresh.stores.sql.commit import CompressedCopy
 from afresh.stores.sql.statements import load_statements
 

@@ -18,9 +18,9 @@ import psycopg
 
 from afresh.stores.postgres.address import PostgresAddress
 from afresh.stores.postgres.binary_arrays import Array, column_arrays, to_array
-from afresh.stores.postgres.connections import Connection, LazyConnection, fetch_rows
 from afresh.stores.postgres.errors import is_lost, translate_error
 from afresh.stores.postgres.migrations import migrate
+from afresh.stores.postgres.reconnection import Connection, LazyConnection, fetch_rows
 from afresh.stores.rows import Row
 from afresh.stores.sql.database import Parameters, SqlDatabase, T
 from afresh.stores.sql.statements import load_migrations, load_statements

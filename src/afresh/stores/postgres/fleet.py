@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from afresh.stores.postgres.connections import Connection
+from afresh.stores.postgres.reconnection import Connection
 from afresh.stores.sql.fleet import SqlFleet
 from afresh.values.clock import Clock
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from afresh.stores.postgres.connections import Connection
+from afresh.stores.postgres.reconnection import Connection
 from afresh.stores.sql.item_pages import Filters, Paging, SortOrder
 from afresh.values.items import Sort
 

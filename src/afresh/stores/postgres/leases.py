@@ -6,7 +6,7 @@ live on, and a lease that it forgot would be given to a second worker.
 
 from __future__ import annotations
 
-from afresh.stores.postgres.connections import Connection
+from afresh.stores.postgres.reconnection import Connection
 from afresh.stores.rows import lease_from_row
 from afresh.stores.sql.database import Parameters
 from afresh.stores.sql.leases import SqlLeases

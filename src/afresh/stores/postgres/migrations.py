@@ -9,7 +9,7 @@ from __future__ import annotations
 from psycopg import sql
 
 from afresh.stores.postgres.address import PostgresAddress
-from afresh.stores.postgres.connections import Connection, fetch_rows
+from afresh.stores.postgres.reconnection import Connection, fetch_rows
 from afresh.stores.sql.statements import load_statements
 from afresh.values.errors import StoreCorruptError, StoreMissingError, StoreReadOnlyError, StoreVersionError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from afresh.stores.postgres.connections import Connection
+from afresh.stores.postgres.reconnection import Connection
 from afresh.stores.rows import policy_columns
 from afresh.stores.sql.plan import SqlPlan
 from afresh.values.stored import PolicyColumns

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from afresh.stores.postgres.address import parse_address
 from afresh.stores.postgres.commit import commit
-from afresh.stores.postgres.connections import Connection
 from afresh.stores.postgres.database import PostgresDatabase
 from afresh.stores.postgres.fleet import PostgresFleet
-from afresh.stores.postgres.items import PostgresItems
 from afresh.stores.postgres.leases import PostgresLeases
 from afresh.stores.postgres.lost_commits import CommitResolver
 from afresh.stores.postgres.plan import PostgresPlan
+from afresh.stores.postgres.reconnection import Connection
+from afresh.stores.postgres.stored_items import PostgresItems
 from afresh.stores.postgres.transfer import PostgresTables
 from afresh.stores.postgres.upkeep import PostgresUpkeep
 from afresh.stores.sql.store import SqlStore

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import ClassVar
 
-from afresh.stores.postgres.connections import Connection, fetch_rows
 from afresh.stores.postgres.database import PostgresDatabase, key_hash
+from afresh.stores.postgres.reconnection import Connection, fetch_rows
 from afresh.stores.sql.transfer import TABLES, Counters, Homes, SqlTables, same_columns
 
 _ITEM, _AUDIT = TABLES["item"].columns, TABLES["audit"].columns

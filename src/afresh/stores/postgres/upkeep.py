@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from afresh.stores.copying import backup_to_file
-from afresh.stores.postgres.connections import Connection
 from afresh.stores.postgres.database import PostgresDatabase
+from afresh.stores.postgres.reconnection import Connection
 from afresh.stores.postgres.transfer import PostgresTables
 from afresh.stores.sql.upkeep import SqlUpkeep
 from afresh.values.stored import StoreStats

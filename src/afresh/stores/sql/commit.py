@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import zstandard
 
-from afresh.stores.contents import content_hash
+from afresh.stores.content_codec import content_hash
 from afresh.stores.rows import PAUSED, STATUS_CODE, Row
 from afresh.stores.sql.database import ConnectionT, ItemCounts, SqlDatabase
 from afresh.values.outcome import NewCopy, Observation, Outcome, Refusal, Spent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from afresh.stores.contents import decompress
+from afresh.stores.content_codec import decompress
 from afresh.stores.sql.database import ConnectionT, SqlGroup
 from afresh.stores.store import Copies
 from afresh.values.stored import Copy, Version

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
-from afresh.stores.contents import decompress
+from afresh.stores.content_codec import decompress
 from afresh.stores.sql.database import ConnectionT, SqlGroup
 from afresh.stores.store import Upkeep
 from afresh.values.errors import StoreCorruptError

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from afresh.stores.rows import ACTIVE, text_from_mapping
 from afresh.stores.sql.database import ItemCounts, Parameters
 from afresh.stores.sql.item_pages import read_page
-from afresh.stores.sql.items import SqlItems
+from afresh.stores.sql.stored_items import SqlItems
 from afresh.stores.sqlite.contents import drop_contents
 from afresh.stores.sqlite.item_pages import SqlitePaging
 from afresh.stores.store import EDITS_KEPT

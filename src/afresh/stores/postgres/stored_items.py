@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from afresh.stores.postgres.binary_arrays import column_arrays
-from afresh.stores.postgres.connections import Connection, fetch_rows
 from afresh.stores.postgres.contents import SizeChange, drop_contents, keep_size_change
 from afresh.stores.postgres.database import key_hash
 from afresh.stores.postgres.item_pages import PostgresPaging
+from afresh.stores.postgres.reconnection import Connection, fetch_rows
 from afresh.stores.rows import ACTIVE, Row, text_from_mapping
 from afresh.stores.sql.database import ItemCounts, Parameters
 from afresh.stores.sql.item_pages import read_page
-from afresh.stores.sql.items import SqlItems
+from afresh.stores.sql.stored_items import SqlItems
 from afresh.stores.store import EDITS_KEPT
 from afresh.values.items import ItemPage, ItemQuery, NewItem
 

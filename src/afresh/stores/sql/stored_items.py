@@ -21,7 +21,7 @@ _BATCH = 10_000
 class SqlItems(SqlGroup[ConnectionT], StoredItems):
     """Implements ``StoredItems``, except for what the databases' different tables of items ask for."""
 
-    file = "items"
+    file = "stored_items"
 
     def add(self, items: Iterable[NewItem], now_s: float) -> int:
         added, rest = 0, iter(items)
