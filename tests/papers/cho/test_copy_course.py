@@ -35,7 +35,7 @@ def test_age_grows_by_the_share_that_is_stale(name: str) -> None:
     np.testing.assert_allclose(slope, 1 - expected_freshness(decay, t), atol=1e-7)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None)
 @given(changes=instants, refreshes=instants)
 def test_an_observed_course_is_what_the_definition_says(changes: list[float], refreshes: list[float]) -> None:
     # Off the instants, so that the order at one instant does not matter here.

@@ -80,7 +80,7 @@ def window_of(limits: Limits, length_s: float) -> tuple[int, float]:
 class Slots:
     """When the next request may start: a value; time is an argument, of a clock that never steps back.
 
-    >>> slots = Slots(Limits(requests=2.0)).reserved(Window(100.0, 101.0))
+    >>> slots = Slots(Limits(requests=2.0)).reserved(RequestWindow(100.0, 101.0))
     >>> slots = slots.started(100.0)
     >>> slots.ready_s(100.1), slots.ready_s(100.9)
     (100.5, 100.9)
