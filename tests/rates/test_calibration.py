@@ -13,6 +13,7 @@ from tests.rates.populations import (
     poll,
     poll_at_own_pace,
 )
+from tests.slow_cases import with_slow_cases
 
 from afresh.allocation.allocate import allocate
 from afresh.model.freshness import freshness
@@ -33,7 +34,9 @@ def coverage(population: str, fewest: int, most: int, scale: float, *, regular: 
     return float(np.mean(hits))
 
 
-each_amount = pytest.mark.parametrize(("fewest", "most", "scale"), [(3, 30, 1.0), (3, 3, 1.0), (20, 60, 3.0)])
+each_amount = pytest.mark.parametrize(
+    ("fewest", "most", "scale"), with_slow_cases([(3, 30, 1.0), (3, 3, 1.0), (20, 60, 3.0)], kept=1)
+)
 
 
 @each_amount
@@ -51,7 +54,7 @@ def test_intervals_hold_for_odd_populations(population: str, fewest: int, most: 
 
 
 @each_amount
-@pytest.mark.parametrize("population", NARROW_AND_ODD)
+@pytest.mark.parametrize("population", with_slow_cases(list(NARROW_AND_ODD), kept=1))
 def test_intervals_hold_for_narrow_and_clustered_populations(
     population: str, fewest: int, most: int, scale: float
 ) -> None:
@@ -60,8 +63,8 @@ def test_intervals_hold_for_narrow_and_clustered_populations(
 
 
 # After three polls slow items look static and nobody can tell.
-@pytest.mark.parametrize(("fewest", "most", "scale"), [(3, 30, 1.0), (20, 60, 3.0)])
-@pytest.mark.parametrize("population", WITH_STATIC)
+@pytest.mark.parametrize(("fewest", "most", "scale"), with_slow_cases([(3, 30, 1.0), (20, 60, 3.0)], kept=1))
+@pytest.mark.parametrize("population", with_slow_cases(list(WITH_STATIC), kept=1))
 def test_items_that_never_change_are_covered_and_so_are_the_others(
     population: str, fewest: int, most: int, scale: float
 ) -> None:
@@ -74,17 +77,21 @@ def test_items_that_never_change_are_covered_and_so_are_the_others(
     assert np.all(found.high > 0)
 
 
-@pytest.mark.parametrize("number", [10, 30])
+@pytest.mark.parametrize("number", with_slow_cases([10, 30], kept=1))
 @pytest.mark.parametrize(
-    "population", ["gamma 0.5", "gamma 2", "lognormal", "wide lognormal", "narrow lognormal"]
+    "population",
+    with_slow_cases(["gamma 0.5", "wide lognormal", "gamma 2", "lognormal", "narrow lognormal"], kept=2),
 )
 def test_intervals_hold_for_regular_polls_far_apart(population: str, number: int) -> None:
     """Five changes between two polls leave no more trace than one: the prior's form decides."""
     assert 0.87 <= coverage(population, number, number, 5.0, regular=True) <= 0.93
 
 
-@pytest.mark.parametrize(("fewest", "most"), [(3, 3), (3, 30)])
-@pytest.mark.parametrize("population", ["gamma 0.2", "gamma 0.5", "gamma 2", "lognormal", "30 % static"])
+@pytest.mark.parametrize(("fewest", "most"), with_slow_cases([(3, 30), (3, 3)], kept=1))
+@pytest.mark.parametrize(
+    "population",
+    with_slow_cases(["gamma 0.5", "30 % static", "gamma 0.2", "gamma 2", "lognormal"], kept=2),
+)
 def test_intervals_of_views_hold(population: str, fewest: int, most: int) -> None:
     rng = np.random.default_rng(0)
     rates = draw_rates(population, ITEMS, rng)
@@ -95,7 +102,7 @@ def test_intervals_of_views_hold(population: str, fewest: int, most: int) -> Non
     assert 0.84 <= np.mean((together.low[ITEMS:] <= true) & (true <= together.high[ITEMS:])) <= 1.0
 
 
-@pytest.mark.parametrize("items", [1, 2])
+@pytest.mark.parametrize("items", with_slow_cases([2, 1], kept=1))
 def test_few_items_are_not_believed_twice(items: int) -> None:
     hits = []
     for seed in range(80):
@@ -107,7 +114,8 @@ def test_few_items_are_not_believed_twice(items: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fast", "share", "number"), [(1.0, 0.1, 3), (24.0, 0.05, 3), (24.0, 0.05, 10), (1440.0, 0.01, 5)]
+    ("fast", "share", "number"),
+    with_slow_cases([(24.0, 0.05, 3), (1.0, 0.1, 3), (24.0, 0.05, 10), (1440.0, 0.01, 5)], kept=1),
 )
 def test_fast_items_are_found_among_many_slow_ones_each_polled_at_its_pace(
     fast: float, share: float, number: int
@@ -123,7 +131,7 @@ def test_fast_items_are_found_among_many_slow_ones_each_polled_at_its_pace(
 
 
 @pytest.mark.parametrize("method", ["gamma", "grid"])
-@pytest.mark.parametrize("population", POPULATIONS)
+@pytest.mark.parametrize("population", with_slow_cases(list(POPULATIONS), kept=2))
 def test_error_is_below_that_of_plain_maximum_likelihood(population: str, method: str) -> None:
     rng = np.random.default_rng(5)
     rates = draw_rates(population, ITEMS, rng)
@@ -136,8 +144,8 @@ def test_error_is_below_that_of_plain_maximum_likelihood(population: str, method
     assert error(method) < 0.95 * error("mle")
 
 
-@pytest.mark.parametrize("population", POPULATIONS)
-@pytest.mark.parametrize("scale", [0.2, 1.0, 5.0])
+@pytest.mark.parametrize("population", with_slow_cases(list(POPULATIONS), kept=3))
+@pytest.mark.parametrize("scale", with_slow_cases([1.0, 0.2, 5.0], kept=1))
 def test_plans_after_three_polls_lose_no_more_than_a_point_to_uniform(population: str, scale: float) -> None:
     rng = np.random.default_rng(1)
     rates = draw_rates(population, 2000, rng)
@@ -152,8 +160,8 @@ def test_plans_after_three_polls_lose_no_more_than_a_point_to_uniform(population
         assert ours > uniform - 0.01
 
 
-@pytest.mark.parametrize("share", [0.1, 0.25, 1.0])
-@pytest.mark.parametrize("population", FAR_APART)
+@pytest.mark.parametrize("share", with_slow_cases([0.25, 0.1, 1.0], kept=1))
+@pytest.mark.parametrize("population", with_slow_cases(list(FAR_APART), kept=1))
 def test_nor_where_items_are_of_two_kinds_far_apart(population: str, share: float) -> None:
     """Three polls teach a prior that makes items without a change much slower than they are."""
     for seed in range(3):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.rates.logs import HOUR, steady_log
+from tests.slow_cases import with_slow_cases
 
 from afresh.rates.poll_table import PollTable
 from afresh.rates.regime import find_regime
@@ -13,7 +14,8 @@ from afresh.rates.segments import Segments
 
 
 @pytest.mark.parametrize(
-    ("fast", "slow", "share"), [(24.0, 1 / 365, 0.3), (3.0, 0.1, 0.3), (24.0, 1 / 30, 0.1)]
+    ("fast", "slow", "share"),
+    with_slow_cases([(24.0, 1 / 365, 0.3), (3.0, 0.1, 0.3), (24.0, 1 / 30, 0.1)], kept=1),
 )
 def test_steady_items_polled_each_at_its_own_pace_are_neither_seasonal_nor_drifting(
     fast: float, slow: float, share: float

@@ -90,7 +90,8 @@ class Ended:
 
     @property
     def _drained(self) -> bool:
-        return self.command in DRAINS and "stopped" in self.words.splitlines()[-1]
+        # What could not be fetched is said after it.
+        return self.command in DRAINS and any("stopped" in line for line in self.words.splitlines())
 
 
 class World:

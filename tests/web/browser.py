@@ -92,7 +92,8 @@ LOOKS = ("light", "dark", "phone")
 
 def as_seen(page: Page, look: str) -> None:
     """Show a page that is open in other colours, or on a phone, and wait until it has taken them on."""
-    page.emulate_media(color_scheme="dark" if look == "dark" else "light")
+    # Without motion: colours that are still changing would be judged by their contrast of that moment.
+    page.emulate_media(color_scheme="dark" if look == "dark" else "light", reduced_motion="reduce")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark" if look == "dark" else "light")
     page.set_viewport_size(PHONE if look == "phone" else DESK)  # type: ignore[arg-type]
     page.wait_for_function("() => document.documentElement.scrollWidth <= innerWidth")
