@@ -86,9 +86,9 @@ class Slots:
     (100.5, 100.9)
     >>> slots.ready_s(102.0)                      # nothing is reserved
     inf
-    >>> slots.reserved(Window(101.5, 102.0), joined=True).started(100.9).ready_s(101.0)
+    >>> slots.reserved(RequestWindow(101.5, 102.0), joined=True).started(100.9).ready_s(101.0)
     101.4
-    >>> slots.owing(100.2, 5.0).reserved(Window(100.0, 110.0)).ready_s(100.3)
+    >>> slots.owing(100.2, 5.0).reserved(RequestWindow(100.0, 110.0)).ready_s(100.3)
     105.2
     """
 
