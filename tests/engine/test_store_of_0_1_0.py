@@ -2,7 +2,9 @@
 
 The store was written by a run of 75 s over 48 living pages on two hosts (and one that is missing) with a
 budget of 20 requests per second, audits, weights, guessed rates and notices. ``store-0.1.0.json`` holds what
-0.1.0 itself answered about it ten seconds later.
+0.1.0 itself answered about it ten seconds later, except for ``marginal``: 0.1.0 computed the value of a poll
+from the one item that was asked about, up to 3 % off the value that the engine ranks by. The values here are
+those of the engine, computed before anything was renamed.
 """
 
 from __future__ import annotations
