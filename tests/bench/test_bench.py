@@ -11,7 +11,10 @@ from bench.__main__ import BENCHES, main
 from bench.rows import Row
 
 # Even their small sizes are dear, because they start servers, browsers or builds, or replay whole worlds.
-DEAR = ("crawl", "demo", "package", "replay", "replay_robust", "sql_bulk", "store_postgres", "web")
+DEAR = (
+    "calibration", "crawl", "demo", "engine_scale", "package", "plan_scale", "rates_speed", "replay",
+    "replay_robust", "search", "signals", "sql_bulk", "store", "store_postgres", "web",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [name for name in BENCHES if name not in DEAR])

@@ -22,6 +22,7 @@ from rich.console import Console
 from tests.servers.signalled import processes_of
 from tests.servers.site import Answer, Seen, page
 from tests.servers.threaded import served
+from tests.slow_cases import with_slow_cases
 
 from afresh.cli.demo_copies import RunningCopy
 from afresh.cli.demo_run import Allowance, Found
@@ -339,7 +340,7 @@ def test_a_request_that_fails_once_does_not_hold_up_the_start(tmp_path: Path) ->
             copy.stop()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", with_slow_cases([signal.SIGINT, signal.SIGTERM], kept=1))
 def test_stopped_the_demo_ends_its_copies_and_clears_up(tmp_path: Path, number: signal.Signals) -> None:
     with started(tmp_path, "--for", "10m") as demo:
         shows_its_dashboard(demo)

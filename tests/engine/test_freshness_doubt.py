@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.slow_cases import with_slow_cases
 from tests.web.quick_world import QuickWorld
 
 from afresh.engine.show.status import modelled
@@ -11,7 +12,7 @@ from afresh.engine.show.status import modelled
 CHECKS_S = (5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0)
 
 
-@pytest.mark.parametrize("middle", [-3.5, -1.5])
+@pytest.mark.parametrize("middle", with_slow_cases([-3.5, -1.5], kept=1))
 def test_the_interval_holds_what_is_true_in_the_first_minutes(middle: float) -> None:
     held: list[bool] = []
     young: list[float] = []
