@@ -32,6 +32,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(leftovers, "tests.leftovers")
 
 
+@pytest.fixture(autouse=True)
+def working_directory() -> Iterator[None]:
+    """Every test begins in the folder in which the run was started; ``afresh -C`` goes to another one."""
+    before = Path.cwd()
+    yield
+    os.chdir(before)
+
+
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
     """One PostgreSQL server for the whole run, also where several processes share its tests.
