@@ -114,7 +114,6 @@ def work():
         finally:
             Path("part").unlink()
 
-INTERRUPTION.install()
 INTERRUPTION.program(work)
 """
 
@@ -159,7 +158,7 @@ def test_a_sigint_that_the_parent_ignored_is_heard() -> None:
 
 IGNORED = (
     "import signal; from afresh.cli.interruption import INTERRUPTION as i; "
-    "i.install(); i.program(lambda: signal.raise_signal(signal.SIGINT))"
+    "i.program(lambda: signal.raise_signal(signal.SIGINT))"
 )
 
 
