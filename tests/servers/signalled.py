@@ -22,7 +22,7 @@ from tests.servers.site import Answer, Seen, page
 from tests.servers.threaded import served
 
 from afresh.engine.app import open_engine
-from afresh.engine.outside import Reported
+from afresh.engine.external_polls import Reported
 
 LONGEST_WAIT_S = 30.0
 _SETTINGS = """\

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from afresh.engine.engine import Engine
-from afresh.engine.run.loop import Loop
+from afresh.engine.runner.run import Run
 
 PATIENCE_S = 120.0  # the limit only says when to give up
 
@@ -17,7 +17,7 @@ class Running:
 
     def __init__(self, engine: Engine) -> None:
         self._engine, self._make = engine, engine._loop
-        self._loops: list[Loop] = []
+        self._loops: list[Run] = []
         self._thread = threading.Thread(target=engine.run)
 
     def __enter__(self) -> Self:
@@ -34,6 +34,6 @@ class Running:
         self._engine._loop = self._make  # type: ignore[method-assign]
         assert not self._thread.is_alive()
 
-    def _kept(self, *given: Any) -> Loop:
+    def _kept(self, *given: Any) -> Run:
         self._loops.append(self._make(*given))
         return self._loops[-1]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.web.serving import engine_of
 
-from afresh.engine.show.pulse import FIELDS, Pulse
+from afresh.engine.reporting.pulse import FIELDS, Pulse
 from afresh.values.outcome import Spent
 from afresh.web.now_view import fields, ran_s
 from afresh.web.watching import Look, Watcher

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.engine.show.item_snapshot import ItemSnapshot
-from afresh.engine.show.seen_items import SeenItem
-from afresh.engine.show.why import is_chosen, last_polls, usual_s
+from afresh.engine.reporting.item_snapshot import ItemSnapshot
+from afresh.engine.reporting.watched_items import WatchedItem
+from afresh.engine.reporting.why import is_chosen_by_source, last_polls, mean_interval_s
 from afresh.values.items import Item
 
 
@@ -34,13 +34,13 @@ class Belief:
 def believed(snapshot: ItemSnapshot) -> list[Belief]:
     """What is believed of each item of a snapshot, in their order."""
     policy, now_s = snapshot.policy, snapshot.time_s
-    fresh, worth = policy.fresh(now_s), policy.worth(now_s)
-    every = np.arange(policy.memory.size)
-    intervals_s, futile = policy.intervals_s(every), policy.never_pays(every)
+    fresh, worth = policy.fresh(now_s), policy.poll_values(now_s)
+    every = np.arange(policy.item_rows.size)
+    intervals_s, futile = policy.intervals_s(every), policy.is_futile(every)
     nothing = Belief(*(math.nan,) * 6, plan="removed")
     found = []
     for item in snapshot.items:
-        row = policy.memory.row(item.id)
+        row = policy.item_rows.row(item.id)
         if row is None:  # removed since the page was read
             found.append(nothing)
             continue
@@ -48,11 +48,13 @@ def believed(snapshot: ItemSnapshot) -> list[Belief]:
         numbers = (*snapshot.rates[item.id], interval_s, float(fresh[row]), float(worth[row]))
         plan = "futile" if futile[row] and item.polled_s is not None else plan_word(item, interval_s)
         belief = _as_seen(Belief(*numbers, plan=plan), snapshot.seen.get(item.key))
-        found.append(_as_chosen(snapshot, item, belief) if is_chosen(snapshot.settings, item) else belief)
+        found.append(
+            _as_chosen(snapshot, item, belief) if is_chosen_by_source(snapshot.settings, item) else belief
+        )
     return found
 
 
-def _as_seen(belief: Belief, seen: SeenItem | None) -> Belief:
+def _as_seen(belief: Belief, seen: WatchedItem | None) -> Belief:
     """The same with what is seen in place of what was guessed from polls."""
     if seen is None:
         return belief
@@ -66,7 +68,7 @@ def _as_seen(belief: Belief, seen: SeenItem | None) -> Belief:
 
 def _as_chosen(snapshot: ItemSnapshot, item: Item, belief: Belief) -> Belief:
     """The same where the source asks for many at once: how often its polls came so far is all there is."""
-    interval_s = usual_s(last_polls(snapshot.polls_of(item)))
+    interval_s = mean_interval_s(last_polls(snapshot.polls_of(item)))
     plan = "kept" if belief.plan == "dropped" else belief.plan
     return replace(belief, plan=plan, interval_s=interval_s if math.isfinite(interval_s) else math.nan)
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from afresh.engine.engine import Engine
-from afresh.engine.pace.asked import in_force
+from afresh.engine.ratelimit.budget_override import current_override
+from afresh.engine.reporting.item_snapshot import ItemSnapshot, take_snapshot
+from afresh.engine.reporting.pulse import as_running
 from afresh.engine.settings.tables import BudgetTable, Settings
-from afresh.engine.show.item_snapshot import ItemSnapshot, take_snapshot
-from afresh.engine.show.pulse import as_run
 from afresh.values.clock import Clock
 from afresh.values.errors import UsageError
 from afresh.values.items import Item, ItemPage, ItemQuery
@@ -101,13 +101,13 @@ class Context:
     def _budget(self) -> BudgetTable:
         """Today's: that was asked for, or else of the engine that runs, or else of the settings."""
         engine = self.engine
-        if in_force(engine.store, engine.settings) is None:
+        if current_override(engine.store, engine.settings) is None:
             return self._settings(self.clock.now_s()).budget
         return engine.current().budget
 
     def _settings(self, now_s: float) -> Settings:
         """The settings, with the budget and the delays of the engine that runs, where one does."""
-        return as_run(self.engine.store, self.engine.current(), now_s)
+        return as_running(self.engine.store, self.engine.current(), now_s)
 
     def _snapshot(self, items: Sequence[Item]) -> ItemSnapshot:
         """What is known of these items now, read once, so that everything said of them agrees."""

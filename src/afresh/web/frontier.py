@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.allocation.allocate import allocate
-from afresh.engine.mind.row_policy import RowPolicy
+from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.model.age import age
 from afresh.model.freshness import freshness
 from afresh.policy.adaptive.poll_value import PollValue
@@ -48,7 +48,7 @@ class Believed:
     @classmethod
     def of(cls, policy: RowPolicy, rows: npt.NDArray[np.intp]) -> Believed:
         """These rows of a policy; what their families bring comes on top of their own rates."""
-        mind, memory = policy.ranking.policy, policy.memory
+        mind, memory = policy.ranking.policy, policy.item_rows
         rates = mind.calibration.factors(rows)[:, None] * mind.belief.rates
         if mind.shocks is not None:
             rates = rates + mind.shocks.rate(rows)[:, None]

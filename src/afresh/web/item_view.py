@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.engine.show.item_snapshot import ItemSnapshot
-from afresh.engine.show.why import PastPoll, Why, explain, last_polls
+from afresh.engine.reporting.item_snapshot import ItemSnapshot
+from afresh.engine.reporting.why import PastPoll, Why, explain, last_polls
 from afresh.stores.store import Store
 from afresh.values.items import Item
 from afresh.values.stored import Version
@@ -87,7 +87,7 @@ def _is_guessed(why: Why) -> bool:
 def curves(snapshot: ItemSnapshot, why: Why) -> Curves:
     """The chance that the copy is right and the index, from the last poll until well after the next."""
     policy, now_s = snapshot.policy, snapshot.time_s
-    mind, row = policy.ranking.policy, policy.memory.rows([why.item.id])
+    mind, row = policy.ranking.policy, policy.item_rows.rows([why.item.id])
     since_s = 0.0 if why.item.polled_s is None else max(now_s - why.item.polled_s, 0.0)
     due_s = why.interval_s if 0 < why.interval_s < math.inf else math.inf
     typical_s = due_s if math.isfinite(due_s) else 1.0 / max(why.rate_per_s, 1e-12)

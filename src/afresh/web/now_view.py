@@ -7,8 +7,8 @@ from hashlib import blake2b
 
 import numpy as np
 
-from afresh.engine.mind.audits import Share, wilson
-from afresh.engine.show.pulse import FIELDS
+from afresh.engine.reporting.pulse import FIELDS
+from afresh.engine.scheduler.audits import ShareEstimate, wilson_interval
 from afresh.values.formatting import format_count
 from afresh.values.stored import ObservationColumns
 from afresh.web import wording
@@ -118,7 +118,7 @@ def audit_bins(audits: ObservationColumns) -> Series:
     found: Series = {"time_s": [], "value": [], "low": [], "high": [], "n": []}
     bins = min(_AUDIT_BINS, told.size // _FEWEST)
     for part in np.array_split(told, bins) if bins else []:
-        share = wilson(int(np.count_nonzero(~audits.changed[part])), int(part.size))
+        share = wilson_interval(int(np.count_nonzero(~audits.changed[part])), int(part.size))
         values = (float(np.mean(audits.time_s[part])), share.value, share.low, share.high, float(share.n))
         for name, value in zip(found, values, strict=True):
             found[name].append(value)
@@ -152,7 +152,7 @@ def _audited(look: Look) -> str:
     return f"{_range(found)}, by {format_count(found.n, 'random poll')}"
 
 
-def _range(share: Share) -> str:
+def _range(share: ShareEstimate) -> str:
     return f"{wording.share(share.low)} … {wording.share(share.high)} with 95 % probability"
 
 

@@ -19,10 +19,10 @@ import numpy.typing as npt
 
 from afresh.allocation.problem_inputs import build_problem
 from afresh.engine.engine import Engine
-from afresh.engine.mind.earnings import earns
-from afresh.engine.mind.snapshot import loaded, recalled, sampled
+from afresh.engine.reporting.status import Status
+from afresh.engine.scheduler.earnings import has_income
+from afresh.engine.scheduler.restore import load_items, read_sample, restore_policy
 from afresh.engine.settings.tables import BudgetTable
-from afresh.engine.show.status import Status
 from afresh.policy.rate_populations import RatePopulations
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.outcome import Spent
@@ -133,10 +133,10 @@ def plan_items(engine: Engine, now_s: float, seed: int = 0) -> PlanItems:
     """The active items with a weight, or a sample of them drawn evenly."""
     store = engine.store
     total = sum(count.items for count in store.items.counts())
-    memory = loaded(sampled(store, total))
+    memory = load_items(read_sample(store, total))
     # What is believed does not depend on the budget that was asked for since.
     settings = replace(engine.settings, budget=engine.settings.budget.of_items(total))
-    policy = recalled(store, settings, memory, now_s)
+    policy = restore_policy(store, settings, memory, now_s)
     rows = np.flatnonzero(memory.ranked_weight(slice(None)) > 0)
     active = round(rows.size * total / max(memory.size, 1))
     rng = np.random.default_rng(seed)
@@ -150,10 +150,10 @@ def plan_items(engine: Engine, now_s: float, seed: int = 0) -> PlanItems:
         rate=known.median(),
         weight=memory.weight[rows],
         ratio=known.worth_of_one,
-        interval_s=policy.due_times(rows, now_s) - now_s,
+        interval_s=policy.next_polls_s(rows, now_s) - now_s,
         active=active,
         scale=active / max(rows.size, 1),
-        stakes=stakes_of(store, settings, policy, rows) if earns(settings) else None,
+        stakes=stakes_of(store, settings, policy, rows) if has_income(settings) else None,
     )
 
 

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from afresh.engine.engine import Engine
+from afresh.engine.reporting.watched_items import WatchedItem
 from afresh.engine.settings.tables import SourceTable
-from afresh.engine.show.seen_items import SeenItem
-from afresh.engine.state_names import NOTES
+from afresh.engine.state_names import SOURCE_STATE
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.http.saved_hosts import HostReport, host_reports
 from afresh.sources.http.saved_hosts import read_state as read_http_notes
@@ -87,7 +87,7 @@ class SourceView:
     hosts: list[HostView]
     more_hosts: int
     problem: str = ""
-    views: list[SeenItem] = field(default_factory=list)
+    views: list[WatchedItem] = field(default_factory=list)
     search: SearchView | None = None
     facts: dict[str, str] = field(default_factory=dict)
 
@@ -117,7 +117,7 @@ def _source(
         total.update(states)
     settings = table.settings if table else None
     kind = settings.kind if settings else None
-    notes = engine.store.state.get(NOTES + name) or b""
+    notes = engine.store.state.get(SOURCE_STATE + name) or b""
     return SourceView(
         name=name,
         kind=kind,

@@ -13,10 +13,10 @@ import threading
 from dataclasses import dataclass, replace
 
 from afresh.engine.engine import Engine
-from afresh.engine.pace.rests import read_rests
-from afresh.engine.show.pulse import Course, Pulse, as_run, read_course, read_pulse
-from afresh.engine.show.status import Status, status
-from afresh.engine.state_names import RESTS
+from afresh.engine.ratelimit.backoffs import unpack_backoffs
+from afresh.engine.reporting.pulse import Course, Pulse, as_running, read_course, read_pulse
+from afresh.engine.reporting.status import Status, read_status
+from afresh.engine.state_names import BACKOFFS
 from afresh.sources.capabilities import GroupBackoff
 from afresh.values.errors import StoreError
 from afresh.values.items import Item, ItemQuery
@@ -121,7 +121,7 @@ class Watcher:
             number=number,
             time_s=now_s,
             took_s=0.0,
-            status=status(store, as_run(store, self._engine.current(), now_s), now_s),
+            status=read_status(store, as_running(store, self._engine.current(), now_s), now_s),
             pulse=read_pulse(store),
             course=read_course(store),
             audits=store.observations.audits(now_s - _DAY_S),
@@ -136,5 +136,7 @@ class Watcher:
 def _rests(engine: Engine, now_s: float) -> tuple[tuple[str, GroupBackoff], ...]:
     """The hosts that rest, as the engine last kept them."""
     names = [table.settings.name for table in engine.settings.sources]
-    found = [(name, rest) for name in names for rest in read_rests(engine.store.state.get(RESTS + name))]
+    found = [
+        (name, rest) for name in names for rest in unpack_backoffs(engine.store.state.get(BACKOFFS + name))
+    ]
     return tuple(sorted((one for one in found if one[1].until_s > now_s), key=lambda one: -one[1].until_s))
