@@ -19,8 +19,8 @@ import afresh
 from afresh.cli.app import app
 from afresh.engine.app import init_folder, open_engine
 from afresh.engine.engine import Engine
-from afresh.engine.settings.reading import read
-from afresh.engine.show.pulse import Pulse
+from afresh.engine.reporting.pulse import Pulse
+from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.state_names import PULSE
 from afresh.policy.registry import POLICIES
 from afresh.rates.estimator import ESTIMATORS
@@ -163,12 +163,12 @@ TABLES = ("store", "budget", "plan", "run", "web")
 @pytest.mark.parametrize("table", TABLES)
 def test_every_setting_is_documented_with_its_default(table: str) -> None:
     said = documented_settings(f"[{table}]")
-    usual = getattr(read(""), table)
+    usual = getattr(parse_settings(""), table)
     assert set(said) == set(type(usual).model_fields)
     for key, words in said.items():
         if re.fullmatch(r"`[^`]+`|[\d.]+|true|false", words):
             value = words.replace("`", '"')
-            assert getattr(read(f"[{table}]\n{key} = {value}"), table) == usual, f"[{table}] {key}"
+            assert getattr(parse_settings(f"[{table}]\n{key} = {value}"), table) == usual, f"[{table}] {key}"
 
 
 @pytest.mark.parametrize("kind", sorted(BUILT_IN))

@@ -60,7 +60,7 @@ def check_looks(page: Page, *, whole_tables: bool) -> None:
         as_seen(page, look)
         if look == "phone" and whole_tables:
             assert cut(page) <= 0, f"a table of {page.url} is cut"
-        assert serious(page) == [], (page.url, look)
+        assert serious(page, look) == [], (page.url, look)
 
 
 @pytest.mark.parametrize("path", ["/", "/items", "/plan", "/sources", "/api/docs", "/item"])

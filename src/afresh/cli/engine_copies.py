@@ -83,11 +83,11 @@ def _refuse_old(engine: Engine, key: str, max_age_s: float, now_s: float) -> Non
 
 def _why_not(engine: Engine, item: Item | None, now_s: float) -> str:
     """Why an item is not polled: its source is outside its windows, or what went wrong; empty if neither."""
-    from afresh.engine.pace.closed import closed_until
+    from afresh.engine.ratelimit.source_windows import closed_sources
 
     if item is None:
         return ""
-    opens_s = closed_until(engine.settings, now_s).get(item.source)
+    opens_s = closed_sources(engine.settings, now_s).get(item.source)
     if opens_s is None:
         return item.problem
     return f"its source is outside its windows until {format_moment(opens_s)}"
@@ -120,7 +120,7 @@ def export(
     ] = None,
 ) -> None:
     """Every copy: item, polled, changed, content."""
-    from afresh.engine.show.export import write_folder, write_jsonl
+    from afresh.engine.reporting.export import write_folder, write_jsonl
 
     one_of("format", kind, ("jsonl", "dir"))
     if kind == "dir" and output is None:

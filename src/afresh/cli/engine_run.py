@@ -33,7 +33,7 @@ from afresh.values.formatting import format_count, format_moment
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
-    from afresh.engine.run.loop import Progress
+    from afresh.engine.runner.run import RunProgress
     from afresh.engine.settings.tables import Settings
 
 _SHOWN = 20
@@ -68,7 +68,7 @@ def run(
     as_json: ListJson = False,
 ) -> None:
     """Poll until stopped: SIGTERM drains, SIGHUP reads the settings again."""
-    from afresh.engine.settings.overrides import Said
+    from afresh.engine.settings.overrides import SettingWithOrigin
 
     one_of("kind of log", log, ("plain", "json", "debug"))
     at_once = None if host_concurrency is None else str(host_concurrency)
@@ -76,7 +76,7 @@ def run(
         {"delay": ("--host-delay", host_delay), "concurrency": ("--host-concurrency", at_once)}
     )
     if budget is not None:
-        more["budget.requests"] = Said(budget, f"--budget {budget}")
+        more["budget.requests"] = SettingWithOrigin(budget, f"--budget {budget}")
     for_s = read_duration("--for", for_time, math.inf)
     if web:
         check_web(sets, more)
@@ -103,10 +103,10 @@ def _dashboard(engine: Engine, wanted: bool) -> AbstractContextManager[object]:
     if not wanted:
         return nullcontext()
     from afresh.cli.serve import make_server
-    from afresh.engine.logs import say
+    from afresh.engine.logs import log_event
 
     server = make_server(engine)
-    say(logging.INFO, "dashboard", address=server.address)
+    log_event(logging.INFO, "dashboard", address=server.address)
     return server
 
 
@@ -120,14 +120,14 @@ class _Again:
     def __call__(self) -> Settings:
         """Those that count now."""
         from afresh.engine.app import read_folder
-        from afresh.engine.logs import say
-        from afresh.engine.run.reload import outdone
+        from afresh.engine.logs import log_event
+        from afresh.engine.runner.reload import ineffective_changes
 
         settings = read_folder(Path(), self._overrides)
         before, self._written = self._written, _file_alone()
         if before is not None and self._written is not None:
-            for words in outdone(before, self._written, self._overrides):
-                say(logging.WARNING, "settings reloaded", change=words)
+            for words in ineffective_changes(before, self._written, self._overrides):
+                log_event(logging.WARNING, "settings reloaded", change=words)
         return settings
 
 
@@ -143,29 +143,31 @@ def _file_alone() -> Settings | None:
 
 def _say_start(engine: Engine) -> None:
     """What will be done, and whether the hosts can take the budget at all."""
-    from afresh.engine.logs import say
-    from afresh.engine.pace.closed import closed_until
-    from afresh.engine.show.group_status import group_statuses
+    from afresh.engine.logs import log_event
+    from afresh.engine.ratelimit.source_windows import closed_sources
+    from afresh.engine.reporting.group_status import group_statuses
 
     counts, now_s = engine.store.items.counts(), SystemClock().now_s()
     groups = group_statuses(engine.store, counts, engine.settings, now_s)
     active = sum(group.items for group in groups)
     asked, taken = engine.settings.budget.requests, sum(group.most_per_s for group in groups)
-    say(logging.INFO, "started", items=active, hosts=len(groups), budget_per_s=asked)
+    log_event(logging.INFO, "started", items=active, hosts=len(groups), budget_per_s=asked)
     if groups and taken < asked:
-        say(
+        log_event(
             logging.WARNING,
             "the hosts' delays let through less than the budget: the rest stays unspent",
             budget_per_s=asked,
             absorbed_per_s=taken,
         )
-    closed = closed_until(engine.settings, now_s)
+    closed = closed_sources(engine.settings, now_s)
     if closed and len(closed) == len(engine.settings.sources):
         until = format_moment(min(closed.values()))
-        say(logging.WARNING, f"every source is outside its windows until {until}: nothing is polled before")
+        log_event(
+            logging.WARNING, f"every source is outside its windows until {until}: nothing is polled before"
+        )
     else:
         for name, opens_s in closed.items():
-            say(logging.INFO, f"outside its windows until {format_moment(opens_s)}", source=name)
+            log_event(logging.INFO, f"outside its windows until {format_moment(opens_s)}", source=name)
 
 
 def _say_first(engine: Engine, as_json: bool) -> None:
@@ -179,21 +181,23 @@ def _say_first(engine: Engine, as_json: bool) -> None:
     typer.echo(f"nothing was polled; {which}", err=True)
 
 
-def _say_end(engine: Engine, progress: Progress, as_json: bool) -> None:
+def _say_end(engine: Engine, progress: RunProgress, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from afresh.engine.logs import say
-    from afresh.engine.show.problems import problems
+    from afresh.engine.logs import log_event
+    from afresh.engine.reporting.item_problems import count_problems
 
     done = asdict(progress) | {"in_flight": None, "trouble": None}
     done = {name: value for name, value in done.items() if value is not None}
-    say(logging.INFO, "stopped", **done)
-    for problem in problems(engine.store) if progress.failures else ():
-        say(logging.WARNING, f"{format_count(problem.items, 'item')} could not be had", problem=problem.words)
+    log_event(logging.INFO, "stopped", **done)
+    for problem in count_problems(engine.store) if progress.failures else ():
+        log_event(
+            logging.WARNING, f"{format_count(problem.items, 'item')} could not be had", problem=problem.words
+        )
     if engine.settings.plan.target is not None:
         status = engine.status()
         if status.below_target:
-            say(
+            log_event(
                 logging.WARNING,
                 "freshness is below the target",
                 audited=status.audited.value,
@@ -206,7 +210,7 @@ def _say_end(engine: Engine, progress: Progress, as_json: bool) -> None:
 class _Line:
     """Progress on a terminal: one line that is written over."""
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: RunProgress) -> None:
         """Draw it, as much as fits."""
         text = (
             f"{format_count(progress.polls, 'poll')}  {format_count(progress.changes, 'change')}  "
@@ -223,11 +227,11 @@ class _EveryMinute:
     def __init__(self) -> None:
         self._reports = 0
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: RunProgress) -> None:
         """Two reports come a second."""
-        from afresh.engine.logs import say
+        from afresh.engine.logs import log_event
 
         self._reports += 1
         if self._reports % _REPORTS_A_MINUTE == 0:
             counts = {"polls": progress.polls, "changes": progress.changes, "failures": progress.failures}
-            say(logging.INFO, "running", **counts, freshness=progress.freshness)
+            log_event(logging.INFO, "running", **counts, freshness=progress.freshness)

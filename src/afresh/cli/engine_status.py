@@ -20,11 +20,11 @@ _BEFORE_ALL = 1e300  # worth of what is polled before all that is ranked
 _RATE_UNITS = {"s": "a second", "h": "an hour", "d": "a day", "w": "a week", "y": "a year"}
 
 if TYPE_CHECKING:
-    from afresh.engine.mind.audits import Share
-    from afresh.engine.show.search_status import SearchStatus
-    from afresh.engine.show.seen_items import SeenItem
-    from afresh.engine.show.status import Status
-    from afresh.engine.show.why import Why
+    from afresh.engine.reporting.search_status import SearchStatus
+    from afresh.engine.reporting.status import Status
+    from afresh.engine.reporting.watched_items import WatchedItem
+    from afresh.engine.reporting.why import Why
+    from afresh.engine.scheduler.audits import ShareEstimate
 
 
 def status(sets: Sets = None, as_json: ListJson = False) -> None:
@@ -177,7 +177,7 @@ def _search_words(search: SearchStatus) -> str:
     return "; ".join(parts)
 
 
-def _view_words(view: SeenItem) -> str:
+def _view_words(view: WatchedItem) -> str:
     """Stale or not, how often, how dear, what is next."""
     state: str = view.state
     if view.state in ("stale", "left alone"):
@@ -204,7 +204,7 @@ def _audited(found: Status) -> str:
     return f"{_share(found.audited)} by {format_count(found.audited.n, 'random poll')}"
 
 
-def _share(share: Share) -> str:
+def _share(share: ShareEstimate) -> str:
     return f"{share.value:.3f} ({share.low:.3f} … {share.high:.3f})"
 
 

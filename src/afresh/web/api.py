@@ -15,7 +15,7 @@ from afresh.values.objective_names import OBJECTIVE_NAMES, OBJECTIVES_IN_WORDS
 from afresh.values.units import parse_rate
 from afresh.web import schemas
 from afresh.web.dashboard_data import DashboardData
-from afresh.web.error_responses import ErrorResponse, RequestError
+from afresh.web.error_responses import Problem, RequestError
 from afresh.web.reports.chart_series import compute_series
 from afresh.web.reports.item_report import item_schema
 from afresh.web.reports.source_report import report_sources
@@ -23,8 +23,8 @@ from afresh.web.token import is_token
 
 MOST_ITEMS = 200
 Responses = dict[int | str, dict[str, Any]]
-_READ: Responses = {status: {"model": ErrorResponse} for status in (400, 404, 413, 421, 422, 503)}
-_WRITE: Responses = _READ | {status: {"model": ErrorResponse} for status in (401, 403, 409)}
+_READ: Responses = {status: {"model": Problem} for status in (400, 404, 413, 421, 422, 503)}
+_WRITE: Responses = _READ | {status: {"model": Problem} for status in (401, 403, 409)}
 KeyQuery = Annotated[str, Query(min_length=1, max_length=8192, description="The item's key: its address.")]
 ObjectiveQuery = Annotated[str, Query(description=f"{OBJECTIVES_IN_WORDS}.")]
 Text = Annotated[str, Query(max_length=500, description="Looked for anywhere in the key.")]

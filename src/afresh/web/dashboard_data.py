@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from afresh.engine.engine import Engine
-from afresh.engine.pace.asked import in_force
+from afresh.engine.ratelimit.budget_override import current_override
+from afresh.engine.reporting.item_estimates import ItemEstimate, estimate_items
+from afresh.engine.reporting.item_snapshot import ItemSnapshot, take_snapshot
+from afresh.engine.reporting.pulse import as_running
 from afresh.engine.settings.tables import BudgetTable, Settings
-from afresh.engine.show.item_estimates import ItemEstimate, estimate_items
-from afresh.engine.show.item_snapshot import ItemSnapshot, take_snapshot
-from afresh.engine.show.pulse import as_run
 from afresh.values.clock import Clock
 from afresh.values.errors import UsageError
 from afresh.values.items import Item, ItemPage, ItemQuery
@@ -129,13 +129,13 @@ class DashboardData:
     def _today_budget(self) -> BudgetTable:
         """Return the budget that was set from here, else the running engine's, else the settings'."""
         engine = self.engine
-        if in_force(engine.store, engine.settings) is None:
+        if current_override(engine.store, engine.settings) is None:
             return self._running_settings(self.clock.now_s()).budget
         return engine.current().budget
 
     def _running_settings(self, now_s: float) -> Settings:
         """Return the settings, with the budget and the delays of the running engine if there is one."""
-        return as_run(self.engine.store, self.engine.current(), now_s)
+        return as_running(self.engine.store, self.engine.current(), now_s)
 
     def _snapshot_items(self, items: Sequence[Item]) -> ItemSnapshot:
         """Read what is known about these items once, so that all parts of an answer agree."""

@@ -22,7 +22,7 @@ class ErrorBody(BaseModel):
     hint: str
 
 
-class ErrorResponse(BaseModel):
+class Problem(BaseModel):
     """The response to every request that fails."""
 
     error: ErrorBody

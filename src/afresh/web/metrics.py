@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from afresh.engine.show.pulse import Pulse
+from afresh.engine.reporting.pulse import Pulse
 from afresh.values.errors import StoreError
 from afresh.values.items import STATUSES
 from afresh.web.dashboard_data import DashboardData

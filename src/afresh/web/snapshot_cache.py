@@ -14,10 +14,10 @@ import threading
 from dataclasses import dataclass, replace
 
 from afresh.engine.engine import Engine
-from afresh.engine.pace.rests import read_rests
-from afresh.engine.show.pulse import Course, Pulse, as_run, read_course, read_pulse
-from afresh.engine.show.status import Status, status
-from afresh.engine.state_names import RESTS
+from afresh.engine.ratelimit.backoffs import unpack_backoffs
+from afresh.engine.reporting.pulse import Course, Pulse, as_running, read_course, read_pulse
+from afresh.engine.reporting.status import Status, read_status
+from afresh.engine.state_names import BACKOFFS
 from afresh.sources.capabilities import GroupBackoff
 from afresh.values.errors import StoreError
 from afresh.values.items import Item, ItemQuery
@@ -130,7 +130,7 @@ def read_snapshot(engine: Engine, number: int = 0) -> StatusSnapshot:
         number=number,
         time_s=now_s,
         took_s=0.0,
-        status=status(store, as_run(store, engine.current(), now_s), now_s),
+        status=read_status(store, as_running(store, engine.current(), now_s), now_s),
         pulse=read_pulse(store),
         course=read_course(store),
         audits=store.observations.audits(now_s - _DAY_S),
@@ -143,8 +143,8 @@ def read_snapshot(engine: Engine, number: int = 0) -> StatusSnapshot:
 
 def _read_backoffs(engine: Engine, now_s: float) -> tuple[tuple[str, GroupBackoff], ...]:
     """Return the hosts that are left alone, as the engine last stored them."""
-    names = [table.settings.name for table in engine.settings.sources]
-    found = [(name, one) for name in names for one in read_rests(engine.store.state.get(RESTS + name))]
-    return tuple(
-        sorted((pair for pair in found if pair[1].until_s > now_s), key=lambda pair: -pair[1].until_s)
-    )
+    found = []
+    for table in engine.settings.sources:
+        stored = engine.store.state.get(BACKOFFS + table.settings.name)
+        found += [(table.settings.name, one) for one in unpack_backoffs(stored) if one.until_s > now_s]
+    return tuple(sorted(found, key=lambda pair: -pair[1].until_s))

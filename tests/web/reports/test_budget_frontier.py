@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.allocation.allocate import allocate
-from afresh.engine.show.plan_sample import PlanSample, RatePosteriors
+from afresh.engine.reporting.plan_sample import PlanSample, RatePosteriors
 from afresh.values.arrays import Float64s
 from afresh.web.reports.budget_frontier import BudgetFrontier
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.web.serving import Client, engine_of
 
-from afresh.engine.show.pulse import FIELDS, Pulse
+from afresh.engine.reporting.pulse import FIELDS, Pulse
 from afresh.values.outcome import Spent
 from afresh.web.reports.dashboard_figures import CARDS, FIGURES, page_texts, running_s
 from afresh.web.snapshot_cache import StatusSnapshot, read_snapshot

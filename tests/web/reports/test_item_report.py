@@ -14,10 +14,10 @@ from tests.stores.backends import poll
 from tests.web.serving import NOW_S, Client, dashboard, engine_of, filled
 
 from afresh.engine.engine import Engine
-from afresh.engine.mind.sight import pack_evidence
-from afresh.engine.outside import Reported
-from afresh.engine.show.pulse import Pulse
-from afresh.engine.state_names import EVIDENCE, PULSE, THRESHOLD
+from afresh.engine.external_polls import Reported
+from afresh.engine.reporting.pulse import Pulse
+from afresh.engine.scheduler.observed_staleness import pack_reports
+from afresh.engine.state_names import PULSE, SHADOW_PRICE, STALENESS_REPORTS
 from afresh.sources.staleness import StalenessReport
 from afresh.values.items import ItemChange
 
@@ -44,7 +44,7 @@ def seen(engine: Engine) -> None:
         STATES["left alone"]: StalenessReport(1.0, changed=True, stale_since_s=NOW_S - 90, **often),
         STATES["unknown"]: StalenessReport(1.0, changed=False, known=False, **known),
     }
-    engine.store.state.set({EVIDENCE + "web": pack_evidence(evidence)})
+    engine.store.state.set({STALENESS_REPORTS + "web": pack_reports(evidence)})
 
 
 def item_of(web: Client, key: str) -> Any:
@@ -148,7 +148,7 @@ def test_a_plan_that_is_not_settled_yet_says_so(tmp_path: Path) -> None:
         engine.observe(Reported(key, NOW_S - age_s, changed=True) for age_s in (500.0, 400.0, 300.0))
         worth = engine.why(key).marginal
         for threshold, settled in ((worth / 30, False), (worth, True)):
-            engine.store.state.set({THRESHOLD: repr(threshold).encode()})
+            engine.store.state.set({SHADOW_PRICE: repr(threshold).encode()})
             assert ("Not settled yet" in page_of_item(web, key)) != settled
 
 

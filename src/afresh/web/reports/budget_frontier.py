@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from afresh.engine.show.plan_sample import PlanSample
+from afresh.engine.reporting.plan_sample import PlanSample
 from afresh.policy.adaptive.poll_value import PollValue
 from afresh.values.arrays import Float64s
 

@@ -6,8 +6,8 @@ from collections import Counter
 
 import numpy as np
 
-from afresh.engine.mind.audits import wilson
-from afresh.engine.show.pulse import FIELDS, Course
+from afresh.engine.reporting.pulse import FIELDS, Course
+from afresh.engine.scheduler.audits import wilson_interval
 from afresh.values.stored import ObservationColumns
 from afresh.web.reports.dashboard_figures import LONGEST_GAP_S
 from afresh.web.schemas import SeriesOut
@@ -56,7 +56,7 @@ def bin_audits(audits: ObservationColumns) -> dict[str, list[float]]:
     series: dict[str, list[float]] = {"time_s": [], "value": [], "low": [], "high": [], "n": []}
     bins = min(_MOST_BINS, rows.size // _FEWEST_AUDITS)
     for part in np.array_split(rows, bins) if bins else []:
-        share = wilson(int(np.count_nonzero(~audits.changed[part])), int(part.size))
+        share = wilson_interval(int(np.count_nonzero(~audits.changed[part])), int(part.size))
         values = (float(np.mean(audits.time_s[part])), share.value, share.low, share.high, float(share.n))
         for column, value in zip(series.values(), values, strict=True):
             column.append(value)

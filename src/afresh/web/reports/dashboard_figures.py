@@ -15,8 +15,8 @@ from operator import attrgetter
 
 import numpy as np
 
-from afresh.engine.mind.audits import Share
-from afresh.engine.show.pulse import FIELDS
+from afresh.engine.reporting.pulse import FIELDS
+from afresh.engine.scheduler.audits import ShareEstimate
 from afresh.values.formatting import format_count
 from afresh.web.snapshot_cache import StatusSnapshot
 from afresh.web.text_formats import (
@@ -192,11 +192,11 @@ def _describe_state(snapshot: StatusSnapshot) -> str:
     return pulse.trouble or f"since {format_time(pulse.started_s)}"
 
 
-def _describe_range(share: Share) -> str:
+def _describe_range(share: ShareEstimate) -> str:
     return f"{format_share(share.low)} … {format_share(share.high)} with 95 % probability"
 
 
-def _describe_audits(audited: Share) -> str:
+def _describe_audits(audited: ShareEstimate) -> str:
     if not audited.n:
         return "random polls will measure it"
     return f"{_describe_range(audited)}, by {format_count(audited.n, 'random poll')}"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.engine.show.item_estimates import ItemEstimate, estimate_course, estimate_items
-from afresh.engine.show.item_snapshot import ItemSnapshot
-from afresh.engine.show.why import PastPoll, Why, explain, last_polls
+from afresh.engine.reporting.item_estimates import ItemEstimate, estimate_course, estimate_items
+from afresh.engine.reporting.item_snapshot import ItemSnapshot
+from afresh.engine.reporting.why import PastPoll, Why, explain, last_polls
 from afresh.stores.store import Store
 from afresh.values.items import Item
 from afresh.values.stored import Version

@@ -17,9 +17,9 @@ import numpy as np
 
 from afresh.allocation.problem_inputs import build_problem
 from afresh.engine.engine import Engine
+from afresh.engine.reporting.plan_sample import PlanSample, take_plan_sample
+from afresh.engine.reporting.status import Status
 from afresh.engine.settings.tables import BudgetTable
-from afresh.engine.show.plan_sample import PlanSample, take_plan_sample
-from afresh.engine.show.status import Status
 from afresh.policy.rate_populations import RatePopulations
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.outcome import Spent

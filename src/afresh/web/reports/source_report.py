@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 
 from afresh.engine.engine import Engine
 from afresh.engine.settings.tables import SourceTable
-from afresh.engine.state_names import NOTES
+from afresh.engine.state_names import SOURCE_STATE
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.http.saved_hosts import HostReport, host_reports
 from afresh.sources.http.saved_hosts import read_state as read_http_state
@@ -45,7 +45,7 @@ def _report_source(
     total = sum(hosts.values(), Counter())
     settings = table.settings if table else None
     kind = settings.kind if settings else None
-    state = engine.store.state.get(NOTES + name) or b""
+    state = engine.store.state.get(SOURCE_STATE + name) or b""
     spent = sum((row.spent for row in snapshot.ledger if row.source == name), NOTHING_SPENT)
     status = snapshot.status
     return SourceOut(
