@@ -14,10 +14,9 @@ import threading
 from dataclasses import dataclass, replace
 
 from afresh.engine.engine import Engine
-from afresh.engine.ratelimit.backoffs import unpack_backoffs
+from afresh.engine.reporting.group_status import read_backoffs
 from afresh.engine.reporting.pulse import Course, Pulse, as_running, read_course, read_pulse
 from afresh.engine.reporting.status import Status, read_status
-from afresh.engine.state_names import BACKOFFS
 from afresh.sources.capabilities import GroupBackoff
 from afresh.values.errors import StoreError
 from afresh.values.items import Item, ItemQuery
@@ -136,15 +135,6 @@ def read_snapshot(engine: Engine, number: int = 0) -> StatusSnapshot:
         audits=store.observations.audits(now_s - _DAY_S),
         ledger=tuple(store.ledger.rows(now_s - _HOUR_S, now_s)),
         failing=tuple(item for item in store.items.page(most_failing, _FAILING_SHOWN).items if item.failures),
-        backoffs=_read_backoffs(engine, now_s),
+        backoffs=read_backoffs(store, engine.settings, now_s),
         longest_due_s=due[0].due_s if due else now_s,
     )
-
-
-def _read_backoffs(engine: Engine, now_s: float) -> tuple[tuple[str, GroupBackoff], ...]:
-    """Return the hosts that are left alone, as the engine last stored them."""
-    found = []
-    for table in engine.settings.sources:
-        stored = engine.store.state.get(BACKOFFS + table.settings.name)
-        found += [(table.settings.name, one) for one in unpack_backoffs(stored) if one.until_s > now_s]
-    return tuple(sorted(found, key=lambda pair: -pair[1].until_s))

@@ -161,6 +161,7 @@ FIGURES = (
 def page_texts(snapshot: StatusSnapshot) -> dict[str, str]:
     """Return every text of the Now page that changes, by its ``data-field``."""
     status = snapshot.status
+    is_sampled = status.looked_at < status.items
     figures = {figure.name: figure.text(figure.read(snapshot)) for figure in FIGURES if figure.name}
     return figures | {
         "state": snapshot.state,
@@ -173,7 +174,9 @@ def page_texts(snapshot: StatusSnapshot) -> dict[str, str]:
         "budget-detail": _describe_spending(snapshot),
         "store-detail": f"{format_count(status.events, 'event')} and"
         f" {format_count(status.notices, 'notice')} waiting",
-        "sampled": _describe_sample(snapshot),
+        "sampled": f"Estimated from a sample of {format_whole(status.looked_at)} items."
+        if is_sampled
+        else "",
         "trouble": _hash_failures(snapshot),
         "as-of": format_time(snapshot.time_s),
     }
@@ -222,13 +225,6 @@ def _describe_spending(snapshot: StatusSnapshot) -> str:
     span = f"{format_seconds(time_s)} of running so far" if is_shorter else "the last hour"
     before = "; the budget was larger before" if budget_share(snapshot) > _WELL_ABOVE else ""
     return f"{format_count(spent.requests, 'request')}, {format_bytes(spent.bytes)} in {span}{before}"
-
-
-def _describe_sample(snapshot: StatusSnapshot) -> str:
-    status = snapshot.status
-    if status.looked_at >= status.items:
-        return ""
-    return f"Estimated from a sample of {format_whole(status.looked_at)} items."
 
 
 def _hash_failures(snapshot: StatusSnapshot) -> str:

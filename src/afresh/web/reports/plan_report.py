@@ -53,6 +53,8 @@ class PlanModel:
 
     def plan_at(self, objective: str, requests: float) -> tuple[Float64s, float]:
         """Return the polls per second of each item at a budget, and the shadow price."""
+        if not self.rate.size:
+            return np.empty(0), 0.0
         if objective not in self._frontiers:
             pays = self.sample.stakes is not None and objective == "freshness"
             least_price = _BREAK_EVEN_PRICE if pays else 0.0
@@ -129,32 +131,26 @@ def budget_point(
 ) -> BudgetPointOut:
     """Return what one budget, in requests per second, gives in the long run."""
     sample, money_per_s, income = model.sample, requests * price_per_request(settings, spent), None
-    if not model.rate.size:
-        return BudgetPointOut(
-            requests_per_s=requests,
-            freshness=1.0,
-            freshness_low=1.0,
-            freshness_high=1.0,
-            age_s=0.0,
-            marginal=0.0,
-            dropped=0,
-            money_per_day=_DAY_S * money_per_s,
-            income_per_day=None,
-        )
-    frequency, price = model.plan_at(objective, requests)
-    fresh = sample.posteriors.mean_freshness(frequency)
-    if sample.stakes is not None:
-        money_per_s = sample.scale * sample.stakes.cost_per_s(frequency)
-        income = _DAY_S * sample.scale * sample.stakes.income_per_s(fresh, frequency)
-    low, high = model.freshness_interval(objective, requests, frequency)
+    freshness = low = high = 1.0  # as if every copy were right, where there are no items
+    age_s, price, dropped = 0.0, 0.0, 0
+    if model.rate.size:
+        frequency, price = model.plan_at(objective, requests)
+        fresh = sample.posteriors.mean_freshness(frequency)
+        freshness = float(model.weight_share @ fresh)
+        low, high = model.freshness_interval(objective, requests, frequency)
+        age_s = float(model.weight_share @ sample.posteriors.mean_age_s(frequency))
+        dropped = round(sample.scale * np.count_nonzero(frequency <= 0))
+        if sample.stakes is not None:
+            money_per_s = sample.scale * sample.stakes.cost_per_s(frequency)
+            income = _DAY_S * sample.scale * sample.stakes.income_per_s(fresh, frequency)
     return BudgetPointOut(
         requests_per_s=requests,
-        freshness=float(model.weight_share @ fresh),
+        freshness=freshness,
         freshness_low=low,
         freshness_high=high,
-        age_s=float(model.weight_share @ sample.posteriors.mean_age_s(frequency)),
+        age_s=age_s,
         marginal=price,
-        dropped=round(sample.scale * np.count_nonzero(frequency <= 0)),
+        dropped=dropped,
         money_per_day=_DAY_S * money_per_s,
         income_per_day=income,
     )
@@ -167,8 +163,6 @@ def compare_budgets(
     then, today = (
         budget_point(model, objective, each, budget, spent) for each in (requests, budget.requests)
     )
-    if not model.rate.size:
-        return OtherBudgetOut(then=then, today=today, back=0, gone=0, back_named=[], gone_named=[])
     before, after = (model.plan_at(objective, each)[0] > 0 for each in (budget.requests, requests))
     back, gone = np.flatnonzero(~before & after), np.flatnonzero(before & ~after)
     return OtherBudgetOut(
