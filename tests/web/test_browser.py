@@ -33,7 +33,7 @@ TOO_WIDE = "document.documentElement.scrollWidth - innerWidth"
 def _quick_ticks() -> Iterator[None]:
     """Live updates look for something new at once: the tests wait for what they show, not for the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("afresh.web.live.TICK_S", 0.05)
+        patch.setattr("afresh.web.live_updates.TICK_S", 0.05)
         yield
 
 
