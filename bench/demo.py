@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from afresh.cli.demo_run import Found, compare
-from afresh.cli.demo_score import Theory
+from afresh.cli.proving.demo.comparison import Found, compare
+from afresh.cli.proving.demo.site_scores import Theory
 from bench.rows import Row
 
 RUNS = 10
