@@ -32,6 +32,7 @@ from afresh.cli.proving.demo_command import demo
 from afresh.cli.proving.history_command import history
 from afresh.cli.proving.replay_commands import replay, simulate
 from afresh.cli.proving.reproduce_command import reproduce
+from afresh.cli.summary import print_error
 from afresh.values.errors import AfreshError, UsageError
 from afresh.version import __version__
 
@@ -87,6 +88,5 @@ def perform() -> None:
     except AfreshError as error:
         if INTERRUPTION.was_raised:  # the error is a consequence of the interruption
             raise
-        typer.secho("afresh: ", fg="red", nl=False, err=True)
-        typer.echo(str(error), err=True)
+        print_error(str(error))
         sys.exit(error.exit_code)

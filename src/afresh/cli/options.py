@@ -20,12 +20,10 @@ ItemsFile: TypeAlias = Annotated[
     str, typer.Argument(metavar="ITEMS", help="CSV, Parquet or JSONL, also .gz or .zst; - is standard input.")
 ]
 Unit: TypeAlias = Annotated[
-    str,
-    typer.Option("--unit", metavar="s|m|h|d|w|y", help="Unit of rates, frequencies, intervals and ages."),
+    str, typer.Option("--unit", metavar="s|m|h|d|w|y", help="Unit of rates, frequencies, intervals and ages.")
 ]
 Objective: TypeAlias = Annotated[
-    str,
-    typer.Option("--objective", metavar="NAME", help=f"What to optimise: {OBJECTIVES_IN_WORDS}."),
+    str, typer.Option("--objective", metavar="NAME", help=f"What to optimise: {OBJECTIVES_IN_WORDS}.")
 ]
 Order: TypeAlias = Annotated[
     str,
@@ -76,14 +74,8 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(group, include_extras=True)
         for field in fields(group):
             default = inspect.Parameter.empty if field.default is MISSING else field.default
-            parameters.append(
-                inspect.Parameter(
-                    field.name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=default,
-                    annotation=hints[field.name],
-                )
-            )
+            declared = {"default": default, "annotation": hints[field.name]}
+            parameters.append(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, **declared))
 
     @wraps(command)
     def call(**given: Any) -> None:

@@ -34,6 +34,12 @@ def to_json_value(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def print_error(message: str) -> None:
+    """Print one error on standard error, marked as coming from afresh."""
+    typer.secho("afresh: ", fg="red", nl=False, err=True)
+    typer.echo(message, err=True)
+
+
 def print_summary(title: str, rows: Sequence[tuple[str, str]]) -> None:
     """Print a table of two columns on standard error."""
     from rich.console import Console

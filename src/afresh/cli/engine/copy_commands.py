@@ -105,8 +105,7 @@ def export(
         str, typer.Option("--format", metavar="jsonl|dir", help="Lines of JSON, or a folder.")
     ] = "jsonl",
     output: Annotated[
-        str | None,
-        typer.Option("-o", "--output", metavar="PATH", help="File or folder; by default stdout."),
+        str | None, typer.Option("-o", "--output", metavar="PATH", help="File or folder; by default stdout.")
     ] = None,
 ) -> None:
     """Write every copy: item, polled, changed, content."""

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 def due(
     k: Annotated[int, typer.Option("--k", metavar="N", help="How many at most.", min=1)] = 100,
     lease: Annotated[
-        str | None,
-        typer.Option("--lease", metavar="10m", help="Lend them to you for so long."),
+        str | None, typer.Option("--lease", metavar="10m", help="Lend them to you for so long.")
     ] = None,
     source: Annotated[
         str | None, typer.Option("--source", metavar="NAME", help="Only of this source.")
@@ -52,8 +51,7 @@ def due(
 
 def observe(
     file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="JSONL: item, time, changed or content, lease; - is stdin."),
+        str, typer.Argument(metavar="FILE", help="JSONL: item, time, changed or content, lease; - is stdin.")
     ] = "-",
     sets: SetOptions = None,
     as_json: PrintJson = False,

@@ -51,15 +51,13 @@ def add(
         typer.Option("--sitemap", metavar="URL", help="Add all that it lists, now and later."),
     ] = None,
     feed: Annotated[
-        list[str] | None,
-        typer.Option("--feed", metavar="URL", help="Add all that it lists, now and later."),
+        list[str] | None, typer.Option("--feed", metavar="URL", help="Add all that it lists, now and later.")
     ] = None,
     discover: Annotated[
         list[str] | None, typer.Option("--discover", metavar="URL", help="Find sitemaps and feeds of a site.")
     ] = None,
     source: Annotated[
-        str | None,
-        typer.Option("--source", metavar="NAME", help="Their source; by default the first."),
+        str | None, typer.Option("--source", metavar="NAME", help="Their source; by default the first.")
     ] = None,
     weight: Annotated[float, typer.Option("--weight", metavar="W", help="Importance.")] = 1.0,
     cost: Annotated[float, typer.Option("--cost", metavar="C", help="Cost of one poll.")] = 1.0,
@@ -102,10 +100,7 @@ def add(
         typer.echo("'afresh run' needs --allow-private too, or allow_private = true in afresh.toml", err=True)
 
 
-def remove(
-    keys: Keys = None,
-    file: KeysFile = None,
-) -> None:
+def remove(keys: Keys = None, file: KeysFile = None) -> None:
     """Forget items and their copies."""
     wanted = list(dict.fromkeys(_read_keys(keys, file)))
     if not wanted:

@@ -55,8 +55,7 @@ def run(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be polled first.")] = False,
     host_delay: Annotated[
-        str | None,
-        typer.Option("--host-delay", metavar="1s", help="Least time between requests to a host."),
+        str | None, typer.Option("--host-delay", metavar="1s", help="Least time between requests to a host.")
     ] = None,
     host_concurrency: Annotated[
         int | None,

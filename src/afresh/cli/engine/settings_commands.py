@@ -14,7 +14,7 @@ import typer
 
 from afresh.cli.engine.project import SetOptions, read_overrides
 from afresh.cli.options import PrintJson
-from afresh.cli.summary import format_number, print_json, print_summary
+from afresh.cli.summary import format_number, print_error, print_json, print_summary
 from afresh.values.errors import AfreshError, StoreMissingError, StoreReadOnlyError, UsageError, one_of
 from afresh.values.formatting import format_count
 
@@ -56,8 +56,7 @@ def config(
     elif not problems:
         print_summary("afresh.toml is right", [("budget", _describe_budget(settings)), *found])
     for problem in problems:
-        typer.secho("afresh: ", fg="red", nl=False, err=True)
-        typer.echo(problem, err=True)
+        print_error(problem)
     if problems:
         raise typer.Exit(UsageError.exit_code)
 

@@ -72,9 +72,9 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
     for group in found.groups:
         rests = f"; rests until {format_moment(group.rests_until_s)}: {group.why}" if group.why else ""
         rows.append((f"  {group.group}", f"{format_count(group.items, 'item')}{rests}"))
-    for place, problem in enumerate(found.problems):
+    for index, problem in enumerate(found.problems):
         text = f"{format_count(problem.items, 'item')}, such as {problem.example}: {problem.words}"
-        rows.append(("" if place else "problems", text))
+        rows.append(("" if index else "problems", text))
     rows += [(f"  {one.source}", f"in trouble: {one.problem}") for one in found.troubles]
     rows += [(f"  {one.source}", _describe_search(one)) for one in found.searches]
     rows += [
@@ -160,14 +160,10 @@ def _money_rows(found: Status) -> list[tuple[str, str]]:
 
 def _describe_search(search: SearchStatus) -> str:
     """Say how many records a search source has reached, and how large its server is."""
+    reached = f"{search.seen:,} of {format_count(search.records, 'record')} reached"
     queries = f"{format_count(search.queries, 'query')} sent {format_count(search.sent, 'time')}"
-    parts = [
-        (
-            f"{search.seen:,} of {format_count(search.records, 'record')} reached,"
-            f" {search.by_queries:,} by queries"
-        ),
-        f"{queries}, {format_count(search.look_ups, 'look-up')}",
-    ]
+    look_ups = format_count(search.look_ups, "look-up")
+    parts = [f"{reached}, {search.by_queries:,} by queries", f"{queries}, {look_ups}"]
     for one in search.scales:
         of = f" by {one.attribute}" if one.attribute else ""
         span = f"{format_number(one.low)} … {format_number(one.high)}"
@@ -223,7 +219,7 @@ def why_rows(found: Why) -> list[tuple[str, str]]:
     for poll in found.polls[-5:]:
         what = "changed" if poll.changed else "first look" if poll.elapsed_s == 0 else "unchanged"
         rows.append(("  " + format_moment(poll.time_s), what + (", an audit" if poll.audit else "")))
-    return rows + [("because" if place == 0 else "", words) for place, words in enumerate(found.reasons)]
+    return rows + [("" if index else "because", text) for index, text in enumerate(found.reasons)]
 
 
 def _describe_rate(found: Why) -> str:

@@ -30,8 +30,7 @@ def store(
     ] = None,
     second: Annotated[str | None, typer.Argument(metavar="TO", help="copy: the store to make.")] = None,
     sample: Annotated[
-        int | None,
-        typer.Option("--sample", metavar="N", help="check: hash only so many contents.", min=0),
+        int | None, typer.Option("--sample", metavar="N", help="check: hash only so many contents.", min=0)
     ] = None,
     as_json: PrintJson = False,
 ) -> None:

@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from afresh.cli.files import check_files, choose_output, write_picture
-from afresh.cli.options import (
-    AsJson,
-    CapsFile,
-    ItemsFile,
-    Objective,
-    Order,
-    Output,
-    Plot,
-    Unit,
-    ViewsFile,
-)
+from afresh.cli.options import AsJson, CapsFile, ItemsFile, Objective, Order, Output, Plot, Unit, ViewsFile
 from afresh.cli.progress import Progress
 from afresh.cli.summary import print_json, print_summary
 from afresh.tables.columns import NUMBER, TEXT

@@ -131,12 +131,10 @@ def plan_picture(
         options["caps"] = {group: cap / every for group, cap in options["caps"].items()}
     limited = {"lower", "upper", "caps"} & chosen.keys()
     curve = budget_curve(rates, **options)
-    uniform = (
-        [] if limited else [allocate(rates, at, policy="uniform", **options).freshness for at in curve.budget]
-    )
-    law = (
-        _optimal_law(plan, given.rates, chosen) if policy == "optimal" and "decay" not in chosen else _NO_LAW
-    )
+    compared = curve.budget[:0] if limited else curve.budget
+    uniform = [allocate(rates, at, policy="uniform", **options).freshness for at in compared]
+    has_law = policy == "optimal" and "decay" not in chosen
+    law = _optimal_law(plan, given.rates, chosen) if has_law else _NO_LAW
     return PlanPicture(
         rate=given.rates,
         frequency=plan.frequency,

@@ -40,7 +40,6 @@ POLLS = Column("polls", "number", default=np.inf, minimum=0, finite=False, what=
 DECAY = Column("decay", "text", default="exponential", what="decay function")
 GROUP = Column("group", "text", what="group that a cap limits")
 CAPS = (Column("group", "text", required=True), Column("cap", "number", required=True, minimum=0))
-
 VIEWS = (Column("view", "text", required=True), Column("base", "text", required=True))
 # Column of the file → argument of ``allocate``.
 _ARGUMENTS = {
@@ -99,9 +98,7 @@ def read_items(
     given: frozenset[str] = frozenset()
     for batch in scan_table(source, columns, unique="item"):
         given |= batch.given
-        check_decays(batch)
-        _check_bounds(batch)
-        _check_level(batch, parts.get("level"))
+        _check_items(batch, parts.get("level"))
         for column in columns[1:]:
             parts.setdefault(column.name, []).append(_values(batch, column))
         if on_read:
@@ -123,17 +120,15 @@ def read_items(
     return items if caps is None else _with_caps(items, source.name, given, parts, caps)
 
 
-def _check_bounds(table: CheckedTable) -> None:
+def _check_items(table: CheckedTable, levels_before: list[Any] | None = None) -> None:
+    """Refuse unknown decay functions, bounds that contradict each other, and a second level in one file."""
+    check_decays(table)
     low, high = table.numbers("min_frequency"), table.numbers("max_frequency")
     if (low > high).any():
         row = int((low > high).argmax())
         raise table.fault(row, "min_frequency", f"is {low[row]:g}, above the max_frequency of {high[row]:g}")
-
-
-def _check_level(table: CheckedTable, before: list[Any] | None) -> None:
-    """Refuse a second level: all values of ``low`` in one file are of the same level."""
     levels = table.numbers("level")
-    wrong = np.flatnonzero(levels != (before[0] if before else levels)[:1])
+    wrong = np.flatnonzero(levels != (levels_before[0] if levels_before else levels)[:1])
     if wrong.size:
         row = int(wrong[0])
         raise table.fault(row, "level", f"is {levels[row]:g}, another than above: one file has one level")
@@ -199,9 +194,7 @@ def _read_views(source: InputFile, views: str, caps: str | None) -> PlannedItems
     table = read_table(source, [ITEM, rate, *NUMBERS[1:], *UNCERTAIN, POLLS, DECAY, GROUP], unique="item")
     if "rate" not in table:
         raise InputError("has no column 'rate': the base items need one", path=source.name)
-    check_decays(table)
-    _check_bounds(table)
-    _check_level(table, None)
+    _check_items(table)
     names = table.text("item").to_pylist()
     rates = table.numbers("rate")
     pairs = ViewPairs.read(views)

@@ -128,12 +128,10 @@ def _with_views(
 
 def _plan_columns(options: EstimateOptions, unit_s: float) -> dict[str, float]:
     """Return further columns that ``plan`` needs where rates are not means with a 90 % interval."""
-    level = {} if options.level == 0.9 else {"level": options.level}
-    return (
-        level
-        if options.plan_interval_s is None
-        else level | {"for_interval": options.plan_interval_s / unit_s}
-    )
+    columns = {} if options.level == 0.9 else {"level": options.level}
+    if options.plan_interval_s is not None:
+        columns["for_interval"] = options.plan_interval_s / unit_s
+    return columns
 
 
 def _write(target: str, names: pa.Array, found: RateEstimates, more: dict[str, float]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Self
 
 import numpy as np
@@ -57,25 +57,23 @@ class ProbeWorld:
         return len(self.keys)
 
 
-def read_world(
-    server: ServerOptions, options: ProbeOptions, on_read: Callable[[float], None] = lambda _: None
-) -> ProbeWorld:
+def read_world(options: ProbeOptions, on_read: Callable[[float], None] = lambda _: None) -> ProbeWorld:
     """Read and index the files that the options name; a live server is not read."""
-    key, scoped = server.key, not options.any_attribute
+    key, scoped = options.key, not options.any_attribute
     columns = (options.weight, options.rate, options.elapsed)
-    attributes = [parse_keywords(text) for text in server.keywords]
+    attributes = [parse_keywords(text) for text in options.keywords]
     if len({attribute.name for attribute in attributes}) < len(attributes):
         raise UsageError("--keywords: each column once")
     numbers = [name for name in columns if name is not None]
-    table = _read(server.relation, key, attributes, numbers)
+    table = _read(options.relation, key, attributes, numbers)
     on_read(0.1)
     own = index_relation(_texts(table, attributes), attributes, scoped=scoped)
     if table.rows and not own.keywords:
         names = ", ".join(attribute.name for attribute in attributes)
         raise InputError(f"no record has a keyword in {names}: name a column with words", path=table.path)
     indexed, server_keys = None, []
-    if not is_live(server.server):
-        remote = _read(server.server, key, attributes, [], unique=False)
+    if not options.is_live:
+        remote = _read(options.server, key, attributes, [], unique=False)
         on_read(0.4)
         indexed = index_corpus(own, _texts(remote, attributes), attributes, scoped=scoped)
         server_keys = remote.text(key).to_pylist()
@@ -196,20 +194,16 @@ def _column(table: CheckedTable, name: str) -> Float64s:
     return found
 
 
-def is_live(server: str) -> bool:
-    """Return whether the server is asked over HTTP or in a database, rather than read as a file."""
-    return "://" in server or server.startswith(("sqlite:", "env:"))
-
-
 class LiveServer:
     """A ``ProbeServer`` that is asked politely, one request at a time.
 
     When the server refuses a request, the probes end, and ``trouble`` says why.
     """
 
-    def __init__(self, server: ServerOptions, options: ProbeOptions, world: ProbeWorld) -> None:
-        given = {"name": "--server", "kind": "search", "first_rest": _FIRST_REST, **asdict(server)}
-        given["scoped"] = not options.any_attribute
+    def __init__(self, options: ProbeOptions, world: ProbeWorld) -> None:
+        given = {field.name: getattr(options, field.name) for field in fields(ServerOptions)}
+        given |= {"name": "--server", "kind": "search", "scoped": not options.any_attribute}
+        given["first_rest"] = _FIRST_REST
         self._settings, self._relation = read_settings(SearchSettings, given), world.relation
         self.page_size = self._settings.page_size
         self._rows = {key: row for row, key in enumerate(world.keys)}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any
 
 import numpy as np
 
 from afresh.cli.planning.probe_inputs import ProbeWorld
-from afresh.cli.planning.probes_command import ProbeOptions, ServerOptions
+from afresh.cli.planning.probes_command import ProbeOptions
 from afresh.plots.panels import Panel, Series
 from afresh.probes.campaign import Campaign
 from afresh.probes.candidates import ExactTotals, ResultTotals, find_candidates
@@ -39,7 +39,6 @@ class ProbeOutcome:
 
 def plan_and_ask(
     world: ProbeWorld,
-    server: ServerOptions,
     options: ProbeOptions,
     on_step: Callable[[float], None],
     live: ProbeServer | None = None,
@@ -50,16 +49,16 @@ def plan_and_ask(
     """
     totals = _choose_totals(world)
     indexed = world.server or world.relation
-    asked = live or IndexServer(indexed, world.server_keys, server.page_size, server.limit)
+    asked = live or IndexServer(indexed, world.server_keys, options.page_size, options.limit)
     if options.method == "auto":
-        campaign = _make_campaign(world, server, totals, options.quota)
+        campaign = _make_campaign(world, options, totals, options.quota)
         steps = run_campaign(campaign, asked, world.keys, lambda left: on_step(world.tuples - left))
     else:
-        steps = _run_greedy(world, server, options, totals, asked)
+        steps = _run_greedy(world, options, totals, asked)
         # The bound is on what as many requests could have done.
-        campaign = _make_campaign(world, server, totals, None if options.quota is None else len(steps))
+        campaign = _make_campaign(world, options, totals, None if options.quota is None else len(steps))
     summary = _summary(world, options, steps, campaign, is_known=isinstance(totals, ExactTotals))
-    return ProbeOutcome(_rows(world, steps), summary, tuple(_covered(steps)))
+    return ProbeOutcome(_rows(world, steps), summary, tuple(accumulate(step.new for step in steps)))
 
 
 def _choose_totals(world: ProbeWorld) -> ExactTotals | LearnedTotals:
@@ -70,41 +69,33 @@ def _choose_totals(world: ProbeWorld) -> ExactTotals | LearnedTotals:
 
 
 def _make_campaign(
-    world: ProbeWorld, server: ServerOptions, totals: ExactTotals | LearnedTotals, quota: int | None
+    world: ProbeWorld, options: ProbeOptions, totals: ExactTotals | LearnedTotals, quota: int | None
 ) -> Campaign:
     return Campaign(
-        find_candidates(world.relation, totals, server.page_size),
-        server.page_size,
+        find_candidates(world.relation, totals, options.page_size),
+        options.page_size,
         world.values,
-        limit=server.limit,
+        limit=options.limit,
         quota=quota,
         learned=totals if isinstance(totals, LearnedTotals) else None,
     )
 
 
 def _run_greedy(
-    world: ProbeWorld,
-    server: ServerOptions,
-    options: ProbeOptions,
-    totals: ResultTotals,
-    asked: ProbeServer,
+    world: ProbeWorld, options: ProbeOptions, totals: ResultTotals, asked: ProbeServer
 ) -> tuple[ProbeStep, ...]:
     """Run the greedy algorithm of the paper, whose methods 1 and 2 read all pages or the first."""
     method = int(options.method)
     chosen = greedy_probes(
         world.relation,
         totals,
-        server.page_size,
+        options.page_size,
         method=method,
         pool=options.pool,
         quota=options.quota,
         values=world.values,
     )
     return run_probes(chosen, asked, world.keys, pages=1 if method == 2 else None)
-
-
-def _covered(steps: Sequence[ProbeStep]) -> list[int]:
-    return [int(count) for count in np.cumsum([step.new for step in steps])]
 
 
 def _summary(
@@ -116,7 +107,6 @@ def _summary(
     is_known: bool,
 ) -> dict[str, Any]:
     done = sum(step.new for step in steps)
-    look_ups = sum(not step.keywords for step in steps)
     return {
         "requests": len(steps),
         "covered": done,
@@ -127,7 +117,7 @@ def _summary(
         "bound_of": _bound_unit(world, options),
         "totals": "known" if is_known else "estimated",
         "planned": campaign.planned_requests,
-        "look_ups": look_ups,
+        "look_ups": sum(not step.keywords for step in steps),
         "missing": int(campaign.missing.sum()),
         "worthless": int((world.values <= 0).sum()),
         "doubled": len({key for step in steps for key in step.doubled}),
@@ -155,16 +145,9 @@ def _rows(world: ProbeWorld, steps: Sequence[ProbeStep]) -> dict[str, list[Any]]
         new = sum(step.new for step in pages)
         covered += new
         text = " ".join(str(world.relation.keywords[word]) for word in keywords) if keywords else key
-        cells = (
-            text,
-            "query" if keywords else "look-up",
-            pages[0].page,
-            len(pages),
-            pages[-1].total or 0,
-            sum(step.expected for step in pages),
-            new,
-            covered,
-        )
+        kind, total = "query" if keywords else "look-up", pages[-1].total or 0
+        expected = sum(step.expected for step in pages)
+        cells = (text, kind, pages[0].page, len(pages), total, expected, new, covered)
         for name, cell in zip(names, cells, strict=True):
             rows[name].append(cell)
     return rows

@@ -77,8 +77,8 @@ class ServerOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeOptions:
-    """The options of ``afresh probes`` that say which queries are wanted."""
+class ProbeOptions(ServerOptions):
+    """All options of ``afresh probes``."""
 
     any_attribute: Annotated[
         bool, typer.Option("--any-attribute", help="The server finds a keyword in any of the columns.")
@@ -112,41 +112,43 @@ class ProbeOptions:
     elapsed: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Time since each record was refreshed.")
     ] = None
+    output: Output = None
+    as_json: AsJson = False
+    plot: Plot = None
 
     def check(self) -> None:
-        """Refuse options that contradict each other."""
+        """Refuse options that contradict each other, and files that cannot be used."""
         one_of("method", self.method, ("auto", "1", "2"))
         if self.quota is not None and self.until_covered:
             raise UsageError("--quota and --until-covered: give one, either ends the asking")
         if (self.rate is None) != (self.elapsed is None):
             raise UsageError("--rate and --elapsed belong together: the expected lag is ½·rate·elapsed²")
+        inputs = [self.relation.partition("#")[0], None if self.is_live else self.server, self.proxy]
+        check_files(inputs, self.output, self.plot, as_json=self.as_json)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the server is asked over HTTP or in a database, rather than read as a file."""
+        return "://" in self.server or self.server.startswith(("sqlite:", "env:"))
 
 
 @with_option_groups
-def probes(
-    server: ServerOptions,
-    options: ProbeOptions,
-    output: Output = None,
-    as_json: AsJson = False,
-    plot: Plot = None,
-) -> None:
+def probes(options: ProbeOptions) -> None:
     """Which keyword queries refresh a relation behind a search box, with the fewest requests.
 
     The rows that come out are query, kind, page, requests, total, expected, new, covered: in order, with what
     was expected of each query and what it brought.
     """
     options.check()
-    from afresh.cli.planning.probe_inputs import LiveServer, is_live, read_world
+    from afresh.cli.planning.probe_inputs import LiveServer, read_world
     from afresh.cli.planning.probe_run import plan_and_ask
 
-    file = None if is_live(server.server) else server.server
-    check_files([server.relation.partition("#")[0], file, options.proxy], output, plot, as_json=as_json)
     with Progress("reading", 1.0) as progress:
-        world = read_world(server, options, progress.reach)
-    live = LiveServer(server, options, world) if file is None else None
+        world = read_world(options, progress.reach)
+    live = LiveServer(options, world) if options.is_live else None
     with Progress("asking", world.tuples) as progress, live or nullcontext():
-        outcome = plan_and_ask(world, server, options, progress.reach, live)
-    _show(outcome, choose_output(output, as_json=as_json), plot, as_json=as_json)
+        outcome = plan_and_ask(world, options, progress.reach, live)
+    _show(outcome, options)
     if live is not None and live.trouble:
         _fail(live.trouble, outcome.summary["requests"])
 
@@ -158,16 +160,15 @@ def _fail(trouble: str, requests: int) -> None:
     raise InputError(f"{words}; what came before is kept")
 
 
-def _show(outcome: ProbeOutcome, target: str | None, plot: str | None, *, as_json: bool) -> None:
+def _show(outcome: ProbeOutcome, options: ProbeOptions) -> None:
+    from afresh.plots.line_plot import line_figure
     from afresh.tables.writing import write_table
 
-    if target is not None:
+    if (target := choose_output(options.output, as_json=options.as_json)) is not None:
         write_table(target, _KINDS, outcome.rows)
-    if plot is not None:
-        from afresh.plots.line_plot import line_figure
-
-        write_picture(plot, line_figure([outcome.panel()]))
-    if as_json:
+    if options.plot is not None:
+        write_picture(options.plot, line_figure([outcome.panel()]))
+    if options.as_json:
         print_json(outcome.summary)
     else:
         print_summary("keyword probes", _summary_rows(outcome.summary))

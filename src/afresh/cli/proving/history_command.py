@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,9 +13,6 @@ from afresh.cli.progress import Progress
 from afresh.cli.summary import print_json, print_summary
 from afresh.tables.columns import TEXT, Kind
 from afresh.values.errors import OutputError
-
-if TYPE_CHECKING:
-    from afresh.histories.git import GitHistory
 
 history = typer.Typer(no_args_is_help=True, help="Make histories of changes to replay.")
 
@@ -65,10 +62,11 @@ def history_git(
             on_read=progress.reach,
         )
     write_history(outputs, found.items, found.item, found.time)
-    if as_json:
-        print_json(_summary(found) | {"files": outputs})
-    else:
-        _print_for_people(found, outputs)
+    changed = len(set(found.item.tolist()))
+    counts = {"items": len(found.items), "changed": changed, "changes": int(found.item.size)}
+    summary = {**counts, "commits": found.commits, "start": found.start, "end": found.end}
+    notes = {"items": f", of which {changed:,} change", "changes": f" in {found.commits:,} commits"}
+    report_history("a history", outputs, summary, notes, as_json=as_json)
 
 
 def check_output_names(name: str) -> dict[str, str]:
@@ -101,30 +99,21 @@ def write_history(outputs: dict[str, str], names: Any, item: Any, time: Any, **c
         changes.write({"item": texts.take(pa.array(item)), "time": time})
 
 
-def _summary(found: GitHistory) -> dict[str, Any]:
-    import numpy as np
+def report_history(
+    title: str, outputs: dict[str, str], summary: dict[str, Any], notes: dict[str, str], *, as_json: bool
+) -> None:
+    """Describe what was written, in JSON or in a table with the command that replays it.
 
-    return {
-        "items": len(found.items),
-        "changed": int(np.unique(found.item).size),
-        "changes": int(found.item.size),
-        "commits": found.commits,
-        "start": found.start,
-        "end": found.end,
-    }
-
-
-def _print_for_people(found: GitHistory, outputs: dict[str, str]) -> None:
+    ``summary`` holds items, changes, start and end; ``notes`` follow the two numbers in the table.
+    """
     from afresh.values.formatting import format_iso_time
 
-    summary = _summary(found)
-    start, end = format_iso_time(found.start), format_iso_time(found.end)
-    rows = [
-        ("items", f"{summary['items']:,}, of which {summary['changed']:,} change ({outputs['items']})"),
-        ("changes", f"{summary['changes']:,} in {found.commits:,} commits ({outputs['changes']})"),
-        ("window", f"{start} to {end}"),
-    ]
-    print_summary("a history; replay it with the command below", rows)
+    if as_json:
+        print_json({**summary, "files": outputs})
+        return
+    start, end = format_iso_time(summary["start"]), format_iso_time(summary["end"])
+    rows = [(key, f"{summary[key]:,}{notes.get(key, '')} ({outputs[key]})") for key in ("items", "changes")]
+    print_summary(f"{title}; replay it with the command below", [*rows, ("window", f"{start} to {end}")])
     typer.echo(replay_command(outputs, start, end), err=True)  # a table would break the line
 
 

@@ -12,17 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from afresh.cli.files import check_files
-from afresh.cli.options import (
-    CapsFile,
-    JsonSummary,
-    Objective,
-    Plot,
-    Unit,
-    parse_moment,
-    with_option_groups,
-)
-from afresh.cli.proving.history_command import check_output_names, replay_command, write_history
-from afresh.cli.summary import print_json, print_summary
+from afresh.cli.options import CapsFile, JsonSummary, Objective, Plot, Unit, parse_moment, with_option_groups
+from afresh.cli.proving.history_command import check_output_names, report_history, write_history
 from afresh.values.errors import UsageError
 from afresh.values.units import BudgetRate, parse_budget, parse_duration, unit_seconds
 
@@ -111,16 +102,14 @@ class WorldOptions:
         "poisson"
     )
     season: Annotated[
-        str | None,
-        typer.Option(metavar="day=0.8,week=0.5", help="Quiet nights and weekends, from 0 to 1."),
+        str | None, typer.Option(metavar="day=0.8,week=0.5", help="Quiet nights and weekends, from 0 to 1.")
     ] = None
     drift: Annotated[
         str | None,
         typer.Option(metavar="sd=1,horizon=90d", help="Rates wander; sd is that of their logarithm."),
     ] = None
     mass_edits: Annotated[
-        str | None,
-        typer.Option(metavar="rate=2/y,share=0.5,size=20", help="Groups change together."),
+        str | None, typer.Option(metavar="rate=2/y,share=0.5,size=20", help="Groups change together.")
     ] = None
     births: Annotated[float, typer.Option(help="Share of the items that appear.")] = 0.0
     deaths: Annotated[float, typer.Option(help="Share of the items that vanish.")] = 0.0
@@ -151,8 +140,7 @@ def replay(
     ],
     options: ReplayOptions,
     items: Annotated[
-        str | None,
-        typer.Option("--items", metavar="ITEMS", help="Every item, also those that never change."),
+        str | None, typer.Option("--items", metavar="ITEMS", help="Every item, also those that never change.")
     ] = None,
     start: Annotated[
         str | None, typer.Option("--start", metavar="TIME", help="When every copy is fresh.")
@@ -206,7 +194,9 @@ def simulate(
     if options.budget is not None:
         _replay_world(items, world, options)
     elif outputs is not None:
-        _print_world(outputs, world, as_json=options.as_json)
+        counts = {"items": world.items, "changes": int(world.time.size)}
+        summary = {**counts, "start": world.start, "end": world.end}
+        report_history("a synthetic world", outputs, summary, {}, as_json=options.as_json)
 
 
 def _replay_world(items: WorldItems, world: SimulatedWorld, options: ReplayOptions) -> None:
@@ -230,21 +220,3 @@ def _replay_world(items: WorldItems, world: SimulatedWorld, options: ReplayOptio
         items_path="the world",
     )
     replay_and_report(recorded, options)
-
-
-def _print_world(outputs: dict[str, str], world: SimulatedWorld, *, as_json: bool) -> None:
-    """Describe a world that was only written."""
-    from afresh.values.formatting import format_iso_time
-
-    if as_json:
-        window = {"start": world.start, "end": world.end}
-        print_json({"items": world.items, "changes": int(world.time.size), **window, "files": outputs})
-        return
-    start, end = format_iso_time(world.start), format_iso_time(world.end)
-    rows = [
-        ("items", f"{world.items:,} ({outputs['items']})"),
-        ("changes", f"{world.time.size:,} ({outputs['changes']})"),
-        ("window", f"{start} to {end}"),
-    ]
-    print_summary("a synthetic world; replay it with the command below", rows)
-    typer.echo(replay_command(outputs, start, end), err=True)

@@ -164,14 +164,8 @@ def _lines_over_budgets(results: Sequence[ReplayResult], unit: str) -> list[Fres
         return []
     lines = []
     for policy in dict.fromkeys(result.policy for result in results):
-        own = [result for result in results if result.policy == policy]
-        lines.append(
-            FreshnessByBudget(
-                policy,
-                np.array([result.budget * UNIT_SECONDS[unit] for result in own]),
-                np.array([result.after.scores.freshness for result in own]),
-                np.array([result.after.scores.low for result in own]),
-                np.array([result.after.scores.high for result in own]),
-            )
-        )
+        own = [(one.budget, one.after.scores) for one in results if one.policy == policy]
+        points = [(budget, found.freshness, found.low, found.high) for budget, found in own]
+        budgets, *freshness = np.array(points).T
+        lines.append(FreshnessByBudget(policy, budgets * UNIT_SECONDS[unit], *freshness))
     return lines

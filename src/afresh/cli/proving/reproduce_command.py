@@ -25,8 +25,7 @@ _COLOURS = {"agrees": "green", "differs": "yellow", "unexplained": "bold red"}
 
 def reproduce(
     papers: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="PAPER", help=f"{', '.join(PAPERS)}; all if none is named."),
+        list[str] | None, typer.Argument(metavar="PAPER", help=f"{', '.join(PAPERS)}; all if none is named.")
     ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a report with every figure to FILE.")

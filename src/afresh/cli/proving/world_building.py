@@ -56,6 +56,11 @@ def _numbers(**defaults: float) -> SettingReaders:
     return {name: (parse_number, default) for name, default in defaults.items()}
 
 
+_SETTINGS: dict[str, SettingReaders] = {
+    "--season": _numbers(day=0.0, week=0.0),
+    "--drift": {"sd": (parse_number, 1.0), "horizon": (parse_duration, 90 * _DAY_S)},
+    "--mass-edits": {"rate": (parse_rate, 2 / UNIT_SECONDS["y"]), **_numbers(share=0.5, size=20)},
+}
 DISTRIBUTIONS: dict[str, RateDistribution] = {
     "cho": RateDistribution(_numbers(), cho_rates),
     "gamma": RateDistribution(_numbers(mean=0.1, cv=1.5), gamma_rates),
@@ -124,8 +129,8 @@ def make_behaviour(options: WorldOptions) -> tuple[WorldBehaviour, int | None]:
     edits, size = _parse_mass_edits(options.mass_edits)
     behaviour = WorldBehaviour(
         shape=_parse_shape(options.changes),
-        season=None if options.season is None else _parse_season(options.season),
-        drift=None if options.drift is None else _parse_drift(options.drift),
+        season=None if options.season is None else working_hours(**_parse("--season", options.season)),
+        drift=None if options.drift is None else RateDrift(*_parse("--drift", options.drift).values()),
         mass_edits=edits,
         births=options.births,
         deaths=options.deaths,
@@ -148,29 +153,14 @@ def _parse_shape(text: str) -> float:
     return shape
 
 
-def _parse_season(text: str) -> Any:
-    return working_hours(**parse_settings("--season", text, _numbers(day=0.0, week=0.0)))
-
-
-def _parse_drift(text: str) -> RateDrift:
-    found = parse_settings(
-        "--drift", text, {"sd": (parse_number, 1.0), "horizon": (parse_duration, 90 * _DAY_S)}
-    )
-    return RateDrift(found["sd"], found["horizon"])
+def _parse(option: str, text: str) -> dict[str, float]:
+    return parse_settings(option, text, _SETTINGS[option])
 
 
 def _parse_mass_edits(text: str | None) -> tuple[MassEdits | None, int | None]:
     if text is None:
         return None, None
-    found = parse_settings(
-        "--mass-edits",
-        text,
-        {
-            "rate": (parse_rate, 2 / UNIT_SECONDS["y"]),
-            "share": (parse_number, 0.5),
-            "size": (parse_number, 20),
-        },
-    )
+    found = _parse("--mass-edits", text)
     size = found["size"]
     if size < 1 or size != int(size):
         raise UsageError(f"--mass-edits, size: {size:g} is not a number of items")
