@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from afresh.cli.proving.demo.comparison import Found, compare
+from afresh.cli.proving.demo.comparison import DemoResult, compare
 from afresh.cli.proving.demo.site_scores import Theory
 from bench.rows import Row
 
@@ -30,12 +30,12 @@ def rows(*, quick: bool) -> list[Row]:
     return [Row(_words(seed, run), _share(run), "of the gap", at_least=wanted) for seed, run in found]
 
 
-def _share(run: Found) -> float:
+def _share(run: DemoResult) -> float:
     """As measured or at equal requests, whichever is less."""
     return min(run.captured, run.captured_at_equal_requests)
 
 
-def _words(seed: int, run: Found) -> str:
+def _words(seed: int, run: DemoResult) -> str:
     spent = " and ".join(f"{one.requests / run.budget:.0%}" for one in (run.uniform, run.afresh))
     shares = f"uniform {run.uniform.freshness:.3f}, afresh {run.afresh.freshness:.3f}"
     equal = f"{run.captured:.2f} as measured, {run.captured_at_equal_requests:.2f} at equal requests"

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Self
 from afresh.values.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
+    from rich.progress import Progress
 
 PATIENCE_S = 1.0
 
 
-class Progress:
+class ProgressBar:
     """Shows how much work is done; draws nothing for quick work, or where standard error is not a terminal.
 
-    >>> with Progress("reading", total=2) as progress:
+    >>> with ProgressBar("reading", total=2) as progress:
     ...     progress.reach(1)
     ...     progress.reach(2)
     >>> progress.done
@@ -31,7 +31,7 @@ class Progress:
         self._clock = clock or SystemClock()
         self._show = sys.stderr.isatty() if show is None else show
         self._started_s = self._clock.elapsed_s()
-        self._bar: Bar | None = None
+        self._bar: Progress | None = None
 
     def __enter__(self) -> Self:
         """Return the bar, which is not drawn yet."""
@@ -45,7 +45,7 @@ class Progress:
         elif self._show and self._clock.elapsed_s() - self._started_s >= PATIENCE_S:
             self._bar = self._draw()
 
-    def _draw(self) -> Bar:
+    def _draw(self) -> Progress:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.conftest import Afresh
+from tests.cli.engine.conftest import QUICK
 from tests.nobody import as_nobody
+from tests.servers.site import Site
+
+from afresh.stores.sqlite.database import SqliteDatabase
+from afresh.values.errors import StoreReadOnlyError
 
 KEY = "https://h.test/a"
 QUESTIONS = [
@@ -62,3 +69,25 @@ def test_questions_are_answered_and_deeds_refused(
             ran = afresh(*deed)
             assert ran.code == 1, deed
             assert "may be read but not written" in ran.err, deed
+
+
+def test_a_store_that_may_only_be_read_answers_questions(
+    mirror: Afresh, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = f"{site.url}/a"
+    mirror("add", key)
+    mirror("run", "--once", *QUICK)
+    whole = SqliteDatabase.__init__
+
+    def refused(database: SqliteDatabase, path: Path, *, read_only: bool = False, **given: Any) -> None:
+        if not read_only:  # root may write everything: rights would not do
+            raise StoreReadOnlyError(f"{path} may be read but not written")
+        whole(database, path, read_only=read_only, **given)
+
+    monkeypatch.setattr(SqliteDatabase, "__init__", refused)
+    assert mirror("get", key).out == "a"
+    assert json.loads(mirror("status", "--json").out)["copies"] == 1
+    assert "1 item" in mirror("status").err
+    assert mirror("why", key).code == mirror("export").code == mirror("due").code == 0
+    ran = mirror("set", key, "--pause")
+    assert (ran.code, "may be read but not written" in ran.err) == (1, True)

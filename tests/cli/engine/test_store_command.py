@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from tests.cli.conftest import Afresh
 from tests.stores.backends import copy_of, new_items, poll, schema_url
 
 from afresh.stores.opening import open_store
+from afresh.stores.sqlite.errors import translate_error
 
 
 def test_a_store_moves_to_postgresql_and_back(
@@ -48,3 +51,25 @@ def test_what_is_missing_is_said(afresh: Afresh, tmp_path: Path) -> None:
         assert ran.code in (1, 2)
         assert words in ran.err
     assert not (tmp_path / "there.db").exists()
+
+
+def test_a_backup_goes_over_nothing(mirror: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "dear.db").write_text("dear")
+    ran = mirror("store", "backup", "dear.db")
+    assert (ran.code, "dear.db is there already" in ran.err) == (2, True)
+    assert (tmp_path / "dear.db").read_text() == "dear"
+    assert mirror("store", "backup", "new.db").code == 0
+
+
+def test_a_locked_store_says_what_helps(mirror: Afresh, tmp_path: Path) -> None:
+    words = str(translate_error(_locked(tmp_path / "afresh.db"), tmp_path / "afresh.db"))
+    assert words.endswith("is locked by another process: try again when that one is done")
+    assert mirror("status").code == 0
+
+
+def _locked(path: Path) -> sqlite3.Error:
+    with closing(sqlite3.connect(path, timeout=0)) as one, closing(sqlite3.connect(path, timeout=0)) as two:
+        one.execute("BEGIN IMMEDIATE")
+        with pytest.raises(sqlite3.OperationalError) as found:
+            two.execute("BEGIN IMMEDIATE")
+    return found.value

@@ -25,7 +25,8 @@ from tests.servers.threaded import served
 from tests.slow_cases import with_slow_cases
 
 from afresh.cli.proving.demo.changing_site import DemoSite, cho_pages
-from afresh.cli.proving.demo.comparison import Allowance, Found
+from afresh.cli.proving.demo.comparison import Allowance
+from afresh.cli.proving.demo.comparison import DemoResult as Found
 from afresh.cli.proving.demo.running_copy import RunningCopy
 from afresh.cli.proving.demo.screen import Screen
 from afresh.cli.proving.demo.site_scores import Score, captured, captured_at_equal_requests, scores, theory

@@ -11,7 +11,7 @@ import typer
 
 from afresh.cli.engine.project import open_project
 from afresh.cli.options import PrintJson
-from afresh.cli.progress import Progress
+from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import print_json, print_summary
 from afresh.values.errors import AfreshError, UsageError, one_of
 from afresh.values.formatting import format_count
@@ -110,7 +110,7 @@ def _copy(source: str, target: str, *, as_json: bool) -> None:
     with (
         open_for_copying(_resolve_address(source), create=False) as copied,
         open_for_copying(_resolve_address(target)) as empty,
-        Progress("copying", 1.0) as progress,
+        ProgressBar("copying", 1.0) as progress,
     ):
         rows = copy_store(copied.tables, empty.tables, lambda done, total: progress.reach(done / total))
     if as_json:

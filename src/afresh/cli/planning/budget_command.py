@@ -8,7 +8,7 @@ import typer
 
 from afresh.cli.files import check_files, choose_output, write_picture
 from afresh.cli.options import AsJson, CapsFile, ItemsFile, Order, Output, Unit, ViewsFile
-from afresh.cli.progress import Progress
+from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import format_age, format_number, print_json, print_summary
 from afresh.tables.columns import NUMBER, Kind
 from afresh.values.errors import UsageError
@@ -64,7 +64,7 @@ def budget(
     from afresh.tables.writing import write_table
 
     check_files([items, caps, views], output, plot, as_json=as_json)
-    with InputFile(items) as source, Progress(f"reading {source.name}", 1.0) as progress:
+    with InputFile(items) as source, ProgressBar(f"reading {source.name}", 1.0) as progress:
         given = read_items(source, caps=caps, views=views, on_read=progress.reach)
     # The least budget of all is found when the plan pursues what the target is about.
     chosen: dict[str, Any] = {**given.options, "objective": objective or measure, "order": order}
@@ -103,7 +103,7 @@ def _solve(
     from afresh.allocation.budget_for import budget_for
 
     found = None if wanted is None else [budget_for(rates, wanted, target_is=measure, **chosen)]
-    with Progress("solving", 1.0) as progress:
+    with ProgressBar("solving", 1.0) as progress:
         points = budget_curve(rates, found, on_point=progress.reach, **chosen)
         if found is None or not is_drawn:
             return points, points

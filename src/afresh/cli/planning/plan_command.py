@@ -8,7 +8,7 @@ import typer
 
 from afresh.cli.files import check_files, choose_output, write_picture
 from afresh.cli.options import AsJson, CapsFile, ItemsFile, Objective, Order, Output, Plot, Unit, ViewsFile
-from afresh.cli.progress import Progress
+from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import print_json, print_summary
 from afresh.tables.columns import NUMBER, TEXT
 from afresh.values.units import parse_budget, unit_seconds
@@ -51,7 +51,7 @@ def plan(
 
     check_files([items, caps, views], output, plot, as_json=as_json)
     with InputFile(items) as source:
-        with Progress(f"reading {source.name}", 1.0) as progress:
+        with ProgressBar(f"reading {source.name}", 1.0) as progress:
             given = read_items(source, caps=caps, views=views, on_read=progress.reach)
         total = rate.total_per_second(given.rows) * unit_s
         given = given.at_budget(total)
@@ -91,7 +91,7 @@ def _write(
     kinds = {"item": TEXT, **dict.fromkeys(_NUMBERS, NUMBER), "status": TEXT}
     details = explain_parts(given.rates, result, **chosen)
     start = 0
-    with Progress(f"writing {path}", given.count) as progress, TableWriter(path, kinds) as writer:
+    with ProgressBar(f"writing {path}", given.count) as progress, TableWriter(path, kinds) as writer:
         for names in given.names():
             part = slice(start, start + len(names))
             detail = details(part)

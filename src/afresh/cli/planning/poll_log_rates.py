@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from afresh.cli.files import render_picture
 from afresh.cli.planning.poll_log import PollLog, read_polls
-from afresh.cli.progress import Progress
+from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import format_number, print_json, print_summary
 from afresh.rates.estimate import DEFAULT_METHOD, estimate_polls, with_planning_rates
 from afresh.rates.estimator import ESTIMATORS, POSTERIOR_METHODS, Estimator
@@ -45,7 +45,7 @@ _DAYS = ("Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed")  # as Unix weeks go
 def estimate_log(path: str, options: EstimateOptions) -> None:
     """Read the log, estimate the rates, write them, and print a summary."""
     unit_s = unit_seconds(options.unit)
-    with InputFile(path) as source, Progress(f"reading {source.name}", 1.0) as progress:
+    with InputFile(path) as source, ProgressBar(f"reading {source.name}", 1.0) as progress:
         log = read_polls(source, now_s=SystemClock().now_s(), group=options.group, on_read=progress.reach)
     estimator = _find_estimator(options.method or DEFAULT_METHOD)
     names, groups = log.names, log.groups

@@ -10,7 +10,7 @@ import typer
 
 from afresh.cli.files import check_files, choose_output, write_picture
 from afresh.cli.options import AsJson, Output, Plot, with_option_groups
-from afresh.cli.progress import Progress
+from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import format_number, print_json, print_summary
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.values.errors import InputError, UsageError, one_of
@@ -143,10 +143,10 @@ def probes(options: ProbeOptions) -> None:
     from afresh.cli.planning.probe_inputs import LiveServer, read_world
     from afresh.cli.planning.probe_run import plan_and_ask
 
-    with Progress("reading", 1.0) as progress:
+    with ProgressBar("reading", 1.0) as progress:
         world = read_world(options, progress.reach)
     live = LiveServer(options, world) if options.is_live else None
-    with Progress("asking", world.tuples) as progress, live or nullcontext():
+    with ProgressBar("asking", world.tuples) as progress, live or nullcontext():
         outcome = plan_and_ask(world, options, progress.reach, live)
     _show(outcome, options)
     if live is not None and live.trouble:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from afresh.cli.options import JsonSummary, parse_moment
-from afresh.cli.progress import Progress
+from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import print_json, print_summary
 from afresh.tables.columns import TEXT, Kind
 from afresh.values.errors import OutputError
@@ -52,7 +52,7 @@ def history_git(
     outputs = check_output_names(name)
     from afresh.histories.git import read_git_history
 
-    with Progress(f"reading {repository}", 1.0) as progress:
+    with ProgressBar(f"reading {repository}", 1.0) as progress:
         found = read_git_history(
             repository,
             paths=paths or (),

@@ -13,7 +13,7 @@ import typer
 from afresh.allocation.objectives.registry import objective_for
 from afresh.cli.options import parse_number, parse_settings
 from afresh.cli.planning.planned_items import read_caps
-from afresh.cli.progress import Progress
+from afresh.cli.progress import ProgressBar
 from afresh.cli.proving.replay_commands import ReplayOptions
 from afresh.cli.proving.replay_report import as_object, draw_replay, print_tables, write_visits
 from afresh.cli.summary import print_json
@@ -70,7 +70,7 @@ def _run_all(recorded: RecordedHistory, history: ChangeHistory, options: ReplayO
     notices = _read_notices(recorded, options)
     budgets = sorted({budget.total_per_second(history.items) for budget in options.budgets})
     results: list[ReplayResult] = []
-    with Progress("replaying", float(len(budgets))) as progress:
+    with ProgressBar("replaying", float(len(budgets))) as progress:
         for done, budget in enumerate(budgets):
             results += replay(
                 history,
@@ -84,7 +84,7 @@ def _run_all(recorded: RecordedHistory, history: ChangeHistory, options: ReplayO
     return results
 
 
-def _reach_share(progress: Progress, done: int, share: float) -> None:
+def _reach_share(progress: ProgressBar, done: int, share: float) -> None:
     progress.reach(done + share)
 
 

@@ -55,7 +55,7 @@ _STEER_S, _CATCH_UP_S, _AT_MOST = (
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DemoResult:
     """The result, measured over the last ``days`` site-days; ``budget`` is the requests allowed in them."""
 
     days: float
@@ -67,7 +67,7 @@ class Found:
     captured_at_equal_requests: float
 
 
-class Watcher(Protocol):
+class DemoObserver(Protocol):
     """Is told how the comparison goes on."""
 
     def starts(self) -> None:
@@ -80,12 +80,12 @@ class Watcher(Protocol):
         """``fresh`` is the share of right pages of each copy on this day."""
 
 
-def compare(for_s: float | None, seed: int, watcher: Watcher) -> Found:
+def compare(for_s: float | None, seed: int, observer: DemoObserver) -> DemoResult:
     """Keep both copies for ``for_s`` seconds, by default 750 site-days or 90 s; then remove all traces."""
     rng = np.random.default_rng(seed)
     rates = cho_pages(PAGES, rng)
     expected = theory(rates, PAGES / ROUND_D)
-    watcher.starts()
+    observer.starts()
     with DemoSite(rates, POLICIES) as site:
         with _copies(site) as copies:
             per_s = _measure_pace(site, copies)
@@ -98,15 +98,15 @@ def compare(for_s: float | None, seed: int, watcher: Watcher) -> Found:
                 copies, lambda: all(site.has_all(n) and copy.follows() for n, copy in enumerate(copies))
             )
             begin_d = site.now_d
-            watcher.lives(expected, days_per_s, span_d / days_per_s, copies[-1].dashboard() or "")
-            _watch(site, copies, per_s, span_d, watcher)
+            observer.lives(expected, days_per_s, span_d / days_per_s, copies[-1].dashboard() or "")
+            _watch(site, copies, per_s, span_d, observer)
         uniform, adaptive = scores(site, begin_d + span_d / 2, begin_d + span_d)
     half_d = span_d / 2
     shares = (
         captured(expected, uniform, adaptive),
         captured_at_equal_requests(rates, half_d, uniform, adaptive),
     )
-    return Found(half_d, PAGES / ROUND_D * half_d, uniform, adaptive, expected, *shares)
+    return DemoResult(half_d, PAGES / ROUND_D * half_d, uniform, adaptive, expected, *shares)
 
 
 class Allowance:
@@ -132,7 +132,9 @@ class Allowance:
             self._ask(self._per_s + max(self._due - made, 0.0) / _CATCH_UP_S)
 
 
-def _watch(site: DemoSite, copies: list[RunningCopy], per_s: float, span_d: float, watcher: Watcher) -> None:
+def _watch(
+    site: DemoSite, copies: list[RunningCopy], per_s: float, span_d: float, observer: DemoObserver
+) -> None:
     pause, begin_d, clock = threading.Event(), site.now_d, SystemClock()
     allowances = [
         Allowance(partial(site.requests, n), copy.ask_budget, per_s, clock) for n, copy in enumerate(copies)
@@ -141,7 +143,7 @@ def _watch(site: DemoSite, copies: list[RunningCopy], per_s: float, span_d: floa
         for copy, allowance in zip(copies, allowances, strict=True):
             copy.check()
             allowance.steer()
-        watcher.sees(day, tuple(map(site.fresh, range(len(copies)))))
+        observer.sees(day, tuple(map(site.fresh, range(len(copies)))))
         pause.wait(_SAMPLE_S)
 
 

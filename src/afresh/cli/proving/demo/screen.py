@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from afresh.cli.proving.demo.comparison import PAGES, ROUND_D, SPAN_D, Found
+from afresh.cli.proving.demo.comparison import PAGES, ROUND_D, SPAN_D, DemoResult
 from afresh.cli.proving.demo.site_scores import Theory
 
 LOW, HIGH, ROWS = 0.50, 0.66, 17  # a hundredth for each row; with its legend it fits a terminal of 24 rows
@@ -91,7 +91,7 @@ class Screen:
         legend = f"[yellow]· uniform[/]  [green]● afresh[/]  [dim]╌ optimum {optimum:.3f}[/]    {words}"
         return Group(picture, Text.from_markup(legend))
 
-    def tell(self, found: Found) -> None:
+    def tell(self, found: DemoResult) -> None:
         """Print the result."""
         title = f"The last {found.days:.0f} days, as the site itself measured them"
         table = Table(title=title, title_justify="left", title_style="bold")
@@ -116,7 +116,7 @@ def _activation_line() -> str:
     return f"  . {Path(sys.prefix) / 'bin' / 'activate'}\n"
 
 
-def _verdict(found: Found, days_per_s: float) -> str:
+def _verdict(found: DemoResult, days_per_s: float) -> str:
     """Say which share afresh gained, or that the time was too short to tell."""
     rounds = found.days / ROUND_D
     if rounds < _ROUNDS_ENOUGH:
