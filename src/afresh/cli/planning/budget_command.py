@@ -51,7 +51,7 @@ def budget(
         str | None, typer.Option("--plot", metavar="FILE", help="Draw the curve, as .png or .svg.")
     ] = None,
 ) -> None:
-    """The least budget that reaches a target, or the whole curve from budget to freshness.
+    """Find the least budget that reaches a target, or the whole curve from budget to freshness.
 
     ITEMS is as for plan. The rows that come out are budget, freshness, age, marginal, dropped.
     """

@@ -126,7 +126,7 @@ class EstimateOptions:
 
 @with_option_groups
 def estimate(options: EstimateOptions) -> None:
-    """How often each item changes, with an interval, from what polls found.
+    """Estimate how often each item changes, with an interval, from what polls found.
 
     POLLS may also have the columns modified, count (changes since the poll before) and reached (0 where a
     poll failed). An item's first poll only starts its clock. The rows that come out are item, rate, low,

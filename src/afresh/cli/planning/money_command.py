@@ -65,7 +65,7 @@ def money(
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
-    """The interval at which refreshing each item earns the most, and which items are futile.
+    """Find the interval at which refreshing each item earns the most, and the items that are futile.
 
     ITEMS has columns item, rate and, as you like, decay, benefit, cost, update_cost, stale_cost, size, bulk;
     the options of the same names stand in for columns and cells that are not given. The rows that come out

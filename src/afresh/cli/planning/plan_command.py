@@ -38,7 +38,7 @@ def plan(
     as_json: AsJson = False,
     plot: Plot = None,
 ) -> None:
-    """How often to refresh each item so that the budget buys the most.
+    """Find how often to refresh each item so that the budget buys the most.
 
     ITEMS has columns item, rate and, as you like, weight, cost, update_cost, decay, group, min_frequency,
     max_frequency. The rows that come out are item, frequency, interval, freshness, age, marginal, status.

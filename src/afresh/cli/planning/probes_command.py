@@ -134,7 +134,7 @@ class ProbeOptions(ServerOptions):
 
 @with_option_groups
 def probes(options: ProbeOptions) -> None:
-    """Which keyword queries refresh a relation behind a search box, with the fewest requests.
+    """Find the keyword queries that refresh a relation behind a search box with the fewest requests.
 
     The rows that come out are query, kind, page, requests, total, expected, new, covered: in order, with what
     was expected of each query and what it brought.

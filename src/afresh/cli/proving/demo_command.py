@@ -23,9 +23,9 @@ def demo(
     ] = False,
     as_json: PrintJson = False,
 ) -> None:
-    """Keep two copies of a living site, by uniform and by afresh, and see what the site itself measures.
+    """Keep two copies of a changing site, by uniform and by afresh, and see what the site itself measures.
 
-    Everything is on this machine and gone at the end.
+    Everything is on this machine, and removed at the end.
     """
     from afresh.cli.proving.demo.comparison import compare
     from afresh.cli.proving.demo.screen import Screen

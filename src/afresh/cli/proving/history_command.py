@@ -44,7 +44,7 @@ def history_git(
     ] = False,
     as_json: JsonSummary = False,
 ) -> None:
-    """One item per path, one change per commit that touches it, along the first parents.
+    """Write one item for each path, and one change for each commit that touches it, along first parents.
 
     NAME.items.csv lists every path that exists at any time in the window, also those that never change.
     """
