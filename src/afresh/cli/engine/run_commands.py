@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -196,12 +197,8 @@ def _log_start(engine: Engine) -> None:
     asked, taken = engine.settings.budget.requests, sum(group.most_per_s for group in groups)
     say(logging.INFO, "started", items=active, hosts=len(groups), budget_per_s=asked)
     if groups and taken < asked:
-        say(
-            logging.WARNING,
-            "the hosts' delays let through less than the budget: the rest stays unspent",
-            budget_per_s=asked,
-            absorbed_per_s=taken,
-        )
+        problem = "the hosts' delays let through less than the budget: the rest stays unspent"
+        say(logging.WARNING, problem, budget_per_s=asked, absorbed_per_s=taken)
     closed = closed_until(engine.settings, now_s)
     if closed and len(closed) == len(engine.settings.sources):
         until = format_moment(min(closed.values()))
@@ -223,8 +220,6 @@ def _print_first_due(engine: Engine, as_json: bool) -> None:
 
 
 def _report_end(engine: Engine, progress: Progress, as_json: bool) -> None:
-    from dataclasses import asdict
-
     from afresh.engine.logs import say
     from afresh.engine.show.problems import problems
 
@@ -233,15 +228,9 @@ def _report_end(engine: Engine, progress: Progress, as_json: bool) -> None:
     say(logging.INFO, "stopped", **done)
     for problem in problems(engine.store) if progress.failures else ():
         say(logging.WARNING, f"{format_count(problem.items, 'item')} could not be had", problem=problem.words)
-    if engine.settings.plan.target is not None:
-        status = engine.status()
-        if status.below_target:
-            say(
-                logging.WARNING,
-                "freshness is below the target",
-                audited=status.audited.value,
-                target=status.target,
-            )
+    if engine.settings.plan.target is not None and (status := engine.status()).below_target:
+        audited, target = status.audited.value, status.target
+        say(logging.WARNING, "freshness is below the target", audited=audited, target=target)
     if as_json:
         print_json(done)
 

@@ -73,18 +73,17 @@ def read_polls(
             on_read(batch.share)
     items = _encode(parts["item"])
     rows = items.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    optional = {
-        name: np.concatenate(parts[name]) if name in given else None
-        for name in ("modified", "count", "reached")
-    }
+    modified, count, reached = (
+        np.concatenate(parts[name]) if name in given else None for name in ("modified", "count", "reached")
+    )
     return PollLog(
         names=items.dictionary,
         item=rows,
         time_s=np.concatenate(parts["time"]),
         changed=np.concatenate(parts["changed"]),
-        modified_s=optional["modified"],
-        count=optional["count"],
-        reached=optional["reached"],
+        modified_s=modified,
+        count=count,
+        reached=reached,
         groups=_group_of_items(source.name, group, parts, items, rows) if group else None,
     )
 

@@ -102,11 +102,10 @@ def compare(for_s: float | None, seed: int, observer: DemoObserver) -> DemoResul
             _watch(site, copies, per_s, span_d, observer)
         uniform, adaptive = scores(site, begin_d + span_d / 2, begin_d + span_d)
     half_d = span_d / 2
-    shares = (
-        captured(expected, uniform, adaptive),
-        captured_at_equal_requests(rates, half_d, uniform, adaptive),
-    )
-    return DemoResult(half_d, PAGES / ROUND_D * half_d, uniform, adaptive, expected, *shares)
+    measured = captured(expected, uniform, adaptive)
+    corrected = captured_at_equal_requests(rates, half_d, uniform, adaptive)
+    budget = PAGES / ROUND_D * half_d
+    return DemoResult(half_d, budget, uniform, adaptive, expected, measured, corrected)
 
 
 class Allowance:
