@@ -14,7 +14,7 @@ from afresh.tables.columns import NUMBER, TEXT
 from afresh.values.units import parse_budget, unit_seconds
 
 if TYPE_CHECKING:
-    from afresh.cli.planning.plan_report import NearestDropped
+    from afresh.cli.planning.plan_summary import NearestDropped
     from afresh.cli.planning.planned_items import PlannedItems
     from afresh.values.results import Allocation
 
@@ -45,7 +45,7 @@ def plan(
     """
     unit_s, rate = unit_seconds(unit), parse_budget(budget)
     from afresh.allocation.allocate import allocate
-    from afresh.cli.planning.plan_report import NearestDropped, plan_picture, plan_rows, plan_title
+    from afresh.cli.planning.plan_summary import NearestDropped, plan_picture, plan_rows, plan_title
     from afresh.cli.planning.planned_items import read_items
     from afresh.tables.input_file import InputFile
 
