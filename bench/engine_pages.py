@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from afresh.engine.app import make_engine
-from afresh.engine.settings.reading import read
+from afresh.engine.settings.parsing import parse_settings
 from bench.polling import AT_ONCE
 
 RANKED_PER_S = 1600.0  # about its speed, so that all rounds take equally long
@@ -31,7 +31,7 @@ concurrency = {AT_ONCE}
 
 def main(port: int, pages: int) -> None:
     """Fetch all pages, poll all again, and then poll those with the highest poll value."""
-    with tempfile.TemporaryDirectory() as folder, make_engine(read(SETTINGS), folder) as engine:
+    with tempfile.TemporaryDirectory() as folder, make_engine(parse_settings(SETTINGS), folder) as engine:
         keys = [f"http://127.0.0.1:{port}/{number}" for number in range(pages)]
         engine.add(keys)
         for _ in range(2):

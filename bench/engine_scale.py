@@ -24,9 +24,9 @@ import numpy as np
 
 from afresh.engine.app import open_engine
 from afresh.engine.logs import LOGGER
-from afresh.engine.mind.beliefs import pack
-from afresh.engine.run.filling import MANY
-from afresh.engine.run.loop import Progress
+from afresh.engine.runner.background_load import MANY
+from afresh.engine.runner.run import RunProgress
+from afresh.engine.scheduler.stored_beliefs import pack
 from afresh.policy.adaptive.adaptive import Adaptive
 from afresh.policy.policy import PolicyInput
 from afresh.stores.sqlite.store import SqliteStore
@@ -189,7 +189,7 @@ class RunWatcher(logging.Handler):
         if record.getMessage() == "all items are read":
             self.read_s = time.perf_counter() - self._start_s
 
-    def report(self, progress: Progress) -> None:
+    def report(self, progress: RunProgress) -> None:
         """Record the number of polls, and end the run when it has lasted long enough."""
         now_s = time.perf_counter() - self._start_s
         if progress.polls > (self.course[-1][1] if self.course else 0):

@@ -29,7 +29,7 @@ from tests.servers.search_site import (
 )
 
 from afresh.engine.app import make_engine
-from afresh.engine.settings.reading import read
+from afresh.engine.settings.parsing import parse_settings
 from afresh.values.clock import SystemClock
 from bench.rows import Row
 
@@ -74,7 +74,7 @@ def _run(site: SearchSite, wanted: list[int], for_s: float) -> None:
         relation = Path(name) / "relation.csv"
         with relation.open("w", newline="") as file:
             csv.writer(file).writerows([("id", "title", "authors"), *site.papers.rows(wanted)])
-        settings = read(f'[budget]\nrequests = "{RATE}/s"' + search_source(site.url, relation))
+        settings = parse_settings(f'[budget]\nrequests = "{RATE}/s"' + search_source(site.url, relation))
         with make_engine(settings, Path(name), seed=1) as engine:
             engine.run(for_s=for_s)
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.settings.reading import read
+from afresh.engine.settings.parsing import parse_settings
 from afresh.money.best_interval import Incomes, best_intervals
 from afresh.sources.context import SourceContext
 from afresh.sources.sql.settings import SqlSettings
@@ -127,7 +127,7 @@ def _by_engine(name: str, table: Rows, count: int, bulk: int, *, quick: bool) ->
     clock, keys = _TurnedClock(), [str(key) for key in range(count)]
     with (
         tempfile.TemporaryDirectory() as folder,
-        make_engine(read(text), Path(folder), clock=clock) as engine,
+        make_engine(parse_settings(text), Path(folder), clock=clock) as engine,
     ):
         engine.add(keys, source="rows")
         first_s, requests = _round_of(engine)

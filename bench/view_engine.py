@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from afresh.engine.app import make_engine
-from afresh.engine.settings.reading import read
+from afresh.engine.reporting.status import Status
+from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.settings.tables import Settings
-from afresh.engine.show.status import Status
 from afresh.sources.context import SourceContext
 from afresh.sources.registry import BUILT_IN, SourceKind
 from afresh.sources.views.catalogue import Catalogue
@@ -58,7 +58,7 @@ def settings_of(url: str, share: float, look_every_s: float, notes: list[Refresh
         url = "{url}"
         look_every = {look_every_s}
     """
-    return read(text, kinds={**BUILT_IN, "view": kind})
+    return parse_settings(text, kinds={**BUILT_IN, "view": kind})
 
 
 def run_engine(url: str, load: Load, share: float, *, look_every_s: float) -> Ran:

@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.settings.reading import read
+from afresh.engine.settings.parsing import parse_settings
 from afresh.stores.cursors import write_cursor
 from afresh.values.items import SORTS, ItemQuery, NewItem
 from afresh.values.lease import Lease
@@ -81,7 +81,7 @@ def rows(*, quick: bool) -> list[Row]:
 
 def _page_rows(folder: Path, sizes: Sizes, *, judged: bool) -> list[Row]:
     size = f"{sizes.items:.0e} items"
-    with make_engine(read(_SETTINGS.format(budget=_BUDGET)), folder, seed=1) as engine:
+    with make_engine(parse_settings(_SETTINGS.format(budget=_BUDGET)), folder, seed=1) as engine:
         _say(f"a store of {size} is filled")
         fill(engine, sizes.items)
         _say("the first look, the first plan")
@@ -186,7 +186,7 @@ def _share_rows(folder: Path, sizes: Sizes) -> list[Row]:
     turn_s, pairs = sizes.turn_s, sizes.pairs
     _say(f"an engine of 50 polls a second, {2 * pairs} turns of {turn_s:g} s with and without a page open")
     shares: dict[bool, list[float]] = {False: [], True: []}
-    with site() as port, make_engine(read(_SETTINGS.format(budget=50)), folder, seed=1) as engine:
+    with site() as port, make_engine(parse_settings(_SETTINGS.format(budget=50)), folder, seed=1) as engine:
         engine.add([f"http://127.0.0.1:{port}/{number}" for number in range(200)])
         with Server(make_app(engine, None), listen("127.0.0.1", 0)) as server:
             host = server.address.removeprefix("http://").rstrip("/")

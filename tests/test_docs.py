@@ -19,16 +19,16 @@ import afresh
 from afresh.cli.app import app
 from afresh.engine.app import init_folder, open_engine
 from afresh.engine.engine import Engine
-from afresh.engine.settings.reading import read
-from afresh.engine.show.pulse import Pulse
+from afresh.engine.reporting.pulse import Pulse
+from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.state_names import PULSE
 from afresh.policy.registry import POLICIES
 from afresh.rates.estimator import ESTIMATORS
 from afresh.sources.registry import BUILT_IN
 from afresh.sources.settings import SourceSettings
 from afresh.values.objective_names import OBJECTIVE_NAMES
-from afresh.web.context import Context
-from afresh.web.metrics import exposition
+from afresh.web.dashboard_data import DashboardData
+from afresh.web.metrics import expose_metrics
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -163,12 +163,12 @@ TABLES = ("store", "budget", "plan", "run", "web")
 @pytest.mark.parametrize("table", TABLES)
 def test_every_setting_is_documented_with_its_default(table: str) -> None:
     said = documented_settings(f"[{table}]")
-    usual = getattr(read(""), table)
+    usual = getattr(parse_settings(""), table)
     assert set(said) == set(type(usual).model_fields)
     for key, words in said.items():
         if re.fullmatch(r"`[^`]+`|[\d.]+|true|false", words):
             value = words.replace("`", '"')
-            assert getattr(read(f"[{table}]\n{key} = {value}"), table) == usual, f"[{table}] {key}"
+            assert getattr(parse_settings(f"[{table}]\n{key} = {value}"), table) == usual, f"[{table}] {key}"
 
 
 @pytest.mark.parametrize("kind", sorted(BUILT_IN))
@@ -193,7 +193,7 @@ def test_every_metric_is_documented_and_no_other(tmp_path: Path) -> None:
     with open_engine(tmp_path) as engine:
         engine.add(["https://example.org/"])
         engine.store.state.set({PULSE: Pulse(1.0, 0.0).pack()})
-        shown = exposition(Context(engine, None)).decode()
+        shown = expose_metrics(DashboardData(engine, None)).decode()
     families = list(text_string_to_metric_families(shown))
     known = {
         sample.name + "".join(f"{{{label}}}" for label in sample.labels): family.type

@@ -14,8 +14,8 @@ import pytest
 import afresh
 from afresh.engine import state_names
 from afresh.engine.plugins import ESTIMATORS_GROUP, SOURCES_GROUP
-from afresh.engine.show.status import Status
-from afresh.engine.show.why import Why
+from afresh.engine.reporting.status import Status
+from afresh.engine.reporting.why import Why
 
 PRINTED_IN_DOCS = {
     "afresh.engine.app": ("init_folder", "open_engine"),

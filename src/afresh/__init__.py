@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from afresh.allocation.budget_for import budget_for
     from afresh.engine.app import open_engine
     from afresh.engine.engine import Engine
-    from afresh.engine.outside import Reported
-    from afresh.engine.show.status import Status
+    from afresh.engine.external_polls import Reported
+    from afresh.engine.reporting.status import Status
     from afresh.model.age import age
     from afresh.model.freshness import freshness
     from afresh.money.best_interval import best_interval
@@ -42,8 +42,8 @@ _HOME = {
     "Lease": "afresh.values.lease",
     "RateEstimate": "afresh.values.results",
     "RateEstimates": "afresh.values.results",
-    "Reported": "afresh.engine.outside",
-    "Status": "afresh.engine.show.status",
+    "Reported": "afresh.engine.external_polls",
+    "Status": "afresh.engine.reporting.status",
     "age": "afresh.model.age",
     "allocate": "afresh.allocation.allocate",
     "best_interval": "afresh.money.best_interval",

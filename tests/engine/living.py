@@ -18,7 +18,7 @@ from tests.servers.site import Answer, Handler, Seen, Site
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.settings.reading import read
+from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.settings.tables import Settings
 from afresh.values.clock import SystemClock
 
@@ -86,7 +86,7 @@ def closed_now() -> str:
 
 def settings_for(*, budget: str = "100/s", more: str = "", source: str = "") -> Settings:
     """Settings for a site that may be asked quickly."""
-    return read(
+    return parse_settings(
         f"""
 [budget]
 requests = "{budget}"

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.engine.pace.budget import UNCOUNTED_PER_S, Limits, Slots, window_of
-from afresh.engine.pace.gate import Gate
+from afresh.engine.ratelimit.gate import Gate
+from afresh.engine.ratelimit.request_slots import UNCOUNTED_PER_S, Limits, Slots, window_size
 from afresh.stores.reservations import ReservationState
 from afresh.values.outcome import Spent
 from afresh.values.stored import RequestWindow
@@ -35,12 +35,12 @@ class Worker:
         """The next start at ``now`` or later, and the pace after what it took to get there."""
         while (start := self.slots.ready_s(now)) == math.inf:
             limits = self.slots.limits
-            count, slack_s = window_of(limits, length_s)
+            count, slack_s = window_size(limits, length_s)
             window, pace = pace.reserve(count, limits.spacing_s, slack_s, now)
             joined = window.first_s <= math.nextafter(self.last.until_s + limits.spacing_s, math.inf)
-            self.slots, self.last = self.slots.reserved(window, joined=joined), window
+            self.slots, self.last = self.slots.with_window(window, joined=joined), window
             now += late_s
-        self.slots = self.slots.started(start)
+        self.slots = self.slots.with_start(start)
         return start, pace
 
 
@@ -122,8 +122,8 @@ def test_idle_time_is_not_hoarded() -> None:
 @settings(deadline=None, max_examples=80)
 @given(RATES, RATES)
 def test_a_lower_budget_counts_at_once(rate: float, other: float) -> None:
-    slots = Slots(Limits(requests=rate)).reserved(RequestWindow(0.0, 1e6)).started(1000.0)
-    lower = slots.limited(Limits(requests=other))
+    slots = Slots(Limits(requests=rate)).with_window(RequestWindow(0.0, 1e6)).with_start(1000.0)
+    lower = slots.with_limits(Limits(requests=other))
     assert lower.ready_s(1000.0) >= min(1000.0 + (1 - 1e-12) / other, 1e6)
 
 
@@ -131,13 +131,13 @@ def test_a_lower_budget_counts_at_once(rate: float, other: float) -> None:
 @given(st.lists(st.tuples(st.floats(0, 10), st.integers(0, 10_000)), min_size=2, max_size=40))
 def test_debts_are_paid_before_the_next_request(asks: list[tuple[float, int]]) -> None:
     limits = Limits(bytes=100.0)
-    slots, now, spent, first = Slots(limits).reserved(RequestWindow(0.0, 1e9)), 0.0, 0, None
+    slots, now, spent, first = Slots(limits).with_window(RequestWindow(0.0, 1e9)), 0.0, 0, None
     for gap, size in asks:
         now = slots.ready_s(now + gap)
         first = now if first is None else first
         # Everything spent so far has been paid at the rate by the time the next request starts.
         assert spent <= 100.0 * (now - first) + 1e-6
-        slots = slots.started(now).owing(now, limits.owed_s(Spent(bytes=size)))
+        slots = slots.with_start(now).with_debt(now, limits.owed_s(Spent(bytes=size)))
         spent += size
 
 
@@ -150,7 +150,7 @@ class Hands:
     """A clock, a line and claims for a gate: time stands still but for what is slept."""
 
     def __init__(self) -> None:
-        self.now, self.pace, self.writes, self.owed, self.alone = 100.0, ReservationState(), 0, 0.0, True
+        self.now, self.pace, self.writes, self.owed, self.is_alone = 100.0, ReservationState(), 0, 0.0, True
         self.capped: dict[str, float] = {}
         self.lost = 0
 
@@ -175,11 +175,11 @@ class Hands:
     async def keep_capped(self, group: str, began_s: float) -> None:
         self.capped[group] = began_s
 
-    def holds(self, group: str) -> bool:
+    def is_open(self, group: str) -> bool:
         self.lost -= bool(group)
         return self.lost < 0
 
-    async def hold(self, group: str) -> None:
+    async def wait_until_open(self, group: str) -> None:
         del group
 
 
@@ -191,7 +191,7 @@ def admitted(hands: Hands, limits: Limits, asks: int, **caps: float) -> list[flo
         for _ in range(asks):
             await gate.admit("a")
             starts.append(hands.now)
-            gate.paid(Spent(bytes=10))
+            gate.record_cost(Spent(bytes=10))
         await gate.close()
         return starts
 
@@ -209,7 +209,7 @@ def hands(monkeypatch: pytest.MonkeyPatch) -> Hands:
         made.now += seconds
         await sleep(0)
 
-    monkeypatch.setattr("afresh.engine.pace.gate.asyncio.sleep", jump)
+    monkeypatch.setattr("afresh.engine.ratelimit.gate.asyncio.sleep", jump)
     return made
 
 
@@ -226,7 +226,7 @@ def test_a_budget_that_nobody_can_spend_costs_nothing(hands: Hands) -> None:
 
 
 def test_a_gate_beside_others_reserves_what_it_uses(hands: Hands) -> None:
-    hands.alone = False
+    hands.is_alone = False
     admitted(hands, Limits(requests=100.0), 1)
     assert hands.pace.last_s - hands.now_s() < 0.2
 
@@ -245,7 +245,7 @@ def test_requests_of_one_poll_wait_for_each_other_s_debts_and_none_is_paid_twice
                 await gate.admit("a")
                 starts.append(hands.now)
                 gate.owe_ahead(Spent(requests=1, money=0.5))
-            gate.paid(Spent(requests=2, money=1.0))
+            gate.record_cost(Spent(requests=2, money=1.0))
         await gate.close()
         return starts
 
@@ -258,7 +258,7 @@ def test_what_requests_cost_says_how_many_may_start(hands: Hands) -> None:
         gate = Gate(hands, Limits(requests=200.0, bytes=100.0), hands, hands)
         before = gate.starts_within(0.1)
         for _ in range(30):
-            gate.paid(Spent(bytes=50))
+            gate.record_cost(Spent(bytes=50))
         await gate.close()
         return before, gate.starts_within(0.1)
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.engine.mind.audits import audited, draw, wilson
-from afresh.engine.mind.memory import Memory
-from afresh.engine.mind.picker import Picker, Place
-from afresh.engine.mind.ranking import Ranking
-from afresh.engine.mind.row_policy import RowPolicy
+from afresh.engine.scheduler.audits import audited_freshness, draw, wilson_interval
+from afresh.engine.scheduler.item_rows import ItemRows
+from afresh.engine.scheduler.picker import GroupKey, Picker
+from afresh.engine.scheduler.ranking import Ranking
+from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.values.arrays import Float64s
 from afresh.values.items import STATUSES
 from afresh.values.stored import ObservationColumns, PolicyColumns
@@ -42,19 +42,19 @@ def columns(count: int, first_id: int = 1, **given: object) -> PolicyColumns:
 
 
 def policy(count: int, name: str = "adaptive", **given: object) -> RowPolicy:
-    memory = Memory()
-    memory.load([columns(count, 1, **given)])
-    return RowPolicy(memory, Ranking(memory, 0.1, "freshness", NOW), name)  # type: ignore[arg-type]
+    item_rows = ItemRows()
+    item_rows.load([columns(count, 1, **given)])
+    return RowPolicy(item_rows, Ranking(item_rows, 0.1, "freshness", NOW), name)  # type: ignore[arg-type]
 
 
-def always(_place: Place, now_s: float) -> float:
+def always(_place: GroupKey, now_s: float) -> float:
     return now_s
 
 
 def test_an_item_is_due_when_its_worth_reaches_the_price() -> None:
     chosen = policy(3, polled_s=np.full(3, NOW))
-    chosen.picked(float(chosen.worth(NOW + 700.0)[0]))
-    due_s = chosen.due_times(np.arange(3), NOW)
+    chosen.record_pick(float(chosen.poll_values(NOW + 700.0)[0]))
+    due_s = chosen.next_polls_s(np.arange(3), NOW)
     assert due_s - NOW == pytest.approx(700.0, rel=0.05)
     assert chosen.due_s(0, NOW) == due_s[0]
 
@@ -63,28 +63,28 @@ def test_never_fetched_comes_first_then_overdue_then_worth() -> None:
     polled = np.array([900.0, np.nan, 900.0, 100.0])
     longest = np.array([np.inf, np.inf, 50.0, np.inf])
     chosen = policy(4, polled_s=polled, max_interval_s=longest)
-    assert np.argsort(-chosen.worth(NOW)).tolist() == [1, 2, 3, 0]
+    assert np.argsort(-chosen.poll_values(NOW)).tolist() == [1, 2, 3, 0]
 
 
 def test_what_may_not_be_polled_is_worth_nothing() -> None:
     chosen = policy(5, min_interval_s=np.array([0.0, 200.0, 0.0, 0.0, 0.0]))
-    chosen.memory.active[2] = False
-    chosen.memory.busy[3] = True
-    chosen.memory.hold_s[4] = NOW + 1
-    assert np.isfinite(chosen.worth(NOW)).tolist() == [True, False, False, False, False]
+    chosen.item_rows.is_active[2] = False
+    chosen.item_rows.is_busy[3] = True
+    chosen.item_rows.not_before_s[4] = NOW + 1
+    assert np.isfinite(chosen.poll_values(NOW)).tolist() == [True, False, False, False, False]
 
 
 def test_what_a_person_asked_for_goes_before_all_but_what_is_new() -> None:
     chosen = policy(
         3, polled_s=np.array([900.0, np.nan, 900.0]), max_interval_s=np.array([50.0, np.inf, np.inf])
     )
-    chosen.memory.asked[2] = True
-    assert np.argsort(-chosen.worth(NOW)).tolist() == [1, 2, 0]
+    chosen.item_rows.is_requested[2] = True
+    assert np.argsort(-chosen.poll_values(NOW)).tolist() == [1, 2, 0]
 
 
 def test_uniform_takes_the_longest_ago() -> None:
     chosen = policy(3, "uniform", polled_s=np.array([900.0, 800.0, 950.0]), weight=np.array([9.0, 1.0, 9.0]))
-    assert Picker(chosen.memory, chosen).next(NOW, always) == 1
+    assert Picker(chosen.item_rows, chosen).next(NOW, always) == 1
 
 
 def test_polls_teach_rates() -> None:
@@ -99,29 +99,29 @@ def test_polls_teach_rates() -> None:
 
 def test_holds_survive_the_store() -> None:
     chosen = policy(1)
-    chosen.memory.hold_s[0] = 1234.0
+    chosen.item_rows.not_before_s[0] = 1234.0
     (kept,) = chosen.ranking.pack(np.array([0]))
-    memory = Memory()
-    memory.load([columns(1, belief_size=np.array([len(kept)]), beliefs=kept, due_s=np.array([2000.0]))])
-    assert memory.hold_s.tolist() == [1234.0]
+    item_rows = ItemRows()
+    item_rows.load([columns(1, belief_size=np.array([len(kept)]), beliefs=kept, due_s=np.array([2000.0]))])
+    assert item_rows.not_before_s.tolist() == [1234.0]
 
 
 def test_a_group_that_rests_starves_no_other() -> None:
     chosen = policy(6, group=np.array([2, 2, 2, 2, 3, 3]), weight=np.array([9.0, 9, 9, 9, 1, 1]))
-    picker = Picker(chosen.memory, chosen)
+    picker = Picker(chosen.item_rows, chosen)
     ready = {2: NOW + 5, 3: NOW}
     rows = [picker.next(NOW, lambda place, _now: ready[place[1]]) for _ in range(3)]
     assert rows == [4, 5, None]
-    assert picker.wake_s() == NOW + 5
+    assert picker.next_ready_s() == NOW + 5
     assert picker.next(NOW + 5, always) == 0
 
 
 def test_a_full_group_waits_until_it_is_freed() -> None:
     chosen = policy(2)
-    picker = Picker(chosen.memory, chosen)
+    picker = Picker(chosen.item_rows, chosen)
     assert picker.next(NOW, always) == 0
     assert picker.next(NOW, lambda _place, _now: math.inf) is None
-    picker.freed((1, 2))
+    picker.release_group((1, 2))
     assert picker.next(NOW, always) == 1
 
 
@@ -129,7 +129,7 @@ def test_a_full_group_waits_until_it_is_freed() -> None:
 @given(st.lists(st.floats(0.1, 10), min_size=1, max_size=30))
 def test_every_item_is_picked_once_in_order_of_worth(weights: list[float]) -> None:
     chosen = policy(len(weights), weight=np.array(weights))
-    picker, worth = Picker(chosen.memory, chosen), chosen.worth(NOW)
+    picker, worth = Picker(chosen.item_rows, chosen), chosen.poll_values(NOW)
     rows = [picker.next(NOW, always) for _ in weights]
     assert sorted(row for row in rows if row is not None) == list(range(len(weights)))
     assert np.all(np.diff(worth[np.array(rows, dtype=np.int64)]) <= 0)
@@ -140,7 +140,7 @@ def test_many_items_in_groups_that_rest_are_found_too() -> None:
     count = 60_000
     group = np.where(np.arange(count) < count - 10, 2, 3)
     chosen = policy(count, group=group, weight=np.where(group == 2, 9.0, 1.0))
-    picker = Picker(chosen.memory, chosen)
+    picker = Picker(chosen.item_rows, chosen)
     only_three = lambda place, now_s: now_s if place[1] == 3 else now_s + 60.0  # noqa: E731
     assert picker.next(NOW, only_three) is None  # the pool held the heaviest alone …
     row = picker.next(NOW + 1.0, only_three)
@@ -152,27 +152,27 @@ def test_sources_of_a_host_share_its_turns_for_first_copies() -> None:
     """Registered one after the other, more of each than a pool holds."""
     source = np.repeat([1, 2, 3], 2000)
     chosen = policy(6000, source=source, polled_s=np.full(6000, np.nan))
-    picker = Picker(chosen.memory, chosen)
+    picker = Picker(chosen.item_rows, chosen)
     rows = [picker.next(NOW, always) for _ in range(300)]
-    picker.stale()
+    picker.invalidate()
     rows += [picker.next(NOW, always) for _ in range(300)]
     assert np.bincount(source[np.array(rows, dtype=np.int64)]).tolist() == [0, 200, 200, 200]
 
 
 def test_a_group_that_is_full_is_not_ranked_anew_at_every_look(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen, asked = policy(600), list[float]()
-    worth = chosen.worth
+    values = chosen.poll_values
 
     def noted(now_s: float) -> Float64s:
         asked.append(now_s)
-        return worth(now_s)
+        return values(now_s)
 
-    monkeypatch.setattr(chosen, "worth", noted)
-    picker = Picker(chosen.memory, chosen)
+    monkeypatch.setattr(chosen, "poll_values", noted)
+    picker = Picker(chosen.item_rows, chosen)
     full = lambda _place, _now: math.inf  # noqa: E731
     assert [picker.next(NOW + step / 100, full) for step in range(40)] == [None] * 40
     assert asked == [NOW]
-    picker.freed((1, 2))
+    picker.release_group((1, 2))
     assert picker.next(NOW + 0.4, always) is not None
     assert picker.next(NOW + 0.6, full) is None  # but for what has become worth more meanwhile
     assert asked == [NOW, NOW + 0.6]
@@ -182,7 +182,7 @@ def test_a_group_whose_rows_in_the_pool_are_gone_waits_for_no_other() -> None:
     count = 40_000
     group = np.where(np.arange(count) % 400 == 0, 3, 2)
     chosen = policy(count, group=group)
-    picker = Picker(chosen.memory, chosen)
+    picker = Picker(chosen.item_rows, chosen)
     only_three = lambda place, now_s: now_s if place[1] == 3 else now_s + 60.0  # noqa: E731
     picked = [picker.next(NOW + step / 20, only_three) for step in range(100)]
     rows = [row for row in picked if row is not None]
@@ -192,44 +192,44 @@ def test_a_group_whose_rows_in_the_pool_are_gone_waits_for_no_other() -> None:
 
 def test_a_pool_holds_whole_bulks() -> None:
     chosen = policy(6000)
-    picker = Picker(chosen.memory, chosen)
+    picker = Picker(chosen.item_rows, chosen)
     ready = lambda _, now_s: now_s  # noqa: E731
     sizes = []
     for turn in range(3):
-        picker.stale()
+        picker.invalidate()
         row = picker.next(NOW + turn, ready)
         assert row is not None
-        sizes.append(1 + len(picker.further(picker.place(row), 999)))
+        sizes.append(1 + len(picker.take_more(picker.group_key(row), 999)))
     assert sizes[1:] == [1000, 1000]
 
 
 def test_edits_are_followed() -> None:
     chosen = policy(3)
-    memory = chosen.memory
-    memory.hold_s[1] = 5000.0
+    item_rows = chosen.item_rows
+    item_rows.not_before_s[1] = 5000.0
     now = columns(2, first_id=2, weight=np.array([7.0, 1.0]), due_s=np.array([940.0, 950.0]))
-    memory.edit((1, 2, 3), now, NOW)
-    assert memory.active.tolist() == [False, True, True]
-    assert memory.weight.tolist() == [1.0, 7.0, 1.0]
-    assert memory.asked.tolist() == [False, True, False]  # made due by hand
-    assert memory.hold_s[1] == -np.inf
+    item_rows.edit((1, 2, 3), now, NOW)
+    assert item_rows.is_active.tolist() == [False, True, True]
+    assert item_rows.weight.tolist() == [1.0, 7.0, 1.0]
+    assert item_rows.is_requested.tolist() == [False, True, False]  # made due by hand
+    assert item_rows.not_before_s[1] == -np.inf
     paused = np.full(1, STATUSES.index("paused"), dtype=np.int8)
-    memory.edit((3,), columns(1, first_id=3, status=paused), NOW)
-    assert not memory.active[2]
+    item_rows.edit((3,), columns(1, first_id=3, status=paused), NOW)
+    assert not item_rows.is_active[2]
 
 
 def test_what_is_overdue_can_be_asked_for_too() -> None:
-    memory = policy(3).memory
-    memory.due_s[:] = NOW - 500.0, NOW + 500.0, NOW - 500.0
+    item_rows = policy(3).item_rows
+    item_rows.due_s[:] = NOW - 500.0, NOW + 500.0, NOW - 500.0
     due_s = np.array([NOW - 0.5, NOW + 90.0, NOW - 500.0])  # by hand; by another engine; as it was
-    memory.edit((1, 2, 3), columns(3, due_s=due_s), NOW)
-    assert memory.asked.tolist() == [True, False, False]
+    item_rows.edit((1, 2, 3), columns(3, due_s=due_s), NOW)
+    assert item_rows.is_requested.tolist() == [True, False, False]
 
 
 def test_audits_are_drawn_by_weight_alone() -> None:
     chosen = policy(4, weight=np.array([1.0, 2.0, 3.0, 0.0]))
     rng = np.random.default_rng(1)
-    rows = [draw(chosen.memory, rng, np.inf) for _ in range(6000)]
+    rows = [draw(chosen.item_rows, rng, np.inf) for _ in range(6000)]
     share = np.bincount([row for row in rows if row is not None], minlength=4) / len(rows)
     assert share == pytest.approx([1 / 6, 2 / 6, 3 / 6, 0.0], abs=0.03)
 
@@ -237,9 +237,9 @@ def test_audits_are_drawn_by_weight_alone() -> None:
 def test_wilson_covers() -> None:
     rng = np.random.default_rng(2)
     for truth in (0.5, 0.9, 0.98):
-        shares = [wilson(int(rng.binomial(100, truth)), 100) for _ in range(2000)]
-        covered = np.mean([share.low <= truth <= share.high for share in shares])
-        assert 0.92 < covered < 0.985
+        shares = [wilson_interval(int(rng.binomial(100, truth)), 100) for _ in range(2000)]
+        covered_share = np.mean([share.low <= truth <= share.high for share in shares])
+        assert 0.92 < covered_share < 0.985
 
 
 def test_audited_freshness_leaves_out_first_looks_and_old_audits() -> None:
@@ -250,5 +250,5 @@ def test_audited_freshness_leaves_out_first_looks_and_old_audits() -> None:
     audits = ObservationColumns(
         np.ones(401, dtype=np.int64), times, elapsed, changed, nothing, nothing, changed
     )
-    found = audited(audits, now_s=400_000.0, covered=0.5)
+    found = audited_freshness(audits, now_s=400_000.0, covered_share=0.5)
     assert (found.n, found.value) == (200, 0.5)

@@ -7,10 +7,10 @@ import pytest
 from tests.engine.test_choosing import columns
 
 from afresh.allocation.allocate import allocate
-from afresh.engine.mind.memory import Memory
-from afresh.engine.mind.ranking import Ranking
-from afresh.engine.mind.row_policy import PolicyName, RowPolicy
-from afresh.engine.show.status import modelled
+from afresh.engine.reporting.status import modelled_freshness
+from afresh.engine.scheduler.item_rows import ItemRows
+from afresh.engine.scheduler.ranking import Ranking
+from afresh.engine.scheduler.row_policy import PolicyName, RowPolicy
 from afresh.values.arrays import Float64s
 
 BUDGET, BATCH = 30.0, 3
@@ -21,9 +21,9 @@ class World:
 
     def __init__(self, rates: Float64s, seed: int, name: PolicyName = "adaptive") -> None:
         self.rng, self.rates = np.random.default_rng(seed), rates
-        self.memory = Memory()
-        self.memory.load([columns(rates.size, polled_s=np.zeros(rates.size), due_s=np.zeros(rates.size))])
-        self.policy = RowPolicy(self.memory, Ranking(self.memory, BUDGET, "freshness", 0.0), name)
+        self.item_rows = ItemRows()
+        self.item_rows.load([columns(rates.size, polled_s=np.zeros(rates.size), due_s=np.zeros(rates.size))])
+        self.policy = RowPolicy(self.item_rows, Ranking(self.item_rows, BUDGET, "freshness", 0.0), name)
         self.now_s, self.stale = 0.0, np.zeros(rates.size, dtype=bool)
         self.fresh_s = 0.0
 
@@ -35,11 +35,11 @@ class World:
         right_s = np.where(self.stale, 0.0, np.minimum(first_s, step_s))
         self.fresh_s += float(right_s.mean())
         self.stale |= first_s < step_s
-        rows = np.argsort(-self.policy.worth(self.now_s), kind="stable")[:BATCH]
-        elapsed_s = self.now_s - self.memory.polled_s[rows]
+        rows = np.argsort(-self.policy.poll_values(self.now_s), kind="stable")[:BATCH]
+        elapsed_s = self.now_s - self.item_rows.polled_s[rows]
         now = np.full(rows.size, self.now_s)
         self.policy.ranking.learn(rows, now, elapsed_s, self.stale[rows])
-        self.memory.polled_s[rows], self.stale[rows] = self.now_s, False
+        self.item_rows.polled_s[rows], self.stale[rows] = self.now_s, False
 
     def freshness(self, seconds: float) -> float:
         """The true freshness on average over a while."""
@@ -54,16 +54,16 @@ def rates_of(seed: int) -> Float64s:
 
 
 def test_the_claimed_interval_holds_the_truth() -> None:
-    covered, error = [], []
+    covered_share, error = [], []
     for seed in range(4):
         world = World(rates_of(seed), seed)
         world.freshness(20.0)
         for _ in range(12):
             world.freshness(1.5)
-            claimed, truth = modelled(world.policy, world.now_s), 1.0 - float(world.stale.mean())
-            covered.append(claimed.low <= truth <= claimed.high)
+            claimed, truth = modelled_freshness(world.policy, world.now_s), 1.0 - float(world.stale.mean())
+            covered_share.append(claimed.low <= truth <= claimed.high)
             error.append(claimed.value - truth)
-    assert np.mean(covered) > 0.85  # 95 % are meant; 48 draws, not all independent
+    assert np.mean(covered_share) > 0.85  # 95 % are meant; 48 draws, not all independent
     assert abs(np.mean(error)) < 0.02
 
 

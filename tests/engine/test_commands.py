@@ -283,7 +283,7 @@ def test_signals_reload_and_drain(shell: Shell, site: LivingSite, tmp_path: Path
     finally:
         process.kill()
         process.wait()
-    counted = sum(
+    count_progress = sum(
         row["polls"] for row in (json.loads(shell("why", url, "--json"))["item"] for url in site.urls())
     )
-    assert counted == len(site.requests)  # whatever was asked for was committed
+    assert count_progress == len(site.requests)  # whatever was asked for was committed

@@ -6,13 +6,13 @@ import math
 
 import pytest
 
-from afresh.engine.mind.decide import REFUSALS_ENOUGH, Patient, decide
+from afresh.engine.scheduler.decide import REFUSALS_ENOUGH, RetryRules, decide
 from afresh.sources.settings import MissingRule
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 
 DAY = 86400.0
-PATIENT = Patient(60.0, 3600.0, MissingRule(3, DAY))
+PATIENT = RetryRules(60.0, 3600.0, MissingRule(3, DAY))
 
 
 def lease(*, failures: int = 0, held: bool = True, polled_s: float | None = 1000.0) -> Lease:

@@ -12,9 +12,9 @@ import pytest
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.outside import Reported
-from afresh.engine.settings.reading import read
-from afresh.engine.show.export import write_folder, write_jsonl
+from afresh.engine.external_polls import Reported
+from afresh.engine.reporting.export import write_folder, write_jsonl
+from afresh.engine.settings.parsing import parse_settings
 from afresh.values.errors import AfreshError
 
 ODD = [
@@ -34,7 +34,7 @@ ODD = [
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
-    with make_engine(read(""), tmp_path) as made:
+    with make_engine(parse_settings(""), tmp_path) as made:
         made.add(ODD)
         made.observe(Reported(key, 1e9, content=f"copy of {key}".encode()) for key in ODD)
         yield made

@@ -11,9 +11,9 @@ import pytest
 from tests.engine.virtual_site import VirtualSite
 
 from afresh.engine.engine import Engine
-from afresh.engine.mind.row_policy import RowPolicy
-from afresh.engine.run import filling
-from afresh.engine.run.loop import Loop
+from afresh.engine.runner import background_load
+from afresh.engine.runner.run import Run
+from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.values.items import ItemChange
 
 PAGES, FIRST = 60, 10
@@ -22,31 +22,32 @@ PAGES, FIRST = 60, 10
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten items are due at first, of what counts as very many."""
-    monkeypatch.setattr(filling, "MANY", PAGES // 2)
-    monkeypatch.setattr(filling, "_FEWEST", FIRST)
-    monkeypatch.setattr(filling, "_MOST", FIRST)
+    monkeypatch.setattr(background_load, "MANY", PAGES // 2)
+    monkeypatch.setattr(background_load, "_FEWEST", FIRST)
+    monkeypatch.setattr(background_load, "_MOST", FIRST)
 
 
 def waiting(monkeypatch: pytest.MonkeyPatch, site: VirtualSite) -> list[int]:
     """Let all items be taken over only after the first were polled; how many requests there were by then."""
-    read_all, take_over, asked = filling.read_all, filling.take_over, list[int]()
+    load_all_items, switch = background_load.load_all_items, background_load.switch_to_all_items
+    asked = list[int]()
 
     async def read_later(*given: object) -> RowPolicy | None:
-        full = await read_all(*given)  # type: ignore[arg-type]
+        full = await load_all_items(*given)  # type: ignore[arg-type]
         while len(site.requests) < FIRST:
             await asyncio.sleep(0.01)
         return full
 
     async def noted(*given: object) -> None:
         asked.append(len(site.requests))
-        await take_over(*given)  # type: ignore[arg-type]
+        await switch(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("afresh.engine.run.loop.read_all", read_later)
-    monkeypatch.setattr("afresh.engine.run.loop.take_over", noted)
+    monkeypatch.setattr("afresh.engine.runner.run.load_all_items", read_later)
+    monkeypatch.setattr("afresh.engine.runner.run.switch_to_all_items", noted)
     return asked
 
 
-def loop_of(engine: Engine) -> Loop:
+def loop_of(engine: Engine) -> Run:
     return engine._loop()
 
 
@@ -58,14 +59,14 @@ def test_what_is_due_is_polled_while_the_others_are_read(
         asked, loop = waiting(monkeypatch, site), loop_of(engine)
         site.time.run(loop.run(for_s=2.5))
         served = Counter(path for _, path in site.requests)
-        kept = engine.store.plan.columns_of(loop.memory.ids.tolist())
+        kept = engine.store.plan.columns_of(loop.item_rows.ids.tolist())
     assert len(served) == PAGES
-    assert loop.memory.size == loop.policy.ranking.policy.items.size == PAGES
+    assert loop.item_rows.size == loop.policy.ranking.policy.items.size == PAGES
     paths, (number,) = [path for _, path in site.requests], asked
     assert set(paths[:number]) == {f"/p/{page}" for page in range(FIRST)}
     # What was polled by then is known to have been: the others come first.
     assert len(set(paths[number : number + PAGES - FIRST])) == PAGES - FIRST
-    np.testing.assert_allclose(loop.memory.polled_s, kept.polled_s, atol=1e-3)
+    np.testing.assert_allclose(loop.item_rows.polled_s, kept.polled_s, atol=1e-3)
     assert site.twice == []
 
 
@@ -87,8 +88,8 @@ def test_what_happens_meanwhile_is_followed_afterwards(
             await running
 
         site.time.run(work())
-        assert loop.memory.size == PAGES + 1
-        assert not loop.memory.active[PAGES - 1]
+        assert loop.item_rows.size == PAGES + 1
+        assert not loop.item_rows.is_active[PAGES - 1]
         assert {path for _, path in site.requests} >= {f"/p/{PAGES}", "/p/0"}
 
 
@@ -101,7 +102,7 @@ def test_a_run_may_end_before_all_are_read(tmp_path: Path, monkeypatch: pytest.M
             await never.wait()
             return None
 
-        monkeypatch.setattr("afresh.engine.run.loop.read_all", read_never)
+        monkeypatch.setattr("afresh.engine.runner.run.load_all_items", read_never)
         assert engine.run(for_s=1.0).polls == FIRST
         # None is polled again before it is due only because the others are not there yet.
         assert sorted(path for _, path in site.requests) == sorted(f"/p/{page}" for page in range(FIRST))
@@ -121,7 +122,7 @@ def test_audits_wait_until_all_items_can_be_drawn(tmp_path: Path, monkeypatch: p
             await never.wait()
             return None
 
-        monkeypatch.setattr("afresh.engine.run.loop.read_all", read_never)
+        monkeypatch.setattr("afresh.engine.runner.run.load_all_items", read_never)
         done = engine.run(for_s=1.0)
         assert done.polls >= FIRST
         # Drawn among what is due they would find too much changed.

@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 import pytest
 
 from afresh.engine.logs import LOGGER
-from afresh.engine.pace.claims import TURN, Claims, Taken
-from afresh.engine.pace.fleet import Member, workers_seen
-from afresh.engine.pace.steady import SteadyTime
-from afresh.engine.pace.worker_name import is_dead, this_worker
-from afresh.engine.state_names import LEFT
+from afresh.engine.ratelimit.claims import TURN, Claims, TakenClaims
+from afresh.engine.ratelimit.fleet_member import FleetMember, list_workers
+from afresh.engine.ratelimit.steady_clock import SteadyClock
+from afresh.engine.ratelimit.worker_name import is_dead, this_worker
+from afresh.engine.state_names import LAST_LEFT
 from afresh.engine.writer import Writer
 from afresh.stores.memory.store import MemoryStore
 from afresh.stores.store import PLANNER, group_claim
@@ -41,9 +41,9 @@ class Hand:
     def elapsed_s(self) -> float:
         return self.now
 
-    async def take(self, names: Sequence[str]) -> Taken:
+    async def take(self, names: Sequence[str]) -> TakenClaims:
         free = [name for name in names if name not in self.theirs]
-        return Taken(free, self.now + CLAIM_S, self.now + self.grace_s, self.others)
+        return TakenClaims(free, self.now + CLAIM_S, self.now + self.grace_s, self.others)
 
     async def inherit(self, groups: Collection[str]) -> None:
         self.inherited += groups
@@ -75,13 +75,13 @@ def test_a_group_is_claimed_when_it_comes_up_and_held_until_it_runs_out() -> Non
         assert claims.ready_s("a", hand.now_s()) > hand.now_s()
         await settle()
         assert claims.ready_s("a", hand.now_s()) == hand.now_s()
-        assert claims.holds("a")
+        assert claims.is_open("a")
         hand.now += CLAIM_S - 1.0
-        claims.renewed([group_claim("a")], hand.now)
+        claims.record_renewal([group_claim("a")], hand.now)
         hand.now += CLAIM_S - 1.0
-        assert claims.holds("a")
+        assert claims.is_open("a")
         hand.now += 1.0
-        assert not claims.holds("a")
+        assert not claims.is_open("a")
 
     on_claims(work)
 
@@ -92,15 +92,15 @@ def test_a_group_of_another_is_left_alone_and_tried_again() -> None:
         claims.ready_s("a", hand.now_s())
         await settle()
         assert claims.is_elsewhere("a")
-        assert claims.in_vain
-        assert not claims.holds("a")
+        assert claims.waits_for_others
+        assert not claims.is_open("a")
         wait_s = claims.ready_s("a", hand.now_s()) - hand.now_s()
         assert 0.1 < wait_s < 1.0
         hand.theirs, hand.now = set(), hand.now + wait_s
         claims.ready_s("a", hand.now_s())
         await settle()
-        assert claims.holds("a")
-        assert not claims.in_vain
+        assert claims.is_open("a")
+        assert not claims.waits_for_others
 
     on_claims(work)
 
@@ -111,10 +111,10 @@ def test_a_group_taken_over_is_asked_after_its_delay_and_with_what_others_knew()
         claims.ready_s("a", hand.now_s())
         await settle()
         assert hand.inherited == ["a"]
-        assert not claims.holds("a")
+        assert not claims.is_open("a")
         assert claims.ready_s("a", hand.now_s()) == hand.now_s() + 2.0
         hand.now += 2.0
-        assert claims.holds("a")
+        assert claims.is_open("a")
 
     on_claims(work)
 
@@ -123,8 +123,8 @@ def test_a_group_lost_to_another_is_noticed() -> None:
     async def work(claims: Claims, hand: Hand) -> None:
         claims.ready_s("a", hand.now_s())
         await settle()
-        claims.renewed([], hand.now)
-        assert not claims.holds("a")
+        claims.record_renewal([], hand.now)
+        assert not claims.is_open("a")
 
     on_claims(work)
 
@@ -136,10 +136,10 @@ def test_what_is_idle_is_given_up_and_what_is_in_use_is_not() -> None:
         await settle()
         for _ in range(3):
             hand.now += CLAIM_S - 1.0
-            claims.renewed([group_claim("a"), group_claim("b")], hand.now)
-            await claims.hold("a")
-        assert claims.given_up(math.inf, lambda group: group == "b") == [group_claim("b")]
-        assert claims.holds("a")
+            claims.record_renewal([group_claim("a"), group_claim("b")], hand.now)
+            await claims.wait_until_open("a")
+        assert claims.release_idle(math.inf, lambda group: group == "b") == [group_claim("b")]
+        assert claims.is_open("a")
         assert "b" not in claims
 
     on_claims(work)
@@ -152,15 +152,15 @@ def test_whoever_holds_more_than_its_share_gives_up_the_excess_once_quiet() -> N
             await settle()
             hand.now += 0.1
         hand.now += CLAIM_S
-        claims.renewed([group_claim(group) for group in "abcd"], hand.now)
+        claims.record_renewal([group_claim(group) for group in "abcd"], hand.now)
         for group in "abcd":
-            await claims.hold(group)
-        assert claims.given_up(2.0, lambda _: False) == []
+            await claims.wait_until_open(group)
+        assert claims.release_idle(2.0, lambda _: False) == []
         assert claims.ready_s("a", hand.now_s()) > hand.now_s()  # nothing new is begun there
-        assert claims.holds("a")  # what is under way may end
-        assert claims.given_up(2.0, lambda _: True) == [group_claim("a"), group_claim("b")]
+        assert claims.is_open("a")  # what is under way may end
+        assert claims.release_idle(2.0, lambda _: True) == [group_claim("a"), group_claim("b")]
         assert claims.is_elsewhere("a")  # it is left to others for a moment
-        assert claims.given_up(2.0, lambda _: True) == []
+        assert claims.release_idle(2.0, lambda _: True) == []
 
     on_claims(work)
 
@@ -170,21 +170,21 @@ def test_everybody_gets_a_turn() -> None:
         claims.ready_s("a", hand.now_s())
         await settle()
         hand.now += TURN * CLAIM_S + 0.1
-        claims.renewed([group_claim("a")], hand.now)
-        await claims.hold("a")
-        assert claims.given_up(math.inf, lambda _: True) == []  # nobody waits for it
-        assert claims.given_up(1.0, lambda _: True) == [group_claim("a")]
+        claims.record_renewal([group_claim("a")], hand.now)
+        await claims.wait_until_open("a")
+        assert claims.release_idle(math.inf, lambda _: True) == []  # nobody waits for it
+        assert claims.release_idle(1.0, lambda _: True) == [group_claim("a")]
 
     on_claims(work)
 
 
-def members(*names: str) -> list[tuple[MemoryStore, Member, Writer]]:
+def members(*names: str) -> list[tuple[MemoryStore, FleetMember, Writer]]:
     """Workers on one store."""
     store, clock, found = MemoryStore(), SystemClock(), []
     for _ in names:
         writer = Writer(store, lambda *_: None, dict)
         event = asyncio.Event()
-        member = Member(store, writer, clock, claim_s=CLAIM_S, delay_s=1.0, stirred=event)
+        member = FleetMember(store, writer, clock, claim_s=CLAIM_S, delay_s=1.0, wakeup=event)
         found.append((store, member, writer))
     return found
 
@@ -195,17 +195,17 @@ def test_one_is_elected_and_another_follows_when_it_leaves() -> None:
         await first.join()
         await second.join()
         await first.beat()
-        assert (first.plans, second.plans) == (True, False)
-        assert (first.alone, second.alone) == (False, False)
+        assert (first.is_planner, second.is_planner) == (True, False)
+        assert (first.is_alone, second.is_alone) == (False, False)
         now_s = SystemClock().now_s()
-        assert {worker.name: worker.plans for worker in workers_seen(store, now_s, CLAIM_S)} == {
+        assert {worker.name: worker.plans for worker in list_workers(store, now_s, CLAIM_S)} == {
             first.name: True,
             second.name: False,
         }
         await first.leave()
         await second.beat()
-        assert second.plans
-        assert second.alone
+        assert second.is_planner
+        assert second.is_alone
         assert [claim.name for claim in store.fleet.claims(now_s)] == [PLANNER]
         one.close()
         two.close()
@@ -223,8 +223,8 @@ def test_an_engine_without_a_host_says_so_once(caplog: pytest.LogCaptureFixture)
         second.claims.ready_s("a", SystemClock().now_s())
         async with asyncio.timeout(10.0):
             await second.claims._news.wait()
-        second._say_whether_idle()
-        second._say_whether_idle()
+        second.report_idleness()
+        second.report_idleness()
         claiming.cancel()
         one.close()
         two.close()
@@ -247,7 +247,7 @@ def test_the_delay_is_waited_for_only_where_somebody_may_have_asked() -> None:
         await second.join()
         assert (await second._take(["group:b"])).open_s >= begun_s + 1.0
         await first.leave()
-        assert store.state.get(LEFT) is not None
+        assert store.state.get(LAST_LEFT) is not None
         one.close()
         two.close()
 
@@ -262,7 +262,7 @@ def test_a_process_that_is_no_more_is_known_to_be_dead() -> None:
 
 def name_of_the_dead() -> str:
     """A worker of this machine that has run, and ended without a word."""
-    code = "from afresh.engine.pace.worker_name import this_worker\n"
+    code = "from afresh.engine.ratelimit.worker_name import this_worker\n"
     code += "from afresh.values.clock import SystemClock\nprint(this_worker(SystemClock(), 0.0).name)"
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return found.stdout.strip()
@@ -274,13 +274,13 @@ def test_who_dies_beside_a_running_worker_is_replaced_at_its_next_beat() -> None
         now_s, dead = SystemClock().now_s(), name_of_the_dead()
         store.fleet.take([PLANNER, "group:a"], "living elsewhere", now_s, CLAIM_S)
         await member.join()
-        assert not member.plans
+        assert not member.is_planner
         store.fleet.leave("living elsewhere")
         store.fleet.beat(Worker(dead, "here", now_s, now_s))
         store.fleet.take([PLANNER, "group:a"], dead, now_s, 1000.0)
         await member.beat()
-        assert member.plans
-        assert member.alone
+        assert member.is_planner
+        assert member.is_alone
         begun_s = SystemClock().elapsed_s()
         taken = await member._take(["group:a"])
         assert taken.names == ("group:a",)
@@ -294,7 +294,7 @@ def test_who_dies_beside_a_running_worker_is_replaced_at_its_next_beat() -> None
 
 def test_time_goes_on_when_the_clock_is_set_back() -> None:
     hand = Hand()
-    time, before_s = SteadyTime(hand), hand.now_s()
+    time, before_s = SteadyClock(hand), hand.now_s()
 
     class Back(Hand):
         def now_s(self) -> float:

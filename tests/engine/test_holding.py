@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from tests.engine.test_choosing import NOW, policy
 
-from afresh.engine.mind.audits import draw, may_audit
-from afresh.engine.mind.row_policy import RowPolicy
-from afresh.engine.run.anew import ask_anew
-from afresh.engine.show.status import dropped
+from afresh.engine.reporting.status import dropped_rows
+from afresh.engine.runner.settings_retry import retry_after_settings_change
+from afresh.engine.scheduler.audits import draw, may_audit
+from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.sources.http.settings import HttpSettings
 from afresh.stores.opening import open_store
 from afresh.stores.store import Store
@@ -20,13 +20,13 @@ from afresh.values.outcome import Outcome
 
 
 def test_audits_leave_alone_what_is_held() -> None:
-    memory = policy(4, polled_s=np.array([NOW, NOW, NOW, np.nan])).memory
-    memory.hold_s[0] = NOW + 60.0
-    memory.active[1] = False
-    assert [may_audit(memory, row, NOW) for row in range(4)] == [False, False, True, False]
+    item_rows = policy(4, polled_s=np.array([NOW, NOW, NOW, np.nan])).item_rows
+    item_rows.not_before_s[0] = NOW + 60.0
+    item_rows.is_active[1] = False
+    assert [may_audit(item_rows, row, NOW) for row in range(4)] == [False, False, True, False]
     rng = np.random.default_rng(1)
-    assert {draw(memory, rng, NOW) for _ in range(20)} <= {2, None}
-    assert may_audit(memory, 0, NOW + 61.0)
+    assert {draw(item_rows, rng, NOW) for _ in range(20)} <= {2, None}
+    assert may_audit(item_rows, 0, NOW + 61.0)
 
 
 def taught(changes: tuple[bool, ...], guess: float = np.nan) -> RowPolicy:
@@ -37,17 +37,17 @@ def taught(changes: tuple[bool, ...], guess: float = np.nan) -> RowPolicy:
         now_s += 10.0
         every = np.full(rows.size, now_s)
         chosen.ranking.learn(rows, every, np.full(rows.size, 10.0), np.array(changes))
-        chosen.memory.polled_s[:] = now_s
+        chosen.item_rows.polled_s[:] = now_s
     return chosen
 
 
 def test_what_never_changed_is_due_late_and_what_always_did_is_dropped() -> None:
     chosen = taught((False, True))
-    chosen.picked(100.0)  # the price: a hundred seconds of freshness
+    chosen.record_pick(100.0)  # the price: a hundred seconds of freshness
     still, fast = chosen.intervals_s(np.arange(2))
     assert 10.0 < still < np.inf
     assert np.isinf(fast)
-    assert dropped(chosen).tolist() == [False, True]
+    assert dropped_rows(chosen).tolist() == [False, True]
 
 
 def test_a_wrong_guess_is_refuted_by_polls() -> None:
@@ -79,15 +79,17 @@ def item(store: Store, key: str) -> Item:
 def test_other_settings_that_bear_on_it_have_what_failed_tried_again(store: Store) -> None:
     store.items.add([NewItem(key, "web", "h") for key in ("a", "b")] + [NewItem("c", "other", "h")], NOW)
     strict = HttpSettings(name="web")
-    assert ask_anew(store, strict, NOW) == 0
+    assert retry_after_settings_change(store, strict, NOW) == 0
     for key in ("a", "c"):
         failed(store, key, "refused: it is private")
-    assert ask_anew(store, HttpSettings(name="web", delay=5.0), NOW + 1.0) == 0  # no bearing
+    assert (
+        retry_after_settings_change(store, HttpSettings(name="web", delay=5.0), NOW + 1.0) == 0
+    )  # no bearing
     assert item(store, "a").due_s == NOW + 3600.0
-    assert ask_anew(store, HttpSettings(name="web", allow_private=True), NOW + 2.0) == 1
+    assert retry_after_settings_change(store, HttpSettings(name="web", allow_private=True), NOW + 2.0) == 1
     assert (item(store, "a").due_s, item(store, "a").failures) == (NOW + 2.0, 0)
     assert item(store, "c").due_s == NOW + 3600.0
-    assert ask_anew(store, HttpSettings(name="web", allow_private=True), NOW + 3.0) == 0
+    assert retry_after_settings_change(store, HttpSettings(name="web", allow_private=True), NOW + 3.0) == 0
 
 
 def test_no_secret_is_in_what_is_kept_of_settings() -> None:

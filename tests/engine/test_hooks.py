@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.engine.virtual_site import VirtualSite
 
-from afresh.engine.run.hooks import Change, Hooks, find_call
+from afresh.engine.runner.hooks import Change, Hooks, find_hook_function
 from afresh.engine.writer import Writer
 from afresh.stores.opening import open_store
 from afresh.stores.store import Store
@@ -152,7 +152,7 @@ def test_a_command_that_fails_or_hangs_is_tried_again(store: Store, script: str)
 )
 def test_a_hook_that_is_none_is_refused_in_words(name: str) -> None:
     with pytest.raises(UsageError, match="on_change"):
-        find_call(name)
+        find_hook_function(name)
 
 
 def test_every_change_of_a_run_is_told(tmp_path: Path) -> None:

@@ -10,7 +10,12 @@ from tests.engine.virtual_site import VirtualSite
 from tests.servers.site import page
 from tests.servers.threaded import sitemap
 
-from afresh.engine.run.listing import extended, keep_listings, kept_listings, take_in
+from afresh.engine.runner.listing_changes import (
+    apply_listing,
+    read_listings,
+    save_listings,
+    with_more_listings,
+)
 from afresh.sources.http.settings import HttpSettings
 from afresh.stores.opening import open_store
 from afresh.stores.store import Store
@@ -30,13 +35,13 @@ def listing(*entries: ListingEntry, complete: bool = True) -> Listing:
 
 def test_births_deaths_and_notices(store: Store) -> None:
     first = listing(ListingEntry("a", "1", prior_rate_per_s=0.5), ListingEntry("b", "1"))
-    assert take_in(store, "web", lambda _key: "h", first, 10.0) == (2, 0, 0)
-    assert take_in(store, "web", lambda _key: "h", first, 20.0) == (0, 0, 0)
+    assert apply_listing(store, "web", lambda _key: "h", first, 10.0) == (2, 0, 0)
+    assert apply_listing(store, "web", lambda _key: "h", first, 20.0) == (0, 0, 0)
     item = store.items.get("a")
     assert item is not None
     assert item.prior_rate_per_s == 0.5
     second = listing(ListingEntry("b", "2"), ListingEntry("c", "1"))
-    assert take_in(store, "web", lambda _key: "h", second, 30.0) == (1, 1, 1)
+    assert apply_listing(store, "web", lambda _key: "h", second, 30.0) == (1, 1, 1)
     gone = store.items.get("a")
     assert gone is not None
     assert (gone.status, gone.due_s) == ("active", 30.0)  # the source itself has the last word
@@ -44,13 +49,17 @@ def test_births_deaths_and_notices(store: Store) -> None:
 
 
 def test_an_incomplete_listing_kills_nothing(store: Store) -> None:
-    take_in(store, "web", lambda _key: "h", listing(ListingEntry("a"), ListingEntry("b")), 10.0)
-    assert take_in(store, "web", lambda _key: "h", listing(ListingEntry("b"), complete=False), 20.0) == (
+    apply_listing(store, "web", lambda _key: "h", listing(ListingEntry("a"), ListingEntry("b")), 10.0)
+    assert apply_listing(
+        store, "web", lambda _key: "h", listing(ListingEntry("b"), complete=False), 20.0
+    ) == (
         0,
         0,
         0,
     )
-    assert take_in(store, "web", lambda _key: "h", listing(ListingEntry("a"), ListingEntry("b")), 30.0) == (
+    assert apply_listing(
+        store, "web", lambda _key: "h", listing(ListingEntry("a"), ListingEntry("b")), 30.0
+    ) == (
         0,
         0,
         0,
@@ -58,19 +67,19 @@ def test_an_incomplete_listing_kills_nothing(store: Store) -> None:
 
 
 def test_what_was_gone_and_is_listed_again_comes_back(store: Store) -> None:
-    take_in(store, "web", lambda _key: "h", listing(ListingEntry("a")), 10.0)
-    take_in(store, "web", lambda _key: "h", listing(), 20.0)
+    apply_listing(store, "web", lambda _key: "h", listing(ListingEntry("a")), 10.0)
+    apply_listing(store, "web", lambda _key: "h", listing(), 20.0)
     store.items.change(["a"], ItemChange(status="gone"))
-    take_in(store, "web", lambda _key: "h", listing(ListingEntry("a")), 30.0)
+    apply_listing(store, "web", lambda _key: "h", listing(ListingEntry("a")), 30.0)
     item = store.items.get("a")
     assert item is not None
     assert item.status == "active"
 
 
 def test_documents_added_by_command_extend_the_settings(store: Store) -> None:
-    keep_listings(store, "web", {"sitemaps": ["s1"]})
-    keep_listings(store, "web", {"sitemaps": ["s1", "s2"], "feeds": ["f"]})
-    settings = extended(HttpSettings(name="web", sitemaps=("s0",)), kept_listings(store, "web"))
+    save_listings(store, "web", {"sitemaps": ["s1"]})
+    save_listings(store, "web", {"sitemaps": ["s1", "s2"], "feeds": ["f"]})
+    settings = with_more_listings(HttpSettings(name="web", sitemaps=("s0",)), read_listings(store, "web"))
     assert isinstance(settings, HttpSettings)
     assert (settings.sitemaps, settings.feeds) == (("s0", "s1", "s2"), ("f",))
 

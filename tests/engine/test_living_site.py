@@ -11,9 +11,9 @@ import pytest
 from tests.engine.virtual_site import VirtualSite
 
 import afresh
-from afresh.engine.run.loop import Progress
-from afresh.engine.settings.reading import read
-from afresh.engine.show.status import Status
+from afresh.engine.reporting.status import Status
+from afresh.engine.runner.run import RunProgress
+from afresh.engine.settings.parsing import parse_settings
 from afresh.values.items import ItemChange, ItemQuery
 
 # Half the pages never change, which a plan can win on and uniform polling cannot.
@@ -103,7 +103,7 @@ def test_the_sites_own_truth_lies_within_what_status_claims(tmp_path: Path) -> N
         site.engine(tmp_path, budget=f"{BUDGET}/s", more="[plan]\naudit_share = 0.2") as engine,
     ):
 
-        def look(_: Progress) -> None:
+        def look(_: RunProgress) -> None:
             claimed = engine.status()
             seen.append((claimed, site.right_at(claimed.time_s)))
 
@@ -137,7 +137,7 @@ def test_once_does_not_wait_for_items_whose_source_is_no_more(tmp_path: Path) ->
     site = VirtualSite([0.0] * 2)
     with site.engine(tmp_path) as engine:
         engine.add(["https://example.org/left-behind"])
-    settings = read("[[source]]\nname = 'another'\nallow_private = true\ndelay = 0")
+    settings = parse_settings("[[source]]\nname = 'another'\nallow_private = true\ndelay = 0")
     with site.engine(tmp_path, settings=settings) as engine:
         engine.add(site.urls())
         assert engine.run(once=True).polls == 2

@@ -11,13 +11,13 @@ from tests.engine.virtual_site import VirtualSite
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.mind.earnings import Terms, appraise, chosen
-from afresh.engine.mind.snapshot import loaded, recalled
-from afresh.engine.mind.uses import Uses
-from afresh.engine.outside import Reported
-from afresh.engine.settings.reading import read
+from afresh.engine.external_polls import Reported
+from afresh.engine.scheduler.earnings import MoneyTerms, apply_money_terms, plan_spending
+from afresh.engine.scheduler.poll_costs import PollCosts
+from afresh.engine.scheduler.restore import load_items, restore_policy
+from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.settings.tables import BudgetTable
-from afresh.engine.state_names import THRESHOLD
+from afresh.engine.state_names import SHADOW_PRICE
 from afresh.money.chosen_budget import Prices, choose_budget
 from afresh.values.errors import UsageError
 
@@ -43,7 +43,7 @@ def engine_of(
         concurrency = 8
         {benefit}
     """
-    return site.engine(folder, settings=read(text))
+    return site.engine(folder, settings=parse_settings(text))
 
 
 def best(rates: list[float], limit: float | None = None) -> tuple[float, float]:
@@ -108,7 +108,7 @@ def test_what_pays_beyond_the_limit_is_dropped_and_not_futile(tmp_path: Path) ->
     with engine_of(site, tmp_path, budget='money = "0.001/s"') as engine:
         engine.add(urls)
         engine.observe(past_polls(site.time.now_s(), urls, [0.01, 0.5]))
-        engine.store.state.set({THRESHOLD: b"50"})  # a poll of the second is worth 10 at most
+        engine.store.state.set({SHADOW_PRICE: b"50"})  # a poll of the second is worth 10 at most
         found, words = engine.status(), " ".join(engine.why(urls[1]).reasons)
     assert found.dropped == 1
     assert found.money is not None
@@ -143,7 +143,7 @@ def test_items_of_a_source_that_earns_nothing_are_futile(tmp_path: Path) -> None
         [[source]]
         name = "other"
     """
-    with make_engine(read(text), tmp_path, seed=1) as engine:
+    with make_engine(parse_settings(text), tmp_path, seed=1) as engine:
         engine.add(["https://a.test/1"])
         engine.add(["https://b.test/1", "https://b.test/2"], source="other")
         found = engine.status().money
@@ -155,13 +155,13 @@ def test_items_of_a_source_that_earns_nothing_are_futile(tmp_path: Path) -> None
 def test_what_is_chosen_is_what_the_theory_chooses(tmp_path: Path) -> None:
     with engine_of(VirtualSite(), tmp_path) as engine:
         engine.add([f"https://a.test/{n}" for n in range(50)], weight=2.0)
-        policy = recalled(engine.store, engine.settings, loaded(engine.store.plan.columns()), 1e9)
-        names, uses = engine.store.plan.names(), Uses()
-        appraise(policy, engine.settings, names, uses)
-        found = chosen(policy, engine.settings, names, uses)
+        policy = restore_policy(engine.store, engine.settings, load_items(engine.store.plan.columns()), 1e9)
+        names, poll_costs = engine.store.plan.names(), PollCosts()
+        apply_money_terms(policy, engine.settings, names, poll_costs)
+        found = plan_spending(policy, engine.settings, names, poll_costs)
         rates = policy.ranking.rate_range(np.arange(50), 0.9)[0]
         plan = choose_budget(rates, 10.0, Prices(request=1.0), most_requests=200.0)
-        thrice = chosen(policy, engine.settings, names, uses, scale=3.0)
+        thrice = plan_spending(policy, engine.settings, names, poll_costs, scale=3.0)
         third = choose_budget(rates, 10.0, Prices(request=1.0), most_requests=200.0 / 3.0)
     assert found is not None
     assert (found.futile, found.dropped, found.price) == (int(plan.futile.sum()), 0, 0.0)
@@ -171,14 +171,14 @@ def test_what_is_chosen_is_what_the_theory_chooses(tmp_path: Path) -> None:
     assert thrice is not None
     assert thrice.money_per_s == pytest.approx(3 * third.money)
     assert thrice.requests_per_s == pytest.approx(200.0)
-    assert policy.floor == 1.0
+    assert policy.break_even_value == 1.0
 
 
 def test_a_poll_of_a_bulk_takes_its_part_of_the_request() -> None:
-    uses = Uses()
+    poll_costs = PollCosts()
     for number in range(1000):
-        uses.add("rows", 1 if number % 100 == 0 else 0, 50, 0.001)
-    assert list(Uses.unpack(uses.pack()).mean("rows")) == pytest.approx([0.01, 50, 1e-3], rel=0.1)
+        poll_costs.add("rows", 1 if number % 100 == 0 else 0, 50, 0.001)
+    assert list(PollCosts.unpack(poll_costs.pack()).mean("rows")) == pytest.approx([0.01, 50, 1e-3], rel=0.1)
 
 
 def test_a_poll_holds_up_the_others_for_the_longest_of_its_debts() -> None:
@@ -186,7 +186,7 @@ def test_a_poll_holds_up_the_others_for_the_longest_of_its_debts() -> None:
         {"requests": "10/s", "bytes": "1KB/s", "seconds": "6m/h", "money": "1/s"}
         | {"price_per_second": 0.5, "price_per_gb": 1e6}
     )
-    terms = Terms(*(np.array([value]) for value in (0.0, 0.0, 1.0, 300.0, 0.04)))
+    terms = MoneyTerms(*(np.array([value]) for value in (0.0, 0.0, 1.0, 300.0, 0.04)))
     assert terms.money(budget) == pytest.approx([0.32])
     assert terms.paid_off_s(budget) == pytest.approx([0.4])
 
@@ -202,4 +202,4 @@ def test_a_poll_holds_up_the_others_for_the_longest_of_its_debts() -> None:
 )
 def test_wrong_money_is_refused(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        read(text)
+        parse_settings(text)

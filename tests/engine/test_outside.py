@@ -11,9 +11,9 @@ import pytest
 from afresh.cli.engine.status_commands import why_rows
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.mind import snapshot
-from afresh.engine.outside import Reported
-from afresh.engine.settings.reading import read
+from afresh.engine.external_polls import Reported
+from afresh.engine.scheduler import restore
+from afresh.engine.settings.parsing import parse_settings
 from afresh.values.errors import InputError, UsageError
 from afresh.values.items import ItemChange
 from afresh.values.lease import Lease
@@ -39,7 +39,7 @@ def clock() -> FixedClock:
 
 @pytest.fixture(params=["memory:", "sqlite:afresh.db"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path, clock: FixedClock) -> Iterator[Engine]:
-    settings = read("[budget]\nrequests = '1/s'", {"store.url": request.param})
+    settings = parse_settings("[budget]\nrequests = '1/s'", {"store.url": request.param})
     made = make_engine(settings, tmp_path, clock=clock, seed=1)
     made.add([f"https://h/{name}" for name in "abc"])
     yield made
@@ -146,7 +146,7 @@ def test_wrong_rows_are_refused_before_any_counts(engine: Engine, clock: FixedCl
 
 def test_an_item_never_fetched_is_new_and_not_dropped(tmp_path: Path, clock: FixedClock) -> None:
     """Also when others have a copy, and its source is closed."""
-    settings = read("[[source]]\nname = 'web'\nwindows = ['03:00-04:00']", {"store.url": "memory:"})
+    settings = parse_settings("[[source]]\nname = 'web'\nwindows = ['03:00-04:00']", {"store.url": "memory:"})
     with make_engine(settings, tmp_path, clock=clock, seed=1) as engine:
         engine.add([f"https://h/{name}" for name in "ab"])
         for step in range(20):
@@ -189,8 +189,8 @@ def test_status_counts(engine: Engine, clock: FixedClock) -> None:
 def test_status_of_very_many_items_looks_at_some(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     engine.add([f"https://h/{number}" for number in range(997)])
     whole = engine.status()
-    monkeypatch.setattr(snapshot, "SAMPLE", 200)
-    monkeypatch.setattr(snapshot, "BLOCKS", 10)
+    monkeypatch.setattr(restore, "SAMPLE", 200)
+    monkeypatch.setattr(restore, "BLOCKS", 10)
     some = engine.status()
     assert (some.items, some.looked_at, some.due) == (1000, 200, whole.due)
 

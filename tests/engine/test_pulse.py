@@ -9,10 +9,10 @@ import pytest
 from tests.engine.virtual_site import VirtualSite
 
 from afresh.engine.app import make_engine
-from afresh.engine.settings.overrides import Said
-from afresh.engine.settings.reading import read
+from afresh.engine.reporting.pulse import FIELDS, Course, Pulse, add_point, read_course, read_pulse, thin_out
+from afresh.engine.settings.overrides import SettingWithOrigin
+from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.settings.tables import Settings
-from afresh.engine.show.pulse import FIELDS, Course, Pulse, read_course, read_pulse, thinned, with_point
 from afresh.engine.state_names import COURSE
 from afresh.stores.memory.store import MemoryStore
 from afresh.values.errors import UsageError
@@ -43,11 +43,11 @@ def test_a_day_of_points_stays_small() -> None:
     now_s = 1e9
     course = np.zeros((100_000, len(FIELDS)))
     course[:, 0] = now_s - 10.0 * np.arange(100_000)[::-1]
-    kept = thinned(course, now_s)
+    kept = thin_out(course, now_s)
     assert kept.shape[0] < 1600
     assert now_s - kept[0, 0] <= 86400.0
     assert np.max(np.diff(kept[:, 0])) <= 70.0
-    assert thinned(kept, now_s).shape == kept.shape
+    assert thin_out(kept, now_s).shape == kept.shape
 
 
 def points(count: int, now_s: float) -> Course:
@@ -61,29 +61,29 @@ def points(count: int, now_s: float) -> Course:
 def test_a_point_of_the_course_writes_little_and_nothing_is_lost() -> None:
     store, course = MemoryStore(), points(26 * 360, 1e9)
     for place in range(len(course)):
-        values = with_point(store, course[place : place + 1])
+        values = add_point(store, course[place : place + 1])
         assert sum(len(data or b"") for data in values.values()) <= 12_000
         store.state.set(values)
         if place % 1000 == 0:
-            np.testing.assert_array_equal(read_course(store), thinned(course[: place + 1], course[place, 0]))
-    np.testing.assert_array_equal(read_course(store), thinned(course, 1e9))
+            np.testing.assert_array_equal(read_course(store), thin_out(course[: place + 1], course[place, 0]))
+    np.testing.assert_array_equal(read_course(store), thin_out(course, 1e9))
     assert len(store.state.names()) == 25
 
 
 def test_the_course_of_a_store_of_before_goes_on() -> None:
     store, course = MemoryStore(), points(8641, 1e9)
-    old = thinned(course[:-1], course[-2, 0])
+    old = thin_out(course[:-1], course[-2, 0])
     store.state.set({COURSE: old.tobytes()})
     np.testing.assert_array_equal(read_course(store), old)
-    store.state.set(with_point(store, course[-1:]))
+    store.state.set(add_point(store, course[-1:]))
     assert store.state.get(COURSE) is None
-    np.testing.assert_array_equal(read_course(store), thinned(course, 1e9))
+    np.testing.assert_array_equal(read_course(store), thin_out(course, 1e9))
 
 
 def test_a_clock_set_back_takes_the_points_of_its_hour_back() -> None:
     store, course = MemoryStore(), points(6, 3600.0 * 1000 + 100)
     for row in (0, 1, 4, 5, 2, 3):
-        store.state.set(with_point(store, course[row : row + 1]))
+        store.state.set(add_point(store, course[row : row + 1]))
     np.testing.assert_array_equal(read_course(store), course[:4])
 
 
@@ -98,7 +98,7 @@ def test_a_running_engine_follows_the_budget_asked_for(tmp_path: Path) -> None:
 
 def test_the_file_counts_again_when_it_says_something_new(tmp_path: Path) -> None:
     for requests, counts in (("2/s", 9.0), ("3/s", 3.0)):
-        with make_engine(read(f"[budget]\nrequests = '{requests}'"), tmp_path) as engine:
+        with make_engine(parse_settings(f"[budget]\nrequests = '{requests}'"), tmp_path) as engine:
             if requests == "2/s":
                 engine.ask_budget(9.0)
             assert engine.current().budget.requests == counts
@@ -106,14 +106,14 @@ def test_the_file_counts_again_when_it_says_something_new(tmp_path: Path) -> Non
 
 
 def test_a_budget_for_each_item_can_be_asked_away_and_back(tmp_path: Path) -> None:
-    with make_engine(read("[budget]\nrequests = '0.5/item/s'"), tmp_path) as engine:
+    with make_engine(parse_settings("[budget]\nrequests = '0.5/item/s'"), tmp_path) as engine:
         engine.add([f"https://a.example/{number}" for number in range(4)])
         assert engine.current().budget.requests == 2.0
         engine.ask_budget(0.5)
         assert engine.current().budget.requests == 0.5
     other = tmp_path / "other"
     other.mkdir()
-    with make_engine(read("[budget]\nrequests = '2/s'"), other) as engine:
+    with make_engine(parse_settings("[budget]\nrequests = '2/s'"), other) as engine:
         engine.ask_budget(5.0)
         engine.ask_budget(2.0)
         assert engine.current().budget.requests == 2.0
@@ -121,14 +121,16 @@ def test_a_budget_for_each_item_can_be_asked_away_and_back(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("requests", [0.0, -1.0, float("inf"), float("nan")])
 def test_a_budget_that_is_none_is_refused(tmp_path: Path, requests: float) -> None:
-    with make_engine(read(""), tmp_path) as engine, pytest.raises(UsageError, match="a budget of"):
+    with make_engine(parse_settings(""), tmp_path) as engine, pytest.raises(UsageError, match="a budget of"):
         engine.ask_budget(requests)
 
 
 def test_what_was_said_last_of_the_budget_counts(tmp_path: Path) -> None:
     def said(file: str, option: str | None = None) -> Settings:
-        options = {"budget.requests": Said(option, f"--budget {option}")} if option else None
-        return read(f"[store]\nurl = 'sqlite:{tmp_path}/one.db'\n[budget]\nrequests = '{file}'", options)
+        options = {"budget.requests": SettingWithOrigin(option, f"--budget {option}")} if option else None
+        return parse_settings(
+            f"[store]\nurl = 'sqlite:{tmp_path}/one.db'\n[budget]\nrequests = '{file}'", options
+        )
 
     def counts(settings: Settings, *, runs: bool = False) -> float:
         with make_engine(settings, tmp_path) as engine:
@@ -149,7 +151,9 @@ def test_what_was_said_last_of_the_budget_counts(tmp_path: Path) -> None:
 
 
 def test_a_budget_asked_of_an_engine_with_an_option_outlives_it(tmp_path: Path) -> None:
-    with make_engine(read("", {"budget.requests": Said("5/s", "--budget 5/s")}), tmp_path) as engine:
+    with make_engine(
+        parse_settings("", {"budget.requests": SettingWithOrigin("5/s", "--budget 5/s")}), tmp_path
+    ) as engine:
         engine.ask_budget(3.0)
-    with make_engine(read(""), tmp_path) as engine:
+    with make_engine(parse_settings(""), tmp_path) as engine:
         assert engine.current().budget.requests == 3.0

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.engine.test_choosing import NOW, columns, policy
 
 from afresh.allocation.objectives.registry import OBJECTIVES
-from afresh.engine.mind import beliefs
-from afresh.engine.mind.learned_state import pack_shared, unpack_shared
-from afresh.engine.mind.memory import Memory
-from afresh.engine.mind.ranking import Ranking
-from afresh.engine.mind.row_policy import RowPolicy
+from afresh.engine.scheduler import stored_beliefs
+from afresh.engine.scheduler.item_rows import ItemRows
+from afresh.engine.scheduler.learned_state import pack_learned, unpack_learned
+from afresh.engine.scheduler.ranking import Ranking
+from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.values.arrays import Float64s
 
 BUDGET = 0.1
@@ -23,45 +23,49 @@ BUDGET = 0.1
 
 def teach(chosen: RowPolicy, changing: int, rounds: int, start_s: float = NOW) -> float:
     """Poll all rows at even times; one of them has always changed."""
-    rows, now_s, elapsed_s = np.arange(chosen.memory.size), start_s, 10.0
+    rows, now_s, elapsed_s = np.arange(chosen.item_rows.size), start_s, 10.0
     for _ in range(rounds):
         now_s += elapsed_s
         every = np.full(rows.size, now_s)
         chosen.ranking.learn(rows, every, np.full(rows.size, elapsed_s), rows == changing)
-        chosen.memory.polled_s[:] = now_s
+        chosen.item_rows.polled_s[:] = now_s
     return now_s
 
 
 def again(taught: RowPolicy, now_s: float, **given: Any) -> RowPolicy:
     """The policy of a new process, from what the store keeps."""
-    rows = np.arange(taught.memory.size)
+    rows = np.arange(taught.item_rows.size)
     kept = taught.ranking.pack(rows)
     sizes = np.array([len(belief) for belief in kept])
-    memory = Memory()
-    memory.load(
+    item_rows = ItemRows()
+    item_rows.load(
         [
             columns(
-                rows.size, belief_size=sizes, beliefs=b"".join(kept), polled_s=taught.memory.polled_s, **given
+                rows.size,
+                belief_size=sizes,
+                beliefs=b"".join(kept),
+                polled_s=taught.item_rows.polled_s,
+                **given,
             )
         ]
     )
-    shared = unpack_shared(pack_shared(taught.ranking.shared()))
-    return RowPolicy(memory, Ranking(memory, BUDGET, "freshness", now_s, shared=shared), "adaptive")
+    shared = unpack_learned(pack_learned(taught.ranking.shared()))
+    return RowPolicy(item_rows, Ranking(item_rows, BUDGET, "freshness", now_s, shared=shared), "adaptive")
 
 
 def test_what_changes_is_worth_more() -> None:
     chosen = policy(3)
     now_s = teach(chosen, changing=1, rounds=20)
-    assert int(np.argmax(chosen.worth(now_s + 5.0))) == 1
+    assert int(np.argmax(chosen.poll_values(now_s + 5.0))) == 1
 
 
 def test_a_new_process_ranks_as_the_one_before() -> None:
     taught = policy(40, weight=np.linspace(1.0, 3.0, 40))
     now_s = teach(taught, changing=1, rounds=60)  # past several refits
     after = again(taught, now_s, weight=np.linspace(1.0, 3.0, 40))
-    before = taught.worth(now_s + 30.0)
-    assert after.worth(now_s + 30.0) == pytest.approx(before, rel=2e-3)
-    assert np.argsort(-after.worth(now_s + 30.0)).tolist() == np.argsort(-before).tolist()
+    before = taught.poll_values(now_s + 30.0)
+    assert after.poll_values(now_s + 30.0) == pytest.approx(before, rel=2e-3)
+    assert np.argsort(-after.poll_values(now_s + 30.0)).tolist() == np.argsort(-before).tolist()
     assert after.freshness(now_s + 30.0) == pytest.approx(taught.freshness(now_s + 30.0), rel=1e-3)
     assert after.ranking.rates() == pytest.approx(taught.ranking.rates(), rel=2e-3)
 
@@ -73,9 +77,11 @@ def test_beliefs_kept_before_the_prior_was_learned_meet_it_later() -> None:
     now_s = teach(taught, changing=1, rounds=60, start_s=now_s)
     late = taught.ranking.pack(np.arange(20, 40))
     sizes = np.array([len(belief) for belief in early + late])
-    memory = Memory()
-    memory.load([columns(40, belief_size=sizes, beliefs=b"".join(early + late), polled_s=np.full(40, now_s))])
-    ranking = Ranking(memory, BUDGET, "freshness", now_s, shared=taught.ranking.shared())
+    item_rows = ItemRows()
+    item_rows.load(
+        [columns(40, belief_size=sizes, beliefs=b"".join(early + late), polled_s=np.full(40, now_s))]
+    )
+    ranking = Ranking(item_rows, BUDGET, "freshness", now_s, shared=taught.ranking.shared())
     rates = ranking.rates()
     assert rates[1] > rates[0] > rates[39]  # fewer polls without a change: less sure that it is slow
 
@@ -91,13 +97,13 @@ def test_beliefs_survive_packing(count: int, kinds: int, seed: int) -> None:
         "spared": rng.choice([0.25, np.inf], count),
         "quiet": rng.integers(0, 100_000, count),
     }
-    hold_s: Float64s = rng.normal(size=count)
+    not_before_s: Float64s = rng.normal(size=count)
     families = rng.integers(-1, 2**47, (count, kinds))
-    kept = beliefs.pack(rows, hold_s, families)
+    kept = stored_beliefs.pack(rows, not_before_s, families)
     some = [belief if place % 3 else b"" for place, belief in enumerate(kept)]
-    found = beliefs.unpack(b"".join(some), np.array([len(belief) for belief in some]))
+    found = stored_beliefs.unpack(b"".join(some), np.array([len(belief) for belief in some]))
     assert found.known.tolist() == [place for place in range(count) if place % 3]
-    assert found.hold_s[found.known].tolist() == hold_s[found.known].tolist()
+    assert found.not_before_s[found.known].tolist() == not_before_s[found.known].tolist()
     assert found.families.tolist() == families[found.known].tolist() or not found.known.size
     if found.known.size:
         whole = rows["evidence"][found.known]
@@ -107,18 +113,18 @@ def test_beliefs_survive_packing(count: int, kinds: int, seed: int) -> None:
 
 
 def test_what_is_not_ours_tells_nothing() -> None:
-    found = beliefs.unpack(b"x" * 90, np.array([40, 50]))
+    found = stored_beliefs.unpack(b"x" * 90, np.array([40, 50]))
     assert found.known.size == 0
-    assert unpack_shared(b"nonsense") is None
-    assert unpack_shared(pack_shared({"version": np.array(99)})) is None
+    assert unpack_learned(b"nonsense") is None
+    assert unpack_learned(pack_learned({"version": np.array(99)})) is None
 
 
 def test_items_that_come_later_are_valued_too() -> None:
     chosen = policy(2)
-    chosen.memory.load([columns(2, first_id=3)])
-    assert np.isfinite(chosen.worth(NOW + 50.0)).all()
+    chosen.item_rows.load([columns(2, first_id=3)])
+    assert np.isfinite(chosen.poll_values(NOW + 50.0)).all()
     chosen.ranking.learn(np.array([3]), np.array([NOW + 60.0]), np.array([60.0]), np.array([True]))
-    assert np.isfinite(chosen.worth(NOW + 70.0)).all()
+    assert np.isfinite(chosen.poll_values(NOW + 70.0)).all()
 
 
 def test_many_more_items_get_another_ladder_and_keep_what_was_learned() -> None:
@@ -128,11 +134,11 @@ def test_many_more_items_get_another_ladder_and_keep_what_was_learned() -> None:
         changed = np.array([False, step % 2 == 0])
         chosen.ranking.learn(rows, np.full(2, now_s), np.full(2, 10.0), changed)
     before = chosen.ranking.rates()
-    chosen.memory.load([columns(20, first_id=3, polled_s=np.full(20, now_s))])
+    chosen.item_rows.load([columns(20, first_id=3, polled_s=np.full(20, now_s))])
     chosen.ranking.grow()
-    assert chosen.ranking.is_far()
-    chosen.ranking.remade(BUDGET, [f"a/{row}" for row in range(22)])
-    assert not chosen.ranking.is_far()
+    assert chosen.ranking.needs_new_grid()
+    chosen.ranking.rebuild(BUDGET, [f"a/{row}" for row in range(22)])
+    assert not chosen.ranking.needs_new_grid()
     assert chosen.ranking.rates()[1] > 5 * chosen.ranking.rates()[0]
     assert chosen.ranking.rates()[1] == pytest.approx(before[1], rel=0.5)
     assert chosen.ranking.families.shape == (22, 3)
@@ -140,9 +146,9 @@ def test_many_more_items_get_another_ladder_and_keep_what_was_learned() -> None:
 
 def test_weights_follow_and_what_is_not_polled_is_worth_nothing() -> None:
     chosen = policy(3)
-    chosen.memory.weight[1] = 10.0
-    chosen.memory.active[2] = False
-    chosen.ranking.reweighed(np.array([1, 2]))
+    chosen.item_rows.weight[1] = 10.0
+    chosen.item_rows.is_active[2] = False
+    chosen.ranking.update_weights(np.array([1, 2]))
     value = chosen.ranking.values(NOW + 100.0)
     assert value[1] == pytest.approx(10.0 * value[0])
     assert value[2] == 0.0
@@ -171,14 +177,14 @@ def test_notices_that_are_true_make_an_item_urgent_and_false_ones_do_not() -> No
 
 @pytest.mark.parametrize("objective", sorted({name for name, _ in OBJECTIVES}))
 def test_every_objective_ranks_and_gives_due_times(objective: str) -> None:
-    memory = Memory()
-    memory.load([columns(5)])
-    chosen = RowPolicy(memory, Ranking(memory, BUDGET, objective, NOW), "adaptive")
+    item_rows = ItemRows()
+    item_rows.load([columns(5)])
+    chosen = RowPolicy(item_rows, Ranking(item_rows, BUDGET, objective, NOW), "adaptive")
     now_s = teach(chosen, changing=1, rounds=20)
-    worth = chosen.worth(now_s + 20.0)
+    worth = chosen.poll_values(now_s + 20.0)
     assert (worth > 0).all()
-    chosen.picked(float(np.median(worth)))
-    due_s = chosen.due_times(np.arange(5), now_s)
+    chosen.record_pick(float(np.median(worth)))
+    due_s = chosen.next_polls_s(np.arange(5), now_s)
     assert (due_s > now_s).all()
 
 
@@ -187,18 +193,18 @@ def test_another_objective_keeps_what_was_learned() -> None:
     now_s = teach(chosen, changing=1, rounds=30)
     rates = chosen.ranking.rates()
     chosen.ranking.set_objective("age")
-    assert (chosen.objective, int(np.argmax(chosen.worth(now_s + 5.0)))) == ("age", 1)
+    assert (chosen.objective, int(np.argmax(chosen.poll_values(now_s + 5.0)))) == ("age", 1)
     assert chosen.ranking.rates() == pytest.approx(rates, rel=0.5)
 
 
 def test_a_part_is_valued_as_in_the_whole() -> None:
     taught = policy(40)
     now_s = teach(taught, changing=1, rounds=40)
-    memory = Memory()
+    item_rows = ItemRows()
     kept = taught.ranking.pack(np.array([1]))
-    memory.load([columns(1, first_id=2, belief_size=np.array([len(kept[0])]), beliefs=kept[0])])
-    memory.polled_s[:] = now_s
-    part = Ranking(memory, BUDGET, "freshness", now_s, shared=taught.ranking.shared(), of_items=40)
+    item_rows.load([columns(1, first_id=2, belief_size=np.array([len(kept[0])]), beliefs=kept[0])])
+    item_rows.polled_s[:] = now_s
+    part = Ranking(item_rows, BUDGET, "freshness", now_s, shared=taught.ranking.shared(), of_items=40)
     assert part.values(now_s + 9.0) == pytest.approx(taught.ranking.values(now_s + 9.0)[1:2], rel=2e-3)
     median, low, high = part.rate_range(np.array([0]), 0.9)
     assert low < median < high
@@ -208,21 +214,21 @@ def test_a_part_is_valued_as_in_the_whole() -> None:
 def test_a_clock_set_back_stops_nothing() -> None:
     chosen = policy(4)
     now_s = teach(chosen, changing=1, rounds=5)
-    chosen.worth(now_s + 20.0)
+    chosen.poll_values(now_s + 20.0)
     back_s = now_s + 20.0 - 3600.0
-    chosen.memory.polled_s[:] = np.minimum(chosen.memory.polled_s, back_s)
-    chosen.ranking.set_back(3600.0)
+    chosen.item_rows.polled_s[:] = np.minimum(chosen.item_rows.polled_s, back_s)
+    chosen.ranking.shift_clock(3600.0)
     rows = np.arange(3)
     chosen.ranking.learn(rows, np.full(3, back_s + 1.0), np.ones(3), np.zeros(3, dtype=bool))
     soon, later = (chosen.fresh(back_s + after_s) for after_s in (2.0, 300.0))
     assert (later[:3] < soon[:3]).all()  # time goes on where it stood
-    assert np.isfinite(chosen.worth(back_s + 30.0)).all()
+    assert np.isfinite(chosen.poll_values(back_s + 30.0)).all()
 
 
 def test_of_many_items_the_most_urgent_are_valued_and_the_others_roughly() -> None:
     count = 12_000
     chosen = policy(count, weight=np.where(np.arange(count) < 50, 100.0, 1.0))
-    worth = chosen.worth(NOW + 100.0)
+    worth = chosen.poll_values(NOW + 100.0)
     assert np.isfinite(worth).all()
     assert set(np.argsort(-worth)[:50].tolist()) == set(range(50))
 
@@ -231,9 +237,9 @@ def test_of_very_many_items_a_sample_tells_the_freshness(monkeypatch: pytest.Mon
     rng = np.random.default_rng(5)
     chosen = policy(3000, weight=rng.uniform(0.5, 2.0, 3000))
     now_s = teach(chosen, changing=1, rounds=3)
-    chosen.memory.polled_s[rng.random(3000) < 0.3] = np.nan
+    chosen.item_rows.polled_s[rng.random(3000) < 0.3] = np.nan
     whole, _ = chosen.freshness(now_s + 50.0)
-    monkeypatch.setattr("afresh.engine.mind.row_policy._LOOKED_AT", 500)
+    monkeypatch.setattr("afresh.engine.scheduler.row_policy._LOOKED_AT", 500)
     part, error = chosen.freshness(now_s + 50.0)
-    assert chosen.sample().size == 500
+    assert chosen.sample_rows().size == 500
     assert 0 < abs(part - whole) < 4.0 * error < 0.2

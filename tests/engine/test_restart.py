@@ -10,17 +10,17 @@ from tests.engine.test_fleet_claims import name_of_the_dead
 from tests.engine.virtual_site import VirtualSite
 
 from afresh.engine.engine import Engine
-from afresh.engine.mind.learned_state import recalled_shared
-from afresh.engine.mind.row_policy import RowPolicy
-from afresh.engine.mind.snapshot import loaded, recalled
-from afresh.engine.run.loop import Loop
+from afresh.engine.runner.run import Run
+from afresh.engine.scheduler.learned_state import read_learned_state
+from afresh.engine.scheduler.restore import load_items, restore_policy
+from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.state_names import LEARNED
 from afresh.values.stored import Worker
 
 RATES = np.repeat([0.0, 0.3, 3.0], 10)
 
 
-def ran(site: VirtualSite, engine: Engine, for_s: float) -> Loop:
+def ran(site: VirtualSite, engine: Engine, for_s: float) -> Run:
     """A loop that has run."""
     loop = engine._loop()
     site.time.run(loop.run(for_s=for_s))
@@ -29,7 +29,7 @@ def ran(site: VirtualSite, engine: Engine, for_s: float) -> Loop:
 
 def again(engine: Engine, now_s: float) -> RowPolicy:
     """What the next process knows."""
-    return recalled(engine.store, engine.current(), loaded(engine.store.plan.columns()), now_s)
+    return restore_policy(engine.store, engine.current(), load_items(engine.store.plan.columns()), now_s)
 
 
 def test_the_next_process_ranks_as_the_last_one_did(tmp_path: Path) -> None:
@@ -38,11 +38,11 @@ def test_the_next_process_ranks_as_the_last_one_did(tmp_path: Path) -> None:
         before = ran(site, engine, 5.0).policy
         now_s = site.time.now_s() + 1.0
         after = again(engine, now_s)
-        assert after.worth(now_s) == pytest.approx(before.worth(now_s), rel=1e-4)
+        assert after.poll_values(now_s) == pytest.approx(before.poll_values(now_s), rel=1e-4)
         assert after.freshness(now_s) == pytest.approx(before.freshness(now_s), rel=5e-3)
-        assert after.threshold == pytest.approx(before.threshold)
+        assert after.shadow_price == pytest.approx(before.shadow_price)
         found = engine.why(site.url(25))
-        row = before.memory.row(found.item.id)
+        row = before.item_rows.row(found.item.id)
         assert row is not None
         believed = float(before.ranking.rate_range(np.array([row]), 0.9)[0][0])
         assert found.rate_low < believed < found.rate_high
@@ -53,7 +53,7 @@ def test_killed_before_anything_common_was_kept_the_evidence_of_each_item_is_the
         engine.add(site.urls())
         before = ran(site, engine, 5.0).policy
         engine.store.state.set({LEARNED: None})
-        assert recalled_shared(engine.store) is None
+        assert read_learned_state(engine.store) is None
         after = again(engine, site.time.now_s())
         old, new = before.ranking.rates(), after.ranking.rates()
         # The prior is learned anew from the evidence of all: much the same, not exactly.

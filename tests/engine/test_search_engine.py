@@ -19,9 +19,9 @@ from tests.virtual_time import VirtualTime
 from afresh.cli.engine.status_commands import status_rows
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.run.loop import Progress
-from afresh.engine.settings.reading import read
-from afresh.engine.state_names import NOTES
+from afresh.engine.runner.run import RunProgress
+from afresh.engine.settings.parsing import parse_settings
+from afresh.engine.state_names import SOURCE_STATE
 from afresh.sources.search.saved_records import read_state
 from afresh.values.items import Item, ItemChange, ItemQuery
 
@@ -38,7 +38,9 @@ def living_world(folder: Path, **given: Any) -> tuple[World, VirtualSearchSite]:
 def engine_on(world: World, site: VirtualSearchSite, folder: Path, more: str = "") -> Engine:
     """An engine with the relation as its only source."""
     own = f'first_rest = "0.3s"\nlistings_every = "0.5s"\n{more}'
-    settings = read(f'[budget]\nrequests = "{RATE}/s"' + search_source(site.url, world.relation, own))
+    settings = parse_settings(
+        f'[budget]\nrequests = "{RATE}/s"' + search_source(site.url, world.relation, own)
+    )
     return make_engine(
         settings,
         folder,
@@ -179,7 +181,7 @@ def test_two_workers_share_what_they_learned_of_queries(tmp_path: Path) -> None:
             await asyncio.gather(one._loop().run(for_s=3.0), other._loop().run(for_s=4.0))
 
         site.time.run(run())
-        notes = read_state(one.store.state.get(NOTES + "papers") or b"")
+        notes = read_state(one.store.state.get(SOURCE_STATE + "papers") or b"")
         polled = {key for key, item in items_of(one).items() if item.polled_s is not None}
         assert one.store.upkeep.check() == []
     asked = {what.rpartition(" ")[0] for _, what in site.requests if " " in what}
@@ -203,7 +205,7 @@ def test_a_relation_that_breaks_under_a_running_engine_is_said_and_nothing_lost(
         engine.run(for_s=1.2)
         whole = world.relation.read_text()
 
-        def breaks(_: Progress) -> None:
+        def breaks(_: RunProgress) -> None:
             world.relation.write_text("id,title,authors\np1,a,b\np1,c,d\n")
 
         engine.run(for_s=3.0, report=breaks)

@@ -6,19 +6,19 @@ from typing import get_args
 
 import pytest
 
-from afresh.engine.mind.row_policy import PolicyName
+from afresh.engine.scheduler.row_policy import PolicyName
+from afresh.engine.settings.describing import describe_changes
 from afresh.engine.settings.overrides import environment_overrides
-from afresh.engine.settings.reading import read
+from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.settings.tables import PlanTable
 from afresh.engine.settings.template import TEMPLATE
-from afresh.engine.settings.wording import changes
 from afresh.policy.registry import POLICIES
 from afresh.values.errors import UsageError
 from afresh.values.objective_names import OBJECTIVE_NAMES
 
 
 def test_an_empty_file_is_enough() -> None:
-    settings = read("")
+    settings = parse_settings("")
     assert settings.budget.requests == 1.0
     assert settings.budget.bytes is None
     assert settings.plan.audit_share == 0.02
@@ -26,13 +26,13 @@ def test_an_empty_file_is_enough() -> None:
 
 
 def test_what_init_writes_is_the_default() -> None:
-    assert read(TEMPLATE) == read("")
+    assert parse_settings(TEMPLATE) == parse_settings("")
     wanted = [line.lstrip("# ").split("#")[0] for line in TEMPLATE.splitlines() if " = " in line]
     assert len(wanted) >= 12
     plain = "\n".join(
         line.lstrip("# ") if " = " in line or line.startswith("[") else "" for line in TEMPLATE.splitlines()
     )
-    assert read(plain).budget.bytes == pytest.approx(1e10 / 86400)
+    assert parse_settings(plain).budget.bytes == pytest.approx(1e10 / 86400)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_what_init_writes_is_the_default() -> None:
 )
 def test_mistakes_are_named_with_their_place(text: str, words: str) -> None:
     with pytest.raises(UsageError) as caught:
-        read(text)
+        parse_settings(text)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -71,7 +71,7 @@ def test_overrides_go_over_the_file() -> None:
         "source.web.delay": "0.5s",
         "store.url": "memory:",
     }
-    settings = read("[budget]\nrequests = '1/s'", given)
+    settings = parse_settings("[budget]\nrequests = '1/s'", given)
     assert settings.budget.requests == 5.0
     assert settings.plan.audit_share == 0.1
     assert settings.store.url == "memory:"
@@ -81,7 +81,7 @@ def test_overrides_go_over_the_file() -> None:
 @pytest.mark.parametrize("path", ["budget", "budget.reqests", "source.nowhere.delay", "web.host.name", "x.y"])
 def test_a_wrong_override_is_refused(path: str) -> None:
     with pytest.raises(UsageError):
-        read("", {path: "1"})
+        parse_settings("", {path: "1"})
 
 
 def test_the_environment_speaks_in_capitals() -> None:
@@ -91,19 +91,19 @@ def test_the_environment_speaks_in_capitals() -> None:
         "AFRESH_NOTHING": "x",
         "PATH": "/",
     }
-    settings = read("", environment_overrides(given))
+    settings = parse_settings("", environment_overrides(given))
     assert settings.budget.requests == 2.0
     assert settings.sources[0].settings.delay == 3.0  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("objective", OBJECTIVE_NAMES)
 def test_every_objective_can_be_pursued(objective: str) -> None:
-    assert read(f"[plan]\nobjective = '{objective}'").plan.objective == objective
+    assert parse_settings(f"[plan]\nobjective = '{objective}'").plan.objective == objective
 
 
 def test_an_unknown_objective_is_told_of_the_nearest() -> None:
     with pytest.raises(UsageError, match=r"line 2: .*unknown objective 'agee': did you mean 'age'"):
-        read("[plan]\nobjective = 'agee'")
+        parse_settings("[plan]\nobjective = 'agee'")
 
 
 def test_the_engines_policies_are_those_of_the_rows_and_known_to_replays() -> None:
@@ -115,7 +115,7 @@ def test_the_engines_policies_are_those_of_the_rows_and_known_to_replays() -> No
 @pytest.mark.parametrize("text", ["[source]\nname = 'web'", "source = 3", "source = [3]"])
 def test_a_source_in_single_brackets_is_told_of_the_double(text: str) -> None:
     with pytest.raises(UsageError, match=r"there may be several sources: write \[\[source\]\]"):
-        read(text, {"source.web.delay": "1s"})
+        parse_settings(text, {"source.web.delay": "1s"})
 
 
 SEVERAL = "".join(f"[[source]]\nname = '{name}'\n" for name in ("my", "my_site", "Docs", "a.b-c"))
@@ -126,7 +126,7 @@ SEVERAL = "".join(f"[[source]]\nname = '{name}'\n" for name in ("my", "my_site",
     [("MY_DELAY", "my"), ("MY_SITE_DELAY", "my_site"), ("DOCS_DELAY", "Docs"), ("A_B_C_DELAY", "a.b-c")],
 )
 def test_the_environment_reaches_sources_of_any_name(variable: str, source: str) -> None:
-    settings = read(SEVERAL, environment_overrides({f"AFRESH_SOURCE_{variable}": "3s"}))
+    settings = parse_settings(SEVERAL, environment_overrides({f"AFRESH_SOURCE_{variable}": "3s"}))
     delays = {each.settings.name: each.settings.delay for each in settings.sources}  # type: ignore[attr-defined]
     assert delays == {name: 3.0 if name == source else 1.0 for name in delays}
 
@@ -144,27 +144,29 @@ def test_the_environment_reaches_sources_of_any_name(variable: str, source: str)
 )
 def test_the_environment_is_blamed_for_what_it_says(variable: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        read(SEVERAL, environment_overrides({variable: "soon"}))
+        parse_settings(SEVERAL, environment_overrides({variable: "soon"}))
 
 
 def test_sources_that_a_variable_cannot_tell_apart_are_said() -> None:
     text = "[[source]]\nname = 'my-site'\n[[source]]\nname = 'my_site'\n"
     with pytest.raises(UsageError, match="may mean 'my-site' and 'my_site': use --set"):
-        read(text, environment_overrides({"AFRESH_SOURCE_MY_SITE_DELAY": "3s"}))
-    given = read(text, {"source.my_site.delay": "3s"}).sources
+        parse_settings(text, environment_overrides({"AFRESH_SOURCE_MY_SITE_DELAY": "3s"}))
+    given = parse_settings(text, {"source.my_site.delay": "3s"}).sources
     assert [each.settings.delay for each in given] == [1.0, 3.0]  # type: ignore[attr-defined]
 
 
 def test_a_source_may_have_dots_in_its_name() -> None:
-    (source,) = read("[[source]]\nname = 'docs.example.org'", {"source.docs.example.org.delay": "3s"}).sources
+    (source,) = parse_settings(
+        "[[source]]\nname = 'docs.example.org'", {"source.docs.example.org.delay": "3s"}
+    ).sources
     assert source.settings.delay == 3.0  # type: ignore[attr-defined]
 
 
 def test_a_reload_says_what_changed_and_no_secret() -> None:
     before, after = (
-        read("[web]\ntoken = 'old-token'"),
-        read("[web]\ntoken = 'new-token'\n[budget]\nrequests='2/s'"),
+        parse_settings("[web]\ntoken = 'old-token'"),
+        parse_settings("[web]\ntoken = 'new-token'\n[budget]\nrequests='2/s'"),
     )
-    words = changes(before, after)
+    words = describe_changes(before, after)
     assert words == ["budget.requests is now 2/s (was 1/s)", "web.token is another"]
     assert "old-token" not in repr(before)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.virtual_time import VirtualTime
 
-from afresh.engine.pace.budget import Limits
-from afresh.engine.pace.gate import Gate
+from afresh.engine.ratelimit.gate import Gate
+from afresh.engine.ratelimit.request_slots import Limits
 from afresh.stores.reservations import ReservationState
 from afresh.values.stored import RequestWindow
 
@@ -21,7 +21,7 @@ class World:
     """A clock, a line that takes its time, and claims that nobody disputes: for each worker the same."""
 
     def __init__(self, workers: int) -> None:
-        self.alone, self.time, self._pace = workers == 1, VirtualTime(round_s=5e-5), ReservationState()
+        self.is_alone, self.time, self._pace = workers == 1, VirtualTime(round_s=5e-5), ReservationState()
         self._rng, self.starts = np.random.default_rng(1), list[float]()
 
     async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]:
@@ -37,11 +37,11 @@ class World:
 
     async def keep_capped(self, group: str, began_s: float) -> None: ...
 
-    def holds(self, group: str) -> bool:
+    def is_open(self, group: str) -> bool:
         del group
         return True
 
-    async def hold(self, group: str) -> None: ...
+    async def wait_until_open(self, group: str) -> None: ...
 
     async def host(self, gate: Gate, delay_s: float) -> None:
         """Asked one at a time, for ever."""

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.engine.test_choosing import NOW, policy
 
-from afresh.engine.mind.accounts import Accounts
-from afresh.engine.settings.reading import read
+from afresh.engine.scheduler.poll_recorder import PollRecorder
+from afresh.engine.settings.parsing import parse_settings
 from afresh.values.arrays import Float64s
 
 DUE, DROPPED = 500, 400
@@ -17,9 +17,9 @@ def holds(share: float, dropped_s: float = np.inf, **given: object) -> Float64s:
     """Until when each row is held when a round begins: first those that are due, then those dropped."""
     due_s = np.r_[np.full(DUE, NOW - 1.0), np.full(DROPPED, dropped_s)]
     chosen = policy(DUE + DROPPED, "adaptive", due_s=due_s, **given)
-    accounts = Accounts(read(f"[plan]\naudit_share = {share}"), chosen.memory, chosen)
-    accounts.begin_round(NOW, np.random.default_rng(1))
-    return chosen.memory.hold_s
+    recorder = PollRecorder(parse_settings(f"[plan]\naudit_share = {share}"), chosen.item_rows, chosen)
+    recorder.begin_single_round(NOW, np.random.default_rng(1))
+    return chosen.item_rows.not_before_s
 
 
 def test_what_is_due_is_polled_and_of_the_dropped_a_share() -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.engine.virtual_site import VirtualSite
 from tests.servers.site import Answer, Seen
 
-from afresh.engine.run.loop import Loop
+from afresh.engine.runner.run import Run
 from afresh.engine.settings.tables import Settings
 from afresh.sources.capabilities import share_cost
 from afresh.sources.context import SourceContext
@@ -39,7 +39,7 @@ async def until(true: Callable[[], bool], what: str) -> None:
     raise AssertionError(f"waited in vain: {what}")
 
 
-async def reloaded(loop: Loop, settings: Settings, until_sent: Callable[[], bool]) -> list[str]:
+async def reloaded(loop: Run, settings: Settings, until_sent: Callable[[], bool]) -> list[str]:
     """Run, take other settings once something was polled, wait, stop; the words of the reload."""
     running = asyncio.create_task(loop.run(for_s=60.0))
     await until(lambda: loop.running and loop.progress().polls >= 5, "first polls")

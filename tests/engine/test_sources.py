@@ -9,7 +9,7 @@ from tests.engine.virtual_site import VirtualSite
 from tests.servers.site import page
 from tests.servers.threaded import sitemap
 
-from afresh.engine.settings.reading import read
+from afresh.engine.settings.parsing import parse_settings
 
 CALLS: list[str] = []
 
@@ -23,7 +23,7 @@ def record(key: str) -> str | None:
 def test_a_function_can_be_a_source(tmp_path: Path) -> None:
     source = f"[[source]]\nname = 'records'\nkind = 'python'\ncall = '{__name__}:record'"
     CALLS.clear()
-    settings = read("[budget]\nrequests = '50/s'\n" + source)
+    settings = parse_settings("[budget]\nrequests = '50/s'\n" + source)
     with VirtualSite() as site, site.engine(tmp_path, settings=settings) as engine:
         engine.add(["1", "2", "missing"])
         assert engine.run(once=True).polls == 3
@@ -50,11 +50,11 @@ def test_nothing_is_polled_outside_the_windows(tmp_path: Path) -> None:
 def test_a_copy_that_is_asked_for_is_not_polled_outside_the_windows_either(tmp_path: Path) -> None:
     source = f"[[source]]\nname = 'records'\nkind = 'python'\ncall = '{__name__}:record'\n"
     site = VirtualSite()
-    with site.engine(tmp_path, settings=read(source)) as engine:
+    with site.engine(tmp_path, settings=parse_settings(source)) as engine:
         engine.add(["1"])
         engine.get("1", max_age_s=0.0)
     CALLS.clear()
-    closed = read(source + f"windows = ['{site.closed_now()}']")
+    closed = parse_settings(source + f"windows = ['{site.closed_now()}']")
     with site.engine(tmp_path, settings=closed) as engine:
         copy = engine.get("1", max_age_s=0.0)
         assert copy is not None

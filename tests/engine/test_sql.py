@@ -14,7 +14,7 @@ from tests.virtual_time import VirtualTime
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.settings.reading import read
+from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.state_names import LISTED_AT
 from afresh.money.best_interval import best_intervals
 
@@ -56,7 +56,7 @@ def engine_of(
         {source}
     """
     time = time or VirtualTime()
-    return make_engine(read(text), folder, seed=1, clock=time, new_loop=time.new_loop)
+    return make_engine(parse_settings(text), folder, seed=1, clock=time, new_loop=time.new_loop)
 
 
 def spent_requests(engine: Engine) -> int:

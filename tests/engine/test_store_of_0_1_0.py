@@ -21,7 +21,7 @@ import zstandard
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.settings.reading import read
+from afresh.engine.settings.parsing import parse_settings
 from afresh.values.items import ItemQuery
 
 DATA = Path(__file__).parents[1] / "data"
@@ -94,7 +94,9 @@ def engine(tmp_path: Path, recorded: dict[str, Any]) -> Iterator[Engine]:
     """An engine over a copy of the store, at the moment of the recorded answers."""
     packed = (DATA / "store-0.1.0.db.zst").read_bytes()
     (tmp_path / "afresh.db").write_bytes(zstandard.ZstdDecompressor().decompress(packed))
-    with make_engine(read(SETTINGS), tmp_path, clock=MomentClock(recorded["now_s"]), seed=1) as opened:
+    with make_engine(
+        parse_settings(SETTINGS), tmp_path, clock=MomentClock(recorded["now_s"]), seed=1
+    ) as opened:
         yield opened
 
 

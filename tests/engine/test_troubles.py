@@ -18,9 +18,9 @@ from tests.servers.site import Site
 
 from afresh.engine.engine import Engine
 from afresh.engine.logs import LOGGER
-from afresh.engine.mind import accounts
-from afresh.engine.run import target_watch
-from afresh.engine.run.loop import Loop
+from afresh.engine.runner import target_watch
+from afresh.engine.runner.run import Run
+from afresh.engine.scheduler import poll_recorder
 from afresh.sources.http.fetcher import Reply
 from afresh.sources.http.source import HttpSource
 from afresh.stores.opening import open_store
@@ -90,7 +90,7 @@ def test_a_store_that_cannot_write_is_waited_for(tmp_path: Path, said: list[str]
 
 
 def test_a_second_signal_ends_a_run_whose_store_stays_full(tmp_path: Path, said: list[str]) -> None:
-    async def work(loop: Loop) -> None:
+    async def work(loop: Run) -> None:
         running = asyncio.create_task(loop.run())
         while not any("cannot be written" in words for words in said):
             await asyncio.sleep(0.1)  # of virtual time
@@ -116,7 +116,7 @@ def test_a_damaged_store_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_a_store_locked_by_another_process_is_waited_for(tmp_path: Path, said: list[str]) -> None:
-    async def work(loop: Loop) -> None:
+    async def work(loop: Run) -> None:
         running = asyncio.create_task(loop.run(once=True))
         while not any("cannot be written" in words for words in said):
             await asyncio.sleep(0.1)  # of virtual time
@@ -154,7 +154,7 @@ def test_a_defect_of_ours_ends_the_run(tmp_path: Path, monkeypatch: pytest.Monke
     def broken(*_given: object, **_named: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(accounts, "decide", broken)
+    monkeypatch.setattr(poll_recorder, "decide", broken)
     with engine_for(tmp_path) as engine:
         engine.add(["http://127.0.0.1:9/"])
         with pytest.raises(ZeroDivisionError):
@@ -173,7 +173,7 @@ def test_a_missed_target_is_said_once(
 
 
 def test_a_clock_set_back_is_noticed_and_lived_with(tmp_path: Path, said: list[str]) -> None:
-    async def work(loop: Loop) -> int:
+    async def work(loop: Run) -> int:
         running = asyncio.create_task(loop.run(for_s=3.0))
         await asyncio.sleep(1.0)  # of virtual time
         site.time.set_back_s = 3600.0
@@ -218,9 +218,9 @@ def test_what_another_engine_polled_a_moment_ago_is_not_polled_again(tmp_path: P
         serving = loop._serve()
         await first._loop().run(once=True)
         async with asyncio.timeout(60):
-            while not (chosen := loop.feed.choose(1)):  # first its host is claimed
+            while not (chosen := loop.dispatcher.choose(1)):  # first its host is claimed
                 await asyncio.sleep(0.01)  # of virtual time
-        await loop.feed.launch(chosen)
+        await loop.dispatcher.launch(chosen)
         await loop._finish(serving)
         return len(chosen)
 

@@ -14,9 +14,9 @@ from tests.servers.postgres import PostgresServer
 from typer.testing import CliRunner
 
 from afresh.cli.app import app
-from afresh.engine.mind.accounts import Accounts
-from afresh.engine.settings.reading import read
-from afresh.engine.state_names import WITNESS
+from afresh.engine.scheduler.poll_recorder import PollRecorder
+from afresh.engine.settings.parsing import parse_settings
+from afresh.engine.state_names import STALENESS_STATE
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_what_was_seen_and_measured_outlives_the_process(house: House) -> None:
     with house.engine() as engine:
         engine.run(once=True)
         before = {view.item: view.cost_s for view in engine.status().views}
-        assert engine.store.state.get(WITNESS + "house") is not None
+        assert engine.store.state.get(STALENESS_STATE + "house") is not None
     with house.engine() as engine:
         assert {view.item: view.cost_s for view in engine.status().views} == before
         assert engine.run(once=True).polls == 0  # fresh is still known to be
@@ -122,7 +122,10 @@ def test_status_and_why_say_it_in_words_and_json(house: House) -> None:
 def test_looks_that_see_nothing_new_are_not_written_down(house: House) -> None:
     def looks_and_memory() -> tuple[int, bytes | None]:
         with house.engine() as engine:
-            spent, kept = engine.store.ledger.total(0.0, 1e12), engine.store.state.get(WITNESS + "house")
+            spent, kept = (
+                engine.store.ledger.total(0.0, 1e12),
+                engine.store.state.get(STALENESS_STATE + "house"),
+            )
         return spent.requests, kept
 
     async def script(house: House) -> None:
@@ -166,10 +169,10 @@ def test_a_view_that_failed_is_tried_again_within_five_minutes() -> None:
         [[source]]
         name = "web"
     """
-    accounts = Accounts.__new__(Accounts)
-    accounts.settings = read(text)
-    assert accounts._patient("house").longest_s == 300.0
-    assert accounts._patient("web").longest_s == 86400.0
+    recorder = PollRecorder.__new__(PollRecorder)
+    recorder.settings = parse_settings(text)
+    assert recorder._patient("house").longest_s == 300.0
+    assert recorder._patient("web").longest_s == 86400.0
 
 
 def test_a_role_without_rights_is_refused_for_each_view(house: House) -> None:

@@ -12,9 +12,9 @@ from tests.servers.postgres import PostgresServer
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.run.loop import Loop
-from afresh.engine.settings.reading import read
-from afresh.engine.show.seen_items import SeenItem
+from afresh.engine.reporting.watched_items import WatchedItem
+from afresh.engine.runner.run import Run
+from afresh.engine.settings.parsing import parse_settings
 from afresh.values.items import Item
 
 PATIENCE_S = 120.0
@@ -75,7 +75,7 @@ class House:
             look_every = "0.1s"
             {source}
         """
-        return make_engine(read(text), self.folder, seed=1)
+        return make_engine(parse_settings(text), self.folder, seed=1)
 
     def beside(self, script: Script, **settings: str) -> None:
         """Run an engine; while it runs follow the script, then stop it."""
@@ -83,7 +83,7 @@ class House:
             loop = engine._loop()
             asyncio.run(self._both(loop, script))
 
-    async def _both(self, loop: Loop, script: Script) -> None:
+    async def _both(self, loop: Run, script: Script) -> None:
         running = asyncio.create_task(loop.run())
         scripted = asyncio.create_task(_started(script(self)))
         await asyncio.wait({running, scripted}, return_when=asyncio.FIRST_COMPLETED)
@@ -91,7 +91,7 @@ class House:
         await running
         await scripted
 
-    def views(self) -> dict[str, SeenItem]:
+    def views(self) -> dict[str, WatchedItem]:
         """What ``status`` says of the views."""
         with self.engine() as engine:
             return {view.item: view for view in engine.status().views}

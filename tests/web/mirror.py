@@ -15,10 +15,10 @@ from tests.web.serving import Client, dashboard
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.outside import Reported
-from afresh.engine.settings.reading import read
-from afresh.engine.show.pulse import FIELDS, Pulse, with_point
-from afresh.engine.state_names import PULSE, RESTS
+from afresh.engine.external_polls import Reported
+from afresh.engine.reporting.pulse import FIELDS, Pulse, add_point
+from afresh.engine.settings.parsing import parse_settings
+from afresh.engine.state_names import BACKOFFS, PULSE
 from afresh.values.outcome import Spent
 from afresh.values.stored import ObservationColumns
 
@@ -65,12 +65,12 @@ class Mirror:
         course = dict.fromkeys(FIELDS, 0.0) | {"time_s": now_s, "freshness": 0.8, "low": 0.7, "high": 0.9}
         course |= {"age_s": 5.0, "polls": polls, "changes": polls // 9, "requests": polls}
         point = np.array([[course[name] for name in FIELDS]])
-        store.state.set(with_point(store, point) | {PULSE: pulse.pack()})
+        store.state.set(add_point(store, point) | {PULSE: pulse.pack()})
 
     def rest(self, why: str = "") -> None:
         """Say that a host is left alone for ten minutes, or (without a word) that none is."""
         rests = [["site.example", self.clock.now_s() + 600.0, 3, why]] if why else []
-        self.engine.store.state.set({RESTS + "web": json.dumps(rests).encode()})
+        self.engine.store.state.set({BACKOFFS + "web": json.dumps(rests).encode()})
 
 
 def _fill(mirror: Mirror) -> None:
@@ -113,7 +113,10 @@ def _fill(mirror: Mirror) -> None:
 def open_mirror(folder: Path) -> Iterator[Mirror]:
     """A mirror with something on every page."""
     clock = SetClock()
-    with make_engine(read(_SETTINGS), folder, clock=clock, seed=1) as engine, dashboard(engine) as web:
+    with (
+        make_engine(parse_settings(_SETTINGS), folder, clock=clock, seed=1) as engine,
+        dashboard(engine) as web,
+    ):
         mirror = Mirror(web, engine, clock)
         _fill(mirror)
         yield mirror

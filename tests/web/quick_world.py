@@ -12,16 +12,16 @@ from bisect import bisect_right
 import numpy as np
 
 from afresh.engine.app import make_engine
-from afresh.engine.mind.accounts import Accounts
-from afresh.engine.mind.learned_state import pack_shared
-from afresh.engine.mind.snapshot import begun, loaded
-from afresh.engine.settings.reading import read
-from afresh.engine.state_names import LEARNED, THRESHOLD
+from afresh.engine.scheduler.learned_state import pack_learned
+from afresh.engine.scheduler.poll_recorder import PollRecorder
+from afresh.engine.scheduler.restore import load_items, start_policy
+from afresh.engine.settings.parsing import parse_settings
+from afresh.engine.state_names import LEARNED, SHADOW_PRICE
 from afresh.stores.memory.store import MemoryStore
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.lease import Lease
 from afresh.values.outcome import Observation, Outcome
-from afresh.web.context import Context
+from afresh.web.dashboard_data import DashboardData
 
 _SETTINGS = '[budget]\nrequests = "{}/s"\n[[source]]\nname = "web"\ndelay = "0s"\n'
 _STEP_S, _KEEP_S, _LASTS_S = 0.4, 60.0, 10_000.0
@@ -38,14 +38,16 @@ class QuickWorld:
             for rate in rates
         ]
         self._polled_s = np.full(rates.size, -math.inf)
-        self._engine = make_engine(read(_SETTINGS.format(budget_per_s)), store=MemoryStore(), clock=self)
+        self._engine = make_engine(
+            parse_settings(_SETTINGS.format(budget_per_s)), store=MemoryStore(), clock=self
+        )
         self._engine.add([f"https://a.example/{page}" for page in range(rates.size)])
         self.store, self._budget_per_s = self._engine.store, budget_per_s
-        memory = loaded(self.store.plan.columns())
-        self.policy = begun(self.store, self._engine.current(), memory, 1e9)
-        self._accounts = Accounts(self._engine.current(), memory, self.policy)
+        memory = load_items(self.store.plan.columns())
+        self.policy = start_policy(self.store, self._engine.current(), memory, 1e9)
+        self._recorder = PollRecorder(self._engine.current(), memory, self.policy)
         self._gap = self.policy.ranking.policy.refit_gap
-        self.web = Context(self._engine, None)
+        self.web = DashboardData(self._engine, None)
 
     def now_s(self) -> float:
         """The time of day."""
@@ -60,7 +62,7 @@ class QuickWorld:
         self._engine.ask_budget(requests_per_s)
         self._budget_per_s = requests_per_s
         self.policy.ranking.set_budget(requests_per_s)
-        self.web.changed()
+        self.web.forget()
 
     def live(self, lasts_s: float) -> float:
         """Poll for so long; the mean share of copies that were right."""
@@ -71,23 +73,23 @@ class QuickWorld:
             self._poll(at_once)
             right.append(self.right())
         self._keep()
-        self.web.changed()
+        self.web.forget()
         return float(np.mean(right))
 
     def _poll(self, count: int) -> None:
-        worth = self.policy.worth(self._now_s)
+        worth = self.policy.poll_values(self._now_s)
         rows = np.argsort(-worth, kind="stable")[:count]
         for row in rows[worth[rows] > -np.inf].tolist():
-            self.policy.picked(float(worth[row]))
-        ids = self.policy.memory.ids[rows].tolist()
+            self.policy.record_pick(float(worth[row]))
+        ids = self.policy.item_rows.ids[rows].tolist()
         leases = self.store.leases.take(ids, self._now_s, 60.0)
-        self.store.commit(self._accounts.complete([self._outcome(lease) for lease in leases]))
+        self.store.commit(self._recorder.complete([self._outcome(lease) for lease in leases]))
         gap = self.policy.ranking.policy.refit_gap
         if gap != self._gap or self._now_s >= self._kept_s + _KEEP_S:
             self._keep()
 
     def _outcome(self, lease: Lease) -> Outcome:
-        row, now_s = int(self.policy.memory.rows([lease.item_id])[0]), self._now_s
+        row, now_s = int(self.policy.item_rows.rows([lease.item_id])[0]), self._now_s
         before_s, self._polled_s[row] = float(self._polled_s[row]), now_s
         elapsed_s = now_s - before_s if math.isfinite(before_s) else 0.0
         changed = elapsed_s > 0 and bool(self._upto(row, now_s) > self._upto(row, before_s))
@@ -106,5 +108,5 @@ class QuickWorld:
 
     def _keep(self) -> None:
         self._gap, self._kept_s = self.policy.ranking.policy.refit_gap, self._now_s
-        learned = pack_shared(self.policy.ranking.shared())
-        self.store.state.set({LEARNED: learned, THRESHOLD: repr(self.policy.threshold).encode()})
+        learned = pack_learned(self.policy.ranking.shared())
+        self.store.state.set({LEARNED: learned, SHADOW_PRICE: repr(self.policy.shadow_price).encode()})

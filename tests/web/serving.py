@@ -14,8 +14,8 @@ from tests.sources.polling import SetClock
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.outside import Reported
-from afresh.engine.settings.reading import read
+from afresh.engine.external_polls import Reported
+from afresh.engine.settings.parsing import parse_settings
 from afresh.values.clock import Clock
 from afresh.web.app import make_app
 from afresh.web.server import Server, listen
@@ -115,7 +115,7 @@ def filled(engine: Engine) -> None:
 
 def engine_of(folder: Path, more: str = "", clock: Clock | None = None) -> Engine:
     """An engine over a store in ``folder``; its time stands still unless another clock is given."""
-    return make_engine(read(SETTINGS + more), folder, clock=clock or SetClock(), seed=1)
+    return make_engine(parse_settings(SETTINGS + more), folder, clock=clock or SetClock(), seed=1)
 
 
 @contextmanager

@@ -26,8 +26,8 @@ from tests.web.serving import Client, dashboard
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.settings.reading import read
-from afresh.engine.state_names import NOTES
+from afresh.engine.settings.parsing import parse_settings
+from afresh.engine.state_names import SOURCE_STATE
 from afresh.sources.http.saved_hosts import read_state as read_http_notes
 from afresh.sources.search.saved_records import read_state as read_search_notes
 
@@ -107,8 +107,8 @@ def _execute(url: str, *statements: str) -> None:
 def has_learned(engine: Engine, port: int, records: int) -> bool:
     """Whether there is everything to show that the tests look at."""
     kept = engine.store.state.get
-    liars = read_http_notes(kept(NOTES + "hosts") or b"").untrusted_hosts()
-    seen = read_search_notes(kept(NOTES + "papers") or b"").records
+    liars = read_http_notes(kept(SOURCE_STATE + "hosts") or b"").untrusted_hosts()
+    seen = read_search_notes(kept(SOURCE_STATE + "papers") or b"").records
     views = {view.item: view for view in engine.status().views}
     refreshed = OF_A in views and views[OF_A].state == "fresh" and views[OF_A].rate_per_s > 0
     return liars >= {f"{host}:{port}" for host in LIARS} and len(seen) == records and refreshed
@@ -129,7 +129,9 @@ def open_stage(postgres_url: str, folder: Path) -> Iterator[Stage]:
         lying_hosts() as port,
         SearchSite(world.papers, CLOCK.now_s) as site,
     ):
-        settings = read(SETTINGS.format(postgres=database.url()) + search_source(site.url, world.relation))
+        settings = parse_settings(
+            SETTINGS.format(postgres=database.url()) + search_source(site.url, world.relation)
+        )
         database.run("SET client_min_messages = warning", TABLES)
         records = len(world.own)
         with make_engine(settings, folder, seed=1) as engine:

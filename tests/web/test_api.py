@@ -11,8 +11,8 @@ import pytest
 from tests.stores.backends import poll
 from tests.web.serving import HOSTILE, NOW_S, PLAIN, TOKEN, Client, dashboard, engine_of, filled
 
-from afresh.engine.show.pulse import Pulse
-from afresh.engine.state_names import NOTES, PULSE, RESTS
+from afresh.engine.reporting.pulse import Pulse
+from afresh.engine.state_names import BACKOFFS, PULSE, SOURCE_STATE
 
 
 def item_path(key: str, path: str = "/api/v1/item") -> str:
@@ -157,6 +157,14 @@ def test_another_budget_drops_and_brings_back(web: Client) -> None:
     assert less["then"]["freshness"] < less["today"]["freshness"] < more["then"]["freshness"]
     assert more["gone"] == 0
     assert 0 < len(less["gone_named"]) <= 8
+
+
+def test_without_items_every_budget_gives_the_same(tmp_path: Path) -> None:
+    with engine_of(tmp_path) as engine, dashboard(engine) as web:
+        other = web.get("/api/v1/plan/at?budget=5/s").json()
+        assert (other["back"], other["gone"], other["then"]["freshness"]) == (0, 0, 1.0)
+        assert web.get("/api/v1/plan").json()["budgets"] == []
+        assert "Nothing to plan yet" in web.get("/plan").text
 
 
 def test_sources_are_listed_without_secrets(tmp_path: Path) -> None:
@@ -317,7 +325,7 @@ def test_hosts_left_alone_are_said_in_words(tmp_path: Path) -> None:
     rest = ["a.example", NOW_S + 600.0, 3, "429 Too Many <b>Requests</b>"]
     with engine_of(tmp_path) as engine:
         engine.add(["https://a.example/", "https://b.example/"])
-        engine.store.state.set({RESTS + "web": json.dumps([rest]).encode()})
+        engine.store.state.set({BACKOFFS + "web": json.dumps([rest]).encode()})
         with dashboard(engine) as web:
             hosts = web.get("/api/v1/sources").json()["sources"][0]["hosts"]
             assert [host["name"] for host in hosts] == ["a.example", "b.example"]
@@ -354,7 +362,7 @@ def test_of_many_hosts_those_that_lie_are_shown(tmp_path: Path) -> None:
     with engine_of(tmp_path) as engine:
         engine.add(f"https://{host}.example/{page}" for host in range(60) for page in range(2))
         engine.add(["https://liar.example/"])
-        engine.store.state.set({NOTES + "web": json.dumps(notes).encode()})
+        engine.store.state.set({SOURCE_STATE + "web": json.dumps(notes).encode()})
         with dashboard(engine) as web:
             source = web.get("/api/v1/sources").json()["sources"][0]
             assert source["hosts"][0]["name"] == "liar.example"

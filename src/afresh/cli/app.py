@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -81,10 +82,15 @@ def options(
             raise UsageError(f"-C {directory}: {error.strerror}") from None
 
 
+@cache  # a process that performs many commands, as tests do, would spend most of its time here
+def _command() -> Callable[[], object]:
+    return typer.main.get_command(app)
+
+
 def perform() -> None:
     """Perform the command that ``sys.argv`` names; ``entry.main`` does so with the handling of signals."""
     try:
-        app()
+        _command()()
     except AfreshError as error:
         if INTERRUPTION.was_raised:  # the error is a consequence of the interruption
             raise

@@ -7,7 +7,6 @@ from afresh.cli.interruption import INTERRUPTION
 
 def main() -> None:
     """Run the command line: 0 done, 1 it could not be done, 2 wrong usage, 128 + n ended by the signal n."""
-    INTERRUPTION.install()
     INTERRUPTION.program(_work)
 
 

@@ -126,29 +126,40 @@ class Interruption:
             self._raise()
 
     def program(self, work: Callable[[], None]) -> None:
-        """Do ``work``, the whole command; if a signal ended it, say so and exit with 128 + its number.
+        """Take the signals and do ``work``, the whole command.
 
-        Whatever error ``work`` ends with after it was interrupted is taken for a consequence of that.
+        If a signal ended it, one line says so and the process exits with 128 + the signal's number. Whatever
+        error ``work`` ends with after it was interrupted is taken for a consequence of that.
         """
+        error: BaseException | None = None
+        # A signal may come between any two steps of Python, also while the inner handler runs, so there are
+        # two. A third is not needed: only the first signal raises, a second one ends the process.
         try:
-            work()
-        except SystemExit as end:
-            if not self._cut_short(failed=bool(end.code)):
+            try:
+                self.install()
+                work()
                 self._finish()
-                raise
-        except BaseException:
-            if not self.number:
-                self._finish()
-                raise
-        else:
-            if not self._cut_short(failed=False):
-                self._finish()
-                return
-        self._end()
+            except BaseException as raised:  # noqa: BLE001  # it is raised again below
+                error = raised
+                if not self._is_ended_by_signal(raised):
+                    self._finish()
+        except KeyboardInterrupt as raised:
+            error = raised
+        if self._is_ended_by_signal(error):
+            self._end()
+        if error is not None:
+            raise error
 
-    def _cut_short(self, *, failed: bool) -> bool:
-        """Whether a command that ended by itself was ended by a signal all the same."""
-        return (failed and self.was_raised) or self._is_urgent
+    def _is_ended_by_signal(self, error: BaseException | None) -> bool:
+        """Whether a signal is the reason why the command ended, with ``error`` if it is not None."""
+        if isinstance(error, KeyboardInterrupt) and not self.number:  # it came before the handlers were set
+            self.number = signal.SIGINT
+        if error is None or isinstance(error, SystemExit):
+            # It ended by itself, perhaps because it was asked to. An exit code that is not 0 after an
+            # interruption is how a library has translated it.
+            failed = error is not None and bool(error.code)
+            return (failed and self.was_raised) or self._is_urgent
+        return bool(self.number)
 
     # What happens at a signal, in the main thread.
 

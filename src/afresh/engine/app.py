@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from afresh.engine.engine import Engine
-from afresh.engine.event_loop import NewLoop
+from afresh.engine.event_loop import NewEventLoop
 from afresh.engine.plugins import source_kinds
-from afresh.engine.settings.reading import FILE_NAME, read
+from afresh.engine.settings.parsing import FILE_NAME, parse_settings
 from afresh.engine.settings.tables import Settings
 from afresh.engine.settings.template import TEMPLATE
 from afresh.sources.context import NewFetcher, network_fetcher, no_secrets
@@ -31,7 +31,7 @@ def make_engine(
     secrets: Resolver = no_secrets,
     seed: int | None = None,
     reading: bool = False,
-    new_loop: NewLoop | None = None,
+    new_loop: NewEventLoop | None = None,
     new_fetcher: NewFetcher = network_fetcher,
 ) -> Engine:
     """An engine over ``store``, or the one that the settings name, with paths relative to ``folder``.
@@ -40,13 +40,13 @@ def make_engine(
     take the place of the event loop and of the network, as ``clock`` takes that of the machine's clock.
     """
     rng = np.random.default_rng(seed)
-    opened = store if store is not None else store_of(settings, Path(folder), reading=reading)
+    opened = store if store is not None else open_settings_store(settings, Path(folder), reading=reading)
     # Workers on several machines go by one clock, the store's.
     shared = SharedClock(clock or SystemClock(), opened.fleet)
     return Engine(settings, opened, shared, rng, secrets, new_loop=new_loop, new_fetcher=new_fetcher)
 
 
-def store_of(settings: Settings, folder: Path, *, reading: bool = False) -> Store:
+def open_settings_store(settings: Settings, folder: Path, *, reading: bool = False) -> Store:
     """The store that the settings name; made if it is not there.
 
     ``reading``: one that may not be written is opened for reading alone.
@@ -85,7 +85,7 @@ def read_folder(folder: Path, overrides: Mapping[str, str] | None = None) -> Set
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
-    return read(text, overrides, kinds=source_kinds())
+    return parse_settings(text, overrides, kinds=source_kinds())
 
 
 def init_folder(folder: Path) -> Path:
@@ -99,5 +99,5 @@ def init_folder(folder: Path) -> Path:
         raise UsageError(f"{path} is there already: nothing was changed") from None
     except OSError as error:
         raise OutputError(f"{path} cannot be written: {error.strerror}") from None
-    store_of(read(TEMPLATE), folder).close()
+    open_settings_store(parse_settings(TEMPLATE), folder).close()
     return path

@@ -20,25 +20,38 @@ from typing import Self
 
 import numpy as np
 
-from afresh.engine.event_loop import NewLoop, OnStop, cancellable, fast_loop, nobody_asks, run_work
-from afresh.engine.logs import say
-from afresh.engine.mind.accounts import spent_of
-from afresh.engine.mind.redue import redue_changed
-from afresh.engine.outside import Reported, TakenBack, take_back
-from afresh.engine.pace.asked import ask, begin, with_asked
-from afresh.engine.pace.closed import closed_until
-from afresh.engine.pace.gate import Gate
-from afresh.engine.run.beat import Beat
-from afresh.engine.run.listing import LISTING_FIELDS, extended, keep_listings, kept_listings, only
-from afresh.engine.run.listing_task import Reading
-from afresh.engine.run.loop import Loop, Progress
-from afresh.engine.run.reload import reloader
-from afresh.engine.run.source_set import Build
+from afresh.engine.event_loop import (
+    NewEventLoop,
+    StopContext,
+    cancellable,
+    never_stop,
+    new_fast_loop,
+    run_coroutine,
+)
+from afresh.engine.external_polls import ExternalPollsResult, Reported, record_external
+from afresh.engine.logs import log_event
+from afresh.engine.ratelimit.budget_override import apply_override, drop_superseded_override, set_override
+from afresh.engine.ratelimit.gate import Gate
+from afresh.engine.ratelimit.source_windows import closed_sources
+from afresh.engine.reporting.due_items import due_items
+from afresh.engine.reporting.pulse import as_running
+from afresh.engine.reporting.status import Status, read_status
+from afresh.engine.reporting.why import Why, explain_key
+from afresh.engine.runner.listing_changes import (
+    LISTING_FIELDS,
+    read_listings,
+    save_listings,
+    with_more_listings,
+    with_only_listings,
+)
+from afresh.engine.runner.listing_task import ListingResult
+from afresh.engine.runner.pulse_task import PulseTask
+from afresh.engine.runner.reload import reload_handler
+from afresh.engine.runner.run import Run, RunProgress
+from afresh.engine.runner.source_set import Build
+from afresh.engine.scheduler.poll_recorder import compute_spent
+from afresh.engine.scheduler.reschedule import reschedule_changed
 from afresh.engine.settings.tables import Settings
-from afresh.engine.show.due import due_items
-from afresh.engine.show.pulse import as_run
-from afresh.engine.show.status import Status, status
-from afresh.engine.show.why import Why, why
 from afresh.engine.state_names import LISTED_AT
 from afresh.sources.change_detection import Recipe
 from afresh.sources.context import NewFetcher, SourceContext, network_fetcher
@@ -51,7 +64,7 @@ from afresh.values.items import Item, ItemChange, NewItem
 from afresh.values.lease import Lease
 from afresh.values.stored import Copy, Version
 
-Report = Callable[[Progress], None]
+Report = Callable[[RunProgress], None]
 _REPORT_S = 0.5
 
 
@@ -69,14 +82,14 @@ class Engine:
         rng: np.random.Generator,
         secrets: Resolver,
         *,
-        new_loop: NewLoop | None = None,
+        new_loop: NewEventLoop | None = None,
         new_fetcher: NewFetcher = network_fetcher,
     ) -> None:
         """``new_loop`` makes the event loop of each run, ``new_fetcher`` what asks servers for pages."""
         self.settings, self.store = settings, store
         self._clock, self._rng, self._secrets = clock, rng, secrets
-        self._new_loop, self._new_fetcher = new_loop or fast_loop, new_fetcher
-        self.on_stop: OnStop = nobody_asks
+        self._new_loop, self._new_fetcher = new_loop or new_fast_loop, new_fetcher
+        self.on_stop: StopContext = never_stop
 
     @property
     def clock(self) -> Clock:
@@ -154,31 +167,31 @@ class Engine:
             one_of("kind of listing", field, LISTING_FIELDS)
             for url in urls:
                 group(url)  # refuses what is no address
-        opens_s = closed_until(self.settings, self._clock.now_s()).get(name)
+        opens_s = closed_sources(self.settings, self._clock.now_s()).get(name)
         if opens_s is not None:
-            keep_listings(self.store, name, documents)
+            save_listings(self.store, name, documents)
             words = f"outside its windows: a run reads what it lists from {format_moment(opens_s)} on"
-            say(logging.WARNING, words, source=name)
+            log_event(logging.WARNING, words, source=name)
             return 0
         work = self._loop(documents, name).list_items(name)
-        found = run_work(cancellable(work, self.on_stop), self._new_loop)
+        found = run_coroutine(cancellable(work, self.on_stop), self._new_loop)
         self._keep_listings(name, documents, found)
         named = {url for urls in documents.values() for url in urls}
         failed = {url: words for url, words in found.problems.items() if url in named & found.unread}
         for url, words in found.problems.items():
             if url not in failed:
-                say(logging.WARNING, "listing has a problem", listing=url, problem=words)
+                log_event(logging.WARNING, "listing has a problem", listing=url, problem=words)
         if failed:
             raise ListingError(failed, found.born)
         return found.born
 
-    def _keep_listings(self, name: str, documents: Mapping[str, Sequence[str]], found: Reading) -> None:
+    def _keep_listings(self, name: str, documents: Mapping[str, Sequence[str]], found: ListingResult) -> None:
         """Remember the documents that could be read; where they are the first, no run needs to hurry."""
         table = self.settings.source(name)
-        known = kept_listings(self.store, name) or (table is not None and table.settings.lists_items)
+        known = read_listings(self.store, name) or (table is not None and table.settings.lists_items)
         read = {field: [url for url in urls if url not in found.unread] for field, urls in documents.items()}
         if any(read.values()):
-            keep_listings(self.store, name, read)
+            save_listings(self.store, name, read)
             if not known:
                 self.store.state.set({LISTED_AT + name: repr(found.again_s).encode()})
 
@@ -191,7 +204,7 @@ class Engine:
         """Change items; the keys that were not known. A running engine follows within a second."""
         unknown = self.store.items.change(keys, change)
         ids = sorted(self.store.items.ids(list(keys)).values())
-        redue_changed(self.store, self.current(), ids, change, self._clock.now_s())
+        reschedule_changed(self.store, self.current(), ids, change, self._clock.now_s())
         return unknown
 
     def poll_now(self, keys: Sequence[str]) -> tuple[str, ...]:
@@ -208,7 +221,7 @@ class Engine:
         report: Report | None = None,
         reload: Callable[[], Settings] | None = None,
         signals: bool = False,
-    ) -> Progress:
+    ) -> RunProgress:
         """Poll until stopped, for a time, or (``once``) everything that is due, once.
 
         ``signals``: SIGTERM and SIGINT drain and stop it, for a caller that does not handle them itself.
@@ -216,7 +229,7 @@ class Engine:
         """
         if not for_s >= 0:
             raise UsageError(f"for_s is {for_s:g}: give seconds from 0 on")
-        return run_work(self._run(for_s, once, report, reload, signals), self._new_loop)
+        return run_coroutine(self._run(for_s, once, report, reload, signals), self._new_loop)
 
     async def _run(
         self,
@@ -225,15 +238,17 @@ class Engine:
         report: Report | None,
         reload: Callable[[], Settings] | None,
         signals: bool,
-    ) -> Progress:
-        begin(self.store, self.settings)
+    ) -> RunProgress:
+        drop_superseded_override(self.store, self.settings)
         loop = self._loop()
         running = asyncio.get_running_loop()
         if signals:
             for number in (signal.SIGTERM, signal.SIGINT):
                 running.add_signal_handler(number, loop.stop)
         if reload is not None:
-            running.add_signal_handler(signal.SIGHUP, reloader(loop, lambda: self._again(reload)))
+            running.add_signal_handler(
+                signal.SIGHUP, reload_handler(loop, lambda: self._reload_settings(reload))
+            )
 
         def drain() -> None:
             running.call_soon_threadsafe(loop.stop)
@@ -241,9 +256,9 @@ class Engine:
         with self.on_stop(drain, self.settings.run.drain_timeout):
             return await self._run_beside(loop, for_s, once, report)
 
-    async def _run_beside(self, loop: Loop, for_s: float, once: bool, report: Report | None) -> Progress:
+    async def _run_beside(self, loop: Run, for_s: float, once: bool, report: Report | None) -> RunProgress:
         """The loop, with the beats and the report beside it."""
-        beside = [asyncio.create_task(Beat(loop, self.store, self._clock, self.current).run())]
+        beside = [asyncio.create_task(PulseTask(loop, self.store, self._clock, self.current).run())]
         if report:
             beside.append(asyncio.create_task(_report(loop, report)))
         try:
@@ -253,28 +268,28 @@ class Engine:
                 task.cancel()
             for ended in await asyncio.gather(*beside, return_exceptions=True):
                 if isinstance(ended, Exception):  # a defect of ours: the polls went on without it
-                    say(logging.ERROR, "the pulse or the report broke", error=repr(ended))
+                    log_event(logging.ERROR, "the pulse or the report broke", error=repr(ended))
 
-    def _loop(self, documents: Mapping[str, Sequence[str]] | None = None, source: str = "") -> Loop:
+    def _loop(self, documents: Mapping[str, Sequence[str]] | None = None, source: str = "") -> Run:
         """A loop over all; with ``documents`` those are all that ``source`` lists."""
         settings = self._with_listings()
         if documents is not None:
             tables = (
-                replace(table, settings=only(table.settings, documents))
+                replace(table, settings=with_only_listings(table.settings, documents))
                 if table.settings.name == source
                 else table
                 for table in settings.sources
             )
             settings = replace(settings, sources=tuple(tables))
-        return Loop(self.store, settings, self._clock, self._rng, self._build_for)
+        return Run(self.store, settings, self._clock, self._rng, self._build_for)
 
-    def _again(self, reload: Callable[[], Settings]) -> Settings:
+    def _reload_settings(self, reload: Callable[[], Settings]) -> Settings:
         self.settings = reload()
         return self._with_listings()
 
     def _build_for(self, gate: Gate) -> Build:
         def cost(received: int, seconds: float) -> None:
-            gate.owe_ahead(spent_of(self.settings.budget, 1, received, seconds))
+            gate.owe_ahead(compute_spent(self.settings.budget, 1, received, seconds))
 
         context = SourceContext(
             clock=self._clock,
@@ -288,7 +303,10 @@ class Engine:
     def _with_listings(self) -> Settings:
         """The settings with the documents that were added by command and the budget that was asked for."""
         sources = tuple(
-            replace(table, settings=extended(table.settings, kept_listings(self.store, table.settings.name)))
+            replace(
+                table,
+                settings=with_more_listings(table.settings, read_listings(self.store, table.settings.name)),
+            )
             for table in self.settings.sources
         )
         return replace(self.current(), sources=sources)
@@ -303,15 +321,15 @@ class Engine:
         item, now_s = self._item(key), self._clock.now_s()
         looked_s = -math.inf if item.polled_s is None else item.polled_s
         wanted = version is None and now_s - looked_s > max_age_s
-        if wanted and item.source not in closed_until(self.settings, now_s):
-            run_work(cancellable(self._loop().refresh(item.id), self.on_stop), self._new_loop)
+        if wanted and item.source not in closed_sources(self.settings, now_s):
+            run_coroutine(cancellable(self._loop().refresh(item.id), self.on_stop), self._new_loop)
         return self.store.copies.get(item.id, version)
 
     # Questions.
 
     def current(self) -> Settings:
         """The settings, with the budget for the items there are, or that was asked for instead of theirs."""
-        settings = with_asked(self.store, self.settings)
+        settings = apply_override(self.store, self.settings)
         if settings.budget.each_item:
             items = sum(count.items for count in self.store.items.counts() if count.status == "active")
             settings = replace(settings, budget=settings.budget.of_items(items))
@@ -320,16 +338,16 @@ class Engine:
     def status(self) -> Status:
         """How the mirror does."""
         now_s = self._clock.now_s()
-        return status(self.store, as_run(self.store, self.current(), now_s), now_s)
+        return read_status(self.store, as_running(self.store, self.current(), now_s), now_s)
 
     def why(self, key: str) -> Why:
         """Why an item is polled as often as it is."""
         now_s = self._clock.now_s()
-        return why(self.store, as_run(self.store, self.current(), now_s), key, now_s)
+        return explain_key(self.store, as_running(self.store, self.current(), now_s), key, now_s)
 
     def ask_budget(self, requests_per_s: float) -> None:
         """Another budget from now on, also for engines that run; until the settings say something new."""
-        ask(self.store, self.settings, requests_per_s)
+        set_override(self.store, self.settings, requests_per_s)
 
     def notice(self, keys: Sequence[str]) -> tuple[str, ...]:
         """Hints that these items changed, such as a webhook gives; the keys that were not known."""
@@ -347,7 +365,7 @@ class Engine:
         Those of sources outside their windows are not due.
         """
         now_s = self._clock.now_s()
-        closed = closed_until(self.settings, now_s)
+        closed = closed_sources(self.settings, now_s)
         if lease_s is not None and not closed:
             name = None if source is None else self._source_name(source)
             return list(self.store.leases.take_due(now_s, k, lease_s, source=name))
@@ -359,9 +377,9 @@ class Engine:
             return list(found)
         return list(self.store.leases.take([item.id for item in found], now_s, lease_s))
 
-    def observe(self, reported: Iterable[Reported]) -> TakenBack:
+    def observe(self, reported: Iterable[Reported]) -> ExternalPollsResult:
         """Take back what those who fetch themselves found, and old poll logs."""
-        return take_back(self.store, self.settings, reported, self._clock.now_s())
+        return record_external(self.store, self.settings, reported, self._clock.now_s())
 
     # Helpers.
 
@@ -386,7 +404,7 @@ class Engine:
         return partial(table.kind.group, table.settings)
 
 
-async def _report(loop: Loop, report: Report) -> None:
+async def _report(loop: Run, report: Report) -> None:
     while True:
         await asyncio.sleep(_REPORT_S)
         if loop.running:

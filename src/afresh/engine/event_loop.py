@@ -9,9 +9,9 @@ from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
-NewLoop: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
-Ask: TypeAlias = Callable[[], None]
-OnStop: TypeAlias = Callable[[Ask, float], AbstractContextManager[object]]
+NewEventLoop: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
+StopRequest: TypeAlias = Callable[[], None]
+StopContext: TypeAlias = Callable[[StopRequest, float], AbstractContextManager[object]]
 """Given how to ask for a stop and how many seconds that may take: a context, within which any thread or
 signal handler may ask."""
 
@@ -19,18 +19,18 @@ CANCEL_S = 1.5
 """How long work that is cancelled may take to end."""
 
 
-def nobody_asks(_ask: Ask, _limit_s: float) -> AbstractContextManager[object]:
+def never_stop(_ask: StopRequest, _limit_s: float) -> AbstractContextManager[object]:
     """The work ends by itself."""
     return nullcontext()
 
 
-def run_work(work: Coroutine[Any, Any, T], new_loop: NewLoop) -> T:
+def run_coroutine(work: Coroutine[Any, Any, T], new_loop: NewEventLoop) -> T:
     """Run ``work`` to its end on an event loop of its own."""
     with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(work)
 
 
-async def cancellable(work: Coroutine[Any, Any, T], on_stop: OnStop) -> T:
+async def cancellable(work: Coroutine[Any, Any, T], on_stop: StopContext) -> T:
     """``work``, which is cancelled when it is asked to stop."""
     loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
 
@@ -41,7 +41,7 @@ async def cancellable(work: Coroutine[Any, Any, T], on_stop: OnStop) -> T:
         return await task
 
 
-def fast_loop() -> asyncio.AbstractEventLoop:
+def new_fast_loop() -> asyncio.AbstractEventLoop:
     """Return a loop of uvloop where it is installed: a third more polls per second."""
     try:
         import uvloop

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 LOGGER = logging.getLogger("afresh.engine")
 
 
-def say(level: int, event: str, **fields: object) -> None:
+def log_event(level: int, event: str, **fields: object) -> None:
     """One line: what happened, with its particulars."""
     LOGGER.log(level, event, extra={"fields": fields})
 

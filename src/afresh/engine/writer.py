@@ -2,7 +2,7 @@
 
 An outcome waits for others at most ``GATHER_S`` before its commit begins. A store that is locked, full or
 read-only is said once, in words, and tried again until the cause is gone; what waits is kept meanwhile, and
-``crowded`` tells the loop to poll no more.
+``is_full`` tells the loop to poll no more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from afresh.engine.logs import say
+from afresh.engine.logs import log_event
 from afresh.stores.store import Store
 from afresh.values.errors import StoreCorruptError, StoreError, StoreVersionError
 from afresh.values.outcome import Outcome, Refusal
@@ -58,7 +58,7 @@ class Writer:
         self._news.set()
 
     @property
-    def crowded(self) -> bool:
+    def is_full(self) -> bool:
         """Whether more waits than should; the store does not keep up, or cannot write."""
         return len(self._waiting) >= _MOST or self._bytes >= _MOST_BYTES
 
@@ -75,12 +75,12 @@ class Writer:
             if group:
                 group, state = self._complete(group), self._state()
                 commit = partial(self._store.commit, group, state)
-                refusals = await self.surely(commit)
+                refusals = await self.call_with_retry(commit)
                 self._committed(group, refusals)
             if not self._waiting:
                 self._idle.set()
 
-    async def flushed(self) -> None:
+    async def wait_until_committed(self) -> None:
         """Wait until everything put is committed."""
         await self._idle.wait()
 
@@ -88,7 +88,7 @@ class Writer:
         """Run ``work`` in the store's thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-    async def surely(self, work: Callable[[], T]) -> T:
+    async def call_with_retry(self, work: Callable[[], T]) -> T:
         """Run ``work`` until the store lets it: locks go, disks are cleared. Damage is raised."""
         wait_s, failed = _FIRST_WAIT_S, False
         while True:
@@ -99,13 +99,13 @@ class Writer:
             except StoreError as error:
                 if str(error) != self.trouble:
                     self.trouble = str(error)
-                    say(logging.WARNING, "the store cannot be written: waiting", problem=self.trouble)
+                    log_event(logging.WARNING, "the store cannot be written: waiting", problem=self.trouble)
                 await asyncio.sleep(wait_s)
                 wait_s, failed = min(2 * wait_s, _LONGEST_WAIT_S), True
             else:
                 # What never failed says nothing: a full disk can be read from.
                 if failed and self.trouble:
-                    say(logging.INFO, "the store works again")
+                    log_event(logging.INFO, "the store works again")
                     self.trouble = ""
                 return done
 

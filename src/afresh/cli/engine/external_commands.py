@@ -20,7 +20,7 @@ from afresh.values.errors import AfreshError, InputError, UsageError
 from afresh.values.formatting import format_count
 
 if TYPE_CHECKING:
-    from afresh.engine.outside import Reported
+    from afresh.engine.external_polls import Reported
 
 
 def due(
@@ -73,7 +73,7 @@ def observe(
 
 
 def _parse_row(file: str, number: int, line: str) -> Reported:
-    from afresh.engine.outside import Reported
+    from afresh.engine.external_polls import Reported
 
     try:
         given = json.loads(line)

@@ -36,14 +36,14 @@ def read_overrides(sets: list[str] | None, more: Mapping[str, str] | None = None
     >>> read_overrides(["plan.policy=uniform"])["plan.policy"]
     'uniform'
     """
-    from afresh.engine.settings.overrides import Said, environment_overrides
+    from afresh.engine.settings.overrides import SettingWithOrigin, environment_overrides
 
     found = environment_overrides(os.environ)
     for text in sets or []:
         key, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"--set {text!r}: write KEY=VALUE, such as budget.requests=2/s")
-        found[key.strip()] = Said(value.strip(), f"--set {text}")
+        found[key.strip()] = SettingWithOrigin(value.strip(), f"--set {text}")
     return found | dict(more or {})
 
 
@@ -88,9 +88,11 @@ def source_overrides(options: Mapping[str, tuple[str, str | None]]) -> dict[str,
 
     ``options`` holds, by setting, the name of the command's option and its text; None if it is not given.
     """
-    from afresh.engine.settings.overrides import Said
+    from afresh.engine.settings.overrides import SettingWithOrigin
 
-    given = {key: Said(text, f"{option} {text}") for key, (option, text) in options.items() if text}
+    given = {
+        key: SettingWithOrigin(text, f"{option} {text}") for key, (option, text) in options.items() if text
+    }
     names = [table.name for table in _http_sources()] if given else []
     return {f"source.{name}.{key}": said for name in names for key, said in given.items()}
 

@@ -36,7 +36,7 @@ from afresh.values.formatting import format_count, format_moment
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
-    from afresh.engine.run.loop import Progress
+    from afresh.engine.runner.run import RunProgress
     from afresh.engine.settings.tables import Settings
     from afresh.web.server import Server
 
@@ -71,7 +71,7 @@ def run(
     as_json: PrintJson = False,
 ) -> None:
     """Poll until stopped: SIGTERM drains, SIGHUP reads the settings again."""
-    from afresh.engine.settings.overrides import Said
+    from afresh.engine.settings.overrides import SettingWithOrigin
 
     one_of("kind of log", log, ("plain", "json", "debug"))
     at_once = None if host_concurrency is None else str(host_concurrency)
@@ -79,7 +79,7 @@ def run(
         {"delay": ("--host-delay", host_delay), "concurrency": ("--host-concurrency", at_once)}
     )
     if budget is not None:
-        more["budget.requests"] = Said(budget, f"--budget {budget}")
+        more["budget.requests"] = SettingWithOrigin(budget, f"--budget {budget}")
     for_s = read_duration("--for", for_time, math.inf)
     if web:
         _check_web(sets, more)
@@ -148,10 +148,10 @@ def _dashboard(engine: Engine, wanted: bool) -> AbstractContextManager[object]:
     """Return a context in which a thread of its own serves the dashboard, if it is wanted."""
     if not wanted:
         return nullcontext()
-    from afresh.engine.logs import say
+    from afresh.engine.logs import log_event
 
     server = _make_server(engine)
-    say(logging.INFO, "dashboard", address=server.address)
+    log_event(logging.INFO, "dashboard", address=server.address)
     return server
 
 
@@ -164,14 +164,14 @@ class _SettingsReader:
     def __call__(self) -> Settings:
         """Return the settings that apply now."""
         from afresh.engine.app import read_folder
-        from afresh.engine.logs import say
-        from afresh.engine.run.reload import outdone
+        from afresh.engine.logs import log_event
+        from afresh.engine.runner.reload import ineffective_changes
 
         settings = read_folder(Path(), self._overrides)
         before, self._in_file = self._in_file, _read_file_alone()
         if before is not None and self._in_file is not None:
-            for words in outdone(before, self._in_file, self._overrides):
-                say(logging.WARNING, "settings reloaded", change=words)
+            for words in ineffective_changes(before, self._in_file, self._overrides):
+                log_event(logging.WARNING, "settings reloaded", change=words)
         return settings
 
 
@@ -187,25 +187,27 @@ def _read_file_alone() -> Settings | None:
 
 def _log_start(engine: Engine) -> None:
     """Log what will be done, and whether the delays between requests to a host allow the budget at all."""
-    from afresh.engine.logs import say
-    from afresh.engine.pace.closed import closed_until
-    from afresh.engine.show.group_status import group_statuses
+    from afresh.engine.logs import log_event
+    from afresh.engine.ratelimit.source_windows import closed_sources
+    from afresh.engine.reporting.group_status import group_statuses
 
     counts, now_s = engine.store.items.counts(), SystemClock().now_s()
     groups = group_statuses(engine.store, counts, engine.settings, now_s)
     active = sum(group.items for group in groups)
     asked, taken = engine.settings.budget.requests, sum(group.most_per_s for group in groups)
-    say(logging.INFO, "started", items=active, hosts=len(groups), budget_per_s=asked)
+    log_event(logging.INFO, "started", items=active, hosts=len(groups), budget_per_s=asked)
     if groups and taken < asked:
         problem = "the hosts' delays let through less than the budget: the rest stays unspent"
-        say(logging.WARNING, problem, budget_per_s=asked, absorbed_per_s=taken)
-    closed = closed_until(engine.settings, now_s)
+        log_event(logging.WARNING, problem, budget_per_s=asked, absorbed_per_s=taken)
+    closed = closed_sources(engine.settings, now_s)
     if closed and len(closed) == len(engine.settings.sources):
         until = format_moment(min(closed.values()))
-        say(logging.WARNING, f"every source is outside its windows until {until}: nothing is polled before")
+        log_event(
+            logging.WARNING, f"every source is outside its windows until {until}: nothing is polled before"
+        )
     else:
         for name, opens_s in closed.items():
-            say(logging.INFO, f"outside its windows until {format_moment(opens_s)}", source=name)
+            log_event(logging.INFO, f"outside its windows until {format_moment(opens_s)}", source=name)
 
 
 def _print_first_due(engine: Engine, as_json: bool) -> None:
@@ -219,23 +221,25 @@ def _print_first_due(engine: Engine, as_json: bool) -> None:
     typer.echo(f"nothing was polled; {which}", err=True)
 
 
-def _report_end(engine: Engine, progress: Progress, as_json: bool) -> None:
-    from afresh.engine.logs import say
-    from afresh.engine.show.problems import problems
+def _report_end(engine: Engine, progress: RunProgress, as_json: bool) -> None:
+    from afresh.engine.logs import log_event
+    from afresh.engine.reporting.item_problems import count_problems
 
     done = asdict(progress) | {"in_flight": None, "trouble": None}
     done = {name: value for name, value in done.items() if value is not None}
-    say(logging.INFO, "stopped", **done)
-    for problem in problems(engine.store) if progress.failures else ():
-        say(logging.WARNING, f"{format_count(problem.items, 'item')} could not be had", problem=problem.words)
+    log_event(logging.INFO, "stopped", **done)
+    for problem in count_problems(engine.store) if progress.failures else ():
+        log_event(
+            logging.WARNING, f"{format_count(problem.items, 'item')} could not be had", problem=problem.words
+        )
     if engine.settings.plan.target is not None and (status := engine.status()).below_target:
         audited, target = status.audited.value, status.target
-        say(logging.WARNING, "freshness is below the target", audited=audited, target=target)
+        log_event(logging.WARNING, "freshness is below the target", audited=audited, target=target)
     if as_json:
         print_json(done)
 
 
-def _draw_progress(progress: Progress) -> None:
+def _draw_progress(progress: RunProgress) -> None:
     """Draw the progress on a terminal: one line that is overwritten each time, as much of it as fits."""
     text = (
         f"{format_count(progress.polls, 'poll')}  {format_count(progress.changes, 'change')}  "
@@ -246,15 +250,15 @@ def _draw_progress(progress: Progress) -> None:
     sys.stderr.flush()
 
 
-def _log_each_minute() -> Callable[[Progress], None]:
+def _log_each_minute() -> Callable[[RunProgress], None]:
     """Return a function that logs every 120th report of progress: two reports come in a second."""
-    from afresh.engine.logs import say
+    from afresh.engine.logs import log_event
 
     reports = itertools.count(1)
 
-    def report(progress: Progress) -> None:
+    def report(progress: RunProgress) -> None:
         if next(reports) % _REPORTS_PER_MINUTE == 0:
             counts = {"polls": progress.polls, "changes": progress.changes, "failures": progress.failures}
-            say(logging.INFO, "running", **counts, freshness=progress.freshness)
+            log_event(logging.INFO, "running", **counts, freshness=progress.freshness)
 
     return report

@@ -47,12 +47,12 @@ def config(
     """
     one_of("action", action, ("check",))
     from afresh.engine.app import read_folder
-    from afresh.engine.settings.wording import shown
+    from afresh.engine.settings.describing import settings_as_dict
 
     settings = read_folder(Path(), read_overrides(sets))
     found, problems = _check_parts(settings)
     if as_json:
-        print_json({"settings": shown(settings), "problems": problems})
+        print_json({"settings": settings_as_dict(settings), "problems": problems})
     elif not problems:
         print_summary("afresh.toml is right", [("budget", _describe_budget(settings)), *found])
     for problem in problems:
@@ -122,10 +122,10 @@ def check_source(table: SourceTable) -> str:
 
 def _check_hook(hook: tuple[str, ...] | str | None) -> str:
     """Return whom a source tells of changes; refuse a program or function that does not exist."""
-    from afresh.engine.run.hooks import find_call
+    from afresh.engine.runner.hooks import find_hook_function
 
     if isinstance(hook, str):
-        find_call(hook)
+        find_hook_function(hook)
     elif hook is not None and shutil.which(hook[0]) is None:
         raise UsageError(f"on_change: there is no program {hook[0]!r}")
     return "" if hook is None else f", tells {hook if isinstance(hook, str) else hook[0]} of changes"

@@ -16,11 +16,11 @@ from afresh.values.formatting import format_count, format_moment
 from afresh.values.units import UNIT_SECONDS, format_duration
 
 if TYPE_CHECKING:
-    from afresh.engine.mind.audits import Share
-    from afresh.engine.show.search_status import SearchStatus
-    from afresh.engine.show.seen_items import SeenItem
-    from afresh.engine.show.status import Status
-    from afresh.engine.show.why import Why
+    from afresh.engine.reporting.search_status import SearchStatus
+    from afresh.engine.reporting.status import Status
+    from afresh.engine.reporting.watched_items import WatchedItem
+    from afresh.engine.reporting.why import Why
+    from afresh.engine.scheduler.audits import ShareEstimate
 
 _VIEWS_SHOWN = 20
 _BEFORE_ALL = 1e300  # the poll value of items that are polled before all that are ranked
@@ -171,7 +171,7 @@ def _describe_search(search: SearchStatus) -> str:
     return "; ".join(parts)
 
 
-def _describe_view(view: SeenItem) -> str:
+def _describe_view(view: WatchedItem) -> str:
     """Say whether a view is stale, how often it changes, what a refresh costs, and when the next one is."""
     state: str = view.state
     if view.state in ("stale", "left alone"):
@@ -198,7 +198,7 @@ def _describe_audits(found: Status) -> str:
     return f"{_format_share(found.audited)} by {format_count(found.audited.n, 'random poll')}"
 
 
-def _format_share(share: Share) -> str:
+def _format_share(share: ShareEstimate) -> str:
     return f"{share.value:.3f} ({share.low:.3f} … {share.high:.3f})"
 
 

@@ -13,11 +13,11 @@ from afresh.values.errors import UsageError, did_you_mean
 DEFAULT_SOURCE = "web"
 
 
-class Said(str):
+class SettingWithOrigin(str):
     """A setting that was given elsewhere than in the file, and where: what is wrong with it is said there.
 
-    >>> from afresh.engine.settings.reading import read
-    >>> read("", {"budget.requests": Said("soon", "--budget soon")})
+    >>> from afresh.engine.settings.parsing import parse_settings
+    >>> parse_settings("", {"budget.requests": SettingWithOrigin("soon", "--budget soon")})
     Traceback (most recent call last):
     afresh.values.errors.UsageError: --budget soon: 'soon' is not a rate: write it like 5000/d
     """
@@ -46,11 +46,11 @@ def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
         prefix, _, rest = name.partition("_")
         table, _, key = rest.lower().partition("_")
         if prefix == "AFRESH" and key and table in (*TABLES, "source"):
-            found[f"{table}.{key}"] = Said(value, name)
+            found[f"{table}.{key}"] = SettingWithOrigin(value, name)
     return found
 
 
-def override(raw: dict[str, Any], path: str, value: str) -> str:
+def apply_setting(raw: dict[str, Any], path: str, value: str) -> str:
     """Put a value over what the file says; the path in full, ``TABLE.KEY`` or ``source.NAME.KEY``."""
     table, _, rest = path.partition(".")
     if table in TABLES and rest and "." not in rest:

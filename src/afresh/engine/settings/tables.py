@@ -66,8 +66,8 @@ class BudgetTable(Table):
     def of_items(self, items: int) -> BudgetTable:
         """The budget for so many items.
 
-        >>> from afresh.engine.settings.reading import read
-        >>> read("[budget]\\nrequests = '0.5/item/s'").budget.of_items(10).requests
+        >>> from afresh.engine.settings.parsing import parse_settings
+        >>> parse_settings("[budget]\\nrequests = '0.5/item/s'").budget.of_items(10).requests
         5.0
         """
         return self.model_copy(update={"requests": self.requests * max(items, 1)}) if self.each_item else self
@@ -131,10 +131,10 @@ class Settings:
 
     ``written_requests`` is the budget in the file, where an option of the command line goes over it.
 
-    >>> from afresh.engine.settings.reading import read
-    >>> read("[budget]\\nrequests = '2/s'").budget.requests
+    >>> from afresh.engine.settings.parsing import parse_settings
+    >>> parse_settings("[budget]\\nrequests = '2/s'").budget.requests
     2.0
-    >>> read("[run]\\nleas = '2m'")
+    >>> parse_settings("[run]\\nleas = '2m'")
     Traceback (most recent call last):
     afresh.values.errors.UsageError: afresh.toml, line 2: [run]: unknown setting 'leas': did you mean 'lease'?
     """

@@ -13,7 +13,7 @@ from typing import Self
 
 from afresh.cli.interruption import INTERRUPTION
 from afresh.engine.app import open_engine
-from afresh.engine.settings.reading import FILE_NAME
+from afresh.engine.settings.parsing import FILE_NAME
 from afresh.values.errors import AfreshError
 from afresh.values.leftovers import LEFTOVERS
 

@@ -1,0 +1,244 @@
+"""For those who fetch themselves: outcomes taken back, and poll logs of long ago.
+
+A row says ``item``, ``time`` and either ``changed`` (true or false) or ``content``; ``lease`` is the token
+that ``due`` gave out. A row with a lease ends it; one with content is judged like any poll's; rows of the
+past that carry neither only teach. A poll at a time at which one of its item is known counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from afresh.engine.scheduler.decide import Decision
+from afresh.engine.scheduler.poll_recorder import PollRecorder
+from afresh.engine.scheduler.ranking import Ranking
+from afresh.engine.scheduler.reschedule import reschedule
+from afresh.engine.scheduler.restore import load_items, restore_policy, save_planned_price
+from afresh.engine.settings.tables import Settings
+from afresh.sources.change_detection import compare_content
+from afresh.stores.store import Store
+from afresh.values.errors import InputError
+from afresh.values.fetched import Fetched
+from afresh.values.items import Item
+from afresh.values.lease import Lease
+from afresh.values.outcome import Observation, Refusal
+from afresh.values.stored import ObservationColumns
+
+_BATCH = 1000
+_AHEAD_S = 86400.0  # by which the clocks of those who fetch may be wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """One poll made elsewhere."""
+
+    item: str
+    time_s: float
+    changed: bool | None = None
+    content: bytes | None = None
+    media_type: str = ""
+    lease: int | None = None
+    row: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalPollsResult:
+    """What became of reported polls: how many count, why others do not, in words, and how many were known."""
+
+    taken: int
+    refused: tuple[str, ...]
+    known: int = 0
+
+
+def record_external(
+    store: Store, settings: Settings, reported: Iterable[Reported], now_s: float
+) -> ExternalPollsResult:
+    """Learn from polls made elsewhere; all rows are looked at before any counts."""
+    rows = sorted(reported, key=lambda row: (row.item, row.time_s))
+    ids = store.items.ids(list({row.item for row in rows}))
+    for row in rows:
+        if problem := _problem(row, ids, now_s):
+            raise InputError(problem, row=row.row or None, line=0)
+    seen = _known_polls(store, sorted(ids.values()))
+    new = _new_polls(rows, ids, seen)
+    past = [row for row in new if row.content is None and row.lease is None]
+    live = [row for row in new if row.content is not None or row.lease is not None]
+    _add_observations(store, past, ids)
+    relearn(store, settings, sorted({ids[row.item] for row in past}), now_s)
+    save_planned_price(store, settings, now_s)
+    reschedule(store, settings, sorted({ids[row.item] for row in past}), now_s)
+    refused: list[str] = []
+    known = len(rows) - len(new)
+    for row in live:
+        words = _commit(store, settings, row, ids[row.item], now_s)
+        if words and _poll_mark(row, ids) in seen:
+            known += 1  # it was given back before, by a call that was repeated
+        else:
+            refused += words
+    return ExternalPollsResult(len(rows) - known - len(refused), tuple(refused), known)
+
+
+def _problem(row: Reported, ids: dict[str, int], now_s: float) -> str:
+    """What is wrong with a row, in words; empty if nothing is."""
+    if row.item not in ids:
+        return f"there is no item {row.item!r}: add it first"
+    if row.changed is None and row.content is None:
+        return "says neither changed nor content"
+    if not 0 <= row.time_s <= now_s + _AHEAD_S:
+        when = "yet to come" if row.time_s > 0 else "before 1970"
+        return f"{row.item}: time is {row.time_s:.17g}, {when}: give Unix seconds or ISO 8601"
+    return ""
+
+
+def _known_polls(store: Store, ids: list[int]) -> set[tuple[int, int]]:
+    """When these items were polled, as ``_poll_mark`` has it."""
+    return {
+        mark
+        for batch in store.observations.read(ids)
+        for mark in zip(batch.item_id.tolist(), np.rint(batch.time_s * 1e6).astype(int).tolist(), strict=True)
+    }
+
+
+def _poll_mark(row: Reported, ids: dict[str, int]) -> tuple[int, int]:
+    """The poll of a row: its item and its time, to the microsecond as stores keep it."""
+    return ids[row.item], round(row.time_s * 1e6)
+
+
+def _new_polls(rows: list[Reported], ids: dict[str, int], seen: set[tuple[int, int]]) -> list[Reported]:
+    """The rows that tell something new, each poll once; what has a lease is to end it in any case."""
+    before, found = set(seen), []
+    for row in rows:
+        if row.lease is not None or _poll_mark(row, ids) not in before:
+            found.append(row)
+        before.add(_poll_mark(row, ids))
+    return found
+
+
+def _add_observations(store: Store, rows: list[Reported], ids: dict[str, int]) -> None:
+    """Past polls are kept as observations."""
+    if not rows:
+        return
+    order = sorted(rows, key=lambda row: (ids[row.item], row.time_s))
+    item_id = np.array([ids[row.item] for row in order], dtype=np.int64)
+    time_s = np.array([row.time_s for row in order])
+    first = np.r_[True, item_id[1:] != item_id[:-1]]
+    last = {item.id: item.polled_s for item in store.items.by_id(sorted(set(item_id.tolist())))}
+    before = np.array([np.nan if (at := last[int(i)]) is None else at for i in item_id])
+    previous = np.where(first, before, np.r_[0.0, time_s[:-1]])
+    # A poll before the last one known starts a clock of its own: the time between is already told.
+    elapsed = np.where(np.isnan(previous), 0.0, np.maximum(time_s - previous, 0.0))
+    nothing = np.full(time_s.size, np.nan)
+    changed = np.array([bool(row.changed) for row in order])
+    store.observations.add(
+        ObservationColumns(
+            item_id, time_s, elapsed, changed, nothing, nothing, np.zeros(time_s.size, dtype=bool)
+        )
+    )
+
+
+def relearn(store: Store, settings: Settings, ids: list[int], now_s: float) -> None:
+    """Beliefs of these items from their observations alone, at the pace that these were made."""
+    for begin in range(0, len(ids), _BATCH):
+        part = ids[begin : begin + _BATCH]
+        item_rows = load_items([store.plan.columns_of(part)])
+        item_rows.pending_beliefs = []
+        batches = list(store.observations.read(part))
+        gaps_s = np.concatenate([batch.elapsed_s[batch.elapsed_s > 0] for batch in batches] or [np.empty(0)])
+        if gaps_s.size:
+            pace = float(item_rows.cost.sum() / gaps_s.mean())
+            ranking = Ranking(item_rows, pace, settings.plan.objective, now_s)
+            for batch in batches:
+                _learn_in_order(ranking, batch)
+            store.plan.save(item_rows.ids, item_rows.due_s, ranking.pack(np.arange(item_rows.size)))
+
+
+def _learn_in_order(ranking: Ranking, seen: ObservationColumns) -> None:
+    """Learn the first observations of all items, then their second, and so on."""
+    rows = np.searchsorted(ranking.item_rows.ids, seen.item_id)
+    first = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]][: rows.size])
+    rank = np.arange(rows.size) - np.repeat(first, np.diff(np.r_[first, rows.size]))
+    order = np.argsort(rank, kind="stable")
+    for part in np.split(order, np.cumsum(np.bincount(rank))[:-1]) if rank.size else ():
+        began_s = seen.time_s[part] - seen.elapsed_s[part]
+        ranking.learn_past(rows[part], began_s, seen.time_s[part], seen.changed[part])
+
+
+def _commit(store: Store, settings: Settings, row: Reported, item_id: int, now_s: float) -> list[str]:
+    item = store.items.by_id([item_id])[0]
+    lease = _lease(store, item, row, now_s, settings.run.lease)
+    if lease is None:
+        return [f"{row.item}: another engine is polling it"]
+    policy = restore_policy(store, settings, load_items([store.plan.columns_of([item_id])]), now_s)
+    recorder = PollRecorder(settings, policy.item_rows, policy)
+    if row.content is None:
+        outcome = recorder.settle(lease, Decision(_observation(row, lease)), row.time_s)
+    else:
+        fetched = _fetched(settings, row.content, row.media_type, lease)
+        outcome = recorder.outcome(lease, fetched, row.time_s, audit=False)
+    refusals = store.commit(recorder.complete([outcome]))
+    return [f"{row.item}: {_describe_refusal(row, refusal)}" for refusal in refusals]
+
+
+def _describe_refusal(row: Reported, refusal: Refusal) -> str:
+    if refusal.reason == "removed" or row.lease is None:
+        return str(refusal)
+    ends = "was never given out, has been given back, or ran out and went to another worker"
+    return f"lease {row.lease} does not hold: it {ends}"
+
+
+def _lease(store: Store, item: Item, row: Reported, now_s: float, lease_s: float) -> Lease | None:
+    """The lease that the row names, or one taken for the moment."""
+    if row.lease is None:
+        taken = store.leases.take([item.id], now_s, lease_s, any_status=True)
+        return taken[0] if taken else None
+    copy = store.copies.versions(item.id)
+    return Lease(
+        item.id,
+        item.key,
+        item.source,
+        item.group,
+        token=row.lease,
+        until_s=now_s,
+        leased_s=now_s,
+        content_hash=copy[0].normal_hash if copy else None,
+        polled_s=item.polled_s,
+        status=item.status,
+        failures=item.failures,
+        min_interval_s=item.min_interval_s,
+        max_interval_s=item.max_interval_s,
+        labels=item.labels,
+        selector=item.selector,
+    )
+
+
+def _observation(row: Reported, lease: Lease) -> Observation:
+    """A fetcher that keeps its own copies says only whether there was a change."""
+    elapsed_s = 0.0 if lease.polled_s is None else max(row.time_s - lease.polled_s, 0.0)
+    return Observation(lease.item_id, row.time_s, elapsed_s, bool(row.changed))
+
+
+def _fetched(settings: Settings, content: bytes, media_type: str, lease: Lease) -> Fetched:
+    """Content from elsewhere, judged as the source itself would."""
+    table = settings.source(lease.source)
+    if table is None:
+        raise InputError(f"{lease.key}: its source {lease.source!r} is not in the settings")
+    verdict = compare_content(
+        content,
+        media_type,
+        table.settings.recipe.for_item(lease.selector),
+        held_hash=lease.content_hash,
+        held_notes=lease.validators,
+        near_duplicate=table.settings.near_duplicate,
+    )
+    if not verdict.changed:
+        return Fetched("unchanged", normal_hash=verdict.normal_hash, validators=verdict.notes)
+    return Fetched(
+        "content",
+        content=content,
+        media_type=media_type,
+        normal_hash=verdict.normal_hash,
+        validators=verdict.notes,
+    )

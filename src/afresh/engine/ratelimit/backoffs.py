@@ -1,0 +1,23 @@
+"""Which politeness groups rest after trouble, and until when: a value of the store that all workers heed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import astuple
+
+from afresh.sources.capabilities import GroupBackoff
+
+
+def pack_backoffs(rests: Iterable[GroupBackoff]) -> bytes:
+    """The value to keep."""
+    return json.dumps([astuple(rest) for rest in rests]).encode()
+
+
+def unpack_backoffs(packed: bytes | None) -> tuple[GroupBackoff, ...]:
+    """What was kept of resting groups.
+
+    >>> unpack_backoffs(b'[["a.test", 5.0, 2, "503 Service Unavailable"]]')
+    (GroupBackoff(group='a.test', until_s=5.0, failures=2, why='503 Service Unavailable'),)
+    """
+    return tuple(GroupBackoff(*each) for each in json.loads(packed)) if packed else ()

@@ -1,0 +1,228 @@
+"""The gate that every request of every source passes: it opens when the budget allows one more.
+
+Before that it sees to two promises to the politeness group that is asked: no other worker asks it (its
+claim), and it is not asked more often than its own cap, where the settings give one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Protocol
+
+from afresh.engine.ratelimit.request_slots import SHORTEST_WINDOW_S, WINDOW_S, Limits, Slots, window_size
+from afresh.values.clock import Clock
+from afresh.values.outcome import NOTHING_SPENT, Spent
+from afresh.values.stored import RequestWindow
+
+_COARSE_S = 0.002  # a sleeping loop wakes up late by about so much
+_MORE, _LESS, _LEAST_SLACK = 1.5, 0.7, 0.1
+_LATEST = 0.2  # of the last request in what is usual
+_AHEAD_S = 0.1  # so long before a window ends the next is asked for
+_ROUNDING_S = 1e-9  # a debt so small is none
+_LONGEST_SLEEP_S = 0.5  # the budget may be raised meanwhile
+
+
+class RequestReservations(Protocol):
+    """The one line of request starts of all workers, as the store keeps it; a call returns once it does."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other worker is there."""
+
+    async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]:
+        """The next window, and what its times need to become elapsed seconds of this process."""
+
+    async def owe(self, owed_s: float) -> None:
+        """No window of anybody begins before this debt is paid."""
+
+    async def capped_s(self, group: str) -> float:
+        """When a request to a capped group last started, in Unix seconds; −∞ if never."""
+
+    async def keep_capped(self, group: str, began_s: float) -> None:
+        """One starts then."""
+
+
+class GroupClaims(Protocol):
+    """Which groups this worker alone may ask."""
+
+    def is_open(self, group: str) -> bool:
+        """Whether this is one of them now."""
+
+    async def wait_until_open(self, group: str) -> None:
+        """Return when it is."""
+
+
+class Gate:
+    """One line for all sources of a process, and one for all processes behind it."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        limits: Limits,
+        reservations: RequestReservations,
+        claims: GroupClaims,
+        caps: Mapping[str, float] | None = None,
+    ) -> None:
+        """``caps`` limit the requests per second of single groups, evenly spaced."""
+        self._clock, self._reservations, self._claims = clock, reservations, claims
+        self._caps = dict(caps or {})
+        self._began_s: dict[str, float] = {}
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._slots, self._last = Slots(limits), RequestWindow(-math.inf, -math.inf)
+        self._count, self._used, self._slack = 0, 0, 1.0  # of the last window; part of the usual slack
+        self._owed_s, self._took_s, self._usual_debt_s = 0.0, 0.0, 0.0
+        self._ahead = NOTHING_SPENT  # owed by requests of polls that are not over
+        self._reserving: asyncio.Task[None] | None = None
+        self._paying: asyncio.Task[None] | None = None
+        self._queue = asyncio.Lock()
+        self.requests = 0
+        self.waiting = 0
+
+    async def admit(self, group: str) -> None:
+        """Return when one more request may start: the caller starts it at once."""
+        if group not in self._caps:
+            await self._admit(group)
+            return
+        async with self._turns[group]:
+            self._began_s[group] = await self._reservations.capped_s(group)
+            while (wait_s := self.ready_s(group) - self._clock.now_s()) > 0:
+                await asyncio.sleep(min(wait_s, _LONGEST_SLEEP_S))
+            await self._reservations.keep_capped(group, self._clock.now_s())
+            await self._admit(group)
+            self._began_s[group] = self._clock.now_s()
+            await self._reservations.keep_capped(group, self._began_s[group])
+
+    async def _admit(self, group: str) -> None:
+        while True:
+            await self._claims.wait_until_open(group)
+            self.waiting += 1
+            try:
+                async with self._queue:
+                    await self._wait()
+                    # While it waited for the budget another worker may have got the group.
+                    if self._claims.is_open(group):
+                        self._start()
+                        return
+            finally:
+                self.waiting -= 1
+
+    def _start(self) -> None:
+        now_s = self._clock.elapsed_s()
+        self._slots = self._slots.with_start(now_s)
+        self._used += 1
+        self.requests += 1
+        ahead_s = max(_AHEAD_S, 2 * self._took_s)
+        wanted = (
+            self._reservations.is_alone or self.waiting > 1
+        )  # this one has its turn, others may wait behind it
+        if wanted and self._slots.limits.spacing_s < ahead_s and self._slots.until_s() - now_s < ahead_s:
+            self._start_reserving()  # so that the next window is there when this one ends
+
+    def ready_s(self, group: str) -> float:
+        """When the cap of a group allows its next request, in Unix seconds; −∞ where it has none."""
+        cap, began_s = self._caps.get(group), self._began_s.get(group)
+        if cap is None or began_s is None:
+            return -math.inf
+        # A clock that was set back makes nobody wait longer than one request's time.
+        return min(began_s, self._clock.now_s()) + 1.0 / cap
+
+    async def _wait(self) -> None:
+        while True:
+            now_s = self._clock.elapsed_s()
+            wait_s = self._slots.ready_s(now_s) - now_s
+            if wait_s == math.inf:
+                await asyncio.shield(self._start_reserving())
+            elif wait_s > _COARSE_S:
+                await asyncio.sleep(min(wait_s - _COARSE_S / 2, _LONGEST_SLEEP_S))
+            elif wait_s > 0:
+                await asyncio.sleep(0)  # the last moment is waited for awake, so that none is lost
+            else:
+                return
+
+    def _window(self) -> tuple[int, float]:
+        """How many requests to reserve, and the slack for those that start late.
+
+        Where other workers wait for their windows: for those that wait here or, as long as all is used, for
+        some more; and with little slack, unless too little made a window be missed.
+        """
+        limits, used = self._slots.limits, self._used
+        few, slack_s = window_size(limits, SHORTEST_WINDOW_S)
+        many, _ = window_size(limits, WINDOW_S)
+        if self._reservations.is_alone:
+            return many if used else few, slack_s
+        missed = self._count > 0 and used == 0
+        self._slack = min(2.0 * self._slack, 1.0) if missed else max(_LESS * self._slack, _LEAST_SLACK)
+        more = min(int(_MORE * self._count), few) if used >= self._count else 1
+        return min(max(self.waiting, more, 1), few), self._slack * slack_s
+
+    def _start_reserving(self) -> asyncio.Task[None]:
+        if self._reserving is None or self._reserving.done():
+            self._reserving = asyncio.create_task(self._reserve())
+        return self._reserving
+
+    async def _reserve(self) -> None:
+        limits = self._slots.limits
+        self._count, slack_s = self._window()
+        self._used, begun_s = 0, self._clock.elapsed_s()
+        # A window from a slow store must not be over before it is here.
+        slack_s = max(slack_s, 2 * self._took_s)
+        window, offset_s = await self._reservations.reserve(self._count, limits.spacing_s, slack_s)
+        self._took_s = min(self._clock.elapsed_s() - begun_s, WINDOW_S)
+        joined = window.first_s <= math.nextafter(self._last.until_s + limits.spacing_s, math.inf)
+        self._last = window
+        here = RequestWindow(window.first_s + offset_s, window.until_s + offset_s)
+        self._slots = self._slots.with_window(here, joined=joined)
+
+    def wait_s(self) -> float:
+        """How long until the next request may start, as far as this process knows."""
+        now_s = self._clock.elapsed_s()
+        ready_s = self._slots.ready_s(now_s)
+        return (self._slots.earliest_s(now_s) if math.isinf(ready_s) else ready_s) - now_s
+
+    def starts_within(self, seconds: float) -> float:
+        """How many requests may start in so long a time, by the budget and by what they have cost of late."""
+        return seconds / max(self._slots.limits.spacing_s, self._usual_debt_s)
+
+    def record_cost(self, spent: Spent) -> None:
+        """What a poll turned out to cost, all its requests; what was owed ahead of it is not owed twice."""
+        if self._slots.limits.counts_only:
+            self._usual_debt_s, self._ahead = 0.0, NOTHING_SPENT
+            return
+        self._usual_debt_s += _LATEST * (self._slots.limits.owed_s(spent) - self._usual_debt_s)
+        ahead = self._ahead
+        self._ahead = ahead.less(spent)
+        self._owe(spent.less(ahead))
+
+    def owe_ahead(self, spent: Spent) -> None:
+        """What one request cost, before its poll is over: the next of the same poll waits for it too."""
+        if not self._slots.limits.counts_only:
+            self._ahead += spent
+            self._owe(spent)
+
+    def _owe(self, spent: Spent) -> None:
+        owed_s = self._slots.limits.owed_s(spent)
+        if owed_s > _ROUNDING_S:
+            self._slots = self._slots.with_debt(self._clock.elapsed_s(), owed_s)
+            self._owed_s += owed_s
+            if self._paying is None or self._paying.done():
+                self._paying = asyncio.create_task(self._pay())
+
+    async def _pay(self) -> None:
+        while self._owed_s > 0:
+            owed_s, self._owed_s = self._owed_s, 0.0
+            await self._reservations.owe(owed_s)
+
+    def set_limits(self, limits: Limits, caps: Mapping[str, float] | None = None) -> None:
+        """Another budget from now on."""
+        self._slots, self._caps = self._slots.with_limits(limits), dict(caps or {})
+
+    async def close(self) -> None:
+        """Once no request is under way: what is owed is told to the store."""
+        if self._reserving is not None:
+            self._reserving.cancel()
+            await asyncio.gather(self._reserving, return_exceptions=True)
+        if self._paying is not None:
+            await self._paying

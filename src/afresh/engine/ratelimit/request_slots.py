@@ -1,0 +1,141 @@
+"""The budget's promise: at most rate·T + 1 requests in any window of length T, whatever is asked.
+
+A window that holds n requests is at least as long as the time from its first to its last, so the promise is
+exactly that consecutive starts lie at least 1/rate apart. Time that passes unused is gone, not hoarded.
+
+All workers on a store, and whoever comes after them, keep one promise together: the store hands out windows
+that never overlap (``Fleet.reserve``), and a worker starts requests in its own only. Two windows in a row
+that nobody came between are one.
+
+Bytes, seconds and money are known only after a request. Each is a debt paid off at its rate, and no
+request starts before all debts are paid.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from afresh.engine.settings.tables import BudgetTable
+from afresh.values.outcome import Spent
+from afresh.values.stored import RequestWindow
+
+WINDOW_S, SHORTEST_WINDOW_S = 0.5, 0.1
+"""How far ahead requests are reserved, two small writes a second; less by whoever asks little, for what was
+reserved and is not used is lost to whoever comes next."""
+
+UNCOUNTED_PER_S = 1e5
+"""More than all workers together can ask: such a budget is not shared out, each worker paces itself."""
+
+_SLACK_S, _SLACK, _MOST_SLACK_S = 0.02, 0.02, 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may be spent per second; infinity where nothing limits it."""
+
+    requests: float = math.inf
+    bytes: float = math.inf
+    seconds: float = math.inf
+    money: float = math.inf
+
+    @property
+    def spacing_s(self) -> float:
+        """The least time between two starts."""
+        return 1.0 / self.requests
+
+    @property
+    def counts_only(self) -> bool:
+        """Whether nothing but requests is limited: then none is owed for."""
+        return self.bytes == self.seconds == self.money == math.inf
+
+    def owed_s(self, spent: Spent) -> float:
+        """How long it takes to pay what a request cost beside itself: all at once, so the dearest counts.
+
+        >>> Limits(bytes=1000.0, money=1.0).owed_s(Spent(bytes=5000, money=2.0))
+        5.0
+        """
+        return max(spent.bytes / self.bytes, spent.seconds / self.seconds, spent.money / self.money)
+
+
+def budget_limits(budget: BudgetTable) -> Limits:
+    """The budget of the settings as limits per second."""
+    return Limits(
+        budget.requests,
+        *(math.inf if limit is None else limit for limit in (budget.bytes, budget.seconds, budget.money)),
+    )
+
+
+def window_size(limits: Limits, length_s: float) -> tuple[int, float]:
+    """How many requests to reserve for so long a time, and the slack for those that start late.
+
+    >>> window_size(Limits(requests=50.0), 1.0), window_size(Limits(requests=0.01), 1.0)
+    ((50, 0.0204), (1, 1.0))
+    """
+    spacing_s = limits.spacing_s
+    return max(1, int(length_s / spacing_s)), min(_SLACK_S + _SLACK * spacing_s, _MOST_SLACK_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """When the next request may start: a value; time is an argument, of a clock that never steps back.
+
+    >>> slots = Slots(Limits(requests=2.0)).reserved(RequestWindow(100.0, 101.0))
+    >>> slots = slots.started(100.0)
+    >>> slots.ready_s(100.1), slots.ready_s(100.9)
+    (100.5, 100.9)
+    >>> slots.ready_s(102.0)                      # nothing is reserved
+    inf
+    >>> slots.reserved(RequestWindow(101.5, 102.0), joined=True).started(100.9).ready_s(101.0)
+    101.4
+    >>> slots.owing(100.2, 5.0).reserved(RequestWindow(100.0, 110.0)).ready_s(100.3)
+    105.2
+    """
+
+    limits: Limits
+    windows: tuple[RequestWindow, ...] = ()
+    started_s: float = -math.inf
+    debt_s: float = -math.inf
+
+    def earliest_s(self, now_s: float) -> float:
+        """The earliest start that this worker's own past allows, ``now_s`` if at once."""
+        spacing_s = self.limits.spacing_s
+        ready_s = max(now_s, self.started_s + spacing_s, self.debt_s)
+        # started + spacing rounds, and the difference of the rounded times must not fall short.
+        return ready_s if ready_s - self.started_s >= spacing_s else math.nextafter(ready_s, math.inf)
+
+    def ready_s(self, now_s: float) -> float:
+        """The earliest start in what is reserved; infinite if nothing is left of it."""
+        earliest_s = self.earliest_s(now_s)
+        if self.limits.requests >= UNCOUNTED_PER_S:
+            return earliest_s
+        for window in self.windows:
+            if earliest_s <= window.until_s:
+                return max(earliest_s, window.first_s)
+        return math.inf
+
+    def until_s(self) -> float:
+        """The end of what is reserved; −∞ if nothing is."""
+        return self.windows[-1].until_s if self.windows else -math.inf
+
+    def with_window(self, window: RequestWindow, *, joined: bool = False) -> Slots:
+        """One window more; ``joined``: nobody came between it and the one before."""
+        if joined and self.windows:
+            *before, last = self.windows
+            return replace(self, windows=(*before, RequestWindow(last.first_s, window.until_s)))
+        return replace(self, windows=(*self.windows, window))
+
+    def with_start(self, now_s: float) -> Slots:
+        """A request starts."""
+        windows = self.windows
+        if windows and windows[0].until_s < now_s:
+            windows = tuple(window for window in windows if window.until_s >= now_s)
+        return Slots(self.limits, windows, max(now_s, self.started_s), self.debt_s)
+
+    def with_debt(self, now_s: float, owed_s: float) -> Slots:
+        """A debt more, paid after those before it."""
+        return replace(self, debt_s=max(self.debt_s, now_s) + owed_s) if owed_s > 0 else self
+
+    def with_limits(self, limits: Limits) -> Slots:
+        """The same past under other limits."""
+        return replace(self, limits=limits)

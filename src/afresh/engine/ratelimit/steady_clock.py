@@ -1,0 +1,28 @@
+"""The fleet's time of day as one process counts it: it goes on when the machine's clock is set back."""
+
+from __future__ import annotations
+
+from afresh.values.clock import Clock
+
+_STEP_S = 1.0  # smaller steps back are corrections, and followed
+
+
+class SteadyClock:
+    """Follows a clock forward, and back only by corrections; so no window or claim lies far ahead of it."""
+
+    def __init__(self, clock: Clock) -> None:
+        """The time of ``clock``, from now on."""
+        self._clock = clock
+        self._offset_s = clock.now_s() - clock.elapsed_s()
+
+    def now_s(self) -> float:
+        """Unix seconds."""
+        return self.pair()[0]
+
+    def pair(self) -> tuple[float, float]:
+        """Unix seconds and elapsed seconds of the same moment."""
+        elapsed_s = self._clock.elapsed_s()
+        offset_s = self._clock.now_s() - elapsed_s
+        if offset_s > self._offset_s - _STEP_S:
+            self._offset_s = offset_s
+        return elapsed_s + self._offset_s, elapsed_s

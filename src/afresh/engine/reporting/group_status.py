@@ -1,0 +1,95 @@
+"""The politeness groups (hosts) of a mirror: their items, what each can take, which are left alone and why.
+
+A host is listed once, however many sources have items there: together they ask no more often than the most
+careful of them, the host's own Crawl-delay and its cap allow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from afresh.engine.ratelimit.backoffs import unpack_backoffs
+from afresh.engine.settings.tables import Settings
+from afresh.engine.state_names import BACKOFFS, SOURCE_STATE
+from afresh.sources.capabilities import GroupBackoff
+from afresh.sources.http.saved_hosts import crawl_delays, read_state
+from afresh.sources.http.settings import HttpSettings
+from afresh.stores.store import Store
+from afresh.values.items import ItemCount
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStatus:
+    """One politeness group: its sources and items, and the most requests per second that it can take.
+
+    ``rests_until_s`` and ``why`` (in words) where it is left alone; −∞ and nothing where it is not.
+    """
+
+    source: str
+    group: str
+    items: int
+    most_per_s: float
+    rests_until_s: float = -math.inf
+    why: str = ""
+
+
+def group_statuses(
+    store: Store, counts: Iterable[ItemCount], settings: Settings, now_s: float
+) -> list[GroupStatus]:
+    """The groups with active items, as the settings and what was learned of them say."""
+    found: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for count in counts:
+        if count.status == "active":
+            sources = found[count.group]
+            sources[count.source] = sources.get(count.source, 0) + count.items
+    # Of several sources that leave a host alone, the longest counts: it comes last here, and stays.
+    rests = {rest.group: rest for _, rest in reversed(read_backoffs(store, settings, now_s))}
+    asked_s = _crawl_delays(store, settings)
+    groups = []
+    for group, sources in found.items():
+        most_per_s = min(_most_per_s(settings, source, group, asked_s.get(group, 0.0)) for source in sources)
+        one = GroupStatus(", ".join(sorted(sources)), group, sum(sources.values()), most_per_s)
+        groups.append(_resting(one, rests.get(group)))
+    return groups
+
+
+def _resting(group: GroupStatus, rest: GroupBackoff | None) -> GroupStatus:
+    if rest is None:
+        return group
+    why = rest.why or "asked to be left alone"
+    return GroupStatus(group.source, group.group, group.items, group.most_per_s, rest.until_s, why)
+
+
+def read_backoffs(store: Store, settings: Settings, now_s: float) -> tuple[tuple[str, GroupBackoff], ...]:
+    """Return the hosts that are left alone now, each with the name of its source, the longest first."""
+    stored = [
+        (table.settings.name, backoff)
+        for table in settings.sources
+        for backoff in unpack_backoffs(store.state.get(BACKOFFS + table.settings.name))
+        if backoff.until_s > now_s
+    ]
+    return tuple(sorted(stored, key=lambda pair: -pair[1].until_s))
+
+
+def _crawl_delays(store: Store, settings: Settings) -> dict[str, float]:
+    """By host the delay that its robots.txt asks for, where any source that follows it has read it."""
+    found: dict[str, float] = {}
+    for table in settings.sources:
+        if isinstance(table.settings, HttpSettings) and table.settings.respect_robots:
+            notes = read_state(store.state.get(SOURCE_STATE + table.settings.name) or b"")
+            for host, delay_s in crawl_delays(notes).items():
+                found[host] = max(delay_s, found.get(host, 0.0))
+    return found
+
+
+def _most_per_s(settings: Settings, source: str, group: str, asked_s: float) -> float:
+    """Concurrency never beats the delay."""
+    table = settings.source(source)
+    if table is None:
+        return 0.0
+    delay_s = max(table.settings.delay_s or 0.0, asked_s)
+    cap = settings.plan.caps.get(group, math.inf)
+    return min(1.0 / delay_s if delay_s > 0 else math.inf, cap)

@@ -1,0 +1,73 @@
+"""Some items as the store remembered them at one moment: the one basis of everything an answer says of them.
+
+An engine in another process goes on while an answer is put together. If one part of a page restored the
+policy a moment after another part did, the two could name different plans for one item. So the time, the
+settings, the policy and the polls are read once, into an ``ItemSnapshot``, and every part of the answer is
+computed from that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from afresh.engine.reporting.watched_items import WatchedItem, items_compared_with, watched_items
+from afresh.engine.scheduler.item_rows import ItemRows
+from afresh.engine.scheduler.own_rates import NO_POLLS, ItemPolls, own_rates, read_polls
+from afresh.engine.scheduler.restore import load_items, restore_policy
+from afresh.engine.scheduler.row_policy import RowPolicy
+from afresh.engine.settings.tables import Settings
+from afresh.stores.store import Store
+from afresh.values.items import Item
+
+_LOADED_WHOLE = 5000  # items that are restored in some hundredths of a second
+RateInterval = tuple[float, float, float]
+"""The median of a rate per second, and the lower and upper end of its 90 % interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemSnapshot:
+    """What was known of ``items`` at ``time_s``, under the ``settings`` of the engine that runs.
+
+    ``policy`` holds these items and those they are weighed against. ``rates`` and ``polls`` are by
+    item id; ``seen`` is by key, for the items whose staleness is observed without polls.
+    """
+
+    time_s: float
+    settings: Settings
+    items: tuple[Item, ...]
+    policy: RowPolicy
+    rates: Mapping[int, RateInterval]
+    polls: Mapping[int, ItemPolls]
+    seen: Mapping[str, WatchedItem]
+
+    def polls_of(self, item: Item) -> ItemPolls:
+        """The polls of one of the items."""
+        return self.polls.get(item.id, NO_POLLS)
+
+
+def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s: float) -> ItemSnapshot:
+    """Read everything about these items once."""
+    policy = restore_policy(store, settings, _memory_for(store, settings, items), now_s)
+    wanted = [item.id for item in items]
+    polls = read_polls(store, wanted)
+    return ItemSnapshot(
+        time_s=now_s,
+        settings=settings,
+        items=tuple(items),
+        policy=policy,
+        rates=own_rates(polls, policy, wanted, now_s),
+        polls=polls,
+        seen={one.item: one for one in watched_items(store, policy, now_s)},
+    )
+
+
+def _memory_for(store: Store, settings: Settings, items: Sequence[Item]) -> ItemRows:
+    """These items, and the others that bear on what a poll of them is worth.
+
+    That depends a little on all items, such as on the mean time between polls. So where there are not very
+    many, all are loaded: then no page says anything else than another that shows other items beside this one.
+    """
+    if sum(count.items for count in store.items.counts()) <= _LOADED_WHOLE:
+        return load_items(store.plan.columns())
+    return load_items([store.plan.columns_of(items_compared_with(store, settings, items))])

@@ -1,0 +1,170 @@
+"""How the mirror does: freshness by the model and by audits, side by side, age, budget, hosts, problems."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from afresh.engine.ratelimit.fleet_member import WorkerStatus, list_workers
+from afresh.engine.ratelimit.request_slots import Limits, budget_limits
+from afresh.engine.ratelimit.source_windows import closed_sources
+from afresh.engine.reporting.group_status import GroupStatus, group_statuses
+from afresh.engine.reporting.item_problems import ItemProblem, count_problems
+from afresh.engine.reporting.pulse import Pulse, read_pulse
+from afresh.engine.reporting.search_status import SearchStatus, search_statuses
+from afresh.engine.reporting.watched_items import WatchedItem, watched_items
+from afresh.engine.scheduler.audits import ShareEstimate, audited_freshness
+from afresh.engine.scheduler.earnings import SpendingPlan, plan_spending
+from afresh.engine.scheduler.freshness_interval import freshness_interval
+from afresh.engine.scheduler.restore import load_items, read_poll_costs, read_sample, restore_policy
+from afresh.engine.scheduler.row_policy import RowPolicy
+from afresh.engine.settings.tables import Settings
+from afresh.engine.state_names import TROUBLE
+from afresh.stores.store import Store
+from afresh.values.arrays import Bools
+from afresh.values.outcome import Spent
+
+_HOUR_S = 3600.0
+_GROUPS_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTrouble:
+    """A source that cannot be listed or looked at, and why in words."""
+
+    source: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Everything ``afresh status`` shows. Shares are 0 … 1, times in seconds.
+
+    ``freshness`` is the model's estimate of Σw·fresh/Σw now, with its 95 % interval; ``audited`` what random
+    polls found; ``age_s`` the expected weighted age of the copies; ``dropped`` items not worth a poll at this
+    budget; ``absorbed_per_s`` the requests per second that all groups together can take. Of very many items
+    only ``looked_at`` are looked at, and their numbers scaled up. ``views`` are the items whose staleness is
+    seen; ``money`` what the engine chose to spend, where copies earn; ``troubles`` sources that cannot be
+    listed or looked at, and why; ``workers`` the engines that run; ``problems`` what items fail of; ``run``
+    the last sign of life of the engine. The budget is that of the engine that runs, else the settings'.
+    ``limits`` are all parts of it per second, infinite where nothing is set; ``closed`` the sources that are
+    outside their windows, and until when; ``searches`` what search sources have reached. ``age_s`` is NaN
+    without copies.
+    """
+
+    items: int
+    looked_at: int
+    by_status: dict[str, int]
+    copies: int
+    failing: int
+    freshness: ShareEstimate
+    audited: ShareEstimate
+    age_s: float
+    due: int
+    dropped: int
+    budget_per_s: float
+    absorbed_per_s: float
+    spent_last_hour: Spent
+    leases: int
+    events: int
+    notices: int
+    file_bytes: int
+    groups: tuple[GroupStatus, ...]
+    target: float | None = None
+    views: tuple[WatchedItem, ...] = ()
+    money: SpendingPlan | None = None
+    troubles: tuple[SourceTrouble, ...] = ()
+    workers: tuple[WorkerStatus, ...] = ()
+    problems: tuple[ItemProblem, ...] = ()
+    run: Pulse | None = None
+    limits: Limits = field(default_factory=Limits)
+    closed: dict[str, float] = field(default_factory=dict)
+    searches: tuple[SearchStatus, ...] = ()
+    time_s: float = math.nan
+
+    @property
+    def below_target(self) -> bool:
+        """Whether audits say, beyond chance, that freshness is below the target set."""
+        return self.target is not None and self.audited.n > 0 and self.audited.high < self.target
+
+
+def read_status(store: Store, settings: Settings, now_s: float) -> Status:
+    """The status of a store now; ``now_s`` in Unix seconds."""
+    counts = store.items.counts()
+    items = sum(count.items for count in counts)
+    policy = restore_policy(store, settings, load_items(read_sample(store, items)), now_s)
+    item_rows, stats = policy.item_rows, store.upkeep.stats()
+    scale = items / max(item_rows.size, 1)
+    by_status: Counter[str] = Counter()
+    for count in counts:
+        by_status[count.status] += count.items
+    held = item_rows.is_active & ~np.isnan(item_rows.polled_s)
+    groups = group_statuses(store, counts, settings, now_s)
+    return Status(
+        items=items,
+        looked_at=item_rows.size,
+        by_status=dict(by_status),
+        copies=round(scale * np.count_nonzero(held)),
+        failing=round(scale * np.count_nonzero(item_rows.is_active & (item_rows.not_before_s > now_s))),
+        freshness=modelled_freshness(policy, now_s),
+        audited=audited_freshness(store.observations.audits(0.0), now_s, policy.covered_share()),
+        age_s=mean_age_s(policy, now_s) if held.any() else math.nan,
+        due=round(scale * np.count_nonzero(item_rows.is_active & (item_rows.due_s <= now_s))),
+        dropped=round(scale * np.count_nonzero(dropped_rows(policy))),
+        budget_per_s=settings.budget.requests,
+        limits=budget_limits(settings.budget),
+        absorbed_per_s=sum(group.most_per_s for group in groups),
+        spent_last_hour=store.ledger.total(now_s - _HOUR_S, math.inf),
+        leases=stats.leases,
+        events=stats.events,
+        notices=stats.notices,
+        file_bytes=stats.file_bytes,
+        groups=tuple(sorted(groups, key=lambda group: (not group.why, -group.items))[:_GROUPS_SHOWN]),
+        target=settings.plan.target,
+        views=watched_items(store, policy, now_s),
+        money=plan_spending(policy, settings, store.plan.names(), read_poll_costs(store), scale),
+        troubles=_troubles(store, settings),
+        workers=list_workers(store, now_s, settings.run.claim),
+        problems=count_problems(store),
+        run=read_pulse(store),
+        closed=closed_sources(settings, now_s),
+        searches=search_statuses(store, settings),
+        time_s=now_s,
+    )
+
+
+def _troubles(store: Store, settings: Settings) -> tuple[SourceTrouble, ...]:
+    names = [table.settings.name for table in settings.sources]
+    kept = [(name, store.state.get(TROUBLE + name)) for name in names]
+    return tuple(SourceTrouble(name, words.decode()) for name, words in kept if words)
+
+
+def modelled_freshness(policy: RowPolicy, now_s: float) -> ShareEstimate:
+    """The model's freshness with its 95 % interval, wide while little is known of the rates."""
+    value, error = policy.freshness(now_s)
+    low, high = freshness_interval(policy, value, error, now_s)
+    return ShareEstimate(value, low, high, int(policy.item_rows.is_active.sum()))
+
+
+def mean_age_s(policy: RowPolicy, now_s: float) -> float:
+    """Weighted mean over the copies of their expected ages; 0 where there are none."""
+    item_rows, rows = policy.item_rows, policy.sample_rows()
+    rows = rows[item_rows.is_active[rows] & ~np.isnan(item_rows.polled_s[rows])]
+    weight = item_rows.weight[rows]
+    if weight.sum() <= 0:
+        return 0.0
+    return float(weight @ policy.ranking.ages(now_s, rows) / weight.sum())
+
+
+def dropped_rows(policy: RowPolicy) -> Bools:
+    """Active items with a copy that would never be worth another poll at this budget; futile ones aside."""
+    item_rows = policy.item_rows
+    found = (
+        item_rows.is_active & ~np.isnan(item_rows.polled_s) & (item_rows.weight > 0) & ~policy.is_observed()
+    )
+    rows = np.flatnonzero(found)
+    found[rows] = np.isinf(policy.intervals_s(rows)) & ~policy.is_futile(rows)
+    return found

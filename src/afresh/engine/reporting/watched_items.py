@@ -1,0 +1,105 @@
+"""Items that are watched without polls, for people: stale or not, how often, how dear, what is next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from afresh.engine.scheduler.observed_staleness import read_staleness_reports
+from afresh.engine.scheduler.row_policy import RowPolicy
+from afresh.engine.settings.tables import Settings
+from afresh.stores.store import Store
+from afresh.values.items import Item
+
+WatchedState: TypeAlias = Literal["fresh", "stale", "left alone", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedItem:
+    """One item whose staleness is seen. Rates per second with their 90 % interval, times in seconds.
+
+    ``left alone``: stale, but a refresh would cost the others more than it gains, or not pay. ``unknown``:
+    something below cannot be watched. ``stale_for_s`` is 0 for what is fresh; ``cost_s`` the mean of what its
+    refreshes took; ``next_s`` when it is refreshed next: now if stale, when a change is expected if fresh.
+    ``dispersion`` is the variance over the mean of the rows written between looks: far above 1 they are no
+    Poisson number, for a transaction writes many. All are NaN while nothing is known.
+    """
+
+    item: str
+    source: str
+    state: WatchedState
+    stale_for_s: float
+    rate_per_s: float
+    low_per_s: float
+    high_per_s: float
+    cost_s: float
+    refreshed_s: float
+    next_s: float
+    problem: str
+    dispersion: float = math.nan
+
+
+def items_compared_with(store: Store, settings: Settings, items: Sequence[Item]) -> list[int]:
+    """These items and, where the staleness of one is seen, all whose is: they are weighed together."""
+    ids = {item.id for item in items}
+    kept = read_staleness_reports(store, [table.settings.name for table in settings.sources])
+    if any(item.key in kept for item in items):
+        ids.update(store.items.ids(list(kept)).values())
+    return sorted(ids)
+
+
+def watched_items(store: Store, policy: RowPolicy, now_s: float) -> tuple[WatchedItem, ...]:
+    """All that are watched, by name."""
+    staleness, item_rows = policy.staleness, policy.item_rows
+    if staleness is None:
+        return ()
+    items = {item.id: item for item in store.items.by_id(item_rows.ids[staleness.rows].tolist())}
+    worth = policy.poll_values(now_s)
+    found = []
+    for at, row in enumerate(staleness.rows.tolist()):
+        item = items.get(int(item_rows.ids[row]))
+        if item is None or item.status in ("gone", "paused"):
+            continue
+        held_s = float(item_rows.not_before_s[row])
+        worthless = bool(worth[row] == -np.inf) and held_s <= now_s and policy.name != "uniform"
+        state = _state(
+            bool(staleness.known[at]), bool(staleness.stale[at]), worthless and item.polled_s is not None
+        )
+        rate = float(staleness.rates()[at])
+        found.append(
+            WatchedItem(
+                item=item.key,
+                source=item.source,
+                state=state,
+                stale_for_s=max(now_s - float(staleness.stale_since_s[at]), 0.0),
+                rate_per_s=float(staleness.rate_per_s[at]),
+                low_per_s=float(staleness.low_per_s[at]),
+                high_per_s=float(staleness.high_per_s[at]),
+                cost_s=float(staleness.cost_s[at]),
+                refreshed_s=math.nan if item.polled_s is None else item.polled_s,
+                next_s=max(_next_s(state, rate, item.due_s, now_s), held_s),
+                problem=item.problem if item.failures or item.status != "active" else "",
+                dispersion=float(staleness.dispersion[at]),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: one.item))
+
+
+def _state(known: bool, stale: bool, worthless: bool) -> WatchedState:
+    if not known:
+        return "unknown"
+    if not stale:
+        return "fresh"
+    return "left alone" if worthless else "stale"
+
+
+def _next_s(state: WatchedState, rate: float, due_s: float, now_s: float) -> float:
+    if state == "stale":
+        return now_s
+    if state == "fresh":
+        return now_s + 1.0 / rate if rate > 0 else math.inf
+    return due_s if state == "unknown" else math.inf

@@ -1,0 +1,263 @@
+"""Why an item is polled as often as it is: its rate, its frequency, its worth, and what would change them."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from dataclasses import dataclass
+
+import numpy as np
+
+from afresh.engine.reporting.item_snapshot import ItemSnapshot, take_snapshot
+from afresh.engine.reporting.watched_items import WatchedItem
+from afresh.engine.scheduler.own_rates import ItemPolls
+from afresh.engine.scheduler.reschedule import earliest_s
+from afresh.engine.scheduler.row_policy import RowPolicy
+from afresh.engine.settings.tables import Settings
+from afresh.stores.store import Store
+from afresh.values.errors import UsageError, did_you_mean
+from afresh.values.formatting import format_moment
+from afresh.values.items import Item, ItemQuery
+from afresh.values.units import format_duration
+
+_POLLS_SHOWN, _KEYS_LOOKED_AT = 10, 1000
+_LISTED_ALONE = ("sql", "view")  # kinds of sources whose items nobody adds
+_TOGETHER = (
+    "its source asks for many records at once, the request first whose records are worth the most together"
+)
+_HEAVIEST, _NEARLY = 1e9, 1.001  # times its weight that are looked at, and how nearly
+
+
+@dataclass(frozen=True, slots=True)
+class PastPoll:
+    """One poll that told something."""
+
+    time_s: float
+    elapsed_s: float
+    changed: bool
+    audit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Everything ``afresh why`` shows. Rates per second, times in seconds.
+
+    ``rate_per_s`` is the median by its own polls, with its 90 % interval; ``interval_s`` from poll to poll
+    as things are, infinite if it is dropped; ``marginal`` the worth of a poll now (−∞ where none may be made,
+    +∞ where there is no copy yet) and ``threshold`` that at which items are polled; ``reasons`` in words;
+    ``seen`` is what is known of it without polls, where anything is. All as of ``time_s``.
+    """
+
+    item: Item
+    time_s: float
+    rate_per_s: float
+    rate_low: float
+    rate_high: float
+    interval_s: float
+    fresh_now: float
+    marginal: float
+    threshold: float
+    next_s: float
+    polls: tuple[PastPoll, ...]
+    reasons: tuple[str, ...]
+    seen: WatchedItem | None = None
+
+
+def explain_key(store: Store, settings: Settings, key: str, now_s: float) -> Why:
+    """Explain one item, by what the store remembers."""
+    item = store.items.get(key)
+    if item is None:
+        raise UsageError(_unknown(store, settings, key))
+    return explain(store, take_snapshot(store, settings, [item], now_s), item)
+
+
+def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
+    """Explain one of the items of a snapshot."""
+    policy, settings, now_s = snapshot.policy, snapshot.settings, snapshot.time_s
+    until_s = store.leases.until_s(item.id, now_s)
+    row = policy.item_rows.row(item.id)
+    if row is None:
+        raise UsageError(f"there is no item {item.key!r} any more: it was removed just now")
+    rate, low, high = snapshot.rates[item.id]
+    seen = snapshot.seen.get(item.key)
+    if seen is not None and seen.rate_per_s >= 0:
+        rate, low, high = seen.rate_per_s, seen.low_per_s, seen.high_per_s
+    interval_s = float(policy.intervals_s(np.array([row]))[0])
+    if seen is not None and seen.state == "left alone":
+        interval_s = math.inf
+    polls = last_polls(snapshot.polls_of(item))
+    if is_chosen_by_source(settings, item):
+        interval_s = mean_interval_s(polls)
+        reasons = [*_holding(item, now_s, due=False), _TOGETHER]
+    elif seen is None:
+        reasons = _reasons(item, policy, row, interval_s, now_s, due=until_s is None)
+    else:
+        reasons = _seen_reasons(seen, item, now_s)
+    next_s = _next_s(item, interval_s, now_s) if seen is None else seen.next_s
+    if until_s is not None:
+        reasons.append(f"leased by a worker until {format_moment(until_s)}: nobody else polls it before")
+    opens_s = _opens_s(settings, item, max(next_s, now_s))
+    if opens_s > max(next_s, now_s):
+        next_s = opens_s
+        reasons.append(f"its source is polled only in its windows; the next opens {format_moment(opens_s)}")
+    return Why(
+        item=item,
+        time_s=now_s,
+        rate_per_s=rate,
+        rate_low=low,
+        rate_high=high,
+        interval_s=interval_s,
+        fresh_now=float(policy.fresh(now_s)[row]),
+        marginal=float(policy.poll_values(now_s)[row]),
+        threshold=policy.shadow_price,
+        next_s=next_s,
+        polls=polls,
+        reasons=tuple(reasons),
+        seen=seen,
+    )
+
+
+def is_chosen_by_source(settings: Settings, item: Item) -> bool:
+    """Whether its source chooses which records to ask for together."""
+    table = settings.source(item.source)
+    return table is not None and table.settings.kind == "search"
+
+
+def mean_interval_s(polls: tuple[PastPoll, ...]) -> float:
+    """The mean time between its polls so far."""
+    gaps_s = [poll.elapsed_s for poll in polls if poll.elapsed_s > 0]
+    return sum(gaps_s) / len(gaps_s) if gaps_s else math.inf
+
+
+def _unknown(store: Store, settings: Settings, key: str) -> str:
+    """That there is no such item, with a near one or how to make it; names of views may be given quoted."""
+    known = [item.key for item in store.items.page(ItemQuery(), _KEYS_LOOKED_AT).items]
+    near = did_you_mean(key.replace('"', ""), known)
+    if near == ".":
+        kinds = {table.settings.kind for table in settings.sources}
+        listed = kinds and kinds.issubset(_LISTED_ALONE)
+        near = ": rows and views are found by 'afresh run'" if listed else ": 'afresh add' makes one"
+    return f"there is no item {key!r}{near}"
+
+
+def _due_s(item: Item) -> float:
+    """When it is due; a store may know of a later least interval than its due time does."""
+    polled_s = math.nan if item.polled_s is None else item.polled_s
+    return max(item.due_s, float(earliest_s(polled_s, item.min_interval_s)))
+
+
+def _next_s(item: Item, interval_s: float, now_s: float) -> float:
+    """When it is due. What was learned since its last poll counts where that means never, or no longer."""
+    due_s = _due_s(item)
+    settled = item.status == "active" and not item.failures and due_s > now_s
+    if settled and item.polled_s is not None and math.isinf(due_s) != math.isinf(interval_s):
+        return item.polled_s + interval_s
+    return due_s
+
+
+def _opens_s(settings: Settings, item: Item, when_s: float) -> float:
+    """When the windows of its source let it be polled, from ``when_s`` on."""
+    table = settings.source(item.source)
+    if table is None or not math.isfinite(when_s):
+        return when_s
+    return table.settings.open_windows.next_opening_s(when_s)
+
+
+def _seen_reasons(seen: WatchedItem, item: Item, now_s: float) -> list[str]:
+    """Why a watched item is refreshed next, or not."""
+    words = {
+        "fresh": "fresh: nothing below it moved since its refresh; it waits until something does",
+        "stale": f"stale for {format_duration(seen.stale_for_s)}: refreshed as soon as the budget allows",
+        "left alone": f"stale for {format_duration(seen.stale_for_s)}, and left alone: it would soon be "
+        "stale again, and while its refresh is paid off the others wait; a larger budget or weight helps",
+        "unknown": "whether it is stale cannot be seen: it is refreshed at the rate of its changes",
+    }
+    found = [*_holding(item, now_s, due=False), words[seen.state]]
+    if seen.cost_s > 0:
+        found.append(f"a refresh takes {format_duration(seen.cost_s)} on average")
+    return found
+
+
+def last_polls(polls: ItemPolls, count: int = _POLLS_SHOWN) -> tuple[PastPoll, ...]:
+    """The last of these polls, oldest first."""
+    columns = (polls.time_s, polls.elapsed_s, polls.changed, polls.audit)
+    return tuple(PastPoll(*row) for row in zip(*(each[-count:].tolist() for each in columns), strict=True))
+
+
+def _reasons(
+    item: Item, policy: RowPolicy, row: int, interval_s: float, now_s: float, *, due: bool
+) -> list[str]:
+    """What holds the item where it is, and what would move it."""
+    found = _holding(item, now_s, due=due)
+    if item.status != "active":
+        return found
+    if policy.name == "uniform":
+        return [*found, "the policy is uniform: every item is polled equally often"]
+    if item.weight == 0:
+        found.append("its weight is 0: it is polled only when nothing else needs it")
+    elif policy.shadow_price <= 0:
+        found.append("nothing has been polled yet, so there is no price of a poll to compare with")
+    elif policy.break_even_value > 0 and not policy.item_rows.value_factor[row] > 0:
+        found.append("futile: its source has no benefit, so that no poll pays; others have one")
+    elif item.polled_s is None:
+        pass  # its first copy comes before all worth
+    elif policy.is_futile(np.array([row]))[0]:
+        words = "futile: it changes too fast for its cost, so that a poll earns less than it costs"
+        found.append(_left(words, policy, row, item.weight, policy.break_even_value))
+    elif math.isinf(interval_s):
+        words = "it changes so often that a poll is worth little"
+        if policy.break_even_value > 0:
+            words = "a poll would pay, but others pay more and the budget leaves nothing for it"
+        found.append(_left(f"dropped: {words}", policy, row, item.weight, policy.shadow_price))
+    else:
+        twice, half = (_polled_every(policy, row, factor) for factor in (2.0, 0.5))
+        found.append(f"with twice the weight it would be polled {twice}, with half of it {half}")
+    return found
+
+
+def _left(words: str, policy: RowPolicy, row: int, weight: float, level: float) -> str:
+    """Why an item is never polled as things are, and the weight at which its worth reaches ``level``."""
+    low, high = 1.0, _HEAVIEST
+    if math.isinf(_after_s(policy, row, level / high)):
+        return words
+    while high / low > _NEARLY:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if math.isinf(_after_s(policy, row, level / middle)) else (low, middle)
+    budget = "" if level <= policy.break_even_value else " or a larger budget"
+    return f"{words}; a weight of {weight * high:.3g}{budget} would bring it back"
+
+
+def _after_s(policy: RowPolicy, row: int, level: float) -> float:
+    """How long after a poll the worth of an item reaches ``level``."""
+    return float(policy.time_to_reach(np.array([row]), level)[0])
+
+
+def _polled_every(policy: RowPolicy, row: int, factor: float) -> str:
+    after_s = _after_s(policy, row, policy.shadow_price / factor)
+    return f"every {format_duration(after_s)}" if math.isfinite(after_s) else "never"
+
+
+def _holding(item: Item, now_s: float, *, due: bool) -> list[str]:
+    found = []
+    key = shlex.quote(item.key)  # it may hold what a shell would run
+    resume = f"after: afresh set {key} --resume"
+    if item.status == "paused":
+        found.append(f"paused; polled again {resume}")
+    elif item.status == "gone":
+        found.append(f"gone ({item.problem}): polled again when a listing names it, or {resume}")
+    elif item.status == "refused":
+        found.append(f"refused: {item.problem}; polled again when its source has other settings, or {resume}")
+    elif item.failures:
+        last = "poll" if item.failures == 1 else f"{item.failures} polls"
+        soon = "as soon as may be" if item.due_s <= now_s else f"in {format_duration(item.due_s - now_s)}"
+        hurry = f", sooner after: afresh set {key} --poll-now" if item.due_s > now_s else ""
+        found.append(f"its last {last} failed: {item.problem}; tried again {soon}{hurry}")
+    elif item.polled_s is None:
+        found.append("it has never been fetched: that comes first")
+    if item.min_interval_s > 0:
+        found.append(f"never more often than every {format_duration(item.min_interval_s)}")
+    if math.isfinite(item.max_interval_s):
+        found.append(f"at least every {format_duration(item.max_interval_s)}")
+    if due and _due_s(item) <= now_s and item.status == "active" and item.polled_s is not None:
+        found.append("due now: waits for its host's turn, the budget, or an engine to run")
+    return found

@@ -1,0 +1,107 @@
+"""Polls of sources that choose what their request refreshes (``sources.capabilities``).
+
+The lead's lease is there; the others that the source hopes for are leased beside it, as far as nobody polls
+them. What did not come is let go as it was: it is neither polled nor late.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from afresh.engine.logs import log_event
+from afresh.engine.scheduler.item_rows import ItemRows
+from afresh.engine.writer import Writer
+from afresh.sources.capabilities import BatchSource
+from afresh.stores.store import Store
+from afresh.values.arrays import Float64s, Ints
+from afresh.values.clock import Clock
+from afresh.values.fetched import Fetched
+from afresh.values.lease import Lease
+
+CatchUp = Callable[[Lease, int, float], bool]
+"""Takes over what another engine has learned of a row since."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """The rows of a source's keys, −1 for those not known when there were ``size`` items."""
+
+    keys: Sequence[str]
+    rows: Ints
+    size: int
+
+
+class BatchPolls:
+    """One poll at a time for each source."""
+
+    def __init__(
+        self, store: Store, writer: Writer, item_rows: ItemRows, clock: Clock, catch_up: CatchUp, worker: str
+    ) -> None:
+        self._store, self._writer, self._item_rows, self._clock = store, writer, item_rows, clock
+        self._catch_up, self._worker = catch_up, worker
+        self._rows: dict[str, _Rows] = {}
+
+    async def poll(self, source: BatchSource, lead: Lease, lease_s: float) -> list[tuple[Lease, Fetched]]:
+        """Let the source choose and ask; what came, by lease. All other leases are released."""
+        leases = [lead]
+        try:
+            batch = await source.choose(lead.key, await self._weights(source))
+            leases = await self._leased(lead, batch.keys, lease_s)
+            found = await source.poll_batch(batch, leases)
+        except Exception as error:  # noqa: BLE001  # a source's own defect must not end others' polls
+            log_event(logging.ERROR, "a source broke", source=source.name, item=lead.key, error=repr(error))
+            found = [Fetched("failed", problem=f"the source itself broke: {type(error).__name__}")] * len(
+                leases
+            )
+        pairs = list(zip(leases, found, strict=True))
+        await self._release([lease for lease, fetched in pairs if fetched is None])
+        return [(lease, fetched) for lease, fetched in pairs if fetched is not None]
+
+    async def _weights(self, source: BatchSource) -> Float64s | None:
+        """What the items of a source count for; those that are not known yet count as any."""
+        keys, item_rows = source.keys(), self._item_rows
+        known = self._rows.get(source.name)
+        if known is None or known.keys is not keys or (known.size != item_rows.size and -1 in known.rows):
+            ids = await self._writer.call_with_retry(lambda: self._store.items.ids(keys))
+            rows = [-1 if (item_id := ids.get(key)) is None else item_rows.row(item_id) for key in keys]
+            found = np.array([-1 if row is None else row for row in rows], dtype=np.int64)
+            known = self._rows[source.name] = _Rows(keys, found, item_rows.size)
+            if source.keys() is not keys:  # they became others meanwhile: the next choice will know
+                return None
+        weights = item_rows.ranked_weight(known.rows) if item_rows.size else np.ones(len(keys))
+        return np.asarray(np.where(known.rows < 0, 1.0, weights))
+
+    async def _leased(self, lead: Lease, keys: Sequence[str], lease_s: float) -> list[Lease]:
+        """Leases of the items chosen; the lead's own is kept or let go."""
+        store, item_rows, now_s = self._store, self._item_rows, self._clock.now_s()
+        ids = list((await self._writer.call_with_retry(lambda: store.items.ids(keys))).values())
+        rows = {
+            item_id: row
+            for item_id in ids
+            if item_id != lead.item_id
+            and (row := item_rows.row(item_id)) is not None
+            and item_rows.is_active[row]
+            and not item_rows.is_busy[row]
+        }
+        item_rows.is_busy[list(rows.values())] = True
+        wanted = list(rows)
+        taken = await self._writer.call_with_retry(
+            lambda: store.leases.take(wanted, now_s, lease_s, worker=self._worker) if wanted else []
+        )
+        got = {lease.item_id for lease in taken}
+        item_rows.is_busy[[row for item_id, row in rows.items() if item_id not in got]] = False
+        for lease in taken:
+            self._catch_up(lease, rows[lease.item_id], now_s)
+        if lead.item_id in ids:
+            return [lead, *taken]
+        await self._release([lead])
+        return list(taken)
+
+    async def _release(self, leases: Sequence[Lease]) -> None:
+        if leases:
+            await self._writer.call_with_retry(lambda: self._store.leases.release(leases))
+            self._item_rows.is_busy[self._item_rows.rows([lease.item_id for lease in leases])] = False

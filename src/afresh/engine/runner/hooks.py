@@ -1,0 +1,206 @@
+"""Hooks: every change told to a command or a function, at least once and in order per item.
+
+Events are queued in the transaction that keeps the copy, so none is lost. A command gets the kind of event
+and the item's key as its last two arguments and the content on standard input; a function gets a ``Change``.
+What fails is tried again later and later, and the item's later events wait behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from afresh.engine.logs import log_event
+from afresh.engine.state_names import HOOKS
+from afresh.engine.writer import Writer
+from afresh.sources.python.user_function import RaisedError, await_function, call_function, find_function
+from afresh.stores.store import Store
+from afresh.values.clock import Clock
+from afresh.values.leftovers import LEFTOVERS
+from afresh.values.stored import Event
+
+_AT_ONCE = 16
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 2.0, 3600.0
+_LONGEST_WORDS = 200
+
+Hook: TypeAlias = tuple[str, ...] | str
+Call: TypeAlias = Callable[["Change"], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a hook is told: ``kind`` is new, changed, gone or removed; ``content`` empty for the last two."""
+
+    item: str
+    source: str
+    kind: str
+    version: int
+    time_s: float
+    content: bytes
+
+
+class HookFailedError(Exception):
+    """A hook did not do its work; the text says how."""
+
+
+def wait_s(attempts: int) -> float:
+    """How long to wait after so many attempts.
+
+    >>> wait_s(1), wait_s(3), wait_s(99)
+    (2.0, 8.0, 3600.0)
+    """
+    return min(_FIRST_WAIT_S * 2.0 ** min(attempts - 1, 30), _LONGEST_WAIT_S)
+
+
+def find_hook_function(name: str) -> Call:
+    """The function behind ``module:function``, refused in words where there is none."""
+    return find_function(name, "on_change")
+
+
+def _call_of(hook: Hook) -> Call | tuple[str, ...]:
+    return find_hook_function(hook) if isinstance(hook, str) else tuple(hook)
+
+
+class Hooks:
+    """Delivers the events of a store to the hooks of their sources."""
+
+    def __init__(
+        self, store: Store, writer: Writer, clock: Clock, hooks: Mapping[str, Hook], *, timeout_s: float
+    ) -> None:
+        self._store, self._writer, self._clock, self._timeout_s = store, writer, clock, timeout_s
+        self._hooks = {name: _call_of(hook) for name, hook in hooks.items()}
+        self._behind: dict[int, tuple[int, float]] | None = None
+
+    def replace_hooks(self, hooks: Mapping[str, Hook], *, timeout_s: float) -> None:
+        """Other hooks from now on; what waits is told to them."""
+        self._timeout_s = timeout_s
+        self._hooks = {name: _call_of(hook) for name, hook in hooks.items()}
+
+    def forget_order(self) -> int:
+        """Another delivers: what is held up behind a failure is to be read anew before the next delivery."""
+        self._behind = None
+        return 0
+
+    async def deliver(self) -> int:
+        """Deliver what is due; how many were delivered."""
+        if not self._hooks or not await self._writer.call_with_retry(self._store.events.waiting):
+            return 0
+        await self._remember()
+        now_s, again_s = self._clock.now_s(), 2 * self._timeout_s
+        events = await self._writer.call_with_retry(lambda: self._store.events.take(now_s, _AT_ONCE, again_s))
+        lines: dict[int, list[Event]] = {}
+        for event in events:
+            lines.setdefault(event.item_id, []).append(event)
+        return sum(await asyncio.gather(*(self._in_order(line) for line in lines.values())))
+
+    async def _remember(self) -> None:
+        """Which items are held up behind a failure, and until when: as the store kept it."""
+        if self._behind is None:
+            packed = await self._writer.call_with_retry(lambda: self._store.state.get(HOOKS))
+            kept = json.loads(packed) if packed else {}
+            self._behind = {int(item): (event, until_s) for item, (event, until_s) in kept.items()}
+
+    async def _hold(self, item_id: int, place: tuple[int, float] | None) -> None:
+        behind = self._behind = dict(self._behind or {})
+        if place is not None:
+            behind[item_id] = place
+        elif behind.pop(item_id, None) is None:
+            return
+        packed = json.dumps(behind).encode()
+        await self._writer.call_with_retry(lambda: self._store.state.set({HOOKS: packed}))
+
+    async def _in_order(self, line: Sequence[Event]) -> int:
+        """One item's events, one after the other; the first failure holds up the rest."""
+        held, until_s = (self._behind or {}).get(line[0].item_id, (0, 0.0))
+        if held and line[0].id > held:
+            await self._defer(line, until_s)
+            return 0
+        for done, event in enumerate(line):
+            problem = await self._deliver_event(event)
+            if problem:
+                until_s = self._clock.now_s() + wait_s(event.attempts)
+                await self._hold(event.item_id, (event.id, until_s))
+                log_event(
+                    logging.WARNING, "hook failed", item=event.key, attempt=event.attempts, problem=problem
+                )
+                await self._defer(line[done:], until_s)
+                return done
+            await self._hold(event.item_id, None)
+            await self._writer.call_with_retry(lambda event=event: self._store.events.done([event.id]))  # type: ignore[misc]
+        return len(line)
+
+    async def _defer(self, line: Sequence[Event], until_s: float) -> None:
+        ids = [event.id for event in line]
+        await self._writer.call_with_retry(lambda: self._store.events.defer(ids, until_s))
+
+    async def _deliver_event(self, event: Event) -> str:
+        """Tell one event; why it failed, empty if it did not."""
+        hook = self._hooks.get(event.source)
+        if hook is None:
+            return ""  # the source has no hook any more: nobody waits for it
+        change = await self._change(event)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await (run_command(hook, change) if isinstance(hook, tuple) else call(hook, change))
+        except TimeoutError:
+            return f"no end within {self._timeout_s:g} s"
+        except HookFailedError as error:
+            return str(error)
+        return ""
+
+    async def _change(self, event: Event) -> Change:
+        copy = await self._writer.call_with_retry(
+            lambda: self._store.copies.get(event.item_id, event.version)
+        )
+        if copy is None and event.kind in ("new", "changed"):
+            # That version is no longer kept; a newer one says more.
+            copy = await self._writer.call_with_retry(lambda: self._store.copies.get(event.item_id))
+        content = copy.content if copy is not None and event.kind in ("new", "changed") else b""
+        return Change(event.key, event.source, event.kind, event.version, event.time_s, content)
+
+
+async def run_command(command: tuple[str, ...], change: Change) -> None:
+    """Run a command with the event; raises ``HookFailedError`` unless it ends with 0."""
+    pipe = asyncio.subprocess.PIPE
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            change.kind,
+            change.item,
+            stdin=pipe,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=pipe,
+            start_new_session=True,  # what it starts itself can then be ended with it
+        )
+    except OSError as error:
+        raise HookFailedError(f"{command[0]}: {error.strerror}") from None
+    with LEFTOVERS.process(process.pid, leads_group=True):
+        try:
+            _, words = await process.communicate(change.content)
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):  # it has just ended
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+    if process.returncode != 0:
+        said = words.decode(errors="replace").strip().splitlines()[-1:] or ["without a word"]
+        raise HookFailedError(f"{command[0]} ended with {process.returncode}: {said[0][:_LONGEST_WORDS]}")
+
+
+async def call(function: Call, change: Change) -> None:
+    """Call a function or coroutine function with the event; whatever it raises is a failure."""
+    try:
+        if inspect.iscoroutinefunction(function):
+            await await_function(function, change)
+        else:
+            await asyncio.to_thread(call_function, function, change)
+    except RaisedError as error:
+        raise HookFailedError(str(error)) from None

@@ -1,0 +1,93 @@
+"""Sitemaps, feeds and start pages, read again at their own pace: births, deaths and notices.
+
+What each document said last is kept in the store, so that a restart sees only what is new. An item that a
+complete document no longer lists is polled at once: it is gone when the source itself says so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal, TypeAlias
+
+from afresh.engine.state_names import ADDED_LISTINGS, LISTED_MARKS
+from afresh.sources.settings import SourceSettings
+from afresh.stores.store import Store
+from afresh.values.errors import UsageError
+from afresh.values.items import ItemChange, NewItem
+from afresh.values.listing import Listing, ListingEntry, compare_listing
+
+ListingField: TypeAlias = Literal["sitemaps", "feeds", "discover"]
+LISTING_FIELDS: tuple[ListingField, ...] = ("sitemaps", "feeds", "discover")
+
+
+def read_listings(store: Store, source: str) -> dict[str, list[str]]:
+    """The documents that were added by command, by the setting that they extend."""
+    packed = store.state.get(ADDED_LISTINGS + source)
+    return json.loads(packed) if packed else {}
+
+
+def save_listings(store: Store, source: str, more: Mapping[str, Iterable[str]]) -> None:
+    """Remember documents to be read again."""
+    kept = read_listings(store, source)
+    for field, urls in more.items():
+        kept[field] = list(dict.fromkeys([*kept.get(field, []), *urls]))
+    store.state.set({ADDED_LISTINGS + source: json.dumps(kept).encode()})
+
+
+def with_only_listings(settings: SourceSettings, documents: Mapping[str, Iterable[str]]) -> SourceSettings:
+    """The settings of a source with these documents to read, and no others."""
+    if not hasattr(settings, LISTING_FIELDS[0]):
+        raise UsageError(f"source {settings.name!r} is of kind {settings.kind}: it has no sitemaps or feeds")
+    return with_more_listings(settings.model_copy(update=dict.fromkeys(LISTING_FIELDS, ())), documents)
+
+
+def with_more_listings(settings: SourceSettings, more: Mapping[str, Iterable[str]]) -> SourceSettings:
+    """The settings of a source with further documents to read."""
+    update: dict[str, object] = {
+        field: tuple(dict.fromkeys([*getattr(settings, field), *more.get(field, ())]))
+        for field in LISTING_FIELDS
+        if hasattr(settings, field)
+    }
+    return settings.model_copy(update=update)
+
+
+def apply_listing(
+    store: Store, source: str, group: Callable[[str], str], listing: Listing, now_s: float
+) -> tuple[int, int, int]:
+    """Compare one document with what it said before, and act on it: births, deaths, notices.
+
+    All is repeated harmlessly if the process dies in between: what was said is kept last.
+    """
+    name = f"{LISTED_MARKS}{source}:{listing.origin}"
+    packed = store.state.get(name)
+    before: dict[str, str] = json.loads(packed) if packed else {}
+    found = compare_listing(before, listing.entries, complete=listing.complete)
+    entries = {entry.key: entry for entry in listing.entries}
+    born = store.items.add(_new_items(found.births, entries, source, group), now_s)
+    back = [key for key in found.births if _is_gone(store, key)]
+    if back:
+        store.items.change(back, ItemChange(status="active", due_s=now_s))
+    if found.deaths:
+        store.items.change(found.deaths, ItemChange(due_s=now_s))
+    if found.notices:
+        store.notices.add(list(store.items.ids(found.notices).values()), now_s)
+    marks = {key: mark for key, mark in before.items() if not listing.complete or key in entries}
+    marks |= {key: entry.mark or before.get(key, "") for key, entry in entries.items()}
+    store.state.set({name: json.dumps(marks, ensure_ascii=False).encode()})
+    return born, len(found.deaths), len(found.notices)
+
+
+def _new_items(
+    keys: Iterable[str], entries: Mapping[str, ListingEntry], source: str, group: Callable[[str], str]
+) -> Iterable[NewItem]:
+    for key in keys:
+        rate = entries[key].prior_rate_per_s
+        known = rate if rate is not None and math.isfinite(rate) and rate > 0 else None
+        yield NewItem(key, source, group(key), prior_rate_per_s=known)
+
+
+def _is_gone(store: Store, key: str) -> bool:
+    item = store.items.get(key)
+    return item is not None and item.status == "gone"

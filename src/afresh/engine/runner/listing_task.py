@@ -1,0 +1,185 @@
+"""Reads the documents that list a source's items, each source at its own pace, beside the polls.
+
+Where nothing could be read it is tried again after a second, or what the source says, then ever more rarely,
+but every five minutes at least; and at once under other settings of the source, or by another process.
+Outside the windows of its source nothing is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+
+from afresh.engine.logs import log_event
+from afresh.engine.ratelimit.source_windows import closed_sources
+from afresh.engine.runner.listing_changes import apply_listing
+from afresh.engine.runner.source_set import SourceSet
+from afresh.engine.scheduler.poll_recorder import compute_spent
+from afresh.engine.settings.tables import Settings
+from afresh.engine.state_names import LISTED_AT, TROUBLE
+from afresh.engine.writer import Writer
+from afresh.sources.source import Source
+from afresh.stores.store import Store
+from afresh.values.clock import Clock
+from afresh.values.listing import Listing, ListingEntry
+from afresh.values.outcome import Spent
+
+_LOOK_S = 1.0
+_LONGEST_WAIT_S = 300.0
+_MAX_DOUBLINGS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class ListingResult:
+    """What reading the documents of a source brought: items ``born``, when to read again, what was wrong.
+
+    ``problems`` are words by document, ``unread`` the documents that gave nothing at all; ``documents`` says
+    how many there were: none where a source rests.
+    """
+
+    born: int = 0
+    again_s: float = 0.0
+    problems: Mapping[str, str] = field(default_factory=dict)
+    unread: frozenset[str] = frozenset()
+    documents: int = 0
+
+
+class ListingTask:
+    """Every source with sitemaps, feeds or start pages is read when its time has come."""
+
+    def __init__(
+        self,
+        store: Store,
+        writer: Writer,
+        clock: Clock,
+        sources: SourceSet,
+        settings: Settings,
+        record_cost: Callable[[Spent], None],
+        is_planner: Callable[[], bool],
+    ) -> None:
+        """``record_cost`` takes what reading costs; ``is_planner`` says whether this worker reads."""
+        self._store, self._writer, self._clock = store, writer, clock
+        self._sources, self.settings, self._record_cost = sources, settings, record_cost
+        self._is_planner = is_planner
+        self._troubles: dict[str, str] = {}
+        self._reported: dict[str, Mapping[str, str]] = {}
+        self._failures: dict[str, int] = {}  # how often in a row nothing could be read, once tried
+        self.busy, self.read_s = True, -math.inf  # elapsed seconds when documents were last read
+
+    async def run(self, *, once: bool = False) -> None:
+        """Read what is due, again and again; ``once``: one round."""
+        while True:
+            for table in self.settings.sources:
+                name = table.settings.name
+                source = self._sources.get(name)
+                if not table.settings.lists_items or source is None or self._observes_staleness(name):
+                    continue  # or there is nobody to ask, or it is looked at by ``staleness_task``
+                if self._is_planner() and await self._is_due(name):
+                    await self.read_in_turn(name)
+            self.busy = False
+            if once:
+                return
+            await asyncio.sleep(_LOOK_S)
+
+    async def _is_due(self, name: str) -> bool:
+        if name in closed_sources(self.settings, self._clock.now_s()):
+            return False
+        names = [LISTED_AT + name, TROUBLE + name]
+        kept, trouble = await self._writer.call_with_retry(
+            lambda: [self._store.state.get(each) for each in names]
+        )
+        if kept is None or (trouble and name not in self._failures):
+            return True
+        again_s, _, mark = kept.decode().partition(" ")
+        return float(again_s) <= self._clock.now_s() or mark not in ("", self._mark(name))
+
+    def _mark(self, name: str) -> str:
+        """A short name for the settings of a source."""
+        table = self.settings.source(name)
+        text = "" if table is None else table.settings.model_dump_json()
+        return blake2b(text.encode(), digest_size=8).hexdigest()
+
+    async def read(self, name: str) -> ListingResult:
+        """Read all documents of one source now."""
+        with self._sources.using(name) as source:
+            return await self._read(name, source) if source is not None else ListingResult()
+
+    async def read_in_turn(self, name: str) -> None:
+        """Read all documents of one source, say what is wrong with them, and note when to read them again."""
+        found = await self.read_and_report(name)
+        again = f"{found.again_s!r} {self._mark(name)}".encode()
+        await self._writer.call_with_retry(lambda: self._store.state.set({LISTED_AT + name: again}))
+
+    async def read_and_report(self, name: str) -> ListingResult:
+        """Read all documents of one source, and say what is wrong with them."""
+        found = await self.read(name)
+        if found.documents:
+            self._report_problems(name, found.problems)
+            await self._save_trouble(name, found)
+        self.read_s = self._clock.elapsed_s()
+        return found
+
+    def _report_problems(self, name: str, problems: Mapping[str, str]) -> None:
+        """What is wrong with documents, once as long as it stays so."""
+        before, self._reported[name] = self._reported.get(name, {}), problems
+        for origin, problem in problems.items():
+            if before.get(origin) != problem:
+                log_event(logging.WARNING, "listing has a problem", listing=origin, problem=problem)
+
+    async def _save_trouble(self, name: str, found: ListingResult) -> None:
+        """Which documents cannot be read and why, in words for ``status``, until they can."""
+        words = "; ".join(f"{origin}: {found.problems[origin]}" for origin in sorted(found.unread))
+        if words != self._troubles.get(name):
+            self._troubles[name] = words
+            packed = words.encode() or None
+            await self._writer.call_with_retry(lambda: self._store.state.set({TROUBLE + name: packed}))
+
+    async def _read(self, name: str, source: Source) -> ListingResult:
+        table = self.settings.source(name)
+        own_s = table.settings.listings_every_s if table is not None else None
+        every_s = wait_s = self.settings.run.listings_every if own_s is None else own_s
+        documents = born = 0
+        problems: dict[str, str] = {}
+        unread: set[str] = set()
+        async for listing in source.listings():
+            documents, born = documents + 1, born + await self._take_in(name, source, listing)
+            if listing.problem:
+                problems[listing.origin] = listing.problem
+                if not listing.entries and not listing.complete:
+                    unread.add(listing.origin)
+            if listing.again_after_s is not None:
+                wait_s = max(wait_s, listing.again_after_s)
+        if len(unread) == documents:
+            wait_s = min(self._retry_after_s(name), every_s)
+        else:
+            self._failures[name] = 0
+        return ListingResult(born, self._clock.now_s() + wait_s, problems, frozenset(unread), documents)
+
+    def _observes_staleness(self, name: str) -> bool:
+        return self._sources.capabilities(name).staleness is not None
+
+    def _retry_after_s(self, name: str) -> float:
+        """How long to wait after nothing could be read, or nobody may be asked yet."""
+        table, times = self.settings.source(name), self._failures.get(name, 0)
+        self._failures[name] = times + 1
+        first_s = table.settings.first_rest_s if table is not None else 1.0
+        return min(first_s * 2.0 ** min(times, _MAX_DOUBLINGS), _LONGEST_WAIT_S)
+
+    async def _take_in(self, name: str, source: Source, listing: Listing) -> int:
+        """Pay for one document and act on it; how many items were born."""
+        now_s = self._clock.now_s()
+        spent = compute_spent(self.settings.budget, listing.requests, listing.bytes, listing.seconds)
+        if self._observes_staleness(name):
+            # It tells staleness itself: marks are no news, and a look owes no seconds of refreshing.
+            listing = replace(listing, entries=tuple(ListingEntry(one.key) for one in listing.entries))
+        else:
+            self._record_cost(spent)
+        await self._writer.call_with_retry(lambda: self._store.ledger.add(name, now_s, spent))
+        found = await self._writer.call_with_retry(
+            lambda: apply_listing(self._store, name, source.group, listing, now_s)
+        )
+        return found[0]

@@ -1,0 +1,101 @@
+"""Tells the others, through the store, that the engine lives and how it goes.
+
+Every two seconds a sign of life; every ten, a point of the course of the last day (see ``pulse``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, replace
+
+import numpy as np
+
+from afresh.engine.logs import log_event
+from afresh.engine.ratelimit.budget_override import BudgetOverride, read_override
+from afresh.engine.reporting.pulse import BEAT_S, Course, Pulse, add_point, source_delays
+from afresh.engine.reporting.status import mean_age_s, modelled_freshness
+from afresh.engine.runner.run import Run
+from afresh.engine.settings.tables import Settings
+from afresh.engine.state_names import PULSE
+from afresh.stores.store import Store
+from afresh.values.clock import Clock
+from afresh.values.errors import StoreError
+
+POINT_S = 10.0
+_COSTLY = 100.0  # a point may take a hundredth of the time at most
+
+
+class PulseTask:
+    """Tells of one loop until cancelled, and lets it follow the budget that is asked for; ``current`` says
+    the settings that count."""
+
+    def __init__(self, loop: Run, store: Store, clock: Clock, current: Callable[[], Settings]) -> None:
+        self._loop, self._store, self._clock, self._current = loop, store, clock, current
+        self._started_s = clock.now_s()
+        self._point_s, self._every_s = -math.inf, POINT_S
+        self._asked: BudgetOverride | None = read_override(store)  # what the loop begins with
+
+    async def run(self) -> None:
+        """Until cancelled; then a last beat says that it ended in order."""
+        try:
+            while True:
+                if self._loop.running:
+                    await self._quietly(self._once)
+                await asyncio.sleep(BEAT_S)
+        finally:
+            if self._loop.running and self._loop.member.is_planner:
+                last = self._pulse(stopped=True).pack()
+                await self._quietly(lambda: self._keep({PULSE: last}))
+
+    async def _once(self) -> None:
+        await self._follow()
+        if not self._loop.member.is_planner:
+            return  # one speaks for all
+        values: dict[str, bytes | None] = {PULSE: self._pulse().pack()}
+        if self._clock.elapsed_s() >= self._point_s + self._every_s:
+            self._point_s = self._clock.elapsed_s()
+            point = self._point()
+            self._every_s = max(POINT_S, _COSTLY * (self._clock.elapsed_s() - self._point_s))
+            values |= await asyncio.to_thread(add_point, self._store, point)
+        await self._keep(values)
+
+    async def _follow(self) -> None:
+        """Another budget was asked for since, or none any more."""
+        before, self._asked = self._asked, await asyncio.to_thread(read_override, self._store)
+        if self._asked != before:
+            budget = (await asyncio.to_thread(self._current)).budget
+            self._loop.reload(replace(self._loop.settings, budget=budget))
+            log_event(logging.INFO, "budget asked for", requests_per_s=budget.requests)
+
+    async def _keep(self, values: Mapping[str, bytes | None]) -> None:
+        await asyncio.to_thread(self._store.state.set, values)
+
+    async def _quietly(self, work: Callable[[], Awaitable[None]]) -> None:
+        """A store in trouble is the writer's business; a beat that was not kept shows as silence."""
+        try:
+            await work()
+        except StoreError as error:
+            log_event(logging.DEBUG, "pulse not kept", problem=str(error))
+
+    def _pulse(self, *, stopped: bool = False) -> Pulse:
+        count_progress = asdict(self._loop.count_progress())
+        del count_progress["freshness"]
+        budget_per_s = self._loop.settings.budget.requests
+        times_s = self._clock.now_s(), self._started_s
+        delays = source_delays(self._loop.settings)
+        return Pulse(*times_s, **count_progress, stopped=stopped, budget_per_s=budget_per_s, delays=delays)
+
+    def _point(self) -> Course:
+        now_s, policy = self._clock.now_s(), self._loop.policy
+        share, count_progress = modelled_freshness(policy, now_s), self._loop.count_progress()
+        counts = (
+            count_progress.polls,
+            count_progress.changes,
+            count_progress.failures,
+            count_progress.requests,
+        )
+        age_s = mean_age_s(policy, now_s)
+        return np.array([[now_s, share.value, share.low, share.high, age_s, *counts]])

@@ -1,0 +1,61 @@
+"""SIGHUP: the settings read again, and what changed said in words; wrong settings leave the old ones."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from afresh.engine.logs import log_event
+from afresh.engine.runner.run import Run
+from afresh.engine.settings.describing import describe_changes
+from afresh.engine.settings.overrides import SettingWithOrigin
+from afresh.engine.settings.tables import Settings
+from afresh.values.errors import AfreshError
+
+
+def ineffective_changes(before: Settings, after: Settings, overrides: Mapping[str, str]) -> list[str]:
+    """What changed in the file to no effect, because an option or variable goes over it; values not shown.
+
+    >>> from afresh.engine.settings.parsing import parse_settings
+    >>> over = {"budget.requests": SettingWithOrigin("5/s", "--budget 5/s")}
+    >>> outdone(parse_settings(""), parse_settings("[budget]\\nrequests = '2/s'"), over)
+    ['budget.requests in the file is another, but --budget 5/s goes over it']
+    """
+    return [
+        f"{path} in the file is another, but {_origin(said)} goes over it"
+        for path, said in overrides.items()
+        if _setting_at(before, path) != _setting_at(after, path)
+    ]
+
+
+def _origin(said: str) -> str:
+    """Where it was said, without the value that ``--set`` holds."""
+    return said.origin.partition("=")[0] if isinstance(said, SettingWithOrigin) else "an option"
+
+
+def _setting_at(settings: Settings, path: str) -> object:
+    """What the settings say at ``budget.requests`` or ``source.web.delay``."""
+    table, *names, key = path.split(".")
+    found = settings.source(names[0]) if names else None
+    return getattr(found.settings if found else getattr(settings, table, None), key, None)
+
+
+def reload_handler(loop: Run, reload: Callable[[], Settings]) -> Callable[[], None]:
+    """What the signal calls."""
+
+    def again() -> None:
+        try:
+            settings = reload()
+        except AfreshError as error:
+            log_event(logging.WARNING, "settings not reloaded", problem=str(error))
+            return
+        found = describe_changes(loop.settings, settings)
+        try:
+            found += loop.reload(settings)
+        except AfreshError as error:
+            log_event(logging.WARNING, "settings not reloaded", problem=str(error))
+            return
+        for words in found or ["nothing changed"]:
+            log_event(logging.INFO, "settings reloaded", change=words)
+
+    return again

@@ -1,0 +1,278 @@
+"""The sources of a run: built, asked, exchanged while it runs, let go; their manners kept in the store.
+
+A source whose settings changed is drained: its polls under way end, and only then is the new one asked, which
+is told what the old one knew of its hosts. The manners of sources (``sources.capabilities``) outlive the
+process too: rests are kept within a second, notes once a minute and at the end, with those of other workers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from afresh.engine.logs import log_event
+from afresh.engine.ratelimit.backoffs import pack_backoffs, unpack_backoffs
+from afresh.engine.runner.settings_retry import retry_after_settings_change
+from afresh.engine.settings.tables import Settings, SourceTable
+from afresh.engine.state_names import BACKOFFS, SOURCE_STATE
+from afresh.engine.writer import Writer
+from afresh.sources.capabilities import Capabilities, GroupBackoff, StatefulSource, find_capabilities
+from afresh.sources.source import Source
+from afresh.stores.store import Store
+from afresh.values.clock import Clock
+from afresh.values.fetched import Fetched
+from afresh.values.lease import Lease
+
+Build = Callable[[SourceTable], Source]
+NOTES_EVERY_S = 60.0
+_TRIES = 3  # of keeping notes beside others who keep theirs
+
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    """A source, and how many are using it now."""
+
+    source: Source
+    table: SourceTable
+    users: int = 0
+    idle: asyncio.Event = field(default_factory=asyncio.Event)
+    can: Capabilities = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.can = find_capabilities(self.source)
+
+    @property
+    def state(self) -> StatefulSource | None:
+        """The source if its state is kept here; that of sources which observe staleness is kept with it."""
+        return None if self.can.staleness is not None else self.can.state
+
+
+def _nowhere(group: str) -> bool:
+    del group
+    return False
+
+
+class SourceSet:
+    """Every source by name."""
+
+    def __init__(self, store: Store, writer: Writer, clock: Clock, build: Build) -> None:
+        self._store, self._writer, self._clock, self._build = store, writer, clock, build
+        self._held: dict[str, _Held] = {}
+        self._retiring: dict[str, asyncio.Task[None]] = {}
+        self._backoffs: dict[str, tuple[GroupBackoff, ...]] = {}
+        self._known_states: dict[str, bytes] = {}  # which notes of each source are known to it
+        self._save_state_at_s = clock.elapsed_s() + NOTES_EVERY_S
+
+    async def open(self, settings: Settings) -> None:
+        """Build them all, each told what it knew when it was last let go."""
+        for table in settings.sources:
+            self._held[table.settings.name] = held = _Held(self._build(table), table)
+            await self._restore_state(table.settings.name, held.state)
+
+    def get(self, name: str) -> Source | None:
+        """The source of this name; None while its predecessor is drained."""
+        held = self._held.get(name)
+        return held.source if held is not None and name not in self._retiring else None
+
+    def capabilities(self, name: str) -> Capabilities:
+        """What the source of this name can do; nothing while its predecessor is drained."""
+        held = self._held.get(name)
+        return held.can if held is not None and name not in self._retiring else Capabilities()
+
+    def names(self) -> list[str]:
+        """Those that can be used now."""
+        return [name for name in self._held if name not in self._retiring]
+
+    def ready_s(self, name: str, group: str, now_s: float) -> float:
+        """When the next poll of a group may start; infinite while there is nobody to ask."""
+        source = self.get(name)
+        return math.inf if source is None else source.ready_s(group, now_s)
+
+    @contextmanager
+    def using(self, name: str) -> Iterator[Source | None]:
+        """A source that stays open until its use is over, whatever the settings say meanwhile."""
+        held = self._held.get(name)
+        if held is None:
+            yield None
+            return
+        held.users += 1
+        try:
+            yield held.source
+        finally:
+            held.users -= 1
+            if held.users == 0:
+                held.idle.set()
+
+    def bulk_limit(self, name: str, group: str) -> int:
+        """How many items one request to a group may serve."""
+        bulk = self.capabilities(name).bulk
+        return 1 if bulk is None else max(bulk.bulk_limit(group), 1)
+
+    async def poll(self, leases: Sequence[Lease], *, conditional: bool) -> list[Fetched]:
+        """Look at items of one source, with one request where there are several."""
+        name = leases[0].source
+        with self.using(name) as source:
+            if source is None:
+                problem = f"its source {name!r} is not in the settings"
+                return [Fetched("refused", problem=problem)] * len(leases)
+            try:
+                bulk = self._held[name].can.bulk
+                if len(leases) > 1 and bulk is not None:
+                    return await bulk.poll_many(leases, conditional=conditional)
+                return [await source.poll(lease, conditional=conditional) for lease in leases]
+            except Exception as error:  # noqa: BLE001  # a source's own defect must not end others' polls
+                log_event(logging.ERROR, "a source broke", source=name, item=leases[0].key, error=repr(error))
+                problem = f"the source itself broke: {type(error).__name__}"
+                return [Fetched("failed", problem=problem)] * len(leases)
+
+    def replace_sources(self, tables: Iterable[SourceTable]) -> list[str]:
+        """Take over other settings of sources; what changed, in words. Wrong ones are refused whole."""
+        wanted = {table.settings.name: table for table in tables}
+        changed = [
+            name
+            for name, table in wanted.items()
+            if name not in self._held or _differs(self._held[name], table)
+        ]
+        built = {name: _Held(self._build(wanted[name]), wanted[name]) for name in changed}
+        gone = [name for name in self._held if name not in wanted]
+        words = []
+        for name in [*gone, *changed]:
+            old, new = self._held.pop(name, None), built.get(name)
+            if new is not None:
+                self._held[name] = new
+            if old is not None:
+                self._retiring[name] = asyncio.create_task(self._retire(name, old, new))
+            what = (
+                "is gone"
+                if new is None
+                else "is new"
+                if old is None
+                else _describe_difference(old.table, new.table)
+            )
+            words.append(f"source {name!r} {what}")
+        for name, table in wanted.items():
+            self._held[name].table = table
+        return words
+
+    async def _retire(self, name: str, old: _Held, new: _Held | None) -> None:
+        """Wait until nobody uses the old source, let the new one know what it knew, and let it go."""
+        try:
+            while old.users:
+                old.idle.clear()
+                await old.idle.wait()
+            if old.state is not None and new is not None and new.state is not None:
+                new.state.load_state(old.state.save_state(), old.state.backoffs())
+            if new is not None:
+                settings, now_s = new.table.settings, self._clock.now_s()
+                await self._writer.call_with_retry(
+                    lambda: retry_after_settings_change(self._store, settings, now_s)
+                )
+            log_event(logging.INFO, "source exchanged" if new is not None else "source let go", source=name)
+        finally:
+            del self._retiring[name]
+            await old.source.close()
+
+    # What they remember.
+
+    async def _restore_state(self, source: str, state: StatefulSource | None) -> None:
+        if state is None:
+            return
+        names = BACKOFFS + source, SOURCE_STATE + source
+        backoffs, states = await self._writer.call_with_retry(
+            lambda: [self._store.state.get(name) for name in names]
+        )
+        self._known_states[source] = _digest(states)
+        state.load_state(states or b"", unpack_backoffs(backoffs))
+
+    async def inherit(self, groups: Collection[str]) -> None:
+        """Let the sources know the rests of groups that were another worker's until now."""
+        for held in list(self._held.values()):
+            if held.state is not None:
+                name = BACKOFFS + held.source.name
+                packed = await self._writer.call_with_retry(lambda name=name: self._store.state.get(name))  # type: ignore[misc]
+                kept = unpack_backoffs(packed)
+                held.state.load_state(b"", [backoff for backoff in kept if backoff.group in groups])
+                if held.source.name in groups:  # the source is one group: all that was learned is of it
+                    await self._learn(held.source.name, held.state)
+
+    async def _learn(self, name: str, source: StatefulSource) -> bool:
+        """Take in the notes of other workers, where there are any; whether there were."""
+        states = await self._writer.call_with_retry(lambda: self._store.state.get(SOURCE_STATE + name))
+        if not states or _digest(states) == self._known_states.get(name):
+            return False
+        source.load_state(states)
+        return True
+
+    async def _save_states(self) -> None:
+        """Keep what was learned, with what others did; when they kept theirs at the same time, once more."""
+        self._save_state_at_s = self._clock.elapsed_s() + NOTES_EVERY_S
+        for name, held in list(self._held.items()):
+            source = held.state
+            if source is None:
+                continue
+            await self._learn(name, source)
+            for _ in range(_TRIES):
+                packed = source.save_state()
+                self._known_states[name] = _digest(packed)
+                await self._writer.call_with_retry(
+                    lambda name=name, packed=packed: self._store.state.set({SOURCE_STATE + name: packed})  # type: ignore[misc]
+                )
+                if not await self._learn(name, source):
+                    break
+
+    async def keep(self, *, states: bool = False, is_elsewhere: Callable[[str], bool] = _nowhere) -> None:
+        """Keep rests that changed, and notes when it is their time or they are asked for.
+
+        ``is_elsewhere``: groups of other workers, whose rests stay as those kept them.
+        """
+        values: dict[str, bytes | None] = {}
+        for name, held in self._held.items():
+            source = held.state
+            if source is None:
+                continue
+            backoffs = source.backoffs()
+            if backoffs != self._backoffs.get(name, ()):
+                self._backoffs[name] = backoffs
+                kept = await self._writer.call_with_retry(
+                    lambda name=name: self._store.state.get(BACKOFFS + name)  # type: ignore[misc]
+                )
+                known, now_s = {backoff.group for backoff in backoffs}, self._clock.now_s()
+                theirs = [
+                    backoff
+                    for backoff in unpack_backoffs(kept)
+                    if backoff.until_s > now_s and backoff.group not in known and is_elsewhere(backoff.group)
+                ]
+                values[BACKOFFS + name] = pack_backoffs((*backoffs, *theirs))
+        if values:
+            await self._writer.call_with_retry(lambda: self._store.state.set(values))
+        if states or self._clock.elapsed_s() >= self._save_state_at_s:
+            await self._save_states()
+
+    async def close(self) -> None:
+        """Let all go, the retiring too."""
+        retiring = list(self._retiring.values())
+        for task in retiring:
+            task.cancel()
+        await asyncio.gather(*retiring, return_exceptions=True)
+        for held in self._held.values():
+            await held.source.close()
+
+
+def _digest(states: bytes | None) -> bytes:
+    return blake2b(states or b"", digest_size=16).digest()
+
+
+def _differs(held: _Held, table: SourceTable) -> bool:
+    return held.table.settings != table.settings or held.table.kind is not table.kind
+
+
+def _describe_difference(old: SourceTable, new: SourceTable) -> str:
+    """Which settings of a source are others; values may be secret, names are not."""
+    before, after = old.settings.model_dump(), new.settings.model_dump()
+    keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+    return f"has other settings: {', '.join(keys) or 'its kind'}"

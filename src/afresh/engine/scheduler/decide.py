@@ -1,0 +1,120 @@
+"""What one poll means: a pure function of the lease, what was fetched, the settings and the time.
+
+content     the first copy starts the clock; any later one is a change, unless it was compared under
+            other settings: then it is a new baseline
+unchanged   the copy is still right
+gone        missing: with patience, for pages come back
+refused     we may not look: asked ever more rarely, then not at all
+failed      nothing is known; tried again later and later. A host that rests is no fault of the item
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from afresh.sources.settings import MissingRule, is_gone
+from afresh.values.fetched import Fetched
+from afresh.values.items import Status
+from afresh.values.lease import Lease
+from afresh.values.outcome import EventKind, NewCopy, Observation
+
+REFUSALS_ENOUGH = 3
+REFUSED_LONGER = 60  # a refusal is asked about again so many times more rarely than a failure
+_MAX_DOUBLINGS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class RetryRules:
+    """How failures are met: the first wait, doubled up to the longest; how long missing is not yet gone."""
+
+    first_s: float = 60.0
+    longest_s: float = 86400.0
+    missing: MissingRule = field(default_factory=MissingRule)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What follows from one poll; ``retry_s`` is the earliest next look after one that told nothing."""
+
+    observation: Observation | None = None
+    new_copy: NewCopy | None = None
+    status: Status = "active"
+    failures: int = 0
+    problem: str = ""
+    event: EventKind | None = None
+    retry_s: float | None = None
+    keeps_validators: bool = False
+
+
+def decide(
+    lease: Lease, fetched: Fetched, patient: RetryRules, now_s: float, *, audit: bool = False
+) -> Decision:
+    """What the poll of ``lease`` that brought ``fetched`` at ``now_s`` means.
+
+    >>> first = Fetched("content", content=b"hello", normal_hash=b"h")
+    >>> decide(Lease(1, "a", "web", "a", 1, 9.0), first, RetryRules(), 5.0).event
+    'new'
+    >>> broken = Fetched("failed", problem="no answer", requests=1)
+    >>> decide(Lease(1, "a", "web", "a", 1, 9.0, failures=2), broken, RetryRules(), 5.0).retry_s
+    245.0
+    """
+    if fetched.kind == "content":
+        return _content(lease, fetched, now_s, audit=audit)
+    if fetched.kind == "unchanged":
+        return Decision(_observation(lease, fetched, now_s, changed=False, audit=audit))
+    return _told_nothing(lease, fetched, patient, now_s)
+
+
+def _content(lease: Lease, fetched: Fetched, now_s: float, *, audit: bool) -> Decision:
+    content = fetched.content or b""
+    copy = NewCopy(content, fetched.media_type, fetched.normal_hash or b"")
+    if lease.content_hash is None or not fetched.comparable:
+        # A first look, or one that compares with nothing: it starts the clock and tells of no change.
+        start = Observation(
+            lease.item_id, now_s, 0.0, changed=False, modified_s=fetched.modified_s, audit=audit
+        )
+        return Decision(start, copy, event="new" if lease.content_hash is None else "changed")
+    seen = _observation(lease, fetched, now_s, changed=True, audit=audit)
+    return Decision(seen, copy, event="changed")
+
+
+def _observation(lease: Lease, fetched: Fetched, now_s: float, *, changed: bool, audit: bool) -> Observation:
+    # A clock set back leaves no time between two polls: such a look tells nothing of rates.
+    elapsed_s = max(0.0, now_s - lease.polled_s) if lease.polled_s is not None else 0.0
+    return Observation(lease.item_id, now_s, elapsed_s, changed, modified_s=fetched.modified_s, audit=audit)
+
+
+def _told_nothing(lease: Lease, fetched: Fetched, patient: RetryRules, now_s: float) -> Decision:
+    asked_s = fetched.retry_after_s or 0.0
+    if asked_s > 0 and (fetched.put_off or fetched.requests == 0):
+        return Decision(
+            failures=lease.failures,
+            status=lease.status,
+            problem=fetched.problem,
+            retry_s=now_s + asked_s,
+            keeps_validators=True,
+        )
+    failures = lease.failures + 1
+    status, event = _ended(lease, fetched, patient, now_s, failures)
+    wait_s = patient.first_s * 2.0 ** min(failures - 1, _MAX_DOUBLINGS)
+    wait_s = min(wait_s * (REFUSED_LONGER if fetched.kind == "refused" else 1), patient.longest_s)
+    return Decision(
+        status=status,
+        failures=failures,
+        problem=fetched.problem,
+        event=event,
+        retry_s=now_s + max(wait_s, asked_s) if status == "active" else math.inf,
+        keeps_validators=True,
+    )
+
+
+def _ended(
+    lease: Lease, fetched: Fetched, patient: RetryRules, now_s: float, failures: int
+) -> tuple[Status, EventKind | None]:
+    silent_s = math.inf if lease.polled_s is None else now_s - lease.polled_s
+    if fetched.kind == "gone" and is_gone(fetched.status, failures, silent_s, patient.missing):
+        return "gone", "gone" if lease.content_hash is not None else None
+    if fetched.kind == "refused" and failures >= REFUSALS_ENOUGH:
+        return "refused", None
+    return "active", None

@@ -1,0 +1,64 @@
+"""How often items change, by their own polls that the store remembers: what people are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from afresh.engine.scheduler.ranking import GUESS_DOUBT, GUESS_SHAPE
+from afresh.engine.scheduler.row_policy import RowPolicy
+from afresh.policy.adaptive.rate_interval import rate_interval
+from afresh.stores.store import Store
+from afresh.values.arrays import Bools, Float64s
+
+LEVEL = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPolls:
+    """The polls of one item that told something, oldest first."""
+
+    time_s: Float64s
+    elapsed_s: Float64s
+    changed: Bools
+    audit: Bools
+
+
+NO_POLLS = ItemPolls(np.empty(0), np.empty(0), np.empty(0, dtype=bool), np.empty(0, dtype=bool))
+
+
+def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ItemPolls]:
+    """The polls of each of these items; an item without any is left out."""
+    found: dict[int, ItemPolls] = {}
+    for batch in store.observations.read(ids):
+        for item_id in np.unique(batch.item_id).tolist():
+            its = batch.item_id == item_id
+            columns = (batch.time_s, batch.elapsed_s, batch.changed, batch.audit)
+            found[item_id] = ItemPolls(*(column[its] for column in columns))
+    return found
+
+
+def own_rates(
+    polls: Mapping[int, ItemPolls], policy: RowPolicy, ids: Sequence[int], now_s: float
+) -> dict[int, tuple[float, float, float]]:
+    """By item the median of its rate, and the interval that holds it at 90 % (``policy.rate_interval``)."""
+    ranking, item_rows = policy.ranking, policy.item_rows
+    found = {}
+    for item_id in ids:
+        row, its = item_rows.row(item_id), polls.get(item_id, NO_POLLS)
+        compared = its.elapsed_s > 0  # the first poll of an item has nothing to compare with
+        guess = 0.0 if row is None else float(np.nan_to_num(item_rows.prior_rate_per_s[row]))
+        found[item_id] = rate_interval(
+            ranking.policy.belief,
+            its.elapsed_s[compared],
+            its.changed[compared],
+            np.maximum(now_s - its.time_s[compared], 0.0),
+            level=LEVEL,
+            of_items=ranking.total_items,
+            guess=guess,
+            guess_shape=GUESS_SHAPE,
+            guess_doubt=GUESS_DOUBT,
+        )
+    return found

@@ -1,0 +1,114 @@
+"""What the store keeps of an item: the evidence of its polls, compactly, and when it may be tried again.
+
+Evidence is posterior over prior on the policy's ladder of rates, as ln with 0 at its largest
+(four bytes a rate), so that it meets whatever prior is learned later. With it go the
+ladder's lowest rate, the item's class of calibration, its run of quiet polls, what the poll that is due
+anyway will teach, and its families.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.policy.adaptive.saved_state import Arrays
+from afresh.values.arrays import Float64s, Ints
+
+VERSION = 2
+_HEAD = 4  # version, steps of the ladder, kinds of families, class
+_LEAST = 1e-26
+Sizes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBeliefs:
+    """Beliefs as they came from a store, of the ``known`` rows.
+
+    ``not_before_s`` has an entry per row, −∞ where nothing holds it; ``families`` a row per known row.
+    """
+
+    not_before_s: Float64s
+    known: Ints
+    rows: Arrays
+    families: Ints
+
+
+def pack(rows: Arrays, not_before_s: Float64s, families: Ints) -> list[bytes]:
+    """The beliefs of some items, bytes each: ``rows`` as the policy gives them."""
+    count, steps = rows["evidence"].shape
+    table = np.zeros(count, dtype=_row_type(steps, families.shape[1]))
+    table["version"], table["steps"], table["kinds"] = VERSION, steps, families.shape[1]
+    evidence = rows["evidence"] / np.maximum(rows["evidence"].max(axis=1, keepdims=True), _LEAST)
+    table["evidence"] = np.log(np.maximum(evidence, _LEAST))
+    table["rate_class"], table["lowest"] = rows["rate_class"], rows["lowest"]
+    table["quiet"] = np.minimum(rows["quiet"], np.iinfo(np.uint16).max)
+    table["spared"] = rows["spared"]
+    table["not_before_s"], table["families"] = not_before_s, families
+    packed, size = table.tobytes(), table.itemsize
+    return [packed[begin : begin + size] for begin in range(0, len(packed), size)]
+
+
+def unpack(beliefs: bytes, sizes: Sizes) -> StoredBeliefs:
+    """The beliefs of many items, joined, each of its size; what is not ours tells nothing.
+
+    >>> unpack(b"", np.array([0, 0])).not_before_s.tolist()
+    [-inf, -inf]
+    """
+    not_before_s = np.full(sizes.size, -np.inf)
+    ends = np.cumsum(sizes)
+    known, table = _newest(beliefs, sizes, ends)
+    not_before_s[known] = table["not_before_s"]
+    rows: Arrays = {
+        "evidence": np.exp(table["evidence"]),  # as exactly as it was kept, in half the memory
+        "lowest": table["lowest"],
+        "polled": np.ones(known.size, dtype=bool),
+        "rate_class": table["rate_class"].astype(np.int64),
+        "quiet": table["quiet"].astype(np.int64),
+        "spared": table["spared"].astype(np.float64),
+    }
+    return StoredBeliefs(not_before_s, known, rows, table["families"].astype(np.int64))
+
+
+def _newest(beliefs: bytes, sizes: Sizes, ends: Sizes) -> tuple[Ints, npt.NDArray[Any]]:
+    """The rows of the one format that most have, and their table: formats change with versions alone."""
+    long = sizes[sizes > _HEAD]
+    nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=_row_type(1, 0))
+    if long.size == 0:
+        return nothing
+    size = int(np.bincount(long).argmax())
+    rows = np.flatnonzero(sizes == size)
+    joined = _gathered(beliefs, ends[rows], size).reshape(-1, size)
+    version, steps, kinds = (int(value) for value in joined[0, :3])
+    kind = _row_type(steps, kinds)
+    if version != VERSION or kind.itemsize != size:
+        return nothing
+    same = (joined[:, :3] == joined[0, :3]).all(axis=1)
+    return rows[same], np.ascontiguousarray(joined[same]).view(kind).reshape(-1)
+
+
+def _gathered(beliefs: bytes, ends: Sizes, size: int) -> npt.NDArray[np.uint8]:
+    """The bytes of the rows that end there, all of one size."""
+    every = np.frombuffer(beliefs, dtype=np.uint8)
+    if ends.size * size == every.size:
+        return every.copy()
+    return np.asarray(every[(ends[:, None] - size + np.arange(size)).ravel()])
+
+
+def _row_type(steps: int, kinds: int) -> np.dtype[Any]:
+    return np.dtype(
+        [
+            ("version", "u1"),
+            ("steps", "u1"),
+            ("kinds", "u1"),
+            ("rate_class", "u1"),
+            ("quiet", "<u2"),
+            ("spared", "<f4"),
+            ("evidence", "<f4", (steps,)),
+            ("lowest", "<f8"),
+            ("not_before_s", "<f8"),
+            ("families", "<i8", (kinds,)),
+        ]
+    )

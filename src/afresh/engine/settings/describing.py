@@ -1,0 +1,74 @@
+"""Settings in words: all of them as they were read, and what a reload changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from afresh.engine.settings.tables import TABLES, Settings
+from afresh.values.units import format_duration, format_rate, format_share, format_size_rate
+
+_WRITE: dict[tuple[str, str], Callable[[Any], str]] = {
+    ("budget", "requests"): format_rate,
+    ("budget", "money"): format_rate,
+    ("budget", "bytes"): format_size_rate,
+    ("budget", "seconds"): format_share,
+    ("plan", "caps"): format_rate,
+}
+
+
+def settings_as_dict(settings: Settings) -> dict[str, Any]:
+    """The settings as they were read, every default filled in; what may be secret is only said to be there.
+
+    >>> from afresh.engine.settings.parsing import parse_settings
+    >>> settings_as_dict(parse_settings("[web]\\ntoken = 'a'"))["web"]["token"]
+    'hidden'
+    >>> settings_as_dict(parse_settings(""))["budget"]["requests"]
+    1.0
+    """
+    tables: dict[str, Any] = {name: _table_as_dict(getattr(settings, name)) for name in TABLES}
+    own = ("on_change", "benefit", "stale_cost")
+    tables["source"] = [
+        _table_as_dict(table.settings) | {name: getattr(table, name) for name in own}
+        for table in settings.sources
+    ]
+    return tables
+
+
+def _table_as_dict(table: BaseModel) -> dict[str, Any]:
+    plain = table.model_dump(mode="json")
+    hidden = {key for key, field in type(table).model_fields.items() if not field.repr and plain[key]}
+    return {key: "hidden" if key in hidden else value for key, value in plain.items()}
+
+
+def describe_changes(before: Settings, after: Settings) -> list[str]:
+    """What a reload changed but for the sources, in words; nothing secret.
+
+    >>> from afresh.engine.settings.parsing import parse_settings
+    >>> describe_changes(parse_settings(""), parse_settings("[budget]\\nrequests = '2/s'\\nbytes = '1MB/s'"))
+    ['budget.requests is now 2/s (was 1/s)', 'budget.bytes is now 1MB/s (was none)']
+    """
+    found = []
+    for name in TABLES:
+        old, new = getattr(before, name), getattr(after, name)
+        for key, field in type(new).model_fields.items():
+            if getattr(old, key) != getattr(new, key):
+                now, was = (_written(name, key, getattr(each, key)) for each in (new, old))
+                found.append(f"{name}.{key}{f' is now {now} (was {was})' if field.repr else ' is another'}")
+    return found
+
+
+def _written(table: str, key: str, value: Any) -> str:
+    """A value with the unit that a settings file gives it."""
+    if value is None:
+        return "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_written(table, key, each)}" for name, each in value.items()) or "none"
+    write = _WRITE.get((table, key), _duration if table == "run" and isinstance(value, float) else str)
+    return write(value)
+
+
+def _duration(seconds: float) -> str:
+    return format_duration(seconds).replace(" ", "")
