@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.web.quick_world import QuickWorld
 
-from afresh.cli.demo_site import cho_pages
+from afresh.cli.proving.demo.changing_site import cho_pages
 from afresh.web.schemas import BudgetPointOut
 
 LOW, HIGH = 5.0, 40.0  # requests per second: more than four times, where an engine that starts re-lays
