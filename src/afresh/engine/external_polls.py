@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.engine.scheduler.decide import Decision
+from afresh.engine.scheduler.decide import DecidedPoll, Decision
+from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.poll_recorder import PollRecorder
-from afresh.engine.scheduler.ranking import Ranking
+from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.reschedule import reschedule
-from afresh.engine.scheduler.restore import load_items, restore_policy, save_planned_price
+from afresh.engine.scheduler.restore import load_items, restore_scheduler, save_planned_price
+from afresh.engine.settings.live import LiveSettings
 from afresh.engine.settings.tables import Settings
 from afresh.sources.change_detection import compare_content
 from afresh.stores.store import Store
@@ -149,7 +151,7 @@ def relearn(store: Store, settings: Settings, ids: list[int], now_s: float) -> N
         gaps_s = np.concatenate([batch.elapsed_s[batch.elapsed_s > 0] for batch in batches] or [np.empty(0)])
         if gaps_s.size:
             pace = float(item_rows.cost.sum() / gaps_s.mean())
-            ranking = Ranking(item_rows, pace, settings.plan.objective, now_s)
+            ranking = Ranking(item_rows, RankingStart(pace, settings.plan.objective, now_s))
             for batch in batches:
                 _learn_in_order(ranking, batch)
             store.plan.save(item_rows.ids, item_rows.due_s, ranking.pack(np.arange(item_rows.size)))
@@ -171,14 +173,14 @@ def _commit(store: Store, settings: Settings, row: Reported, item_id: int, now_s
     lease = _lease(store, item, row, now_s, settings.run.lease)
     if lease is None:
         return [f"{row.item}: another engine is polling it"]
-    policy = restore_policy(store, settings, load_items([store.plan.columns_of([item_id])]), now_s)
-    recorder = PollRecorder(settings, policy.item_rows, policy)
+    scheduler = restore_scheduler(store, settings, [store.plan.columns_of([item_id])], now_s)
+    recorder = PollRecorder(LiveSettings(settings), scheduler, PollCosts())
     if row.content is None:
-        outcome = recorder.settle(lease, Decision(_observation(row, lease)), row.time_s)
+        poll = DecidedPoll(lease, row.time_s, Decision(_observation(row, lease)))
     else:
         fetched = _fetched(settings, row.content, row.media_type, lease)
-        outcome = recorder.outcome(lease, fetched, row.time_s, audit=False)
-    refusals = store.commit(recorder.complete([outcome]))
+        poll = recorder.decide(lease, fetched, row.time_s, audit=False)
+    refusals = store.commit(recorder.complete([poll]))
     return [f"{row.item}: {_describe_refusal(row, refusal)}" for refusal in refusals]
 
 

@@ -33,8 +33,8 @@ class Belief:
 
 def believed(snapshot: ItemSnapshot) -> list[Belief]:
     """What is believed of each item of a snapshot, in their order."""
-    policy, now_s = snapshot.policy, snapshot.time_s
-    fresh, worth = policy.fresh(now_s), policy.poll_values(now_s)
+    policy, now_s = snapshot.scheduler.policy, snapshot.time_s
+    fresh, worth = snapshot.scheduler.forecast.fresh(now_s), policy.poll_values(now_s)
     every = np.arange(policy.item_rows.size)
     intervals_s, futile = policy.intervals_s(every), policy.is_futile(every)
     nothing = Belief(*(math.nan,) * 6, plan="removed")

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.allocation.allocate import allocate
-from afresh.engine.scheduler.row_policy import RowPolicy
+from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.model.age import age
 from afresh.model.freshness import freshness
 from afresh.policy.adaptive.poll_value import PollValue
@@ -46,18 +46,12 @@ class Believed:
     longest_s: Float64s
 
     @classmethod
-    def of(cls, policy: RowPolicy, rows: npt.NDArray[np.intp]) -> Believed:
-        """These rows of a policy; what their families bring comes on top of their own rates."""
-        mind, memory = policy.ranking.policy, policy.item_rows
-        rates = mind.calibration.factors(rows)[:, None] * mind.belief.rates
-        if mind.shocks is not None:
-            rates = rates + mind.shocks.rate(rows)[:, None]
-        mass = mind.belief.posteriors(rows)
+    def of(cls, scheduler: Scheduler, rows: npt.NDArray[np.intp]) -> Believed:
+        """These rows of a scheduler; what their families bring comes on top of their own rates."""
+        memory = scheduler.item_rows
         return cls(
-            mind.belief.rates,
-            mind.belief.prior,
-            mass / mass.sum(axis=1, keepdims=True),
-            rates,
+            *scheduler.forecast.rate_prior(),
+            *scheduler.forecast.rate_distribution(rows),
             memory.ranked_weight(rows) / memory.ranked_cost(rows),
             memory.cost[rows],
             memory.min_interval_s[rows],

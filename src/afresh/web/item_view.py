@@ -86,17 +86,15 @@ def _is_guessed(why: Why) -> bool:
 
 def curves(snapshot: ItemSnapshot, why: Why) -> Curves:
     """The chance that the copy is right and the index, from the last poll until well after the next."""
-    policy, now_s = snapshot.policy, snapshot.time_s
-    mind, row = policy.ranking.policy, policy.item_rows.rows([why.item.id])
+    scheduler, now_s = snapshot.scheduler, snapshot.time_s
+    (row,) = scheduler.item_rows.rows([why.item.id]).tolist()
     since_s = 0.0 if why.item.polled_s is None else max(now_s - why.item.polled_s, 0.0)
     due_s = why.interval_s if 0 < why.interval_s < math.inf else math.inf
     typical_s = due_s if math.isfinite(due_s) else 1.0 / max(why.rate_per_s, 1e-12)
     time_s = np.linspace(0.0, _SPAN * max(typical_s, since_s / 2, 1.0), _POINTS)
-    begun_s = float(mind.items.last_poll[row[0]])
     return Curves(
         time_s.tolist(),
-        [float(mind.fresh(row, begun_s + after_s)[0]) for after_s in time_s],
-        [float(mind.poll_values(row, begun_s + after_s)[0]) for after_s in time_s],
+        *scheduler.forecast.course(row, time_s),
         why.threshold,
         since_s,
         due_s,

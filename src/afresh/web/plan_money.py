@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from afresh.engine.scheduler.earnings import money_terms
+from afresh.engine.scheduler.earnings import MoneyInput, money_terms
 from afresh.engine.scheduler.restore import read_poll_costs
-from afresh.engine.scheduler.row_policy import RowPolicy
+from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import BudgetTable, Settings
 from afresh.stores.store import Store
 from afresh.values.arrays import Float64s
@@ -46,12 +46,11 @@ class Stakes:
         return earned - self.cost_per_s(frequency)
 
 
-def stakes_of(store: Store, settings: Settings, policy: RowPolicy, rows: npt.NDArray[np.intp]) -> Stakes:
+def stakes_of(store: Store, settings: Settings, scheduler: Scheduler, rows: npt.NDArray[np.intp]) -> Stakes:
     """What is at stake at these rows, by the settings and what polls were measured to take."""
-    terms = money_terms(
-        policy.item_rows, policy.staleness, settings, store.plan.names(), read_poll_costs(store)
-    )
-    weight = policy.item_rows.weight[rows]
+    given = MoneyInput(settings, scheduler.names, read_poll_costs(store))
+    terms = money_terms(scheduler.item_rows, scheduler.policy.staleness, given)
+    weight = scheduler.item_rows.weight[rows]
     return Stakes(
         weight * terms.benefit[rows], weight * terms.stale_cost[rows], terms.money(settings.budget)[rows]
     )

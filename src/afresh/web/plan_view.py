@@ -21,7 +21,7 @@ from afresh.allocation.problem_inputs import build_problem
 from afresh.engine.engine import Engine
 from afresh.engine.reporting.status import Status
 from afresh.engine.scheduler.earnings import has_income
-from afresh.engine.scheduler.restore import load_items, read_sample, restore_policy
+from afresh.engine.scheduler.restore import read_sample, restore_scheduler
 from afresh.engine.settings.tables import BudgetTable
 from afresh.policy.rate_populations import RatePopulations
 from afresh.values.arrays import Float64s, Ints
@@ -133,16 +133,16 @@ def plan_items(engine: Engine, now_s: float, seed: int = 0) -> PlanItems:
     """The active items with a weight, or a sample of them drawn evenly."""
     store = engine.store
     total = sum(count.items for count in store.items.counts())
-    memory = load_items(read_sample(store, total))
     # What is believed does not depend on the budget that was asked for since.
     settings = replace(engine.settings, budget=engine.settings.budget.of_items(total))
-    policy = restore_policy(store, settings, memory, now_s)
+    scheduler = restore_scheduler(store, settings, read_sample(store, total), now_s)
+    memory = scheduler.item_rows
     rows = np.flatnonzero(memory.ranked_weight(slice(None)) > 0)
     active = round(rows.size * total / max(memory.size, 1))
     rng = np.random.default_rng(seed)
     if rows.size > SAMPLE:
         rows = np.sort(rng.choice(rows, SAMPLE, replace=False))
-    known = Believed.of(policy, rows)
+    known = Believed.of(scheduler, rows)
     return PlanItems(
         ids=memory.ids[rows],
         believed=known,
@@ -150,10 +150,10 @@ def plan_items(engine: Engine, now_s: float, seed: int = 0) -> PlanItems:
         rate=known.median(),
         weight=memory.weight[rows],
         ratio=known.worth_of_one,
-        interval_s=policy.next_polls_s(rows, now_s) - now_s,
+        interval_s=scheduler.policy.next_polls_s(rows, now_s) - now_s,
         active=active,
         scale=active / max(rows.size, 1),
-        stakes=stakes_of(store, settings, policy, rows) if has_income(settings) else None,
+        stakes=stakes_of(store, settings, scheduler, rows) if has_income(settings) else None,
     )
 
 

@@ -115,6 +115,10 @@ class Claims:
                 await asyncio.wait_for(self._news.wait(), _AGAIN_S)
         self._held[group].used_s = self._clock.elapsed_s()
 
+    async def wait_for_decision(self) -> None:
+        """Return when it is next decided who has the groups that were asked for."""
+        await self._news.wait()
+
     async def run(self, inherit: Inherit) -> None:
         """Claim what is wanted, until cancelled."""
         while True:
