@@ -1,12 +1,12 @@
 """Money: what a right copy is worth and what a poll costs, and the budget that follows from both.
 
 A source with a ``benefit`` (money per time of a right copy) or a ``stale_cost`` (of a wrong one) has income.
-Its items are ranked by money at stake over money for a poll, w·(B+O)·[∫z − τz(τ)]/c, and one is polled when this
-reaches 1: then the next unit of money earns itself, and net income is the highest (Razniewski 2016, §5; the
-plan of ``allocate`` whose multiplier is 1). Polls are made as long as they pay, and an item that never pays,
-w·(B+O) ≤ c·λ, is futile and is not polled. The limits of the budget stay: the best polls come first.
+Its items are ranked by money at stake over money for a poll, w·(B+O)·[∫z − τz(τ)]/c, and one is polled when
+this reaches 1: then the next unit of money earns itself, and net income is the highest (Razniewski 2016, §5;
+the plan of ``allocate`` whose multiplier is 1). Polls are made as long as they pay, and an item that never
+pays, w·(B+O) ≤ c·λ, is futile and is not polled. The limits of the budget stay: the best polls come first.
 
-``plan_spending`` computes what follows from today's beliefs: requests, money and income per time, futile items.
+``plan_spending`` computes what follows from today's beliefs: requests, money, income, and futile items.
 """
 
 from __future__ import annotations
