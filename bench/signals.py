@@ -29,7 +29,7 @@ def rows(*, quick: bool) -> list[Row]:
         for command in _QUICK if quick else COMMANDS:
             span_s = 12.0 if command == "demo" else 4.0 if command in ENDLESS else 1.5
             when = moments(Random(1), [command], 2 if quick else _MOMENTS, span_s)
-            ends = [here.ended(*each) for each in when]
+            ends = [here.ended(each) for each in when]
             wrong = [end.problem for end in ends if end.problem]
             if wrong:
                 raise RuntimeError(f"{command}: {wrong[0]}")

@@ -27,8 +27,8 @@ from afresh.rates.estimator import ESTIMATORS
 from afresh.sources.registry import BUILT_IN
 from afresh.sources.settings import SourceSettings
 from afresh.values.objective_names import OBJECTIVE_NAMES
-from afresh.web.context import Context
-from afresh.web.metrics import exposition
+from afresh.web.dashboard_data import DashboardData
+from afresh.web.metrics import expose_metrics
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -193,7 +193,7 @@ def test_every_metric_is_documented_and_no_other(tmp_path: Path) -> None:
     with open_engine(tmp_path) as engine:
         engine.add(["https://example.org/"])
         engine.store.state.set({PULSE: Pulse(1.0, 0.0).pack()})
-        shown = exposition(Context(engine, None)).decode()
+        shown = expose_metrics(DashboardData(engine, None)).decode()
     families = list(text_string_to_metric_families(shown))
     known = {
         sample.name + "".join(f"{{{label}}}" for label in sample.labels): family.type

@@ -58,12 +58,20 @@ _OF_SQLITE = ("-wal", "-shm")
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a process ended that was sent a signal."""
+class Moment:
+    """When a command is sent which signal: so long after its start, or after it took over its signals."""
 
     command: str
     number: int
-    moment_s: float
+    after_s: float
+    is_at_work: bool
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended that was sent a signal."""
+
+    moment: Moment
     code: int
     took_s: float
     words: str
@@ -79,19 +87,21 @@ class Ended:
         if not self.was_ready:  # the program had not begun: Python or the system ended it
             return ""
         if self.code == 0:
-            return "" if not self.was_alive or self.command not in ENDLESS or self._drained else "code 0"
-        name = signal.Signals(self.number).name
+            return (
+                "" if not self.was_alive or self.moment.command not in ENDLESS or self._drained else "code 0"
+            )
+        name = signal.Signals(self.moment.number).name
         # "at once": on a busy machine the time to end in order was too short.
         said = {f"afresh: stopped by {name}", f"afresh: stopped at once by {name}"}
         told = [line for line in self.words.splitlines() if line in said]
-        if self.code != 128 + self.number or len(told) != 1 or "Traceback" in self.words:
+        if self.code != 128 + self.moment.number or len(told) != 1 or "Traceback" in self.words:
             return f"code {self.code}, said {self.words!r}"
         return ""
 
     @property
     def _drained(self) -> bool:
         # What could not be fetched is said after it.
-        return self.command in DRAINS and any("stopped" in line for line in self.words.splitlines())
+        return self.moment.command in DRAINS and any("stopped" in line for line in self.words.splitlines())
 
 
 class World:
@@ -115,19 +125,19 @@ class World:
     def _write(self, name: str, header: str, rows: Iterator[str]) -> None:
         (self._inputs / name).write_text("\n".join([header, *rows]) + "\n")
 
-    def ended(self, command: str, number: int, moment_s: float) -> Ended:
+    def ended(self, moment: Moment) -> Ended:
         """Start a command, send it the signal at that moment, and see how it ends."""
-        process, folder, words = self._start(command)
+        process, folder, words = self._start(moment.command)
         try:
-            was_alive, was_ready = _lives_for(process, moment_s), _takes_signals(process.pid)
+            while moment.is_at_work and not _takes_signals(process.pid) and _lives_for(process, 0.01):
+                pass
+            was_alive, was_ready = _lives_for(process, moment.after_s), _takes_signals(process.pid)
             sent_s = time.monotonic()
-            process.send_signal(number)
+            process.send_signal(moment.number)
             code = process.wait(LONGEST_WAIT_S)
             took_s = time.monotonic() - sent_s
             left = tuple(self._left(folder))
-            return Ended(
-                command, number, moment_s, code, took_s, words.read_text(), was_alive, was_ready, left
-            )
+            return Ended(moment, code, took_s, words.read_text(), was_alive, was_ready, left)
         finally:
             for each in processes_of(folder / "tmp"):
                 with suppress(ProcessLookupError):
@@ -218,12 +228,11 @@ def _interruptible_children() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def moments(
-    random: Random, commands: Sequence[str], each: int, span_s: float
-) -> list[tuple[str, int, float]]:
-    """Commands, signals and moments of which the first is in the start of Python."""
+def moments(random: Random, commands: Sequence[str], each: int, span_s: float) -> list[Moment]:
+    """Random moments of these commands: every third one counts from the start of Python."""
     return [
-        (command, random.choice((signal.SIGINT, signal.SIGTERM)), random.uniform(0.02, span_s))
-        for _ in range(each)
-        for command in commands
+        Moment(
+            command, random.choice((signal.SIGINT, signal.SIGTERM)), random.uniform(0.02, span_s), at % 3 > 0
+        )
+        for at, command in enumerate(command for _ in range(each) for command in commands)
     ]

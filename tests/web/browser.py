@@ -105,9 +105,18 @@ def cut(page: Page) -> int:
     return max(page.locator(".scroll").evaluate_all(each), default=0)
 
 
-def serious(page: Page) -> list[str]:
-    """What axe-core holds against a page, from serious on."""
-    found = Axe().run(page).response["violations"]
+_CONTRAST = "color-contrast"
+# Every rule in light colours; what else the other looks can change: the colours, or the layout.
+_RULES: dict[str, dict[str, Any]] = {
+    "light": {},
+    "dark": {"runOnly": [_CONTRAST]},
+    "phone": {"rules": {_CONTRAST: {"enabled": False}}},
+}
+
+
+def serious(page: Page, look: str) -> list[str]:
+    """What axe-core holds against a page in one of the looks, from serious on."""
+    found = Axe().run(page, options={"resultTypes": ["violations"], **_RULES[look]}).response["violations"]
     return [
         f"{one['id']}: {one['nodes'][0]['html'][:200]}"
         for one in found

@@ -24,7 +24,7 @@ from afresh.stores.memory.store import MemoryStore
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.lease import Lease
 from afresh.values.outcome import Observation
-from afresh.web.context import Context
+from afresh.web.dashboard_data import DashboardData
 
 _SETTINGS = '[budget]\nrequests = "{}/s"\n[[source]]\nname = "web"\ndelay = "0s"\n'
 _STEP_S, _KEEP_S, _LASTS_S = 0.4, 60.0, 10_000.0
@@ -50,7 +50,7 @@ class QuickWorld:
         self.scheduler = start_scheduler(self.store, current, self.store.plan.columns(), 1e9)
         self._recorder = PollRecorder(LiveSettings(current), self.scheduler, PollCosts())
         self._refits = self.scheduler.refits
-        self.web = Context(self._engine, None)
+        self.web = DashboardData(self._engine, None)
 
     def now_s(self) -> float:
         """The time of day."""
@@ -65,7 +65,7 @@ class QuickWorld:
         self._engine.ask_budget(requests_per_s)
         self._budget_per_s = requests_per_s
         self.scheduler.policy.ranking.set_budget(requests_per_s)
-        self.web.changed()
+        self.web.forget()
 
     def live(self, lasts_s: float) -> float:
         """Poll for so long; the mean share of copies that were right."""
@@ -76,7 +76,7 @@ class QuickWorld:
             self._poll(at_once)
             right.append(self.right())
         self._keep()
-        self.web.changed()
+        self.web.forget()
         return float(np.mean(right))
 
     def _poll(self, count: int) -> None:

@@ -159,6 +159,14 @@ def test_another_budget_drops_and_brings_back(web: Client) -> None:
     assert 0 < len(less["gone_named"]) <= 8
 
 
+def test_without_items_every_budget_gives_the_same(tmp_path: Path) -> None:
+    with engine_of(tmp_path) as engine, dashboard(engine) as web:
+        other = web.get("/api/v1/plan/at?budget=5/s").json()
+        assert (other["back"], other["gone"], other["then"]["freshness"]) == (0, 0, 1.0)
+        assert web.get("/api/v1/plan").json()["budgets"] == []
+        assert "Nothing to plan yet" in web.get("/plan").text
+
+
 def test_sources_are_listed_without_secrets(tmp_path: Path) -> None:
     more = 'headers = {Authorization = "Bearer hush-hush"}\n'
     with engine_of(tmp_path, more) as engine, dashboard(engine) as web:

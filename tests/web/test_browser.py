@@ -33,7 +33,7 @@ TOO_WIDE = "document.documentElement.scrollWidth - innerWidth"
 def _quick_ticks() -> Iterator[None]:
     """Live updates look for something new at once: the tests wait for what they show, not for the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("afresh.web.live.TICK_S", 0.05)
+        patch.setattr("afresh.web.live_updates.TICK_S", 0.05)
         yield
 
 
@@ -60,7 +60,7 @@ def check_looks(page: Page, *, whole_tables: bool) -> None:
         as_seen(page, look)
         if look == "phone" and whole_tables:
             assert cut(page) <= 0, f"a table of {page.url} is cut"
-        assert serious(page) == [], (page.url, look)
+        assert serious(page, look) == [], (page.url, look)
 
 
 @pytest.mark.parametrize("path", ["/", "/items", "/plan", "/sources", "/api/docs", "/item"])

@@ -14,7 +14,7 @@ import pytest
 from tests.web.serving import HOSTILE, PLAIN, TOKEN, Client, dashboard, engine_of
 
 from afresh.values.errors import UsageError
-from afresh.web.guard import MOST_BYTES
+from afresh.web.guard import MOST_BODY_BYTES
 from afresh.web.server import check_reach, listen
 from afresh.web.token import TOKEN_FILE, find_token, make_token_file
 
@@ -117,7 +117,7 @@ def test_a_form_of_another_site_is_refused(web: Client) -> None:
 
 
 def test_a_body_beyond_the_bound_is_refused(web: Client) -> None:
-    large = b'{"keys": ["' + b"x" * MOST_BYTES + b'"]}'
+    large = b'{"keys": ["' + b"x" * MOST_BODY_BYTES + b'"]}'
     sent = {"Content-Type": "application/json"}
     assert web.ask("POST", "/api/v1/notices", headers=sent, raw=large, token=TOKEN).status == 413
 
@@ -129,13 +129,13 @@ def test_a_body_of_unsaid_length_is_read_up_to_the_bound(web: Client) -> None:
     chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
     with socket.create_connection((name, int(port)), timeout=60) as connection:
         connection.sendall(head.encode())
-        for _ in range(MOST_BYTES // 0x10000 + 1):
+        for _ in range(MOST_BODY_BYTES // 0x10000 + 1):
             connection.sendall(chunk)
         assert connection.recv(100).startswith(b"HTTP/1.1 413")
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(web: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("afresh.web.guard.MOST_S", 0.2)
+    monkeypatch.setattr("afresh.web.guard.MOST_BODY_S", 0.2)
     name, port = web.host.split(":")
     head = f"POST /api/v1/notices HTTP/1.1\r\nHost: {web.host}\r\nContent-Length: 100\r\n\r\n{{"
     with socket.create_connection((name, int(port)), timeout=60) as connection:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -70,10 +72,15 @@ def options(
             raise UsageError(f"-C {directory}: {error.strerror}") from None
 
 
+@cache  # a process that performs many commands, as tests do, would spend most of its time here
+def _command() -> Callable[[], object]:
+    return typer.main.get_command(app)
+
+
 def perform() -> None:
     """Perform the command of the command line; ``entry.main`` does that and takes the signals too."""
     try:
-        app()
+        _command()()
     except AfreshError as error:
         if INTERRUPTION.was_raised:  # what it complains of is that it was interrupted
             raise

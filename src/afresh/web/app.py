@@ -1,4 +1,4 @@
-"""The web application of one engine: pages, API, live updates, metrics, health."""
+"""The web application of one engine: pages, API, live updates, metrics and health."""
 
 from __future__ import annotations
 
@@ -14,77 +14,83 @@ from afresh.values.errors import StoreError
 from afresh.version import __version__
 from afresh.web import assets
 from afresh.web.api import make_api
-from afresh.web.context import Context
-from afresh.web.guard import Guard
-from afresh.web.live import MOST_LISTENERS, Live
-from afresh.web.metrics import CONTENT_TYPE, exposition
-from afresh.web.openapi30 import older
+from afresh.web.dashboard_data import DashboardData
+from afresh.web.error_responses import add_error_handlers, error_response
+from afresh.web.guard import RequestGuard
+from afresh.web.live_updates import MOST_LISTENERS, LiveUpdates
+from afresh.web.metrics import CONTENT_TYPE, expose_metrics
+from afresh.web.openapi30 import downgrade_openapi
 from afresh.web.pages import Pages, make_pages
-from afresh.web.problems import problem, say_problems
 
-_ABOUT = "Everything that the dashboard shows and does. What changes something needs the bearer token."
+_DESCRIPTION = (
+    "Everything that the dashboard shows and does. Requests that change something need the bearer token."
+)
 
 
 def make_app(engine: Engine, token: str | None, *, names: Iterable[str] = ()) -> FastAPI:
-    """The application; ``names`` are host names, beside addresses and ``localhost``, that it answers to."""
-    context = Context(engine, token)
-    live = Live(context)
+    """Make the application.
+
+    Without a ``token`` nothing can be changed. ``names`` are the host names that the application answers to,
+    beside addresses and ``localhost``.
+    """
+    data = DashboardData(engine, token)
+    live = LiveUpdates(data)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        with suppress(StoreError):  # the pages say so, and look again
-            await run_in_threadpool(context.watcher.look)  # the first look, so that no page waits for it
+        with suppress(StoreError):  # The pages say so, and try again.
+            await run_in_threadpool(data.snapshots.get)  # so that the first page need not wait for it
         yield
 
     app = FastAPI(
         title="afresh",
         version=__version__,
-        description=_ABOUT,
+        description=_DESCRIPTION,
         lifespan=lifespan,
         openapi_url="/api/v1/openapi.json",
         docs_url=None,
         redoc_url=None,
     )
-    app.add_middleware(Guard, names=tuple(names))
-    pages = Pages(context)
-    say_problems(app, lambda error: pages.failed("/", error))
-    app.include_router(make_api(context))
-    app.include_router(make_pages(context, pages))
-    _add_watching(app, context, live)
+    app.add_middleware(RequestGuard, names=tuple(names))
+    pages = Pages(data)
+    add_error_handlers(app, pages.render_error)
+    app.include_router(make_api(data))
+    app.include_router(make_pages(data, pages))
+    _add_monitoring(app, data, live)
     app.state.live = live
     return app
 
 
-def _add_watching(app: FastAPI, context: Context, live: Live) -> None:
-    """Live updates, metrics, health and files: none of them part of the API's description."""
+def _add_monitoring(app: FastAPI, data: DashboardData, live: LiveUpdates) -> None:
+    """Add live updates, metrics, health and files, which are not part of the API's description."""
 
     @app.get("/live", include_in_schema=False)
     async def events(charts: bool = False) -> Response:
         if live.listeners >= MOST_LISTENERS:
-            return problem(503, "too many listen already", "close some pages")
-        found: StreamingResponse = live.response(charts=charts)
-        return found
+            return error_response(503, "too many pages listen already", "close some pages")
+        response: StreamingResponse = live.stream_response(charts=charts)
+        return response
 
     @app.get("/api/docs/openapi.json", include_in_schema=False)
-    def older_description() -> Response:
-        return JSONResponse(older(app.openapi()))
+    def openapi30() -> Response:
+        return JSONResponse(downgrade_openapi(app.openapi()))
 
     @app.get("/metrics", include_in_schema=False)
     def metrics() -> Response:
-        return PlainTextResponse(exposition(context), media_type=CONTENT_TYPE)
+        return PlainTextResponse(expose_metrics(data), media_type=CONTENT_TYPE)
 
     @app.get("/healthz", include_in_schema=False)
-    def healthy() -> Response:
+    def health() -> Response:
         return JSONResponse({"ok": True})
 
     @app.get("/readyz", include_in_schema=False)
-    def ready() -> Response:
+    def readiness() -> Response:
         try:
-            context.engine.store.state.names()
+            data.engine.store.state.names()
         except StoreError as error:
-            return problem(503, f"store lost: {error}", "it is looked for again by itself")
-        return JSONResponse({"ok": True, "engine": context.watcher.look().state})
+            return error_response(503, f"store lost: {error}", "it is looked for again by itself")
+        return JSONResponse({"ok": True, "engine": data.snapshots.get().state})
 
     @app.get("/static/{name}", include_in_schema=False)
     def static(name: str, request: Request) -> Response:
-        return assets.answer(name, request)
+        return assets.asset_response(name, request)

@@ -1,12 +1,12 @@
-"""What stands before every request: whose name it calls us by, where it comes from, how much it brings.
+"""The middleware that checks every request before it is handled.
 
-- **Host.** A page elsewhere whose name is made to point here (DNS rebinding) calls us by that name: only
-  addresses, ``localhost`` and names that we were given are answered.
-- **Origin.** What changes something is refused when a page of another origin sends it. It needs the bearer
-  token besides, which no browser sends by itself, so a form on another site can do nothing.
-- **Size and time.** A body is read up to a bound, and not for ever.
-- **HEAD.** Is answered like GET, but for the live stream, which has no end; the server leaves the body out.
-- **Headers.** Scripts, styles and data come from our own origin alone; nothing may frame us.
+- **Host.** A foreign page whose name is made to point here (DNS rebinding) calls us by that name. So only
+  addresses, ``localhost`` and the names that were configured are answered.
+- **Origin.** A request that changes something is refused if a page of another origin sends it. It also needs
+  the bearer token, which no browser sends by itself, so that a form on another site can change nothing.
+- **Size and time.** The body of a request is limited in bytes and in seconds.
+- **HEAD.** It is answered like GET, except for the live stream, which has no end; the server omits the body.
+- **Headers.** Scripts, styles and data come from our own origin alone, and no page may frame ours.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from afresh.web.problems import problem
+from afresh.web.error_responses import error_response
 
 LOGGER = logging.getLogger("afresh.web")
-MOST_BYTES, MOST_S = 1 << 20, 15.0
-_TOO_LARGE = 413, f"the body is larger than {MOST_BYTES} bytes", "send fewer at once"
-_TOO_SLOW = 408, f"the body did not come within {MOST_S:g} s", "send it at once"
+MOST_BODY_BYTES, MOST_BODY_S = 1 << 20, 15.0
+_TOO_LARGE = 413, f"the body is larger than {MOST_BODY_BYTES} bytes", "send fewer at once"
+_TOO_SLOW = 408, f"the body did not come within {MOST_BODY_S:g} s", "send it at once"
 _READS = ("GET", "HEAD", "OPTIONS")
 _RULES = (
     "default-src 'none'",
@@ -50,73 +50,73 @@ _HEADERS = {
 
 
 class BodyError(Exception):
-    """The body went on beyond a bound."""
+    """The body of a request is too large, or did not come in time."""
 
 
-class Guard:
-    """The middleware. ``names`` are host names, beside addresses and ``localhost``, that are ours."""
+class RequestGuard:
+    """The middleware; ``names`` are the host names that are ours, beside addresses and ``localhost``."""
 
     def __init__(self, app: ASGIApp, names: Iterable[str] = ()) -> None:
         self._app = app
         self._names = frozenset(name.lower() for name in names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or let through."""
+        """Refuse the request, or pass it on with a limited body."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refused = self._refusal(scope["method"], headers)
-        if refused is not None:
-            await problem(*refused)(scope, receive, _with_headers(send))
+        refusal = self._find_refusal(scope["method"], headers)
+        if refusal is not None:
+            await error_response(*refusal)(scope, receive, _with_headers(send))
             return
         if scope["method"] == "HEAD" and scope["path"] != "/live":
             scope = {**scope, "method": "GET"}
-        bounded = _Bounded(receive, _with_headers(send))
+        limited = _LimitedBody(receive, _with_headers(send))
         try:
-            await self._app(scope, bounded.receive, bounded.send)
+            await self._app(scope, limited.receive, limited.send)
         except BodyError:
-            pass  # said below: others may have caught it on the way
+            pass  # Answered below, since a handler may have caught it on the way.
         except Exception as error:
             LOGGER.exception("a request failed: %s %s", scope["method"], scope["path"], exc_info=error)
-            if bounded.started:
+            if limited.started:
                 raise
-            await problem(500, "a defect of afresh itself: its log says more")(
+            await error_response(500, "this is a defect of afresh: its log says more")(
                 scope, receive, _with_headers(send)
             )
-        if bounded.exceeded is not None and not bounded.started:
-            await problem(*bounded.exceeded)(scope, receive, _with_headers(send))
+        if limited.exceeded is not None and not limited.started:
+            await error_response(*limited.exceeded)(scope, receive, _with_headers(send))
 
-    def _refusal(self, method: str, headers: Headers) -> tuple[int, str, str] | None:
+    def _find_refusal(self, method: str, headers: Headers) -> tuple[int, str, str] | None:
         host = headers.get("host", "")
-        if len(headers.getlist("host")) != 1 or not is_ours(host, self._names):
+        if len(headers.getlist("host")) != 1 or not is_own_name(host, self._names):
             return 421, f"{host!r} is not a name of this server", "add it to [web] names"
         if method not in _READS:
             origin = headers.get("origin")
-            if origin is not None and not is_same(origin, host):
+            if origin is not None and not is_same_origin(origin, host):
                 return 403, "a page of another origin may change nothing here", "use the API with the token"
             if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
                 return 403, "a page of another site may change nothing here", "use the API with the token"
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > MOST_BYTES:
+        if not length.isdecimal() or int(length) > MOST_BODY_BYTES:
             return _TOO_LARGE
         return None
 
 
-def is_same(origin: str, host: str) -> bool:
-    """Whether an Origin is a page of the host that was asked.
+def is_same_origin(origin: str, host: str) -> bool:
+    """Return whether an Origin header names the host that was asked.
 
-    >>> [is_same(origin, "a:1") for origin in ("http://a:1", "https://A:1", "http://a:2", "null", "http://[::1")]
+    >>> [is_same_origin(origin, "a:1") for origin in ("http://a:1", "https://A:1", "http://a:2", "null", "http://[::1")]
     [True, True, False, False, False]
     """
     scheme, _, rest = origin.partition("://")
     return scheme in ("http", "https") and rest.lower() == host.lower()
 
 
-def is_ours(host: str, names: frozenset[str]) -> bool:
-    """Whether a Host header names us: an address, ``localhost``, or one of ``names``.
+def is_own_name(host: str, names: frozenset[str]) -> bool:
+    """Return whether a Host header is an address, ``localhost``, or one of ``names``.
 
-    >>> [is_ours(host, frozenset()) for host in ("127.0.0.1:8321", "[::1]:1", "evil.example")]
+    >>> [is_own_name(host, frozenset()) for host in ("127.0.0.1:8321", "[::1]:1", "evil.example")]
     [True, True, False]
     """
     try:
@@ -135,18 +135,18 @@ def is_ours(host: str, names: frozenset[str]) -> bool:
     return True
 
 
-class _Bounded:
-    """Receives ``MOST_BYTES`` within ``MOST_S`` at most; after that, what would be answered is held back."""
+class _LimitedBody:
+    """Receives a body of limited size in limited time; beyond that, the answer is held back."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
-        self._receive, self._send, self._left = receive, send, MOST_BYTES
-        self._until_s, self._whole = asyncio.get_running_loop().time() + MOST_S, False
+        self._receive, self._send, self._left_bytes = receive, send, MOST_BODY_BYTES
+        self._until_s, self._is_complete = asyncio.get_running_loop().time() + MOST_BODY_S, False
         self.started = False
         self.exceeded: tuple[int, str, str] | None = None
 
     async def receive(self) -> Message:
-        """The next part of the body; once it is whole, whatever comes."""
-        if self._whole:
+        """Return the next message; once the body is complete, messages are no longer limited."""
+        if self._is_complete:
             return await self._receive()
         try:
             async with asyncio.timeout_at(self._until_s):
@@ -154,22 +154,22 @@ class _Bounded:
         except TimeoutError:
             self.exceeded = _TOO_SLOW
             raise BodyError from None
-        self._left -= len(message.get("body", b""))
-        self._whole = not message.get("more_body", False)
-        if self._left < 0:
+        self._left_bytes -= len(message.get("body", b""))
+        self._is_complete = not message.get("more_body", False)
+        if self._left_bytes < 0:
             self.exceeded = _TOO_LARGE
             raise BodyError
         return message
 
     async def send(self, message: Message) -> None:
-        """The next part of the answer."""
+        """Pass on the next part of the answer."""
         if self.started or self.exceeded is None:
             self.started = True
             await self._send(message)
 
 
 def _with_headers(send: Send) -> Send:
-    async def sending(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
@@ -177,4 +177,4 @@ def _with_headers(send: Send) -> Send:
             headers.setdefault("Cache-Control", "no-store")
         await send(message)
 
-    return sending
+    return send_with_headers

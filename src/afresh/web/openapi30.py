@@ -1,4 +1,4 @@
-"""The API's description in the older dialect, OpenAPI 3.0, which the Swagger UI of the bundle can read."""
+"""Translates the API's description to OpenAPI 3.0, which the packaged Swagger UI can read."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from typing import Any
 _BOUNDS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 
 
-def older(description: dict[str, Any]) -> dict[str, Any]:
-    """The same description; what has no older form (a null among types) becomes its nearest.
+def downgrade_openapi(description: dict[str, Any]) -> dict[str, Any]:
+    """Return the same description in OpenAPI 3.0, which writes nullable types in another way.
 
-    >>> older({"openapi": "3.1.0", "x": {"anyOf": [{"type": "string"}, {"type": "null"}]}})
+    >>> downgrade_openapi({"openapi": "3.1.0", "x": {"anyOf": [{"type": "string"}, {"type": "null"}]}})
     {'openapi': '3.0.3', 'x': {'type': 'string', 'nullable': True}}
     """
-    found: dict[str, Any] = _translated(description)
+    found: dict[str, Any] = _downgrade(description)
     return found | {"openapi": "3.0.3"}
 
 
-def _translated(value: Any) -> Any:
+def _downgrade(value: Any) -> Any:
     if isinstance(value, list):
-        return [_translated(each) for each in value]
+        return [_downgrade(each) for each in value]
     if not isinstance(value, dict):
         return value
-    found = {key: _translated(each) for key, each in value.items()}
+    found = {key: _downgrade(each) for key, each in value.items()}
     choices = found.get("anyOf")
     if isinstance(choices, list) and {"type": "null"} in choices:
         rest = [choice for choice in choices if choice != {"type": "null"}]
         del found["anyOf"]
         found |= {**rest[0], "nullable": True} if len(rest) == 1 else {"anyOf": rest, "nullable": True}
-    for bound, plain in _BOUNDS.items():
-        if isinstance(found.get(bound), int | float) and not isinstance(found.get(bound), bool):
-            found |= {plain: found[bound], bound: True}
+    for exclusive, inclusive in _BOUNDS.items():
+        bound = found.get(exclusive)
+        if isinstance(bound, int | float) and not isinstance(bound, bool):
+            found |= {inclusive: bound, exclusive: True}
     return found

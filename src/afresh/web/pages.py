@@ -1,32 +1,32 @@
-"""The pages: HTML rendered here, with every text escaped; scripts only bring it to life."""
+"""The HTML pages. All text is escaped; scripts only add charts, live updates and actions."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import cache
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
-from afresh.values.errors import AfreshError, StoreError
+from afresh.values.errors import StoreError
 from afresh.values.formatting import format_count
 from afresh.values.items import SORTS, STATUSES, ItemQuery
 from afresh.values.objective_names import OBJECTIVE_TITLES
 from afresh.version import __version__
-from afresh.web import assets, wording
-from afresh.web.context import Context
-from afresh.web.copies_view import last_difference, text_of
-from afresh.web.now_view import fields, series
-from afresh.web.problems import ProblemError, status_of
-from afresh.web.sources_view import sources_view
-from afresh.web.watching import Look
-from afresh.web.wording import plain
+from afresh.web import assets, text_formats
+from afresh.web.dashboard_data import DashboardData
+from afresh.web.error_responses import RequestError
+from afresh.web.reports.chart_series import compute_series
+from afresh.web.reports.copy_diff import compare_newest, decode_text
+from afresh.web.reports.dashboard_figures import CARDS, STATE_TITLES, page_texts
+from afresh.web.reports.source_report import MOST_FAILING, report_sources
+from afresh.web.snapshot_cache import StatusSnapshot
 
-PAGE_ITEMS = 50
-_SORT_WORDS = {
+ITEMS_PER_PAGE = 50
+_SORT_TITLES = {
     "id": "order of adding",
     "key": "name",
     "due": "next poll",
@@ -34,108 +34,129 @@ _SORT_WORDS = {
     "failures": "failures in a row",
     "weight": "weight",
 }
-_NAV = (("/", "Now"), ("/items", "Items"), ("/plan", "Plan"), ("/sources", "Sources"))
-_COPY_SHOWN, _RESTS_SHOWN = 20_000, 10
+_MENU = {"/": "Now", "/items": "Items", "/plan": "Plan", "/sources": "Sources"}
+_MENU_ENTRIES = {path: path for path in _MENU} | {"/item": "/items"}  # of each page
+_ERROR_TITLES = {404: "Not found", 503: "Out of reach"}
+_COPY_SHOWN, _BACKOFFS_SHOWN = 20_000, 10
 Word = Annotated[str, Query(max_length=500)]
 
 
 @cache
 def _templates() -> Environment:
-    found = Environment(
+    templates = Environment(
         loader=PackageLoader("afresh.web", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals.update(
-        asset=assets.address, words=wording, counted=format_count, nav=_NAV, version=__version__
+    templates.globals.update(
+        asset=assets.asset_url,
+        text=text_formats,
+        counted=format_count,
+        menu=_MENU,
+        version=__version__,
+        item_link=item_link,
+        fill_detail=fill_detail,
     )
-    return found
+    return templates
 
 
 class Pages:
-    """Renders; knows what every page has in common."""
+    """Renders pages with the frame that they have in common."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, data: DashboardData) -> None:
+        self._data = data
 
     def render(
         self,
         template: str,
-        place: str,
+        menu_entry: str,
         *,
-        look: Look | None = None,
+        snapshot: StatusSnapshot | None = None,
         now_s: float | None = None,
         status: int = 200,
         **values: Any,
     ) -> HTMLResponse:
-        """One page. ``place`` is the entry of the menu that it belongs to.
+        """Render a page; ``menu_entry`` is the path of the menu entry that it belongs to.
 
-        The content of a page says from which ``look`` it was made, and of which time it is (``now_s``, by
-        default the look's): then the frame around it says the same.
+        The frame shows the state of ``snapshot``, from which the content was made, and times relative to
+        ``now_s``, which is the time of the snapshot unless the content is of another time.
         """
         try:
-            look = look or self._context.watcher.look()
-            now = fields(look)
+            snapshot = snapshot or self._data.snapshots.get()
+            now = page_texts(snapshot)
         except StoreError as error:
-            now = {"state": "no store", "state-words": "Store lost", "state-detail": str(error)}
+            state = "no store"
+            now = {"state": state, "state-words": STATE_TITLES[state], "state-detail": str(error)}
         if now_s is None:
-            now_s = look.time_s if look else self._context.clock.now_s()
-        common = {"place": place, "now": now, "now_s": now_s, "writable": self._context.token is not None}
-        return HTMLResponse(_templates().get_template(template).render(**common, **values), status)
+            now_s = snapshot.time_s if snapshot else self._data.clock.now_s()
+        is_writable = self._data.token is not None
+        frame = {"menu_entry": menu_entry, "now": now, "now_s": now_s, "writable": is_writable}
+        return HTMLResponse(_templates().get_template(template).render(**frame, **values), status)
 
-    def failed(self, place: str, error: AfreshError | ProblemError) -> HTMLResponse:
-        """A page that says what is wrong."""
-        status = error.status if isinstance(error, ProblemError) else status_of(error)
-        hint = error.hint if isinstance(error, ProblemError) else ""
-        title = {404: "Not found", 503: "Out of reach"}.get(status, "Refused")
-        told: dict[str, Any] = {"title": title, "message": str(error), "hint": hint}
-        return self.render("problem.html", place, status=status, recovers=status == 503, **told)
+    def render_error(self, request: Request, error: RequestError) -> HTMLResponse | None:
+        """Render an error for a request of a page, or of anything outside the API by a browser."""
+        path = request.url.path
+        wants_page = path in _MENU_ENTRIES or "text/html" in request.headers.get("accept", "")
+        if request.method != "GET" or path.startswith("/api/v1") or not wants_page:
+            return None
+        return self.render(
+            "problem.html",
+            _MENU_ENTRIES.get(path, "/"),
+            status=error.status,
+            title=_ERROR_TITLES.get(error.status, "Refused"),
+            message=error.message,
+            hint=error.hint,
+            recovers=error.status == 503,
+        )
 
 
-def make_pages(context: Context, pages: Pages) -> APIRouter:
-    """All pages."""
+def make_pages(data: DashboardData, pages: Pages) -> APIRouter:
+    """Return the routes of all pages."""
     router = APIRouter(include_in_schema=False)
-    _add_now(router, context, pages)
-    _add_items(router, context, pages)
-    _add_item(router, context, pages)
-    _add_plan(router, context, pages)
+    _add_overview(router, data, pages)
+    _add_items(router, data, pages)
+    _add_item(router, data, pages)
     return router
 
 
-def _add_now(router: APIRouter, context: Context, pages: Pages) -> None:
+def _add_overview(router: APIRouter, data: DashboardData, pages: Pages) -> None:
     @router.get("/")
     def now() -> HTMLResponse:
-        try:
-            look = context.watcher.look()
-        except StoreError as error:
-            return pages.failed("/", error)
+        snapshot = data.snapshots.get()
         return pages.render(
             "now.html",
             "/",
-            look=look,
-            series=series(look),
-            failing=look.failing,
-            rests=look.rests[:_RESTS_SHOWN],
-            target=look.status.target,
+            snapshot=snapshot,
+            cards=CARDS,
+            series=compute_series(snapshot).model_dump(),
+            failing=snapshot.failing,
+            backoffs=snapshot.backoffs[:_BACKOFFS_SHOWN],
+            target=snapshot.status.target,
+        )
+
+    @router.get("/plan")
+    def plan(objective: Word = "") -> HTMLResponse:
+        plan = data.report_plan(objective or data.engine.current().plan.objective)
+        return pages.render(
+            "plan.html", "/plan", view=plan, data=plan.model_dump(), objectives=OBJECTIVE_TITLES
         )
 
     @router.get("/sources")
     def sources() -> HTMLResponse:
-        try:
-            look = context.watcher.look()
-            found = sources_view(context.engine, look)
-        except AfreshError as error:
-            return pages.failed("/sources", error)
-        return pages.render("sources.html", "/sources", look=look, sources=found)
+        snapshot = data.snapshots.get()
+        found = report_sources(data.engine, snapshot)
+        return pages.render(
+            "sources.html", "/sources", snapshot=snapshot, sources=found, most_failing=MOST_FAILING
+        )
 
     @router.get("/api/docs")
     def docs() -> HTMLResponse:
         return pages.render("docs.html", "/api/docs")
 
 
-def _add_items(router: APIRouter, context: Context, pages: Pages) -> None:
+def _add_items(router: APIRouter, data: DashboardData, pages: Pages) -> None:
     @router.get("/items")
     def items(
         text: Word = "",
@@ -145,56 +166,50 @@ def _add_items(router: APIRouter, context: Context, pages: Pages) -> None:
         order: Word = "",
         cursor: Annotated[str, Query(max_length=9000)] = "",
     ) -> HTMLResponse:
-        try:
-            query = ItemQuery(
-                text,
-                status or None,  # type: ignore[arg-type]  # checked there
-                source or None,
-                None,
-                sort,  # type: ignore[arg-type]
-                order == "down",
-            )
-            page, beliefs, now_s = context.page(query, PAGE_ITEMS, cursor or None)
-        except (AfreshError, ProblemError) as error:
-            return pages.failed("/items", error)
+        query = ItemQuery(
+            text,
+            status or None,  # type: ignore[arg-type]  # checked there
+            source or None,
+            None,
+            sort,  # type: ignore[arg-type]
+            order == "down",
+        )
+        page, estimates, now_s = data.page_items(query, ITEMS_PER_PAGE, cursor or None)
         asked = {"text": text, "status": status, "source": source, "sort": sort, "order": order}
         return pages.render(
             "items.html",
             "/items",
             now_s=now_s,
-            rows=list(zip(page.items, beliefs, strict=True)),
+            rows=list(zip(page.items, estimates, strict=True)),
             asked=asked,
             first=f"/items?{urlencode(asked)}" if cursor else None,
             following=f"/items?{urlencode(asked | {'cursor': page.cursor})}" if page.cursor else None,
-            sorts={name: _SORT_WORDS.get(name, name) for name in SORTS},
+            sorts={name: _SORT_TITLES.get(name, name) for name in SORTS},
             statuses=STATUSES,
-            sources=[table.settings.name for table in context.engine.settings.sources],
+            sources=[table.settings.name for table in data.engine.settings.sources],
             sort_link=lambda name: _sort_link(asked, name),
-            item_link=item_link,
         )
 
 
-def _add_item(router: APIRouter, context: Context, pages: Pages) -> None:
+def _add_item(router: APIRouter, data: DashboardData, pages: Pages) -> None:
     @router.get("/item")
     def item(key: Annotated[str, Query(max_length=8192)] = "") -> HTMLResponse:
-        try:
-            view = context.item(key)
-            lines, diff_words = last_difference(context.engine.store, view.why.item.id)
-            copy = context.engine.store.copies.get(view.why.item.id)
-        except (AfreshError, ProblemError) as error:
-            return pages.failed("/items", error)
-        text = None if copy is None else text_of(copy)
+        report, store = data.report_item(key), data.engine.store
+        item = report.why.item
+        diff, diff_words = compare_newest(store, item.id)
+        copy = store.copies.get(item.id)
+        text = None if copy is None else decode_text(copy)
         polls = {
-            name: [getattr(poll, name) for poll in view.polls] for name in ("time_s", "changed", "audit")
+            name: [getattr(poll, name) for poll in report.polls] for name in ("time_s", "changed", "audit")
         }
         return pages.render(
             "item.html",
             "/items",
-            now_s=view.why.time_s,
-            view=view,
-            item=view.why.item,
-            data=plain({"curves": view.curves and asdict(view.curves), "polls": polls}),
-            diff=lines,
+            now_s=report.why.time_s,
+            view=report,
+            item=item,
+            data={"curves": report.curves and report.curves.model_dump(), "polls": polls},
+            diff=diff,
             diff_words=diff_words,
             copy_text=None if text is None else text[:_COPY_SHOWN],
             copy_cut=copy is not None and len(copy.content) > _COPY_SHOWN,
@@ -202,25 +217,8 @@ def _add_item(router: APIRouter, context: Context, pages: Pages) -> None:
         )
 
 
-def _add_plan(router: APIRouter, context: Context, pages: Pages) -> None:
-    @router.get("/plan")
-    def plan(objective: Word = "") -> HTMLResponse:
-        try:
-            wanted = objective or context.engine.current().plan.objective
-            view = context.plan(wanted)
-        except AfreshError as error:
-            return pages.failed("/plan", error)
-        return pages.render(
-            "plan.html",
-            "/plan",
-            view=view,
-            data=plain(asdict(view)),
-            objectives=OBJECTIVE_TITLES,
-        )
-
-
 def item_link(key: str) -> str:
-    """The address of an item's page.
+    """Return the address of an item's page.
 
     >>> item_link("https://example.org/?a=1")
     '/item?key=https%3A%2F%2Fexample.org%2F%3Fa%3D1'
@@ -228,7 +226,17 @@ def item_link(key: str) -> str:
     return f"/item?{urlencode({'key': key})}"
 
 
+def fill_detail(detail: str, texts: dict[str, str]) -> Markup:
+    """Put texts that live updates replace into the line below a figure.
+
+    >>> str(fill_detail("{due} due", {"due": "<7"}))
+    '<span data-field="due">&lt;7</span> due'
+    """
+    span = Markup('<span data-field="{}">{}</span>')
+    return Markup(detail).format_map({name: span.format(name, text) for name, text in texts.items()})
+
+
 def _sort_link(asked: dict[str, str], name: str) -> str:
-    """Sort by this; again, the other way round."""
+    """Return the link that sorts by a column; if the page is sorted by it already, in the other order."""
     down = asked["sort"] == name and asked["order"] != "down"
     return f"/items?{urlencode(asked | {'sort': name, 'order': 'down' if down else ''})}"

@@ -1,25 +1,37 @@
-"""What the API takes and gives. Times are Unix seconds, rates per second, shares 0 … 1; null is "none"."""
+"""The JSON that the API takes and gives, which the pages show too.
+
+Times are Unix seconds, rates are per second, shares lie between 0 and 1. A number that is not known or not
+finite is null in JSON, and None here.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from afresh.values.items import Status as ItemStatus
 
 Key = Annotated[str, Field(min_length=1, max_length=8192)]
-Number = float | None
+
+
+def finite_or_none(value: object) -> object:
+    """Return None in place of infinity and NaN, which JSON does not have."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+Number = Annotated[float | None, BeforeValidator(finite_or_none)]
 
 
 class Model(BaseModel):
-    """Unknown fields are refused: a slip of the pen must not pass as a wish."""
+    """Refuses unknown fields, and can be read from any object that has attributes of the same names."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, from_attributes=True)
 
 
 class ShareOut(Model):
-    """A share with its 95 % interval, from ``n`` draws."""
+    """A share with its 95 % interval, measured on ``n`` random draws."""
 
     value: Number
     low: Number
@@ -28,7 +40,7 @@ class ShareOut(Model):
 
 
 class SpentOut(Model):
-    """What was spent."""
+    """What was spent of the budget."""
 
     requests: int
     bytes: int
@@ -37,7 +49,7 @@ class SpentOut(Model):
 
 
 class SeenOut(Model):
-    """One item whose staleness is seen without polls, such as a materialised view."""
+    """An item whose staleness is observed without polls, such as a materialised view."""
 
     item: str
     source: str
@@ -54,10 +66,9 @@ class SeenOut(Model):
 
 
 class ChosenOut(Model):
-    """What the engine chose to spend, and expects to earn, where copies earn money.
+    """What the engine chose to spend and expects to earn, where copies earn money.
 
-    ``futile`` and ``dropped`` are items, by the plan of the long run: no poll of the futile ever pays; one of
-    the dropped would, but the limits of the budget leave nothing for it.
+    No poll of a ``futile`` item ever pays. A poll of a ``dropped`` item would, but the budget does not reach.
     """
 
     requests_per_s: float
@@ -69,14 +80,14 @@ class ChosenOut(Model):
 
 
 class TroubleOut(Model):
-    """A source that cannot be listed or looked at, and why."""
+    """A source that cannot be listed or observed, and why."""
 
     source: str
     problem: str
 
 
 class WorkerOut(Model):
-    """One engine that polls for this store: when it was last seen, and how many groups it holds."""
+    """An engine that polls for this store: when it was last seen, and how many groups it holds."""
 
     name: str
     host: str
@@ -87,7 +98,7 @@ class WorkerOut(Model):
 
 
 class FailingOut(Model):
-    """Why some items cannot be had, and one of them."""
+    """A reason for which items cannot be fetched, how many fail for it, and an example."""
 
     words: str
     items: int
@@ -95,10 +106,9 @@ class FailingOut(Model):
 
 
 class StatusOut(Model):
-    """How the mirror does. ``state`` is that of the engine.
+    """The state of the local copy and of the engine.
 
-    ``dropped`` are items that no poll is spent on as things are now; futile ones (``money``) are not among
-    them.
+    ``dropped`` counts items that no poll is spent on at present, without the futile ones (``money``).
     """
 
     time_s: float
@@ -129,7 +139,7 @@ class StatusOut(Model):
 
 
 class ItemOut(Model):
-    """One item and what is believed of it; the rate comes with its 90 % interval."""
+    """An item and what is estimated about it; its change rate has a 90 % interval."""
 
     key: str
     source: str
@@ -156,14 +166,14 @@ class ItemOut(Model):
 
 
 class ItemsOut(Model):
-    """A page of items; ``cursor`` leads to the next, null at the end."""
+    """A page of items; ``cursor`` leads to the next page and is null on the last one."""
 
     items: list[ItemOut]
     cursor: str | None
 
 
 class PollOut(Model):
-    """One poll that told something."""
+    """A poll that found out whether the item had changed."""
 
     time_s: float
     elapsed_s: float
@@ -172,7 +182,7 @@ class PollOut(Model):
 
 
 class VersionOut(Model):
-    """One version of the copy."""
+    """A version of the copy."""
 
     number: int
     time_s: float
@@ -181,7 +191,10 @@ class VersionOut(Model):
 
 
 class CurvesOut(Model):
-    """After the last poll: chance that the copy is right, worth of a poll, and where that is enough."""
+    """The probability that the copy is right, and the value of a poll, over the time since the last poll.
+
+    ``now_s`` is the time that has passed; at ``due_s`` the value reaches the ``threshold`` of polled items.
+    """
 
     time_s: list[float]
     fresh: list[Number]
@@ -192,7 +205,7 @@ class CurvesOut(Model):
 
 
 class ItemDetailOut(Model):
-    """One item explained; ``curves`` is null without a copy, and where its staleness is seen."""
+    """An item explained; ``curves`` is null without a copy, and where its staleness is observed."""
 
     item: ItemOut
     reasons: list[str]
@@ -211,13 +224,13 @@ class AddIn(Model):
 
 
 class AddedOut(Model):
-    """How many of them were new."""
+    """How many of the items were new."""
 
     new: int
 
 
 class ChangeIn(Model):
-    """What to change of an item; what is left out stays."""
+    """What to change of an item; a field that is left out stays as it is."""
 
     weight: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     status: Literal["active", "paused"] | None = None
@@ -230,7 +243,7 @@ class NoticesIn(Model):
 
 
 class NoticedOut(Model):
-    """How many were known, and which were not."""
+    """How many of the items are known, and which are not."""
 
     noticed: int
     unknown: list[str]
@@ -249,7 +262,7 @@ class BudgetOut(Model):
 
 
 class BudgetPointOut(Model):
-    """What one budget gives; freshness with its 90 % interval, wide while little is known of the rates."""
+    """What one budget gives in the long run. ``marginal`` is the shadow price."""
 
     requests_per_s: float
     freshness: Number
@@ -263,7 +276,7 @@ class BudgetPointOut(Model):
 
 
 class PlanNowOut(Model):
-    """How things are now, as the status says."""
+    """The present state, as the status reports it."""
 
     freshness: Number
     age_s: Number
@@ -271,9 +284,10 @@ class PlanNowOut(Model):
 
 
 class PlanOut(Model):
-    """The optimal plan over rates, one's own items, and over budgets. From ``sample`` of ``items``.
+    """The optimal frequency over the rate, the items, and other budgets, from ``sample`` of ``items``.
 
-    ``today`` is what today's budget gives in the long run, ``now`` how things are.
+    ``today`` is what today's budget gives in the long run, ``now`` the present state, ``absorbed_per_s`` what
+    all hosts can take. The curve is for an item whose weight per cost is ``typical``.
     """
 
     objective: str
@@ -297,7 +311,7 @@ class PlanOut(Model):
 
 
 class OtherBudgetOut(Model):
-    """Another budget against today's; a few of the items it brings back or drops by name."""
+    """Another budget compared with today's; a few of the items it brings back or drops by name."""
 
     then: BudgetPointOut
     today: BudgetPointOut
@@ -308,9 +322,10 @@ class OtherBudgetOut(Model):
 
 
 class HostOut(Model):
-    """A politeness group: how it is treated, what fails, and what is held against its validators.
+    """A politeness group: how its host is treated, what fails, and what is wrong with its validators.
 
-    ``problem`` is the host's own; ``failing`` of its items fail, of 200 looked at, most of ``failing_of``.
+    ``problem`` says why the host is left alone until ``rests_until_s``. ``failing`` counts failing items
+    among the 200 of the source that were looked at; ``failing_of`` is their most common problem.
     """
 
     name: str
@@ -338,7 +353,7 @@ class QueryOut(Model):
 
 
 class ScaleOut(Model):
-    """The server's results over those of the sample, learned from ``totals`` of an attribute's words."""
+    """How many times as many results the server has as the sample, by ``totals`` words of an attribute."""
 
     attribute: str
     totals: int
@@ -348,7 +363,7 @@ class ScaleOut(Model):
 
 
 class SearchOut(Model):
-    """What a search source reached: records seen, by queries, and the queries that bring the most."""
+    """What a search source has reached: records seen, those found by queries, and the most useful queries."""
 
     records: int
     seen: int
@@ -360,7 +375,7 @@ class SearchOut(Model):
 
 
 class SourceOut(Model):
-    """One source; ``kind`` is null where the settings no longer have it."""
+    """A source; ``kind`` is null where items name a source that the settings no longer have."""
 
     name: str
     kind: str | None

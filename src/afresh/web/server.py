@@ -1,4 +1,4 @@
-"""The server: uvicorn on a socket of our own, in the foreground or in a thread beside the engine."""
+"""The HTTP server: uvicorn on a socket of our own, in the foreground or in a thread beside the engine."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from fastapi import FastAPI
 
 from afresh.values.errors import StoreError, UsageError
 
-_GRACE_S = 1  # whoever stops it is promised that it ends within two seconds
-_READY_S = 30.0
+_GRACE_S = 1  # The server promises to end within two seconds.
+_JOIN_S = 30.0
 
 
 def check_reach(host: str, token: str | None) -> None:
@@ -37,7 +37,7 @@ in web.token or [web] token
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches it.
+    """Return whether only this machine reaches an address.
 
     >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("example.org")
     (True, True, False)
@@ -51,7 +51,7 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes any that is free."""
+    """Return a listening socket; port 0 takes any free port."""
     listening = None
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -68,7 +68,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def address_of(listening: socket.socket) -> str:
-    """Where a browser finds it."""
+    """Return the address at which a browser finds a socket."""
     host, port = listening.getsockname()[:2]
     if host in ("0.0.0.0", "::"):
         host = "localhost"
@@ -76,16 +76,16 @@ def address_of(listening: socket.socket) -> str:
 
 
 class _QuietServer(uvicorn.Server):
-    """uvicorn's server, which leaves the signals of the process to whoever owns them."""
+    """uvicorn's server, without its handling of signals, which belong to the caller."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """None is taken: while uvicorn replaces handlers and puts them back, a signal could be lost."""
+        """Handle no signals: while uvicorn replaces handlers and restores them, a signal could be lost."""
         yield
 
 
 class Server:
-    """Serves an application on a socket; as a context manager, from a thread of its own."""
+    """Serves an application on a socket; as a context manager, in a thread of its own."""
 
     def __init__(self, app: FastAPI, listening: socket.socket) -> None:
         self._listening = listening
@@ -104,15 +104,15 @@ class Server:
 
     @property
     def address(self) -> str:
-        """Where a browser finds it."""
+        """The address at which a browser finds the server."""
         return address_of(self._listening)
 
     def run(self) -> None:
-        """Until ``stop`` is called, which may be done before it began, by any thread or signal handler."""
+        """Serve until ``stop`` is called."""
         self._server.run(sockets=[self._listening])
 
     def stop(self) -> None:
-        """End; streams end first, so that it need not wait for them."""
+        """Stop the server; any thread or signal handler may call this, also before the server runs."""
         self._server.should_exit = True
 
     def __enter__(self) -> Self:
@@ -128,5 +128,5 @@ class Server:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-        self._thread.join(_READY_S)
+        self._thread.join(_JOIN_S)
         self._listening.close()

@@ -1,4 +1,4 @@
-"""The token that writing asks for: made once per project, kept in a file that only its owner may read."""
+"""The token that changes require: made once per project, in a file that only its owner may read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHORTEST = 16
 
 
 def make_token_file(folder: Path) -> Path:
-    """A new token in the project folder; one that is there already stays."""
+    """Write a new token to the project folder and return its file; an existing token stays."""
     path = folder / TOKEN_FILE
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -29,12 +29,12 @@ def make_token_file(folder: Path) -> Path:
 
 
 def find_token(setting: str, folder: Path, resolver: Resolver) -> str | None:
-    """The token of ``[web] token`` (``env:NAME`` too), else that of the file, None where there is neither."""
+    """Return the token of ``[web] token`` (or ``env:NAME``), else that of the file, else None."""
     if setting:
-        return _checked(resolve("[web] token", setting, resolver).reveal(), "[web] token")
+        return _check(resolve("[web] token", setting, resolver).reveal(), "[web] token")
     path = folder / TOKEN_FILE
     try:
-        return _checked(path.read_text(encoding="utf-8").strip(), str(path))
+        return _check(path.read_text(encoding="utf-8").strip(), str(path))
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
@@ -42,7 +42,7 @@ def find_token(setting: str, folder: Path, resolver: Resolver) -> str | None:
 
 
 def is_token(given: str, token: str) -> bool:
-    """Whether they are the same, in a time that tells nothing of where they differ.
+    """Return whether two tokens are equal, in a time that does not depend on where they differ.
 
     >>> is_token("a" * 20, "a" * 20), is_token("ä", "a" * 20)
     (True, False)
@@ -50,7 +50,7 @@ def is_token(given: str, token: str) -> bool:
     return hmac.compare_digest(given.encode(errors="replace"), token.encode())
 
 
-def _checked(token: str, where: str) -> str:
+def _check(token: str, where: str) -> str:
     if len(token) < _SHORTEST:
         raise UsageError(f"{where}: the token is shorter than {_SHORTEST} characters and could be guessed")
     if not token.isascii() or not token.isprintable() or " " in token:

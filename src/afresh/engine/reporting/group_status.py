@@ -45,7 +45,9 @@ def group_statuses(
         if count.status == "active":
             sources = found[count.group]
             sources[count.source] = sources.get(count.source, 0) + count.items
-    rests, asked_s = _rests(store, settings, now_s), _crawl_delays(store, settings)
+    # Of several sources that leave a host alone, the longest counts: it comes last here, and stays.
+    rests = {rest.group: rest for _, rest in reversed(read_backoffs(store, settings, now_s))}
+    asked_s = _crawl_delays(store, settings)
     groups = []
     for group, sources in found.items():
         most_per_s = min(_most_per_s(settings, source, group, asked_s.get(group, 0.0)) for source in sources)
@@ -61,15 +63,15 @@ def _resting(group: GroupStatus, rest: GroupBackoff | None) -> GroupStatus:
     return GroupStatus(group.source, group.group, group.items, group.most_per_s, rest.until_s, why)
 
 
-def _rests(store: Store, settings: Settings, now_s: float) -> dict[str, GroupBackoff]:
-    """The rests that are not over, as the engine last kept them; the longest of each group."""
-    kept = [
-        rest
+def read_backoffs(store: Store, settings: Settings, now_s: float) -> tuple[tuple[str, GroupBackoff], ...]:
+    """Return the hosts that are left alone now, each with the name of its source, the longest first."""
+    stored = [
+        (table.settings.name, backoff)
         for table in settings.sources
-        for rest in unpack_backoffs(store.state.get(BACKOFFS + table.settings.name))
-        if rest.until_s > now_s
+        for backoff in unpack_backoffs(store.state.get(BACKOFFS + table.settings.name))
+        if backoff.until_s > now_s
     ]
-    return {rest.group: rest for rest in sorted(kept, key=lambda rest: rest.until_s)}
+    return tuple(sorted(stored, key=lambda pair: -pair[1].until_s))
 
 
 def _crawl_delays(store: Store, settings: Settings) -> dict[str, float]:

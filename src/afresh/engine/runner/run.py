@@ -217,7 +217,7 @@ class Run:
     # Settings and the end.
 
     def reload(self, settings: Settings) -> list[str]:
-        """Follow other settings from now on; return what changed in the sources. If any is wrong, keep all."""
+        """Follow other settings from now on; return what changed in the sources. Wrong ones are refused."""
         words = self.parts.sources.replace_sources(settings.sources)
         self.parts.hooks.replace_hooks(source_hooks(settings), timeout_s=settings.run.hook_timeout)
         self._context.settings.now = settings

@@ -170,12 +170,12 @@ class Forecast:
         """Return the grid of rates, and the probability of each for an item that was never polled."""
         return self._adaptive.belief.rates, self._adaptive.belief.prior
 
-    def course(self, row: int, after_s: Float64s) -> tuple[list[float], list[float]]:
+    def course(self, row: int, after_s: Float64s) -> tuple[Float64s, Float64s]:
         """Return the probability that a copy is right and the poll value, so long after its last poll."""
         policy, rows = self._adaptive, np.array([row])
         times_s = (float(policy.items.last_poll[row]) + after_s).tolist()
-        fresh = [float(policy.fresh(rows, time_s)[0]) for time_s in times_s]
-        return fresh, [float(policy.poll_values(rows, time_s)[0]) for time_s in times_s]
+        fresh = np.array([policy.fresh(rows, time_s)[0] for time_s in times_s])
+        return fresh, np.array([policy.poll_values(rows, time_s)[0] for time_s in times_s])
 
 
 def _blockwise(rows: Ids, work: Callable[[Ids], Float64s]) -> Float64s:

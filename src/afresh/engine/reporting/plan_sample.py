@@ -1,0 +1,151 @@
+"""A sample of the active items with the rate beliefs and amounts of money that plans are computed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from afresh.allocation.allocate import allocate
+from afresh.engine.scheduler.earnings import MoneyInput, has_income, money_terms
+from afresh.engine.scheduler.restore import read_poll_costs, read_sample, restore_scheduler
+from afresh.engine.scheduler.scheduler import Scheduler
+from afresh.engine.settings.tables import Settings
+from afresh.model.age import age
+from afresh.model.freshness import freshness
+from afresh.stores.store import Store
+from afresh.values.arrays import Float64s, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class RatePosteriors:
+    """The engine's belief about the change rates of some items.
+
+    Row i of ``mass`` is a probability distribution on row i of ``rates``, which are changes per second.
+    ``ladder`` holds the rates before what is known about single items moves them, and ``prior`` the belief
+    about an item that was never polled.
+    """
+
+    ladder: Float64s
+    prior: Float64s
+    mass: Float64s
+    rates: Float64s
+
+    def medians(self) -> Float64s:
+        """Return the median rate of each item, which is one of the rates of its row."""
+        column = np.argmax(np.cumsum(self.mass, axis=1) >= 0.5, axis=1)
+        return np.asarray(np.take_along_axis(self.rates, column[:, None], axis=1)[:, 0])
+
+    def mean_freshness(self, frequency: Float64s) -> Float64s:
+        """Return the expected share of time for which each copy is right at these polls per second."""
+        return np.asarray(np.sum(self.mass * self.freshness_by_rate(frequency), axis=1))
+
+    def freshness_by_rate(self, frequency: Float64s) -> Float64s:
+        """Return that share for each rate that an item may have."""
+        return np.asarray(freshness(self.rates, frequency[:, None]))
+
+    def mean_age_s(self, frequency: Float64s) -> Float64s:
+        """Return the expected age of each copy; it is infinite for an item that is never polled."""
+        polled = frequency > 0
+        ages = age(self.rates[polled], frequency[polled][:, None])
+        found = np.full(frequency.size, np.inf)
+        found[polled] = np.sum(self.mass[polled] * ages, axis=1)
+        return found
+
+    def likelihoods(self) -> Float64s:
+        """Return the likelihood of each rate given the polls, without the prior, at most 1 in every row."""
+        found = self.mass / self.prior
+        return np.asarray(found / np.maximum(found.max(axis=1, keepdims=True), 1e-300))
+
+
+@dataclass(frozen=True, slots=True)
+class Stakes:
+    """Money per item and second: what a right copy earns and a wrong one loses; and the cost of one poll."""
+
+    benefit: Float64s
+    stale_cost: Float64s
+    poll_cost: Float64s
+
+    def cost_per_s(self, frequency: Float64s) -> float:
+        """Return what these polls per second cost per second."""
+        return float(frequency @ self.poll_cost)
+
+    def income_per_s(self, fresh: Float64s, frequency: Float64s) -> float:
+        """Return the net income Σ B·F − O·(1−F) − cost of the polls (Razniewski 2016, §5).
+
+        >>> stakes = Stakes(np.array([2.0]), np.array([0.0]), np.array([0.5]))
+        >>> round(stakes.income_per_s(np.array([0.632]), np.array([1.0])), 3)
+        0.764
+        """
+        earned = float(self.benefit @ fresh - self.stale_cost @ (1.0 - fresh))
+        return earned - self.cost_per_s(frequency)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSample:
+    """Active items with a weight; each of them stands for ``scale`` items of the store.
+
+    ``weight`` is the weight that was set, ``value_per_cost`` the weight (or money at stake) per cost by which
+    items are ranked, ``cost`` the part of the budget that a poll takes. ``interval_s`` is the time between
+    polls as things are now; it lies between ``min_interval_s`` and ``max_interval_s``. ``active`` counts the
+    active items of the store. ``stakes`` is None unless a source says what a right copy earns.
+    """
+
+    ids: Ints
+    posteriors: RatePosteriors
+    weight: Float64s
+    value_per_cost: Float64s
+    cost: Float64s
+    interval_s: Float64s
+    min_interval_s: Float64s
+    max_interval_s: Float64s
+    active: int = 0
+    scale: float = 1.0
+    stakes: Stakes | None = None
+
+    def freshness_with_known_rates(self, objective: str, budget: float) -> float:
+        """Return the freshness of the best plan at a budget if each item's rate were known exactly."""
+        mass, share = self.posteriors.mass, self.weight / self.weight.sum()
+        items = mass.sum(axis=0)
+        used = items > 1e-9 * len(mass)
+        rates = (mass * self.posteriors.rates).sum(axis=0)[used] / items[used]
+        weights, costs = (share @ mass)[used], (self.cost @ mass)[used]
+        return allocate(rates, budget, weights=weights, costs=costs, objective=objective).freshness
+
+
+def take_plan_sample(
+    store: Store, settings: Settings, now_s: float, most: int, rng: np.random.Generator
+) -> PlanSample:
+    """Sample at most ``most`` of the active items that have a weight, each with the same probability."""
+    total = sum(count.items for count in store.items.counts())
+    # The beliefs must not depend on a budget that was set since: a plan compares budgets.
+    settings = replace(settings, budget=settings.budget.of_items(total))
+    scheduler = restore_scheduler(store, settings, read_sample(store, total), now_s)
+    item_rows, forecast = scheduler.item_rows, scheduler.forecast
+    rows = np.flatnonzero(item_rows.ranked_weight(slice(None)) > 0)
+    active = round(rows.size * total / max(item_rows.size, 1))
+    if rows.size > most:
+        rows = np.sort(rng.choice(rows, most, replace=False))
+    return PlanSample(
+        ids=item_rows.ids[rows],
+        posteriors=RatePosteriors(*forecast.rate_prior(), *forecast.rate_distribution(rows)),
+        weight=item_rows.weight[rows],
+        value_per_cost=item_rows.ranked_weight(rows) / item_rows.ranked_cost(rows),
+        cost=item_rows.cost[rows],
+        interval_s=scheduler.policy.next_polls_s(rows, now_s) - now_s,
+        min_interval_s=item_rows.min_interval_s[rows],
+        max_interval_s=item_rows.max_interval_s[rows],
+        active=active,
+        scale=active / max(rows.size, 1),
+        stakes=_stakes(store, settings, scheduler, rows) if has_income(settings) else None,
+    )
+
+
+def _stakes(store: Store, settings: Settings, scheduler: Scheduler, rows: Ints) -> Stakes:
+    """Return the money at stake for some rows, by the settings and by what polls were measured to take."""
+    given = MoneyInput(settings, scheduler.names, read_poll_costs(store))
+    terms = money_terms(scheduler.item_rows, scheduler.policy.staleness, given)
+    weight = scheduler.item_rows.weight[rows]
+    return Stakes(
+        weight * terms.benefit[rows], weight * terms.stale_cost[rows], terms.money(settings.budget)[rows]
+    )

@@ -1,0 +1,151 @@
+"""What pages and API read from one engine: items, snapshots of the status, and plans."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+
+from afresh.engine.engine import Engine
+from afresh.engine.ratelimit.budget_override import current_override
+from afresh.engine.reporting.item_estimates import ItemEstimate, estimate_items
+from afresh.engine.reporting.item_snapshot import ItemSnapshot, take_snapshot
+from afresh.engine.reporting.pulse import as_running
+from afresh.engine.settings.tables import BudgetTable, Settings
+from afresh.values.clock import Clock
+from afresh.values.errors import UsageError
+from afresh.values.items import Item, ItemPage, ItemQuery
+from afresh.web.error_responses import RequestError
+from afresh.web.reports.item_report import ItemReport, report_item
+from afresh.web.reports.plan_report import (
+    PlanModel,
+    build_plan_model,
+    compare_budgets,
+    report_plan,
+    report_present,
+)
+from afresh.web.schemas import OtherBudgetOut, PlanOut
+from afresh.web.snapshot_cache import SnapshotCache, StatusSnapshot
+
+_PLAN_KEPT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Plans:
+    """A sample of the items, and the plans computed from it, by objective and budget."""
+
+    made_s: float
+    model: PlanModel
+    reports: dict[tuple[str, float], PlanOut] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class DashboardData:
+    """Reads from one engine's store for all pages; ``token`` is None where nothing may be changed."""
+
+    engine: Engine
+    token: str | None = field(repr=False)
+    snapshots: SnapshotCache = field(init=False)
+    _plans: _Plans | None = field(init=False, default=None)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        """Make the cache that all pages share."""
+        self.snapshots = SnapshotCache(self.engine)
+
+    @property
+    def clock(self) -> Clock:
+        """The engine's clock, so that pages and engine agree about the time."""
+        return self.engine.clock
+
+    def page_items(
+        self, query: ItemQuery, limit: int, cursor: str | None
+    ) -> tuple[ItemPage, list[ItemEstimate], float]:
+        """Return a page of items, their estimates, and the time of these.
+
+        A cursor begins with a hash of its query; the cursor of another query is refused.
+        """
+        mark = blake2b(repr(query).encode(), digest_size=6).hexdigest()
+        if cursor is not None and not cursor.startswith(mark):
+            raise UsageError("that cursor is of another query: start again without one")
+        self._check_source(query.source)
+        page = self.engine.store.items.page(query, limit, cursor and cursor.removeprefix(mark))
+        page = replace(page, cursor=page.cursor and mark + page.cursor)
+        if not page.items:
+            return page, [], self.clock.now_s()
+        snapshot = self._snapshot_items(page.items)
+        return page, estimate_items(snapshot), snapshot.time_s
+
+    def report_item(self, key: str) -> ItemReport:
+        """Return everything about one item; 404 if there is none."""
+        item = self.find_item(key)
+        return report_item(self.engine.store, self._snapshot_items([item]), item)
+
+    def find_item(self, key: str) -> Item:
+        """Return the item of a key; 404 if there is none."""
+        item = self.engine.store.items.get(key)
+        if item is None:
+            raise RequestError(404, f"there is no item {key[:200]!r}", "add it first")
+        return item
+
+    def _check_source(self, name: str | None) -> None:
+        """Refuse a source that neither the settings nor the items name."""
+        if name is None or self.engine.settings.source(name) is not None:
+            return
+        if name not in {count.source for count in self.engine.store.items.counts()}:
+            raise RequestError(404, f"there is no source {name[:200]!r}", "/api/v1/sources lists them")
+
+    def current_snapshot(self) -> StatusSnapshot:
+        """Return a snapshot for a program; 503 while the store cannot be read, rather than old numbers."""
+        self.engine.store.state.names()  # Raises StoreError if the store was lost since the last snapshot.
+        snapshot = self.snapshots.get(wait=True)
+        if snapshot.problem:
+            raise RequestError(503, f"store lost: {snapshot.problem}", "it is looked for again by itself")
+        return snapshot
+
+    def report_plan(self, objective: str) -> PlanOut:
+        """Return the plan for an objective, at most a minute old, beside the present state."""
+        status, budget = self.snapshots.get(wait=True).status, self._today_budget()
+        with self._lock:  # One request computes what the others wait for.
+            plans, key = self._current_plans(), (objective, budget.requests)
+            if key not in plans.reports:
+                plans.reports[key] = report_plan(self.engine, plans.model, objective, status, budget)
+            plan = plans.reports[key]
+        return plan.model_copy(update={"now": report_present(status)})
+
+    def compare_budget(self, objective: str, requests: float) -> OtherBudgetOut:
+        """Return what another budget, in requests per second, would give."""
+        spent = self.snapshots.get().status.spent_last_hour
+        with self._lock:
+            model = self._current_plans().model
+        return compare_budgets(self.engine, model, objective, requests, spent, self._today_budget())
+
+    def forget(self) -> None:
+        """Drop all cached values, because something was changed from here."""
+        self.snapshots.expire()
+        self._plans = None
+
+    def _today_budget(self) -> BudgetTable:
+        """Return the budget that was set from here, else the running engine's, else the settings'."""
+        engine = self.engine
+        if current_override(engine.store, engine.settings) is None:
+            return self._running_settings(self.clock.now_s()).budget
+        return engine.current().budget
+
+    def _running_settings(self, now_s: float) -> Settings:
+        """Return the settings, with the budget and the delays of the running engine if there is one."""
+        return as_running(self.engine.store, self.engine.current(), now_s)
+
+    def _snapshot_items(self, items: Sequence[Item]) -> ItemSnapshot:
+        """Read what is known about these items once, so that all parts of an answer agree."""
+        now_s = self.clock.now_s()
+        return take_snapshot(self.engine.store, self._running_settings(now_s), items, now_s)
+
+    def _current_plans(self) -> _Plans:
+        """Return the plans, from a new sample of the items after a minute."""
+        plans, elapsed_s = self._plans, self.clock.elapsed_s()
+        if plans is None or elapsed_s - plans.made_s >= _PLAN_KEPT_S:
+            plans = _Plans(elapsed_s, build_plan_model(self.engine, self.clock.now_s()))
+            self._plans = plans
+        return plans

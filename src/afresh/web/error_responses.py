@@ -1,0 +1,98 @@
+"""Errors as responses: for programs always ``{"error": {"code", "message", "hint"}}``, for people a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from afresh.values.errors import AfreshError, InputError, StoreError, StoreReadOnlyError, UsageError
+
+
+class ErrorBody(BaseModel):
+    """What went wrong: a ``code`` for programs, ``message`` and ``hint`` (perhaps empty) for people."""
+
+    code: str
+    message: str
+    hint: str
+
+
+class Problem(BaseModel):
+    """The response to every request that fails."""
+
+    error: ErrorBody
+
+
+class RequestError(Exception):
+    """A request that is answered with an error status."""
+
+    def __init__(self, status: int, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.status, self.message, self.hint = status, message, hint
+
+
+def error_response(status: int, message: str, hint: str = "") -> JSONResponse:
+    """Return the JSON response for an error."""
+    body = {"code": error_code(status), "message": message, "hint": hint}
+    headers = {"WWW-Authenticate": 'Bearer realm="afresh"'} if status == HTTPStatus.UNAUTHORIZED else None
+    return JSONResponse({"error": body}, status, headers)
+
+
+def error_code(status: int) -> str:
+    """Return the code that programs read, for a status.
+
+    >>> error_code(404), error_code(413)
+    ('not_found', 'too_large')
+    """
+    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        return "too_large"
+    return HTTPStatus(status).phrase.lower().replace(" ", "_")
+
+
+def error_status(error: AfreshError) -> int:
+    """Return the status for an error of afresh.
+
+    >>> error_status(UsageError("")), error_status(StoreError(""))
+    (400, 503)
+    """
+    if isinstance(error, StoreError) and not isinstance(error, StoreReadOnlyError):
+        return 503
+    return 400 if isinstance(error, UsageError | InputError) else 409
+
+
+ErrorPage = Callable[[Request, RequestError], Response | None]
+"""Returns the page for an error, or None where the request is not one for a page."""
+
+
+def add_error_handlers(app: FastAPI, error_page: ErrorPage) -> None:
+    """Turn every exception of a route into a response."""
+
+    def respond(request: Request, error: RequestError) -> Response:
+        return error_page(request, error) or error_response(error.status, error.message, error.hint)
+
+    @app.exception_handler(RequestError)
+    def refused(request: Request, error: RequestError) -> Response:
+        return respond(request, error)
+
+    @app.exception_handler(AfreshError)
+    def failed(request: Request, error: AfreshError) -> Response:
+        return respond(request, RequestError(error_status(error), str(error)))
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        message = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+        return respond(request, RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, message, "see /api/docs"))
+
+    @app.exception_handler(HTTPException)
+    def not_routed(request: Request, error: HTTPException) -> Response:
+        is_missing = error.status_code == HTTPStatus.NOT_FOUND
+        message = f"there is nothing at {request.url.path[:200]}" if is_missing else str(error.detail)
+        response = respond(request, RequestError(error.status_code, message))
+        response.headers.update(error.headers or {})
+        return response

@@ -1,0 +1,78 @@
+"""Live updates as server-sent events: the texts of the Now page whenever there is a new snapshot.
+
+``event: now`` carries ``{"fields": {…}, "series": {…} or null}``. ``series`` is what the charts draw, from
+the same snapshot as the texts; it is sent to pages with charts, and only when the course has a new point.
+``event: here`` says every few seconds that the server still runs: a page that hears nothing says so, and
+connects again. ``event: problem`` says why the store cannot be read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+
+from afresh.values.errors import StoreError
+from afresh.web.dashboard_data import DashboardData
+from afresh.web.reports.chart_series import compute_series
+from afresh.web.reports.dashboard_figures import page_texts
+from afresh.web.snapshot_cache import StatusSnapshot
+
+TICK_S, KEEPALIVE_S = 1.0, 3.0
+MOST_LISTENERS = 64
+
+
+class LiveUpdates:
+    """The streams of all listening pages; they end when ``is_closing`` says so, since the server waits."""
+
+    def __init__(self, data: DashboardData) -> None:
+        self._data = data
+        self.is_closing: Callable[[], bool] = lambda: False
+        self.listeners = 0
+
+    def stream_response(self, *, charts: bool = False) -> StreamingResponse:
+        """Return the stream of one page; ``charts`` says whether the page draws the series."""
+        return StreamingResponse(
+            self._stream(charts), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+        )
+
+    async def _stream(self, charts: bool) -> AsyncIterator[str]:
+        self.listeners += 1
+        sent: StatusSnapshot | None = None
+        quiet_s = 0.0
+        try:
+            yield "retry: 2000\n\n"
+            while not self.is_closing():
+                message, sent = await self._next_message(sent, charts)
+                quiet_s = 0.0 if message else quiet_s + TICK_S
+                if message:
+                    yield message
+                elif quiet_s >= KEEPALIVE_S:
+                    quiet_s = 0.0
+                    yield "event: here\ndata: {}\n\n"
+                await asyncio.sleep(TICK_S)
+        finally:
+            self.listeners -= 1
+
+    async def _next_message(
+        self, sent: StatusSnapshot | None, charts: bool
+    ) -> tuple[str, StatusSnapshot | None]:
+        """Return the message about what is new since the snapshot ``sent`` last, and the one sent now."""
+        try:
+            snapshot = await run_in_threadpool(self._data.snapshots.get)
+        except StoreError as error:
+            return f"event: problem\ndata: {json.dumps({'message': str(error)})}\n\n", None
+        if sent is not None and snapshot.number == sent.number:
+            return "", sent
+        redraw = charts and (sent is None or _newest_point_s(snapshot) != _newest_point_s(sent))
+        series = compute_series(snapshot).model_dump() if redraw else None
+        data = json.dumps({"fields": page_texts(snapshot), "series": series}, ensure_ascii=False)
+        return f"event: now\ndata: {data}\n\n", snapshot
+
+
+def _newest_point_s(snapshot: StatusSnapshot) -> float | None:
+    """Return the time of the newest point of the course."""
+    return float(snapshot.course[-1, 0]) if snapshot.course.size else None

@@ -1,0 +1,1 @@
+"""What the pages and the API say about items, plans, sources and the whole dashboard."""

@@ -1,0 +1,71 @@
+"""The plan that the engine comes to at any budget, by its own beliefs and its own rule.
+
+The engine polls an item when the value of a poll reaches the shadow price μ. Its belief about a rate is a
+distribution p on a ladder of rates. So the plan at a budget is the price μ at which polling every τ(μ)
+seconds spends the budget, and the freshness and age of that plan are Σ p·F(λ, 1/τ) and Σ p·A(λ, 1/τ)
+(``model.freshness``, ``model.age``). A belief does not depend on the budget, so that a larger budget never
+makes any item less fresh.
+
+Plans are computed for prices that are powers of two; between two of them frequencies are interpolated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from afresh.engine.reporting.plan_sample import PlanSample
+from afresh.policy.adaptive.poll_value import PollValue
+from afresh.values.arrays import Float64s
+
+_LOWEST, _HIGHEST = -120, 120  # prices as powers of two
+_LONGEST_S = 10 * 365.25 * 86400.0
+_BLOCK_ROWS = 512  # bounds the memory that one call of PollValue takes
+
+
+@dataclass(slots=True)
+class BudgetFrontier:
+    """The plans of all budgets for one objective; no budget is spent below the price ``least_price``."""
+
+    sample: PlanSample
+    objective: str
+    least_price: float = 0.0
+    _frequencies: dict[int, Float64s] = field(default_factory=dict)
+
+    def plan_at(self, budget: float) -> tuple[Float64s, float]:
+        """Return the polls per second of each item at a budget per second, and the shadow price."""
+        low, high = _LOWEST, _HIGHEST  # The budget pays for the price 2^high, and not for 2^low.
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._spend(middle) <= budget else (middle, high)
+        less, more = self._spend(high), self._spend(low)
+        share = min(max((budget - less) / (more - less), 0.0), 1.0) if more > less else 0.0
+        price = 2.0 ** (high - share)
+        if price < self.least_price:
+            return self._frequency(self.least_price), self.least_price
+        rarer, oftener = self._at_power(high), self._at_power(low)
+        return rarer + share * (oftener - rarer), price
+
+    def _spend(self, power: int) -> float:
+        return float(self._at_power(power) @ self.sample.cost)
+
+    def _at_power(self, power: int) -> Float64s:
+        if power not in self._frequencies:
+            self._frequencies[power] = self._frequency(2.0**power)
+        return self._frequencies[power]
+
+    def _frequency(self, price: float) -> Float64s:
+        sample, posteriors = self.sample, self.sample.posteriors
+        poll_value = PollValue(self.objective, posteriors.ladder)
+        goal = price / np.maximum(sample.value_per_cost, 1e-270)
+        blocks = [slice(begin, begin + _BLOCK_ROWS) for begin in range(0, goal.size, _BLOCK_ROWS)]
+        after_s = np.concatenate(
+            [
+                poll_value.exact_time_to_reach(
+                    posteriors.mass[rows], posteriors.rates[rows], goal[rows], _LONGEST_S
+                )
+                for rows in blocks
+            ]
+        )
+        return np.asarray(1.0 / np.minimum(np.maximum(after_s, sample.min_interval_s), sample.max_interval_s))

@@ -1,0 +1,73 @@
+"""Copies as plain text, and the difference of two of them line by line. Both are bounded in size."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from afresh.stores.store import Store
+from afresh.values.stored import Copy
+from afresh.web import text_formats
+
+_MOST_BYTES, _MOST_LINES, _MOST_SHOWN, _MOST_WIDTH = 200_000, 2000, 400, 500
+_KINDS = {"+": "added", "-": "removed", " ": "same", "@": "place"}
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """One line of a difference; ``kind`` is added, removed, same or place (where a part begins)."""
+
+    kind: str
+    text: str
+
+
+def decode_text(copy: Copy) -> str | None:
+    """Return the beginning of a copy as text, or None if it is not text.
+
+    >>> from afresh.values.stored import Version
+    >>> version = Version(1, 1, 0.0, "", 2, b"", b"")
+    >>> decode_text(Copy(version, b"ok")), decode_text(Copy(version, bytes(9)))
+    ('ok', None)
+    """
+    head = copy.content[:_MOST_BYTES]
+    if b"\0" in head:
+        return None
+    text = head.decode("utf-8", errors="replace")
+    undecodable = text.count("\ufffd")
+    return None if undecodable > 0.1 * len(text) + 1 else text
+
+
+def compare_lines(before: str, after: str) -> list[DiffLine]:
+    """Return the lines that changed, with three lines around them.
+
+    >>> [(line.kind, line.text) for line in compare_lines("a\\nb", "a\\nc")]
+    [('place', '@@ -1,2 +1,2 @@'), ('same', 'a'), ('removed', 'b'), ('added', 'c')]
+    """
+    old, new = (text.splitlines()[:_MOST_LINES] for text in (before, after))
+    lines: list[DiffLine] = []
+    for line in difflib.unified_diff(old, new, lineterm=""):
+        if line.startswith(("+++", "---")) and not lines:
+            continue
+        text = line.rstrip() if line.startswith("@@") else line[1:]
+        lines.append(DiffLine(_KINDS[line[0]], text[:_MOST_WIDTH]))
+        if len(lines) >= _MOST_SHOWN:
+            return [*lines, DiffLine("place", "… and more")]
+    return lines
+
+
+def compare_newest(store: Store, item_id: int) -> tuple[list[DiffLine], str]:
+    """Compare the two newest copies of an item; the text says what is compared, or why nothing is."""
+    versions = store.copies.versions(item_id)[:2]
+    if not versions:
+        return [], "There is no copy yet."
+    copies = [store.copies.get(item_id, version.number) for version in versions]
+    if len(copies) < 2 or copies[0] is None or copies[1] is None:
+        return [], "There is one copy so far: nothing to compare it with."
+    after, before = decode_text(copies[0]), decode_text(copies[1])
+    if after is None or before is None:
+        return [], "The copies are not text."
+    lines = compare_lines(before, after)
+    words = f"From version {versions[1].number} to {versions[0].number}."
+    if max(version.size for version in versions) > _MOST_BYTES:
+        words += f" Only the first {text_formats.format_bytes(_MOST_BYTES)} are compared."
+    return lines, words if lines else words + " They differ in a part that is not shown."

@@ -1,0 +1,234 @@
+"""The numbers and texts of the dashboard, each declared once.
+
+The Now page, its live updates and the metrics all read ``FIGURES``. A new number is one more ``Figure`` here,
+one row in ``docs/metrics.md`` if it is a metric, and one field of ``schemas.StatusOut`` if the API shows it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
+from operator import attrgetter
+
+import numpy as np
+
+from afresh.engine.reporting.pulse import FIELDS
+from afresh.engine.scheduler.audits import ShareEstimate
+from afresh.values.formatting import format_count
+from afresh.web.snapshot_cache import StatusSnapshot
+from afresh.web.text_formats import (
+    format_bytes,
+    format_number,
+    format_rate,
+    format_seconds,
+    format_share,
+    format_time,
+    format_whole,
+)
+
+STATE_TITLES = {
+    "running": "Engine running",
+    "stopped": "Engine stopped",
+    "lost": "Engine silent",
+    "none": "No engine yet",
+    "no store": "Store lost",
+}
+LONGEST_GAP_S = 300.0  # between two signs of life of an engine that ran all the time
+_MINUTE_S, _HOUR_S = 65.0, 3600.0
+_SHORTEST_RUN_S = 2.0  # A shorter run does not show how much of the budget is used.
+_WELL_ABOVE = 1.1  # times the budget; an engine never spends so much more than its budget
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number of the dashboard; ``value`` is a function or a path of attributes, such as ``status.due``.
+
+    ``name`` is the ``data-field`` of its text on the page and in live updates, and ``text`` formats it; a
+    figure without a name is not on the page. ``metric`` is its name in ``/metrics``, after ``afresh_``, and
+    ``meaning`` the help text there.
+    """
+
+    value: str | Callable[[StatusSnapshot], float]
+    name: str = ""
+    text: Callable[[float], str] = format_number
+    metric: str = ""
+    meaning: str = ""
+
+    def read(self, snapshot: StatusSnapshot) -> float:
+        """Return the number as it is in a snapshot."""
+        value = attrgetter(self.value) if isinstance(self.value, str) else self.value
+        return float(value(snapshot))
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A card of the Now page: a heading, a large figure, and a line in which ``{name}`` stands for a text."""
+
+    title: str
+    figure: str
+    detail: str
+
+
+CARDS = (
+    Card("Fresh, by the model", "freshness", "{freshness-range}"),
+    Card("Fresh, audited", "audited", "{audited-range}"),
+    Card("Age of the copies", "age", "expected, since the first change that was missed"),
+    Card("Polls a minute", "polls", "{changes} found a change"),
+    Card("Budget used", "budget-share", "of {budget}; {budget-detail}"),
+    Card("Items", "items", "{items-detail}; {due} due, {dropped}"),
+)
+
+
+def per_minute(snapshot: StatusSnapshot, name: str) -> float:
+    """Return the ``polls`` or ``changes`` of the last minute; NaN if no engine has run for long enough."""
+    course, column, polls = snapshot.course, FIELDS.index(name), FIELDS.index("polls")
+    if snapshot.state != "running" or course.shape[0] < 2:
+        return math.nan
+    last = course[-1]
+    recent = course[course[:, 0] >= last[0] - _MINUTE_S]
+    recent = recent[recent[:, polls] <= last[polls]]  # The counts start again when an engine starts.
+    span_s = float(last[0] - recent[0, 0])
+    return 60.0 * float(last[column] - recent[0, column]) / span_s if span_s > 0 else math.nan
+
+
+def running_s(snapshot: StatusSnapshot) -> float:
+    """Return for how long an engine ran in the last hour, by its signs of life."""
+    if snapshot.pulse is None:
+        return 0.0
+    end_s = snapshot.time_s if snapshot.state == "running" else snapshot.pulse.time_s
+    signs_s = np.append(snapshot.course[:, 0], [snapshot.pulse.started_s, end_s])
+    steps_s = np.diff(np.sort(np.clip(signs_s, snapshot.time_s - _HOUR_S, snapshot.time_s)))
+    return float(steps_s[steps_s <= LONGEST_GAP_S].sum())
+
+
+def budget_share(snapshot: StatusSnapshot) -> float:
+    """Return the requests of the last hour over those that the budget allowed while an engine ran."""
+    time_s, spent = running_s(snapshot), snapshot.status.spent_last_hour.requests
+    allowed = snapshot.status.budget_per_s * time_s
+    return spent / allowed if time_s >= _SHORTEST_RUN_S and allowed > 0 else math.nan
+
+
+def _format_audited(value: float) -> str:
+    return "none yet" if math.isnan(value) else format_share(value)
+
+
+def _format_failing(value: float) -> str:
+    return f"{format_whole(value)} waiting after a failure"
+
+
+FIGURES = (
+    Figure(
+        "status.freshness.value",
+        "freshness",
+        format_share,
+        "freshness_ratio",
+        "Share of weight that is fresh, by the model.",
+    ),
+    Figure("status.freshness.low", metric="freshness_low_ratio", meaning="Lower end of its 95 % interval."),
+    Figure("status.freshness.high", metric="freshness_high_ratio", meaning="Upper end of its 95 % interval."),
+    Figure(
+        "status.audited.value",
+        "audited",
+        _format_audited,
+        "audited_freshness_ratio",
+        "The same as random polls found it.",
+    ),
+    Figure("status.audited.n", metric="audits_used", meaning="How many random polls that rests on."),
+    Figure("status.age_s", "age", format_seconds, "age_seconds", "Expected weighted mean age of the copies."),
+    Figure(partial(per_minute, name="polls"), "polls"),
+    Figure(partial(per_minute, name="changes"), "changes"),
+    Figure("status.budget_per_s", "budget", format_rate, "budget_requests_per_second", "The budget."),
+    Figure(budget_share, "budget-share", format_share),
+    Figure(
+        "status.spent_last_hour.requests", metric="requests_last_hour", meaning="Requests in the last hour."
+    ),
+    Figure("status.items", "items", format_whole),
+    Figure("status.due", "due", format_whole, "due_items", "Items that are due and not yet polled."),
+    Figure("lag_s", metric="lag_seconds", meaning="How long the longest due item has waited."),
+    Figure(
+        "status.failing", "due-detail", _format_failing, "failing_items", "Items that wait after a failure."
+    ),
+    Figure("status.dropped", metric="dropped_items", meaning="Items not worth a poll at this budget."),
+    Figure("status.file_bytes", "store", format_bytes, "store_bytes", "Size of the store."),
+    Figure("status.events", metric="events_waiting", meaning="Changes not yet told to hooks."),
+    Figure("status.notices", metric="notices_open", meaning="Notices not yet answered by a poll."),
+)
+
+
+def page_texts(snapshot: StatusSnapshot) -> dict[str, str]:
+    """Return every text of the Now page that changes, by its ``data-field``."""
+    status = snapshot.status
+    is_sampled = status.looked_at < status.items
+    figures = {figure.name: figure.text(figure.read(snapshot)) for figure in FIGURES if figure.name}
+    return figures | {
+        "state": snapshot.state,
+        "state-words": STATE_TITLES[snapshot.state],
+        "state-detail": _describe_state(snapshot),
+        "freshness-range": _describe_range(status.freshness),
+        "audited-range": _describe_audits(status.audited),
+        "items-detail": _describe_items(snapshot),
+        "dropped": _describe_dropped(snapshot),
+        "budget-detail": _describe_spending(snapshot),
+        "store-detail": f"{format_count(status.events, 'event')} and"
+        f" {format_count(status.notices, 'notice')} waiting",
+        "sampled": f"Estimated from a sample of {format_whole(status.looked_at)} items."
+        if is_sampled
+        else "",
+        "trouble": _hash_failures(snapshot),
+        "as-of": format_time(snapshot.time_s),
+    }
+
+
+def _describe_state(snapshot: StatusSnapshot) -> str:
+    pulse = snapshot.pulse
+    if snapshot.problem:
+        return f"{snapshot.problem}. Trying again; the numbers are those of before."
+    if pulse is None:
+        return "Start one with 'afresh run'."
+    if snapshot.state == "stopped":
+        return f"It stopped at {format_time(pulse.time_s)}. Nothing is polled until it runs again."
+    if snapshot.state == "lost":
+        return f"No sign of life since {format_time(pulse.time_s)}: it was killed, or lost its store."
+    return pulse.trouble or f"since {format_time(pulse.started_s)}"
+
+
+def _describe_range(share: ShareEstimate) -> str:
+    return f"{format_share(share.low)} … {format_share(share.high)} with 95 % probability"
+
+
+def _describe_audits(audited: ShareEstimate) -> str:
+    if not audited.n:
+        return "random polls will measure it"
+    return f"{_describe_range(audited)}, by {format_count(audited.n, 'random poll')}"
+
+
+def _describe_items(snapshot: StatusSnapshot) -> str:
+    by_status = snapshot.status.by_status
+    return (
+        ", ".join(f"{format_whole(items)} {name}" for name, items in by_status.items() if items) or "add some"
+    )
+
+
+def _describe_dropped(snapshot: StatusSnapshot) -> str:
+    """Count the items that no poll is spent on and, where copies earn money, those that never pay."""
+    money = snapshot.status.money
+    futile = f", {format_whole(money.futile)} futile" if money is not None and money.futile else ""
+    return f"{format_whole(snapshot.status.dropped)} dropped{futile}"
+
+
+def _describe_spending(snapshot: StatusSnapshot) -> str:
+    spent, time_s = snapshot.status.spent_last_hour, running_s(snapshot)
+    is_shorter = 0 < time_s < 0.98 * _HOUR_S
+    span = f"{format_seconds(time_s)} of running so far" if is_shorter else "the last hour"
+    before = "; the budget was larger before" if budget_share(snapshot) > _WELL_ABOVE else ""
+    return f"{format_count(spent.requests, 'request')}, {format_bytes(spent.bytes)} in {span}{before}"
+
+
+def _hash_failures(snapshot: StatusSnapshot) -> str:
+    """Return a hash that changes when other hosts or items fail, so that the page reloads their table."""
+    items = [(item.key, item.failures, item.problem) for item in snapshot.failing]
+    hosts = [(name, one.group, one.failures, one.why) for name, one in snapshot.backoffs]
+    return blake2b(repr((items, hosts)).encode(), digest_size=6).hexdigest()

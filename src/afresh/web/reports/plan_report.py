@@ -1,0 +1,211 @@
+"""The data of the Plan page: the optimal frequency over the change rate, and what another budget would give.
+
+Moving a slider must not plan for a million items. A sample of at most two thousand active items stands for
+all: the budget is scaled by the share of the items that the sample holds, so that shares and ages are those
+of all items up to the sampling error of about 1/√n, and numbers of items are scaled up. Where copies earn
+money, items count by the money at stake, and no budget is spent beyond what pays: a poll whose next unit of
+money earns less than itself is not made (Razniewski 2016, §5).
+
+Plans describe the long run; the present state, as the status reports it, stands beside them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from afresh.allocation.problem_inputs import build_problem
+from afresh.engine.engine import Engine
+from afresh.engine.reporting.plan_sample import PlanSample, take_plan_sample
+from afresh.engine.reporting.status import Status
+from afresh.engine.settings.tables import BudgetTable
+from afresh.policy.rate_populations import RatePopulations
+from afresh.values.arrays import Float64s, Ints
+from afresh.values.outcome import Spent
+from afresh.web.reports.budget_frontier import BudgetFrontier
+from afresh.web.schemas import BudgetPointOut, OtherBudgetOut, PlanNowOut, PlanOut
+
+SAMPLE_ITEMS, CHART_ITEMS, NAMED_ITEMS = 2000, 1500, 8
+CURVE_POINTS, BUDGET_POINTS = 160, 41
+_SPAN = 64.0  # The budgets shown reach from a 64th of today's to 64 times today's.
+_DAY_S = 86400.0
+_BREAK_EVEN_PRICE = 1.0  # earnings per money spent, below which a poll loses money
+
+
+@dataclass(frozen=True, slots=True)
+class PlanModel:
+    """A sample of items, and what any budget gives for it.
+
+    ``rate`` is the median of the belief about each item's rate, per second; ``populations`` are draws of how
+    rates may really be spread, which give the interval around a planned freshness.
+    """
+
+    sample: PlanSample
+    rate: Float64s
+    populations: RatePopulations
+    _frontiers: dict[str, BudgetFrontier] = field(default_factory=dict)
+
+    @property
+    def weight_share(self) -> Float64s:
+        """The weights of the items, which sum to 1."""
+        return np.asarray(self.sample.weight / self.sample.weight.sum())
+
+    def plan_at(self, objective: str, requests: float) -> tuple[Float64s, float]:
+        """Return the polls per second of each item at a budget, and the shadow price."""
+        if not self.rate.size:
+            return np.empty(0), 0.0
+        if objective not in self._frontiers:
+            pays = self.sample.stakes is not None and objective == "freshness"
+            least_price = _BREAK_EVEN_PRICE if pays else 0.0
+            self._frontiers[objective] = BudgetFrontier(self.sample, objective, least_price)
+        return self._frontiers[objective].plan_at(requests / self.sample.scale)
+
+    def freshness_interval(self, objective: str, requests: float, frequency: Float64s) -> tuple[float, float]:
+        """Return the 90 % interval of a plan's freshness; at its upper end the rates are known by then."""
+        posteriors, share = self.sample.posteriors, self.weight_share
+        value = float(share @ posteriors.mean_freshness(frequency))
+        low, high = self.populations.interval(posteriors.freshness_by_rate(frequency), share)
+        known = self.sample.freshness_with_known_rates(objective, requests / self.sample.scale)
+        return min(low, value), min(max(high, value) + max(known - value, 0.0), 1.0)
+
+
+def build_plan_model(engine: Engine, now_s: float, seed: int = 0) -> PlanModel:
+    """Sample the active items of a store and prepare their plans."""
+    rng = np.random.default_rng(seed)
+    sample = take_plan_sample(engine.store, engine.settings, now_s, SAMPLE_ITEMS, rng)
+    populations = RatePopulations.draw(sample.posteriors.likelihoods(), rng)
+    return PlanModel(sample, sample.posteriors.medians(), populations)
+
+
+def report_plan(
+    engine: Engine, model: PlanModel, objective: str, status: Status, budget: BudgetTable
+) -> PlanOut:
+    """Return everything that the Plan page shows for one objective; ``budget`` is today's."""
+    sample, spent = model.sample, status.spent_last_hour
+    size = model.rate.size
+    ratio = sample.value_per_cost if size else np.ones(1)
+    typical = float(np.median(ratio))
+    shown = np.unique(np.linspace(0, size - 1, min(CHART_ITEMS, size)).astype(np.intp))
+    today = budget_point(model, objective, budget.requests, budget, spent)
+    curve_rate, curve_frequency = optimal_curve(model.rate, objective, today.marginal, typical)
+    keys = {item.id: item.key for item in engine.store.items.by_id(sample.ids[shown].tolist())}
+    return PlanOut(
+        objective=objective,
+        items=sample.active,
+        sample=size,
+        now=report_present(status),
+        today=today,
+        absorbed_per_s=status.absorbed_per_s,
+        budgets=_budget_points(model, objective, budget, spent),
+        curve_rate=curve_rate.tolist(),
+        curve_frequency=curve_frequency.tolist(),
+        dot_rate=model.rate[shown].tolist(),
+        dot_frequency=_frequencies(sample.interval_s[shown]).tolist(),
+        dot_weight=ratio[shown].tolist(),
+        dot_key=[keys.get(int(item_id), "") for item_id in sample.ids[shown]],
+        typical=typical,
+        equal_weights=bool(np.ptp(ratio) < 1e-9 * typical),
+        priced=price_per_request(budget, spent) > 0,
+        earns=sample.stakes is not None,
+        most_money_per_day=None if budget.money is None else _DAY_S * budget.money,
+    )
+
+
+def report_present(status: Status) -> PlanNowOut:
+    """Return the present state, which the Plan page shows beside the plans."""
+    return PlanNowOut(freshness=status.freshness.value, age_s=status.age_s, dropped=status.dropped)
+
+
+def _budget_points(
+    model: PlanModel, objective: str, settings: BudgetTable, spent: Spent
+) -> list[BudgetPointOut]:
+    if not model.rate.size:
+        return []
+    budgets = settings.requests * np.geomspace(1 / _SPAN, _SPAN, BUDGET_POINTS)
+    return [budget_point(model, objective, budget, settings, spent) for budget in budgets.tolist()]
+
+
+def budget_point(
+    model: PlanModel, objective: str, requests: float, settings: BudgetTable, spent: Spent
+) -> BudgetPointOut:
+    """Return what one budget, in requests per second, gives in the long run."""
+    sample, money_per_s, income = model.sample, requests * price_per_request(settings, spent), None
+    freshness = low = high = 1.0  # as if every copy were right, where there are no items
+    age_s, price, dropped = 0.0, 0.0, 0
+    if model.rate.size:
+        frequency, price = model.plan_at(objective, requests)
+        fresh = sample.posteriors.mean_freshness(frequency)
+        freshness = float(model.weight_share @ fresh)
+        low, high = model.freshness_interval(objective, requests, frequency)
+        age_s = float(model.weight_share @ sample.posteriors.mean_age_s(frequency))
+        dropped = round(sample.scale * np.count_nonzero(frequency <= 0))
+        if sample.stakes is not None:
+            money_per_s = sample.scale * sample.stakes.cost_per_s(frequency)
+            income = _DAY_S * sample.scale * sample.stakes.income_per_s(fresh, frequency)
+    return BudgetPointOut(
+        requests_per_s=requests,
+        freshness=freshness,
+        freshness_low=low,
+        freshness_high=high,
+        age_s=age_s,
+        marginal=price,
+        dropped=dropped,
+        money_per_day=_DAY_S * money_per_s,
+        income_per_day=income,
+    )
+
+
+def compare_budgets(
+    engine: Engine, model: PlanModel, objective: str, requests: float, spent: Spent, budget: BudgetTable
+) -> OtherBudgetOut:
+    """Compare the plan of another budget with that of today's ``budget``, item by item."""
+    then, today = (
+        budget_point(model, objective, each, budget, spent) for each in (requests, budget.requests)
+    )
+    before, after = (model.plan_at(objective, each)[0] > 0 for each in (budget.requests, requests))
+    back, gone = np.flatnonzero(~before & after), np.flatnonzero(before & ~after)
+    return OtherBudgetOut(
+        then=then,
+        today=today,
+        back=round(back.size * model.sample.scale),
+        gone=round(gone.size * model.sample.scale),
+        back_named=_heaviest_keys(engine, model.sample, back),
+        gone_named=_heaviest_keys(engine, model.sample, gone),
+    )
+
+
+def optimal_curve(
+    rates: Float64s, objective: str, price: float | None, typical: float
+) -> tuple[Float64s, Float64s]:
+    """Return change rates and their optimal frequencies for an item of the ``typical`` value per cost.
+
+    ``price`` is the shadow price of today's plan. The curve is that of Cho & Garcia-Molina 2000, Fig. 9; it
+    is solved as a plan whose items are the rates of the curve.
+    """
+    if not rates.size or price is None or price <= 0:
+        return np.empty(0), np.empty(0)
+    end = typical / price if objective == "freshness" else float(rates.max())
+    low, high = min(float(rates.min()), end / 100), max(float(rates.max()), 1.3 * end)
+    rate = np.geomspace(max(low, high * 1e-7), high, CURVE_POINTS)
+    if objective == "freshness":  # The curve falls to 0 in a corner, which needs denser points.
+        rate = np.sort(np.r_[rate, end * (1 - np.geomspace(1e-6, 0.3, 24)), end])
+    problem = build_problem(rate, weights=np.full(rate.size, typical), objective=objective)
+    return rate, np.asarray(problem.plan(price), dtype=np.float64)
+
+
+def price_per_request(settings: BudgetTable, spent: Spent) -> float:
+    """Return the cost of a request, with the bytes and seconds that one took on average in the last hour."""
+    carried = spent.bytes * settings.price_per_gb / 1e9 + spent.seconds * settings.price_per_second
+    return settings.price_per_request + carried / max(spent.requests, 1)
+
+
+def _frequencies(interval_s: Float64s) -> Float64s:
+    polled = np.isfinite(interval_s) & (interval_s > 0)
+    return np.where(polled, 1.0 / np.where(polled, interval_s, 1.0), 0.0)
+
+
+def _heaviest_keys(engine: Engine, sample: PlanSample, rows: Ints) -> list[str]:
+    """Return the keys of the few items with the largest weights."""
+    first = rows[np.argsort(-sample.weight[rows], kind="stable")][:NAMED_ITEMS]
+    return [item.key for item in engine.store.items.by_id(sample.ids[first].tolist())]

@@ -1,0 +1,168 @@
+"""The data of the Sources page: how sources and hosts are treated, what was learned, what is wrong."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from afresh.engine.engine import Engine
+from afresh.engine.settings.tables import SourceTable
+from afresh.engine.state_names import SOURCE_STATE
+from afresh.sources.capabilities import GroupBackoff
+from afresh.sources.http.saved_hosts import HostReport, host_reports
+from afresh.sources.http.saved_hosts import read_state as read_http_state
+from afresh.sources.search.saved_records import read_state as read_search_state
+from afresh.values.items import ItemQuery
+from afresh.values.outcome import NOTHING_SPENT
+from afresh.web.schemas import HostOut, QueryOut, ScaleOut, SearchOut, SeenOut, SourceOut, SpentOut
+from afresh.web.snapshot_cache import StatusSnapshot
+
+MOST_FAILING = 200  # failing items of a source that are looked at
+_HOSTS_SHOWN, _QUERIES_SHOWN = 50, 20
+_SHOWN_ELSEWHERE = ("name", "kind", "delay", "concurrency")
+_SECRET = ("headers", "cookies", "proxy", "token", "password", "auth", "url", "dsn")
+CountsByStatus = Counter[str]
+
+
+def report_sources(engine: Engine, snapshot: StatusSnapshot) -> list[SourceOut]:
+    """Report the sources of the settings, then those that only items name."""
+    hosts: dict[str, dict[str, CountsByStatus]] = defaultdict(lambda: defaultdict(Counter))
+    for count in engine.store.items.counts():
+        hosts[count.source][count.group][count.status] += count.items
+    tables = {table.settings.name: table for table in engine.settings.sources}
+    return [
+        _report_source(engine, snapshot, name, tables.get(name), hosts[name])
+        for name in dict.fromkeys([*tables, *hosts])
+    ]
+
+
+def _report_source(
+    engine: Engine,
+    snapshot: StatusSnapshot,
+    name: str,
+    table: SourceTable | None,
+    hosts: dict[str, CountsByStatus],
+) -> SourceOut:
+    total = sum(hosts.values(), Counter())
+    settings = table.settings if table else None
+    kind = settings.kind if settings else None
+    state = engine.store.state.get(SOURCE_STATE + name) or b""
+    spent = sum((row.spent for row in snapshot.ledger if row.source == name), NOTHING_SPENT)
+    status = snapshot.status
+    return SourceOut(
+        name=name,
+        kind=kind,
+        delay_s=settings.delay_s if settings else None,
+        concurrency=table.concurrency if table else None,
+        items=total.total(),
+        by_status=dict(total),
+        spent=SpentOut.model_validate(spent),
+        hosts=_report_hosts(
+            snapshot, name, table, hosts, state if kind == "http" else b"", _count_problems(engine, name)
+        ),
+        more_hosts=max(0, len(hosts) - _HOSTS_SHOWN),
+        problem=next((trouble.problem for trouble in status.troubles if trouble.source == name), ""),
+        views=[SeenOut.model_validate(view) for view in status.views if view.source == name],
+        search=report_search(state) if kind == "search" else None,
+        facts=_list_settings(table),
+    )
+
+
+def _count_problems(engine: Engine, source: str) -> dict[str, Counter[str]]:
+    """Count the failing items of each host by problem, among the first ``MOST_FAILING``."""
+    query = ItemQuery(status="active", source=source, sort="failures", descending=True)
+    problems: dict[str, Counter[str]] = defaultdict(Counter)
+    for item in engine.store.items.page(query, MOST_FAILING).items:
+        if item.failures:
+            problems[item.group][item.problem] += 1
+    return problems
+
+
+def _report_hosts(
+    snapshot: StatusSnapshot,
+    source: str,
+    table: SourceTable | None,
+    hosts: dict[str, CountsByStatus],
+    state: bytes,
+    problems: dict[str, Counter[str]],
+) -> list[HostOut]:
+    """Report hosts left alone first, then those with untrusted validators, failing items, most items."""
+    saved = read_http_state(state)
+    untrusted = saved.untrusted_hosts()
+    backoffs = {backoff.group: backoff for name, backoff in snapshot.backoffs if name == source}
+
+    def order(host: str) -> tuple[bool, bool, bool, int, str]:
+        return host not in backoffs, host not in untrusted, host not in problems, -hosts[host].total(), host
+
+    shown = sorted(hosts, key=order)[:_HOSTS_SHOWN]
+    reports = host_reports(saved, shown)
+    delay_s = table.settings.delay_s if table else None
+    found = []
+    for host in shown:
+        report = reports.get(host, HostReport())
+        found.append(_report_host(host, hosts[host], delay_s, report, backoffs.get(host), problems.get(host)))
+    return found
+
+
+def _report_host(
+    host: str,
+    counts: CountsByStatus,
+    delay_s: float | None,
+    report: HostReport,
+    backoff: GroupBackoff | None,
+    problems: Counter[str] | None,
+) -> HostOut:
+    return HostOut(
+        name=host,
+        items=counts.total(),
+        by_status=dict(counts),
+        delay_s=None if delay_s is None else max(delay_s, report.crawl_delay_s),
+        robots=report.robots,
+        problem=backoff.why or "asked to be left alone" if backoff else "",
+        failures=backoff.failures if backoff else 0,
+        rests_until_s=backoff.until_s if backoff else None,
+        validators=list(report.validators),
+        failing=problems.total() if problems else 0,
+        failing_of=problems.most_common(1)[0][0] if problems else "",
+    )
+
+
+def report_search(state: bytes) -> SearchOut:
+    """Report what a search source has learned; the queries that bring most records come first."""
+    saved = read_search_state(state)
+    queries = [
+        QueryOut(
+            query=str(query),
+            total=query.total,
+            brings=sum(map(len, query.pages.values())),
+            pages=len(query.pages),
+            asked=query.asked,
+            asked_s=query.asked_s,
+        )
+        for query in saved.queries
+    ]
+    queries.sort(key=lambda query: (-query.brings, -query.asked, query.query))
+    return SearchOut(
+        records=saved.listed,
+        seen=len(saved.records),
+        by_queries=saved.found_by_queries,
+        queries=len(queries),
+        look_ups=saved.look_ups,
+        shown=queries[:_QUERIES_SHOWN],
+        scales=[ScaleOut.model_validate(scale) for scale in saved.scales if scale.totals],
+    )
+
+
+def _list_settings(table: SourceTable | None) -> dict[str, str]:
+    """List the settings that differ from their defaults, without those that may be secret."""
+    if table is None:
+        return {}
+    found = {}
+    for key, info in type(table.settings).model_fields.items():
+        value = getattr(table.settings, key)
+        is_hidden = any(word in key for word in _SECRET) or not info.repr or key in _SHOWN_ELSEWHERE
+        is_simple = isinstance(value, str | int) and not isinstance(value, bool)
+        if is_simple and value != info.default and not is_hidden:
+            found[key.replace("_", " ")] = str(value)
+    if table.on_change:
+        found["on change"] = "a hook is told"
+    return found

@@ -1,0 +1,152 @@
+"""Numbers, times and rates as text, for the pages and the live updates alike."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+from afresh.values.units import UNIT_SECONDS, format_duration
+
+NOTHING = "–"
+_RATE_UNITS = ("s", "m", "h", "d", "w", "y")
+_BYTE_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+def format_whole(value: float) -> str:
+    """Return a whole number with groups of three digits.
+
+    >>> format_whole(1234567)
+    '1,234,567'
+    """
+    return f"{round(value):,}"
+
+
+def format_number(value: float | None) -> str:
+    """Return three significant digits, without an exponent up to a thousand million.
+
+    >>> [format_number(value) for value in (0.12345, -1234567.0, 1e9, None, math.inf)]
+    ['0.123', '-1,230,000', '1e+09', '–', '∞']
+    """
+    if value is None or math.isnan(value):
+        return NOTHING
+    if not math.isfinite(value):
+        return "∞"
+    return f"{float(f'{value:.3g}'):,.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.3g}"
+
+
+def format_share(value: float | None) -> str:
+    """Return a share between 0 and 1 in per cent.
+
+    >>> format_share(0.8734), format_share(math.nan)
+    ('87.3 %', '–')
+    """
+    return NOTHING if value is None or not math.isfinite(value) else f"{100 * value:.1f} %"
+
+
+def _rate_unit(per_s: float) -> str:
+    """Return the shortest unit of time in which a rate is 1 or more."""
+    return next((unit for unit in _RATE_UNITS if per_s * UNIT_SECONDS[unit] >= 1), "y")
+
+
+def format_rate(per_s: float | None) -> str:
+    """Return a rate in the shortest unit of time in which it is 1 or more.
+
+    >>> format_rate(2.0), format_rate(3 / 86400), format_rate(0.0), format_rate(1e-12)
+    ('2/s', '3/d', '0', '3.16e-05/y')
+    """
+    if per_s is None or not math.isfinite(per_s):
+        return NOTHING
+    unit = _rate_unit(per_s)
+    return f"{per_s * UNIT_SECONDS[unit]:.3g}/{unit}" if per_s else "0"
+
+
+def format_rate_range(per_s: float | None, low: float | None, high: float | None) -> str:
+    """Return an interval of rates in the unit of the rate ``per_s``, or of its upper end if the rate is 0.
+
+    >>> format_rate_range(3 / 86400, 1 / 86400, 9 / 86400), format_rate_range(0.0, 0.0, 5 / 60)
+    ('1 … 9/d', '0 … 5/m')
+    """
+    if per_s is None or low is None or high is None or not all(map(math.isfinite, (per_s, low, high))):
+        return NOTHING
+    if per_s == 0:
+        return f"0 … {format_rate(high)}"
+    unit = _rate_unit(per_s)
+    return f"{_two_digits(low * UNIT_SECONDS[unit])} … {_two_digits(high * UNIT_SECONDS[unit])}/{unit}"
+
+
+def _two_digits(value: float) -> str:
+    """Return two significant digits, without an exponent below a million."""
+    return f"{value:.2g}" if value < 99.5 or value >= 1e6 else f"{float(f'{value:.2g}'):,.0f}"
+
+
+def format_bytes(octets: float) -> str:
+    """Return a number of bytes.
+
+    >>> format_bytes(1_530_000), format_bytes(12)
+    ('1.53 MB', '12 B')
+    """
+    for scale, unit in _BYTE_UNITS:
+        if octets >= scale:
+            return f"{octets / scale:.3g} {unit}"
+    return f"{octets:.0f} B"
+
+
+def format_seconds(seconds: float | None) -> str:
+    """Return a duration; an infinite one is ``never``.
+
+    >>> format_seconds(90.0), format_seconds(None)
+    ('1.5 m', '–')
+    """
+    return NOTHING if seconds is None or math.isnan(seconds) else format_duration(seconds)
+
+
+def format_time(seconds: float | None) -> str:
+    """Return a date and time of day in UTC.
+
+    >>> format_time(0.0), format_time(None), format_time(math.inf)
+    ('1970-01-01 00:00:00 UTC', 'never', 'never')
+    """
+    stamp = format_iso(seconds)
+    return "never" if stamp is None else stamp[:19].replace("T", " ") + " UTC"
+
+
+def format_iso(seconds: float | None) -> str | None:
+    """Return a time in ISO 8601 for programs, or None if there is no such time.
+
+    >>> format_iso(1e9), format_iso(1e300)
+    ('2001-09-09T01:46:40Z', None)
+    """
+    if seconds is None or not math.isfinite(seconds):
+        return None
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def format_relative(seconds: float | None, now_s: float) -> str:
+    """Return how long ago or how far ahead a time is.
+
+    >>> [format_relative(seconds, 100.0) for seconds in (90.0, 160.0, 100.4, None)]
+    ['10 s ago', 'in 1 m', 'now', 'never']
+    """
+    if seconds is None or not math.isfinite(seconds):
+        return "never"
+    ahead_s = seconds - now_s
+    if abs(ahead_s) < 1:
+        return "now"
+    return f"in {format_seconds(ahead_s)}" if ahead_s > 0 else f"{format_seconds(-ahead_s)} ago"
+
+
+def format_due(seconds: float | None, now_s: float, before: str = "") -> str:
+    """Return when something is due, or for how long it has been due; ``before`` precedes a future time.
+
+    >>> [format_due(seconds, 100.0, "next") for seconds in (90.0, 160.0, 100.4, None)]
+    ['due for 10 s', 'next in 1 m', 'due now', 'never']
+    """
+    if seconds is None or not math.isfinite(seconds):
+        return "never"
+    ahead_s = seconds - now_s
+    if ahead_s >= 1:
+        return f"{before} in {format_seconds(ahead_s)}".strip()
+    return "due now" if ahead_s > -1 else f"due for {format_seconds(-ahead_s)}"
