@@ -9,8 +9,8 @@ from tests.engine.test_choosing import NOW, policy
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.poll_recorder import PollRecorder
 from afresh.engine.scheduler.scheduler import Scheduler
-from afresh.engine.settings.live import LiveSettings
 from afresh.engine.settings.parsing import parse_settings
+from afresh.engine.settings.tables import LiveSettings
 from afresh.values.arrays import Float64s
 
 DUE, DROPPED = 500, 400

@@ -17,8 +17,8 @@ from afresh.engine.scheduler.learned_state import pack_learned
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.poll_recorder import PollRecorder
 from afresh.engine.scheduler.restore import start_scheduler
-from afresh.engine.settings.live import LiveSettings
 from afresh.engine.settings.parsing import parse_settings
+from afresh.engine.settings.tables import LiveSettings
 from afresh.engine.state_names import LEARNED, SHADOW_PRICE
 from afresh.stores.memory.store import MemoryStore
 from afresh.values.arrays import Float64s, Ints

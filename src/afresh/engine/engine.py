@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 
 import numpy as np
@@ -28,7 +29,7 @@ from afresh.engine.event_loop import (
     new_fast_loop,
     run_coroutine,
 )
-from afresh.engine.external_polls import ExternalPollsResult, Reported, record_external
+from afresh.engine.external_polls import ExternalPollsResult, Reported, due_items, record_external
 from afresh.engine.item_commands import ItemCommands
 from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.budget_override import (
@@ -39,7 +40,6 @@ from afresh.engine.ratelimit.budget_override import (
 )
 from afresh.engine.ratelimit.gate import Gate
 from afresh.engine.ratelimit.source_windows import closed_sources
-from afresh.engine.reporting.due_items import due_items
 from afresh.engine.reporting.pulse import as_running
 from afresh.engine.reporting.status import Status, read_status
 from afresh.engine.reporting.why import Why, explain_key
@@ -118,7 +118,13 @@ class Engine(ItemCommands, AbstractContextManager["Engine"]):
         """
         if not for_s >= 0:
             raise UsageError(f"for_s is {for_s:g}: give seconds from 0 on")
-        work = self._run(for_s, once, report, None if reload is None else self._reloader(reload), signals)
+
+        def read_again(reload: Callable[[], Settings]) -> Settings:
+            self.settings = reload()
+            return self._with_listings()
+
+        reloader = None if reload is None else Reloader(partial(read_again, reload))
+        work = self._run(for_s, once, report, reloader, signals)
         return run_coroutine(work, self._given.new_loop)
 
     def start(self) -> None:
@@ -154,20 +160,18 @@ class Engine(ItemCommands, AbstractContextManager["Engine"]):
             self._started = None
 
     async def open_run(
-        self, *, once: bool = False, only: Sequence[int] | None = None, stop: StopSignal | None = None
-    ) -> Run:
-        """Return a run that is ready to poll, for callers with an event loop of their own."""
-        return await self._build_run(self._with_listings(), once=once, only=only, stop=stop)
-
-    async def _build_run(
         self,
-        settings: Settings,
         *,
         once: bool = False,
         only: Sequence[int] | None = None,
         stop: StopSignal | None = None,
+        settings: Settings | None = None,
     ) -> Run:
-        rng, stop = self._given.rng, stop or StopSignal()
+        """Return a run that is ready to poll, for callers with an event loop of their own.
+
+        ``once``: a single round over what is due. ``only`` are the items that it holds, all by default.
+        """
+        rng, stop, settings = self._given.rng, stop or StopSignal(), settings or self._with_listings()
         given = RunInput(self.store, settings, self.clock, rng, self._sources_for, stop, only, once)
         return await build_run(given)
 
@@ -201,13 +205,6 @@ class Engine(ItemCommands, AbstractContextManager["Engine"]):
             pulse = PulseTask(run, self.store, self.clock, self.current, override)
             return await _run_with(run, for_s, [pulse.run(), *([_report(run, report)] if report else [])])
 
-    def _reloader(self, reload: Callable[[], Settings]) -> Reloader:
-        def read_again() -> Settings:
-            self.settings = reload()
-            return self._with_listings()
-
-        return Reloader(read_again)
-
     def _read_listings(self, source: str, documents: Mapping[str, Sequence[str]]) -> ListingResult:
         settings = self._with_listings()
         tables = tuple(
@@ -218,7 +215,7 @@ class Engine(ItemCommands, AbstractContextManager["Engine"]):
         )
 
         async def work() -> ListingResult:
-            run = await self._build_run(replace(settings, sources=tables), only=[])
+            run = await self.open_run(settings=replace(settings, sources=tables), only=[])
             return await run.list_items(source)
 
         return run_coroutine(cancellable(work(), self.on_stop), self._given.new_loop)
@@ -254,7 +251,7 @@ class Engine(ItemCommands, AbstractContextManager["Engine"]):
 
         Outside the windows of its source nothing is polled: it is the copy that there is.
         """
-        item, now_s = self._item(key), self.clock.now_s()
+        item, now_s = _get_item(self.store, key), self.clock.now_s()
         polled_s = -math.inf if item.polled_s is None else item.polled_s
         is_old = version is None and now_s - polled_s > max_age_s
         if is_old and item.source not in closed_sources(self.settings, now_s):
@@ -268,13 +265,7 @@ class Engine(ItemCommands, AbstractContextManager["Engine"]):
 
     def versions(self, key: str) -> list[Version]:
         """Return the versions that are kept of an item's copy, newest first."""
-        return self.store.copies.versions(self._item(key).id)
-
-    def _item(self, key: str) -> Item:
-        item = self.store.items.get(key)
-        if item is None:
-            raise UsageError(f"there is no item {key!r}: add it first")
-        return item
+        return self.store.copies.versions(_get_item(self.store, key).id)
 
     # Questions.
 
@@ -323,6 +314,13 @@ class Engine(ItemCommands, AbstractContextManager["Engine"]):
     def observe(self, reported: Iterable[Reported]) -> ExternalPollsResult:
         """Take what those who fetch themselves found, and old poll logs."""
         return record_external(self.store, self.settings, reported, self.clock.now_s())
+
+
+def _get_item(store: Store, key: str) -> Item:
+    item = store.items.get(key)
+    if item is None:
+        raise UsageError(f"there is no item {key!r}: add it first")
+    return item
 
 
 async def _run_with(run: Run, for_s: float, beside: Sequence[Coroutine[object, object, None]]) -> RunProgress:

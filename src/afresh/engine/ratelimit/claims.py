@@ -68,9 +68,9 @@ class Claims:
         self._wanted: dict[str, None] = {}
         self._wants, self._news = asyncio.Event(), asyncio.Event()
 
-    def __contains__(self, group: str) -> bool:
-        """Whether this group is ours."""
-        return self._is_ours(group)
+    def __contains__(self, group: object) -> bool:
+        """Return whether this worker holds the claim of this group."""
+        return isinstance(group, str) and self._is_ours(group)
 
     @property
     def waits_for_others(self) -> bool:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.fleet_member import FleetMember
 from afresh.engine.ratelimit.gate import Gate
 from afresh.engine.ratelimit.request_slots import budget_limits
 from afresh.engine.ratelimit.shared_reservations import SharedReservations
 from afresh.engine.runner.background_load import first_due_items
-from afresh.engine.runner.commit_handler import RunCommits
 from afresh.engine.runner.hooks import Hooks, source_hooks
 from afresh.engine.runner.listing_task import ListingTask
 from afresh.engine.runner.parts import RunParts
@@ -23,14 +24,16 @@ from afresh.engine.runner.source_set import BuildSource, SourceSet
 from afresh.engine.runner.staleness_task import StalenessTask
 from afresh.engine.runner.store_watcher import StoreWatcher
 from afresh.engine.runner.writer import Writer
+from afresh.engine.scheduler.decide import DecidedPoll
 from afresh.engine.scheduler.poll_recorder import PollRecorder
 from afresh.engine.scheduler.restore import read_poll_costs, start_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
-from afresh.engine.settings.live import LiveSettings
-from afresh.engine.settings.tables import Settings
+from afresh.engine.settings.tables import LiveSettings, Settings
+from afresh.engine.state_names import POLL_COSTS, SHADOW_PRICE
 from afresh.engine.threaded_store import ThreadedStore
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
+from afresh.values.outcome import Outcome, Refusal
 
 SourcesFor = Callable[[Gate], BuildSource]
 """Returns what builds the sources whose requests pass a gate."""
@@ -51,6 +54,37 @@ class RunInput:
     stop: StopSignal
     only: Sequence[int] | None = None
     once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunCommits:
+    """The ``CommitHandler`` of a run."""
+
+    context: RunContext
+    member: FleetMember
+    scheduler: Scheduler
+    recorder: PollRecorder
+    staleness_task: StalenessTask
+
+    def complete(self, polls: Sequence[DecidedPoll]) -> list[Outcome]:
+        """Learn from the polls, and return their outcomes."""
+        return self.recorder.complete(polls, self.context.clock.now_s())
+
+    def state_values(self) -> Mapping[str, bytes | None]:
+        """Return the shadow price and the costs of polls, if this worker keeps them for all."""
+        if not self.member.is_planner:
+            return {}
+        price = repr(self.scheduler.policy.shadow_price).encode()
+        return {SHADOW_PRICE: price, POLL_COSTS: self.recorder.poll_costs.pack()}
+
+    def after_commit(self, outcomes: Sequence[Outcome], refusals: Sequence[Refusal]) -> None:
+        """Release the rows of committed polls."""
+        for refusal in refusals:
+            log_event(logging.WARNING, "an outcome was not kept", problem=str(refusal))
+        rows = self.scheduler.item_rows.rows([outcome.lease.item_id for outcome in outcomes])
+        self.staleness_task.after_commit()
+        self.scheduler.item_rows.is_busy[rows] = False
+        self.context.wakeup.set()
 
 
 async def build_run(given: RunInput) -> Run:

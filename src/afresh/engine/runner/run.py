@@ -62,7 +62,7 @@ class Run:
         self._once, self._was_complete, self._is_complete = once, is_complete, asyncio.Event()
         self.polls = PollTasks(parts)
         self.dispatcher = Dispatcher(parts, self.polls, rng, stop)
-        self._counted_items = self._count_items()
+        self._counted_items = _count_active(self.scheduler)
 
     @property
     def scheduler(self) -> Scheduler:
@@ -187,7 +187,7 @@ class Run:
     async def _switch_to(self, full: Scheduler) -> None:
         self.parts.recorder.is_loading = False
         await background_load.switch_to_all_items(self.parts, full)
-        self._counted_items = self._count_items()
+        self._counted_items = _count_active(self.scheduler)
         self._rank_by(self.settings)  # they may have been reloaded meanwhile
         self._is_complete.set()
 
@@ -201,18 +201,12 @@ class Run:
         """Save the state of the sources, and adapt a budget for each item to the number of items."""
         while True:
             await asyncio.sleep(TICK_S)
-            await self.parts.sources.save_state(is_elsewhere=self._is_elsewhere)
-            items, budget = self._count_items(), self.settings.budget
+            await self.parts.sources.save_state(self.parts.member.claims)
+            items, budget = _count_active(self.scheduler), self.settings.budget
             if budget.each_item and items != self._counted_items:
                 requests = budget.requests * items / self._counted_items
                 self._counted_items = items
                 self.reload(replace(self.settings, budget=budget.model_copy(update={"requests": requests})))
-
-    def _count_items(self) -> int:
-        return max(int(self.scheduler.item_rows.is_active.sum()), 1)
-
-    def _is_elsewhere(self, group: str) -> bool:
-        return group not in self.parts.member.claims
 
     # Settings and the end.
 
@@ -261,4 +255,8 @@ class Run:
         await self.parts.gate.close()
         await self.parts.watcher.save_learned()
         await self.parts.staleness_task.save_state()
-        await self.parts.sources.save_state(states=True, is_elsewhere=self._is_elsewhere)
+        await self.parts.sources.save_state(self.parts.member.claims, states=True)
+
+
+def _count_active(scheduler: Scheduler) -> int:
+    return max(int(scheduler.item_rows.is_active.sum()), 1)

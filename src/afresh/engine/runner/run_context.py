@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from afresh.engine.settings.live import LiveSettings
+from afresh.engine.settings.tables import LiveSettings
 from afresh.engine.threaded_store import ThreadedStore
 from afresh.values.clock import Clock
 

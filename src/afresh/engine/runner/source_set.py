@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -49,11 +49,6 @@ class _OpenSource:
     def state(self) -> StatefulSource | None:
         """The source if its state is kept here; that of sources which observe staleness is kept with it."""
         return None if self.can.staleness is not None else self.can.state
-
-
-def _nowhere(group: str) -> bool:
-    del group
-    return False
 
 
 class SourceSet:
@@ -218,12 +213,10 @@ class SourceSet:
                 if not await self._learn(name, source):
                     break
 
-    async def save_state(
-        self, *, states: bool = False, is_elsewhere: Callable[[str], bool] = _nowhere
-    ) -> None:
+    async def save_state(self, ours: Container[str], *, states: bool = False) -> None:
         """Save back-offs that changed and, once a minute or if ``states`` is set, what sources learned.
 
-        ``is_elsewhere`` tells the groups of other workers, whose back-offs stay as those saved them.
+        The back-offs of groups that are not ``ours`` stay as other workers saved them.
         """
         values: dict[str, bytes | None] = {}
         for name, held in self._held.items():
@@ -238,7 +231,7 @@ class SourceSet:
                 theirs = [
                     backoff
                     for backoff in unpack_backoffs(kept)
-                    if backoff.until_s > now_s and backoff.group not in known and is_elsewhere(backoff.group)
+                    if backoff.until_s > now_s and backoff.group not in known and backoff.group not in ours
                 ]
                 values[BACKOFFS + name] = pack_backoffs((*backoffs, *theirs))
         if values:

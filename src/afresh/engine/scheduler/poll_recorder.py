@@ -13,8 +13,7 @@ from afresh.engine.logs import log_event
 from afresh.engine.scheduler.decide import DecidedPoll, Decision, RetryRules, decide
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.scheduler import Scheduler
-from afresh.engine.settings.live import LiveSettings
-from afresh.engine.settings.tables import BudgetTable, Settings
+from afresh.engine.settings.tables import BudgetTable, LiveSettings, Settings
 from afresh.sources.http.validators import MOVED
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.fetched import Fetched

@@ -52,22 +52,26 @@ class RankingStart:
 
 
 class Ranking:
-    """Values the rows and learns from their polls; ``adaptive`` is the policy itself."""
+    """Values the rows and learns from their polls; ``adaptive`` is the policy itself.
+
+    ``now_s`` is the time of the policy, which never goes back: ``shift_s`` makes up for a clock that was set
+    back. ``share`` is the share of the budget that the items held here have.
+    """
 
     def __init__(self, item_rows: ItemRows, start: RankingStart) -> None:
-        self.item_rows, self._now_s, self.shift_s = item_rows, start.now_s, 0.0
+        self.item_rows, self.now_s, self.shift_s = item_rows, start.now_s, 0.0
         total = start.total_items
         self.is_complete = total is None or item_rows.size >= total
         self.total_items = max(total or 0, item_rows.size)
-        self._share = 1.0 if self.is_complete else max(item_rows.size, 1) / max(total or 1, 1)
+        self.share = 1.0 if self.is_complete else max(item_rows.size, 1) / max(total or 1, 1)
         self.objective = start.objective
         self.families = _find_families(item_rows, start.names)
         pending, item_rows.pending_beliefs = item_rows.pending_beliefs, []
-        self.adaptive = self._build_policy(start.budget_per_s)
+        self.adaptive = _build_policy(self, start.budget_per_s)
         if start.shared is not None:
             self.adaptive.restore(self._fit_to_objective(start.shared))
         for first, found in pending:
-            self._restore_rows(first + np.arange(found.not_before_s.size), found)
+            _restore_rows(self.adaptive, first + np.arange(found.not_before_s.size), found)
         self._start_rows(np.arange(item_rows.size))
         if start.shared is None and self.is_complete and self.adaptive.belief.polled.any():
             self.adaptive.refit(start.now_s)
@@ -86,20 +90,13 @@ class Ranking:
         self.adaptive.mark_copied(rows[~compared], when[~compared])
         self.adaptive.observe(rows[compared], when[compared], changed[compared])
 
-    def learn_past(self, rows: Ints, began_s: Float64s, times_s: Float64s, changed: Bools) -> None:
-        """Learn from polls of long ago, of distinct rows, each with the time of the poll before it."""
-        self.adaptive.mark_copied(rows, np.minimum(began_s, self._now_s))
-        compared = times_s > began_s
-        times_s = np.minimum(times_s, self._now_s)
-        self.adaptive.observe(rows[compared], times_s[compared], changed[compared])
-
     def take_stored_beliefs(self, rows: Ids, polled_s: Float64s, joined: bytes, sizes: Ids) -> Float64s:
         """Take over what other engines learned of some items; return when each may be polled again."""
         self.grow()
         found = stored_beliefs.unpack(joined, sizes)
-        self._restore_rows(rows, found)
+        _restore_rows(self.adaptive, rows, found)
         polled = ~np.isnan(polled_s)
-        self.adaptive.mark_copied(rows[polled], np.minimum(polled_s[polled] + self.shift_s, self._now_s))
+        self.adaptive.mark_copied(rows[polled], np.minimum(polled_s[polled] + self.shift_s, self.now_s))
         return found.not_before_s
 
     def notice(self, rows: Ids, now_s: float, source: str) -> None:
@@ -127,12 +124,12 @@ class Ranking:
     @property
     def budget_per_s(self) -> float:
         """The budget of all items that it plans for."""
-        return self.adaptive.items.budget / self._share
+        return self.adaptive.items.budget / self.share
 
     def set_budget(self, budget_per_s: float) -> None:
         """Plan for another budget from now on."""
-        if budget_per_s * self._share != self.adaptive.items.budget:
-            self.adaptive.set_budget(budget_per_s * self._share, self._now_s)
+        if budget_per_s * self.share != self.adaptive.items.budget:
+            self.adaptive.set_budget(budget_per_s * self.share, self.now_s)
 
     def grow(self) -> None:
         """Take in the items that were loaded since the last call."""
@@ -141,10 +138,10 @@ class Ranking:
             return
         more = slice(known, item_rows.size)
         self.families = np.pad(self.families, ((0, item_rows.size - known), (0, 0)), constant_values=-1)
-        self.adaptive.add(item_rows.ranked_weight(more), item_rows.ranked_cost(more), self._now_s)
+        self.adaptive.add(item_rows.ranked_weight(more), item_rows.ranked_cost(more), self.now_s)
         pending, item_rows.pending_beliefs = item_rows.pending_beliefs, []
         for first, found in pending:
-            self._restore_rows(first + np.arange(found.not_before_s.size), found)
+            _restore_rows(self.adaptive, first + np.arange(found.not_before_s.size), found)
         self._start_rows(np.arange(known, item_rows.size))
 
     # Valuing.
@@ -165,18 +162,9 @@ class Ranking:
             return value
         urgent = self.adaptive.next(now_s, max(FEWEST, size // POOL_SHARE))
         exact = self.adaptive.poll_values(urgent, now_s)
-        value[:] = np.minimum(self._rough_values(now_s), exact.min(initial=np.inf))
+        value[:] = np.minimum(_rough_values(self.adaptive, now_s), exact.min(initial=np.inf))
         value[urgent] = exact
         return value
-
-    def _rough_values(self, now_s: float) -> Float64s:
-        """Return about what each row is worth: the value of its review when that is due, ∝ τ^{p+1} before."""
-        policy = self.adaptive
-        last = policy.clock.read(policy.items.last_poll)
-        wait = np.maximum(policy.next_review - last, 1e-9)
-        part = np.maximum(policy.clock.read(np.array(now_s)) - last, 0.0) / wait
-        power = policy.poll_value.objective.power + 1
-        return np.asarray(policy.review_value * np.minimum(part, 1.0) ** power)
 
     def exact_time_to_reach(self, rows: Ids, level: Float64s | float, longest_s: float) -> Float64s:
         """Return how long after a poll the value of each row reaches ``level``, with its families' shocks."""
@@ -214,16 +202,16 @@ class Ranking:
         rows = before.rows(np.arange(before.items.size))
         if names is not None and len(names) == self.item_rows.size:
             self.families = families_of(names)
-        self.adaptive = self._build_policy(budget_per_s)
+        self.adaptive = _build_policy(self, budget_per_s)
         shared = _keep_notices(self.adaptive.shared(), before.shared())
         self.adaptive.restore(shared, np.arange(before.items.size), rows)
-        self.adaptive.refit(self._now_s)
+        self.adaptive.refit(self.now_s)
 
     def adopt_learned(self, shared: Arrays) -> None:
         """Continue with what another engine learned of all items together, and our beliefs of each item."""
         self.grow()
         before, rows = self.adaptive, np.arange(self.item_rows.size)
-        self.adaptive = self._build_policy(self.budget_per_s)
+        self.adaptive = _build_policy(self, self.budget_per_s)
         self.adaptive.restore(self._fit_to_objective(shared), rows, before.rows(rows))
 
     def needs_new_grid(self) -> bool:
@@ -231,27 +219,13 @@ class Ranking:
         highest = self.adaptive.items.mean_frequency * 10.0**DECADES_ABOVE
         return not 1.0 / FAR <= highest / float(self.adaptive.belief.rates[-1]) <= FAR
 
-    def _build_policy(self, budget_per_s: float) -> Adaptive:
-        item_rows = self.item_rows
-        weight, cost = item_rows.ranked_weight(slice(None)), item_rows.ranked_cost(slice(None))
-        families = self.families if self.families.shape[1] else None
-        budget = budget_per_s * self._share
-        return Adaptive(
-            PolicyInput(budget, weight, cost, self._now_s, self.objective, families, slowest=SLOWEST_PER_S)
-        )
-
-    def _restore_rows(self, to: Ids, found: StoredBeliefs) -> None:
-        rows = to[found.known]
-        if rows.size:
-            self.adaptive.restore(None, rows, self.adaptive.rows(rows) | found.rows)
-
     def _start_rows(self, rows: Ints) -> None:
         """Set when each row was copied, and what a listing guessed of the rates of those never polled."""
         item_rows = self.item_rows
         polled = rows[~np.isnan(item_rows.polled_s[rows])]
         for begin in range(0, polled.size, _BLOCK):  # all at once would be slower, and hold up other threads
             some = polled[begin : begin + _BLOCK]
-            self.adaptive.mark_copied(some, np.minimum(item_rows.polled_s[some] + self.shift_s, self._now_s))
+            self.adaptive.mark_copied(some, np.minimum(item_rows.polled_s[some] + self.shift_s, self.now_s))
         guess = item_rows.prior_rate_per_s[rows]
         guessed = rows[(guess > 0) & ~self.adaptive.belief.polled[rows]]
         if guessed.size:
@@ -268,14 +242,14 @@ class Ranking:
 
         It was learned at the budget of all items: these have their share of that, as they have of today's.
         """
-        fitting = shared | {"budget": shared["budget"] * self._share}
+        fitting = shared | {"budget": shared["budget"] * self.share}
         same = str(shared.get("objective", "")) == self.objective
         return fitting if same else fitting | {"bound": self.adaptive.shared()["bound"]}
 
     def _advance_time(self, now_s: float) -> float:
         """Return the policy's own time, which never goes back."""
-        self._now_s = max(self._now_s, now_s + self.shift_s)
-        return self._now_s
+        self.now_s = max(self.now_s, now_s + self.shift_s)
+        return self.now_s
 
 
 def _find_families(item_rows: ItemRows, names: Sequence[str] | None) -> Ints:
@@ -295,3 +269,32 @@ def _keep_notices(fresh: Arrays, before: Arrays) -> Arrays:
     """Return what a new policy starts with, and what was learned of the notices of each source before."""
     notices = {name: value for name, value in before.items() if name.startswith("notices.")}
     return fresh | notices | {"notices.frequency": fresh["notices.frequency"]}
+
+
+def _build_policy(ranking: Ranking, budget_per_s: float) -> Adaptive:
+    item_rows, families = ranking.item_rows, ranking.families
+    start = PolicyInput(
+        budget_per_s * ranking.share,
+        item_rows.ranked_weight(slice(None)),
+        item_rows.ranked_cost(slice(None)),
+        ranking.now_s,
+        ranking.objective,
+        families if families.shape[1] else None,
+        slowest=SLOWEST_PER_S,
+    )
+    return Adaptive(start)
+
+
+def _restore_rows(policy: Adaptive, to: Ids, found: StoredBeliefs) -> None:
+    rows = to[found.known]
+    if rows.size:
+        policy.restore(None, rows, policy.rows(rows) | found.rows)
+
+
+def _rough_values(policy: Adaptive, now_s: float) -> Float64s:
+    """Return about what each row is worth: the value of its review when that is due, ∝ τ^{p+1} before."""
+    last = policy.clock.read(policy.items.last_poll)
+    wait = np.maximum(policy.next_review - last, 1e-9)
+    part = np.maximum(policy.clock.read(np.array(now_s)) - last, 0.0) / wait
+    power = policy.poll_value.objective.power + 1
+    return np.asarray(policy.review_value * np.minimum(part, 1.0) ** power)
