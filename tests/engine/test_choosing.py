@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.engine.scheduler.audits import audited_freshness, draw, wilson_interval
+from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.picker import GroupKey, Picker
-from afresh.engine.scheduler.ranking import Ranking
-from afresh.engine.scheduler.row_policy import RowPolicy
-from afresh.values.arrays import Float64s
+from afresh.engine.scheduler.ranking import Ranking, RankingStart
+from afresh.engine.scheduler.row_policy import Priorities, RowPolicy
 from afresh.values.items import STATUSES
 from afresh.values.stored import ObservationColumns, PolicyColumns
 
@@ -44,7 +44,7 @@ def columns(count: int, first_id: int = 1, **given: object) -> PolicyColumns:
 def policy(count: int, name: str = "adaptive", **given: object) -> RowPolicy:
     item_rows = ItemRows()
     item_rows.load([columns(count, 1, **given)])
-    return RowPolicy(item_rows, Ranking(item_rows, 0.1, "freshness", NOW), name)  # type: ignore[arg-type]
+    return RowPolicy(Ranking(item_rows, RankingStart(0.1, "freshness", NOW)), name)  # type: ignore[arg-type]
 
 
 def always(_place: GroupKey, now_s: float) -> float:
@@ -56,7 +56,6 @@ def test_an_item_is_due_when_its_worth_reaches_the_price() -> None:
     chosen.record_pick(float(chosen.poll_values(NOW + 700.0)[0]))
     due_s = chosen.next_polls_s(np.arange(3), NOW)
     assert due_s - NOW == pytest.approx(700.0, rel=0.05)
-    assert chosen.due_s(0, NOW) == due_s[0]
 
 
 def test_never_fetched_comes_first_then_overdue_then_worth() -> None:
@@ -84,7 +83,7 @@ def test_what_a_person_asked_for_goes_before_all_but_what_is_new() -> None:
 
 def test_uniform_takes_the_longest_ago() -> None:
     chosen = policy(3, "uniform", polled_s=np.array([900.0, 800.0, 950.0]), weight=np.array([9.0, 1.0, 9.0]))
-    assert Picker(chosen.item_rows, chosen).next(NOW, always) == 1
+    assert Picker(chosen).next(NOW, always) == 1
 
 
 def test_polls_teach_rates() -> None:
@@ -92,7 +91,7 @@ def test_polls_teach_rates() -> None:
     for step in range(1, 31):
         changed = np.array([step % 2 == 0, False])
         chosen.ranking.learn(np.arange(2), np.full(2, NOW + 10 * step), np.full(2, 10.0), changed)
-    rates = chosen.ranking.rates()
+    rates = Forecast(chosen).rates()
     assert rates[0] == pytest.approx(math.log(2) / 10, rel=0.5)
     assert rates[1] < 0.01
 
@@ -108,7 +107,7 @@ def test_holds_survive_the_store() -> None:
 
 def test_a_group_that_rests_starves_no_other() -> None:
     chosen = policy(6, group=np.array([2, 2, 2, 2, 3, 3]), weight=np.array([9.0, 9, 9, 9, 1, 1]))
-    picker = Picker(chosen.item_rows, chosen)
+    picker = Picker(chosen)
     ready = {2: NOW + 5, 3: NOW}
     rows = [picker.next(NOW, lambda place, _now: ready[place[1]]) for _ in range(3)]
     assert rows == [4, 5, None]
@@ -118,7 +117,7 @@ def test_a_group_that_rests_starves_no_other() -> None:
 
 def test_a_full_group_waits_until_it_is_freed() -> None:
     chosen = policy(2)
-    picker = Picker(chosen.item_rows, chosen)
+    picker = Picker(chosen)
     assert picker.next(NOW, always) == 0
     assert picker.next(NOW, lambda _place, _now: math.inf) is None
     picker.release_group((1, 2))
@@ -129,7 +128,7 @@ def test_a_full_group_waits_until_it_is_freed() -> None:
 @given(st.lists(st.floats(0.1, 10), min_size=1, max_size=30))
 def test_every_item_is_picked_once_in_order_of_worth(weights: list[float]) -> None:
     chosen = policy(len(weights), weight=np.array(weights))
-    picker, worth = Picker(chosen.item_rows, chosen), chosen.poll_values(NOW)
+    picker, worth = Picker(chosen), chosen.poll_values(NOW)
     rows = [picker.next(NOW, always) for _ in weights]
     assert sorted(row for row in rows if row is not None) == list(range(len(weights)))
     assert np.all(np.diff(worth[np.array(rows, dtype=np.int64)]) <= 0)
@@ -140,7 +139,7 @@ def test_many_items_in_groups_that_rest_are_found_too() -> None:
     count = 60_000
     group = np.where(np.arange(count) < count - 10, 2, 3)
     chosen = policy(count, group=group, weight=np.where(group == 2, 9.0, 1.0))
-    picker = Picker(chosen.item_rows, chosen)
+    picker = Picker(chosen)
     only_three = lambda place, now_s: now_s if place[1] == 3 else now_s + 60.0  # noqa: E731
     assert picker.next(NOW, only_three) is None  # the pool held the heaviest alone …
     row = picker.next(NOW + 1.0, only_three)
@@ -152,7 +151,7 @@ def test_sources_of_a_host_share_its_turns_for_first_copies() -> None:
     """Registered one after the other, more of each than a pool holds."""
     source = np.repeat([1, 2, 3], 2000)
     chosen = policy(6000, source=source, polled_s=np.full(6000, np.nan))
-    picker = Picker(chosen.item_rows, chosen)
+    picker = Picker(chosen)
     rows = [picker.next(NOW, always) for _ in range(300)]
     picker.invalidate()
     rows += [picker.next(NOW, always) for _ in range(300)]
@@ -161,14 +160,14 @@ def test_sources_of_a_host_share_its_turns_for_first_copies() -> None:
 
 def test_a_group_that_is_full_is_not_ranked_anew_at_every_look(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen, asked = policy(600), list[float]()
-    values = chosen.poll_values
+    priorities = chosen.priorities
 
-    def noted(now_s: float) -> Float64s:
+    def noted(now_s: float) -> Priorities:
         asked.append(now_s)
-        return values(now_s)
+        return priorities(now_s)
 
-    monkeypatch.setattr(chosen, "poll_values", noted)
-    picker = Picker(chosen.item_rows, chosen)
+    monkeypatch.setattr(chosen, "priorities", noted)
+    picker = Picker(chosen)
     full = lambda _place, _now: math.inf  # noqa: E731
     assert [picker.next(NOW + step / 100, full) for step in range(40)] == [None] * 40
     assert asked == [NOW]
@@ -182,7 +181,7 @@ def test_a_group_whose_rows_in_the_pool_are_gone_waits_for_no_other() -> None:
     count = 40_000
     group = np.where(np.arange(count) % 400 == 0, 3, 2)
     chosen = policy(count, group=group)
-    picker = Picker(chosen.item_rows, chosen)
+    picker = Picker(chosen)
     only_three = lambda place, now_s: now_s if place[1] == 3 else now_s + 60.0  # noqa: E731
     picked = [picker.next(NOW + step / 20, only_three) for step in range(100)]
     rows = [row for row in picked if row is not None]
@@ -192,14 +191,14 @@ def test_a_group_whose_rows_in_the_pool_are_gone_waits_for_no_other() -> None:
 
 def test_a_pool_holds_whole_bulks() -> None:
     chosen = policy(6000)
-    picker = Picker(chosen.item_rows, chosen)
+    picker = Picker(chosen)
     ready = lambda _, now_s: now_s  # noqa: E731
     sizes = []
     for turn in range(3):
         picker.invalidate()
         row = picker.next(NOW + turn, ready)
         assert row is not None
-        sizes.append(1 + len(picker.take_more(picker.group_key(row), 999)))
+        sizes.append(1 + len(picker.take_more(chosen.item_rows.group_key(row), 999)))
     assert sizes[1:] == [1000, 1000]
 
 

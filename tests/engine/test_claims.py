@@ -7,9 +7,9 @@ import pytest
 from tests.engine.test_choosing import columns
 
 from afresh.allocation.allocate import allocate
-from afresh.engine.reporting.status import modelled_freshness
+from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.item_rows import ItemRows
-from afresh.engine.scheduler.ranking import Ranking
+from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.row_policy import PolicyName, RowPolicy
 from afresh.values.arrays import Float64s
 
@@ -23,7 +23,7 @@ class World:
         self.rng, self.rates = np.random.default_rng(seed), rates
         self.item_rows = ItemRows()
         self.item_rows.load([columns(rates.size, polled_s=np.zeros(rates.size), due_s=np.zeros(rates.size))])
-        self.policy = RowPolicy(self.item_rows, Ranking(self.item_rows, BUDGET, "freshness", 0.0), name)
+        self.policy = RowPolicy(Ranking(self.item_rows, RankingStart(BUDGET, "freshness", 0.0)), name)
         self.now_s, self.stale = 0.0, np.zeros(rates.size, dtype=bool)
         self.fresh_s = 0.0
 
@@ -60,7 +60,7 @@ def test_the_claimed_interval_holds_the_truth() -> None:
         world.freshness(20.0)
         for _ in range(12):
             world.freshness(1.5)
-            claimed, truth = modelled_freshness(world.policy, world.now_s), 1.0 - float(world.stale.mean())
+            claimed, truth = Forecast(world.policy).freshness(world.now_s), 1.0 - float(world.stale.mean())
             covered_share.append(claimed.low <= truth <= claimed.high)
             error.append(claimed.value - truth)
     assert np.mean(covered_share) > 0.85  # 95 % are meant; 48 draws, not all independent

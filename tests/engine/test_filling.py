@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.engine.run_through import run_through
 from tests.engine.virtual_site import VirtualSite
 
-from afresh.engine.engine import Engine
 from afresh.engine.runner import background_load
 from afresh.engine.runner.run import Run
-from afresh.engine.scheduler.row_policy import RowPolicy
+from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.values.items import ItemChange
 
 PAGES, FIRST = 60, 10
@@ -32,7 +32,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch, site: VirtualSite) -> list[int]:
     load_all_items, switch = background_load.load_all_items, background_load.switch_to_all_items
     asked = list[int]()
 
-    async def read_later(*given: object) -> RowPolicy | None:
+    async def read_later(*given: object) -> Scheduler | None:
         full = await load_all_items(*given)  # type: ignore[arg-type]
         while len(site.requests) < FIRST:
             await asyncio.sleep(0.01)
@@ -42,13 +42,9 @@ def waiting(monkeypatch: pytest.MonkeyPatch, site: VirtualSite) -> list[int]:
         asked.append(len(site.requests))
         await switch(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("afresh.engine.runner.run.load_all_items", read_later)
-    monkeypatch.setattr("afresh.engine.runner.run.switch_to_all_items", noted)
+    monkeypatch.setattr("afresh.engine.runner.background_load.load_all_items", read_later)
+    monkeypatch.setattr("afresh.engine.runner.background_load.switch_to_all_items", noted)
     return asked
-
-
-def loop_of(engine: Engine) -> Run:
-    return engine._loop()
 
 
 def test_what_is_due_is_polled_while_the_others_are_read(
@@ -56,17 +52,17 @@ def test_what_is_due_is_polled_while_the_others_are_read(
 ) -> None:
     with VirtualSite([0.01] * PAGES) as site, site.engine(tmp_path, more="[plan]\naudit_share = 0") as engine:
         engine.add(site.urls())
-        asked, loop = waiting(monkeypatch, site), loop_of(engine)
-        site.time.run(loop.run(for_s=2.5))
+        asked = waiting(monkeypatch, site)
+        run = site.time.run(run_through(engine, for_s=2.5))
         served = Counter(path for _, path in site.requests)
-        kept = engine.store.plan.columns_of(loop.item_rows.ids.tolist())
+        kept = engine.store.plan.columns_of(run.scheduler.item_rows.ids.tolist())
     assert len(served) == PAGES
-    assert loop.item_rows.size == loop.policy.ranking.policy.items.size == PAGES
+    assert run.scheduler.item_rows.size == run.scheduler.forecast.rates().size == PAGES
     paths, (number,) = [path for _, path in site.requests], asked
     assert set(paths[:number]) == {f"/p/{page}" for page in range(FIRST)}
     # What was polled by then is known to have been: the others come first.
     assert len(set(paths[number : number + PAGES - FIRST])) == PAGES - FIRST
-    np.testing.assert_allclose(loop.item_rows.polled_s, kept.polled_s, atol=1e-3)
+    np.testing.assert_allclose(run.scheduler.item_rows.polled_s, kept.polled_s, atol=1e-3)
     assert site.twice == []
 
 
@@ -77,19 +73,19 @@ def test_what_happens_meanwhile_is_followed_afterwards(
         *old, new = site.urls()
         engine.add(old)
         waiting(monkeypatch, site)
-        loop = loop_of(engine)
 
-        async def work() -> None:
-            running = asyncio.create_task(loop.run(for_s=3.0))
-            while not loop.running:
-                await asyncio.sleep(0.01)
+        async def work() -> Run:
+            run = await engine.open_run()
+            running = asyncio.create_task(run.run(for_s=3.0))
+            await asyncio.sleep(0.01)
             await asyncio.to_thread(engine.add, [new])
             await asyncio.to_thread(engine.set, [old[-1]], ItemChange(status="paused"))
             await running
+            return run
 
-        site.time.run(work())
-        assert loop.item_rows.size == PAGES + 1
-        assert not loop.item_rows.is_active[PAGES - 1]
+        item_rows = site.time.run(work()).scheduler.item_rows
+        assert item_rows.size == PAGES + 1
+        assert not item_rows.is_active[PAGES - 1]
         assert {path for _, path in site.requests} >= {f"/p/{PAGES}", "/p/0"}
 
 
@@ -98,11 +94,11 @@ def test_a_run_may_end_before_all_are_read(tmp_path: Path, monkeypatch: pytest.M
         engine.add(site.urls())
         never = asyncio.Event()
 
-        async def read_never(*_: object) -> RowPolicy | None:
+        async def read_never(*_: object) -> Scheduler | None:
             await never.wait()
             return None
 
-        monkeypatch.setattr("afresh.engine.runner.run.load_all_items", read_never)
+        monkeypatch.setattr("afresh.engine.runner.background_load.load_all_items", read_never)
         assert engine.run(for_s=1.0).polls == FIRST
         # None is polled again before it is due only because the others are not there yet.
         assert sorted(path for _, path in site.requests) == sorted(f"/p/{page}" for page in range(FIRST))
@@ -118,11 +114,11 @@ def test_audits_wait_until_all_items_can_be_drawn(tmp_path: Path, monkeypatch: p
         engine.poll_now(site.urls())
         never = asyncio.Event()
 
-        async def read_never(*_: object) -> RowPolicy | None:
+        async def read_never(*_: object) -> Scheduler | None:
             await never.wait()
             return None
 
-        monkeypatch.setattr("afresh.engine.runner.run.load_all_items", read_never)
+        monkeypatch.setattr("afresh.engine.runner.background_load.load_all_items", read_never)
         done = engine.run(for_s=1.0)
         assert done.polls >= FIRST
         # Drawn among what is due they would find too much changed.

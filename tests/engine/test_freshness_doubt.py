@@ -7,8 +7,6 @@ import pytest
 from tests.slow_cases import with_slow_cases
 from tests.web.quick_world import QuickWorld
 
-from afresh.engine.reporting.status import modelled_freshness
-
 CHECKS_S = (5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0)
 
 
@@ -22,7 +20,7 @@ def test_the_interval_holds_what_is_true_in_the_first_minutes(middle: float) -> 
         world, begun_s = QuickWorld(rates, 12.0, seed), 1e9
         for check_s in CHECKS_S:
             world.live(begun_s + check_s - world.now_s())
-            found = modelled_freshness(world.policy, world.now_s())
+            found = world.scheduler.forecast.freshness(world.now_s())
             held.append(found.low <= world.right() <= found.high)
             assert found.low <= found.value <= found.high
             if check_s in (15.0, 60.0):
@@ -36,6 +34,6 @@ def test_of_very_many_items_that_are_well_known_little_is_doubtful() -> None:
     rates = np.exp(np.random.default_rng(1).normal(-3.0, 1.0, 1500))
     world = QuickWorld(rates, 300.0, 1)
     world.live(30.0)
-    error = world.policy.freshness(world.now_s())[1]
-    found = modelled_freshness(world.policy, world.now_s())
+    error = world.scheduler.forecast.mean_freshness(world.now_s())[1]
+    found = world.scheduler.forecast.freshness(world.now_s())
     assert 2 * 1.95 * error < found.high - found.low < 2 * 1.96 * error + 0.02

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tests.engine.test_choosing import NOW, policy
 
-from afresh.engine.reporting.status import dropped_rows
 from afresh.engine.runner.settings_retry import retry_after_settings_change
 from afresh.engine.scheduler.audits import draw, may_audit
+from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.sources.http.settings import HttpSettings
 from afresh.stores.opening import open_store
@@ -47,14 +47,14 @@ def test_what_never_changed_is_due_late_and_what_always_did_is_dropped() -> None
     still, fast = chosen.intervals_s(np.arange(2))
     assert 10.0 < still < np.inf
     assert np.isinf(fast)
-    assert dropped_rows(chosen).tolist() == [False, True]
+    assert Forecast(chosen).dropped_rows().tolist() == [False, True]
 
 
 def test_a_wrong_guess_is_refuted_by_polls() -> None:
     day = 86400.0
     chosen = taught((True, False), guess=1.0 / day)
-    assert chosen.ranking.rates()[0] > 0.05  # changed at each of forty polls, ten seconds apart
-    assert chosen.ranking.rates()[1] < 0.01
+    assert Forecast(chosen).rates()[0] > 0.05  # changed at each of forty polls, ten seconds apart
+    assert Forecast(chosen).rates()[1] < 0.01
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from tests.engine.virtual_site import VirtualSite
 
 from afresh.engine.runner.hooks import Change, Hooks, find_hook_function
-from afresh.engine.writer import Writer
+from afresh.engine.threaded_store import ThreadedStore
 from afresh.stores.opening import open_store
 from afresh.stores.store import Store
 from afresh.values.errors import UsageError
@@ -77,13 +77,13 @@ def deliver(store: Store, clock: FixedClock, hook: str | tuple[str, ...], rounds
     """Deliver at each of these times."""
 
     async def work() -> None:
-        writer = Writer(store, lambda _outcomes, _refusals: None, dict)
-        hooks = Hooks(store, writer, clock, {"web": hook}, timeout_s=5.0)
+        threaded = ThreadedStore(store)
+        hooks = Hooks(threaded, clock, {"web": hook}, timeout_s=5.0)
         for time_s in rounds:
             clock.time_s = time_s
             while await hooks.deliver():
                 pass
-        writer.close()
+        threaded.close()
 
     asyncio.run(work())
 
@@ -138,10 +138,10 @@ def test_a_command_that_fails_or_hangs_is_tried_again(store: Store, script: str)
     changed(store, "a", b"1", 1000.0)
 
     async def work() -> None:
-        writer = Writer(store, lambda _outcomes, _refusals: None, dict)
-        hooks = Hooks(store, writer, FixedClock(), {"web": (sys.executable, "-c", script)}, timeout_s=0.5)
+        threaded = ThreadedStore(store)
+        hooks = Hooks(threaded, FixedClock(), {"web": (sys.executable, "-c", script)}, timeout_s=0.5)
         assert await hooks.deliver() == 0
-        writer.close()
+        threaded.close()
 
     asyncio.run(work())
     assert store.events.waiting() == 1

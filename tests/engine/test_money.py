@@ -12,9 +12,10 @@ from tests.engine.virtual_site import VirtualSite
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.external_polls import Reported
-from afresh.engine.scheduler.earnings import MoneyTerms, apply_money_terms, plan_spending
+from afresh.engine.scheduler.earnings import MoneyInput, MoneyTerms, apply_money_terms, plan_spending
+from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.poll_costs import PollCosts
-from afresh.engine.scheduler.restore import load_items, restore_policy
+from afresh.engine.scheduler.restore import restore_scheduler
 from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.settings.tables import BudgetTable
 from afresh.engine.state_names import SHADOW_PRICE
@@ -155,13 +156,14 @@ def test_items_of_a_source_that_earns_nothing_are_futile(tmp_path: Path) -> None
 def test_what_is_chosen_is_what_the_theory_chooses(tmp_path: Path) -> None:
     with engine_of(VirtualSite(), tmp_path) as engine:
         engine.add([f"https://a.test/{n}" for n in range(50)], weight=2.0)
-        policy = restore_policy(engine.store, engine.settings, load_items(engine.store.plan.columns()), 1e9)
+        policy = restore_scheduler(engine.store, engine.settings, engine.store.plan.columns(), 1e9).policy
         names, poll_costs = engine.store.plan.names(), PollCosts()
-        apply_money_terms(policy, engine.settings, names, poll_costs)
-        found = plan_spending(policy, engine.settings, names, poll_costs)
-        rates = policy.ranking.rate_range(np.arange(50), 0.9)[0]
+        given = MoneyInput(engine.settings, names, poll_costs)
+        apply_money_terms(policy, given)
+        found = plan_spending(policy, given)
+        rates = Forecast(policy).rate_range(np.arange(50), 0.9)[0]
         plan = choose_budget(rates, 10.0, Prices(request=1.0), most_requests=200.0)
-        thrice = plan_spending(policy, engine.settings, names, poll_costs, scale=3.0)
+        thrice = plan_spending(policy, given, scale=3.0)
         third = choose_budget(rates, 10.0, Prices(request=1.0), most_requests=200.0 / 3.0)
     assert found is not None
     assert (found.futile, found.dropped, found.price) == (int(plan.futile.sum()), 0, 0.0)
@@ -171,7 +173,7 @@ def test_what_is_chosen_is_what_the_theory_chooses(tmp_path: Path) -> None:
     assert thrice is not None
     assert thrice.money_per_s == pytest.approx(3 * third.money)
     assert thrice.requests_per_s == pytest.approx(200.0)
-    assert policy.break_even_value == 1.0
+    assert policy.money.break_even_value == 1.0
 
 
 def test_a_poll_of_a_bulk_takes_its_part_of_the_request() -> None:

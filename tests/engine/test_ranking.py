@@ -12,9 +12,10 @@ from tests.engine.test_choosing import NOW, columns, policy
 
 from afresh.allocation.objectives.registry import OBJECTIVES
 from afresh.engine.scheduler import stored_beliefs
+from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.learned_state import pack_learned, unpack_learned
-from afresh.engine.scheduler.ranking import Ranking
+from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.values.arrays import Float64s
 
@@ -50,7 +51,7 @@ def again(taught: RowPolicy, now_s: float, **given: Any) -> RowPolicy:
         ]
     )
     shared = unpack_learned(pack_learned(taught.ranking.shared()))
-    return RowPolicy(item_rows, Ranking(item_rows, BUDGET, "freshness", now_s, shared=shared), "adaptive")
+    return RowPolicy(Ranking(item_rows, RankingStart(BUDGET, "freshness", now_s, shared=shared)), "adaptive")
 
 
 def test_what_changes_is_worth_more() -> None:
@@ -66,8 +67,10 @@ def test_a_new_process_ranks_as_the_one_before() -> None:
     before = taught.poll_values(now_s + 30.0)
     assert after.poll_values(now_s + 30.0) == pytest.approx(before, rel=2e-3)
     assert np.argsort(-after.poll_values(now_s + 30.0)).tolist() == np.argsort(-before).tolist()
-    assert after.freshness(now_s + 30.0) == pytest.approx(taught.freshness(now_s + 30.0), rel=1e-3)
-    assert after.ranking.rates() == pytest.approx(taught.ranking.rates(), rel=2e-3)
+    assert Forecast(after).mean_freshness(now_s + 30.0) == pytest.approx(
+        Forecast(taught).mean_freshness(now_s + 30.0), rel=1e-3
+    )
+    assert Forecast(after).rates() == pytest.approx(Forecast(taught).rates(), rel=2e-3)
 
 
 def test_beliefs_kept_before_the_prior_was_learned_meet_it_later() -> None:
@@ -81,8 +84,8 @@ def test_beliefs_kept_before_the_prior_was_learned_meet_it_later() -> None:
     item_rows.load(
         [columns(40, belief_size=sizes, beliefs=b"".join(early + late), polled_s=np.full(40, now_s))]
     )
-    ranking = Ranking(item_rows, BUDGET, "freshness", now_s, shared=taught.ranking.shared())
-    rates = ranking.rates()
+    ranking = Ranking(item_rows, RankingStart(BUDGET, "freshness", now_s, shared=taught.ranking.shared()))
+    rates = Forecast(RowPolicy(ranking, "adaptive")).rates()
     assert rates[1] > rates[0] > rates[39]  # fewer polls without a change: less sure that it is slow
 
 
@@ -133,14 +136,14 @@ def test_many_more_items_get_another_ladder_and_keep_what_was_learned() -> None:
         now_s = NOW + 10.0 * step
         changed = np.array([False, step % 2 == 0])
         chosen.ranking.learn(rows, np.full(2, now_s), np.full(2, 10.0), changed)
-    before = chosen.ranking.rates()
+    before = Forecast(chosen).rates()
     chosen.item_rows.load([columns(20, first_id=3, polled_s=np.full(20, now_s))])
     chosen.ranking.grow()
     assert chosen.ranking.needs_new_grid()
     chosen.ranking.rebuild(BUDGET, [f"a/{row}" for row in range(22)])
     assert not chosen.ranking.needs_new_grid()
-    assert chosen.ranking.rates()[1] > 5 * chosen.ranking.rates()[0]
-    assert chosen.ranking.rates()[1] == pytest.approx(before[1], rel=0.5)
+    assert Forecast(chosen).rates()[1] > 5 * Forecast(chosen).rates()[0]
+    assert Forecast(chosen).rates()[1] == pytest.approx(before[1], rel=0.5)
     assert chosen.ranking.families.shape == (22, 3)
 
 
@@ -165,8 +168,8 @@ def test_notices_that_are_true_make_an_item_urgent_and_false_ones_do_not() -> No
             chosen.ranking.notice(np.array([step % 3]), now_s, "true")
         chosen.ranking.notice(np.array([3 + step % 3]), now_s, "false")
         chosen.ranking.learn(rows, np.full(6, now_s), np.full(6, 10.0), changed)
-    assert chosen.ranking.notices_heard("true") == 30.0
-    assert chosen.ranking.notices_heard("nobody") == 0.0
+    assert chosen.ranking.followed_notices("true") == 30.0
+    assert chosen.ranking.followed_notices("nobody") == 0.0
     quiet = chosen.ranking.values(now_s + 10.0)
     chosen.ranking.notice(np.array([0]), now_s + 10.0, "true")
     chosen.ranking.notice(np.array([3]), now_s + 10.0, "false")
@@ -179,7 +182,7 @@ def test_notices_that_are_true_make_an_item_urgent_and_false_ones_do_not() -> No
 def test_every_objective_ranks_and_gives_due_times(objective: str) -> None:
     item_rows = ItemRows()
     item_rows.load([columns(5)])
-    chosen = RowPolicy(item_rows, Ranking(item_rows, BUDGET, objective, NOW), "adaptive")
+    chosen = RowPolicy(Ranking(item_rows, RankingStart(BUDGET, objective, NOW)), "adaptive")
     now_s = teach(chosen, changing=1, rounds=20)
     worth = chosen.poll_values(now_s + 20.0)
     assert (worth > 0).all()
@@ -191,10 +194,10 @@ def test_every_objective_ranks_and_gives_due_times(objective: str) -> None:
 def test_another_objective_keeps_what_was_learned() -> None:
     chosen = policy(5)
     now_s = teach(chosen, changing=1, rounds=30)
-    rates = chosen.ranking.rates()
+    rates = Forecast(chosen).rates()
     chosen.ranking.set_objective("age")
-    assert (chosen.objective, int(np.argmax(chosen.poll_values(now_s + 5.0)))) == ("age", 1)
-    assert chosen.ranking.rates() == pytest.approx(rates, rel=0.5)
+    assert (chosen.ranking.objective, int(np.argmax(chosen.poll_values(now_s + 5.0)))) == ("age", 1)
+    assert Forecast(chosen).rates() == pytest.approx(rates, rel=0.5)
 
 
 def test_a_part_is_valued_as_in_the_whole() -> None:
@@ -204,11 +207,14 @@ def test_a_part_is_valued_as_in_the_whole() -> None:
     kept = taught.ranking.pack(np.array([1]))
     item_rows.load([columns(1, first_id=2, belief_size=np.array([len(kept[0])]), beliefs=kept[0])])
     item_rows.polled_s[:] = now_s
-    part = Ranking(item_rows, BUDGET, "freshness", now_s, shared=taught.ranking.shared(), of_items=40)
+    part = Ranking(
+        item_rows,
+        RankingStart(BUDGET, "freshness", now_s, shared=taught.ranking.shared(), total_items=40),
+    )
     assert part.values(now_s + 9.0) == pytest.approx(taught.ranking.values(now_s + 9.0)[1:2], rel=2e-3)
-    median, low, high = part.rate_range(np.array([0]), 0.9)
+    median, low, high = Forecast(RowPolicy(part, "adaptive")).rate_range(np.array([0]), 0.9)
     assert low < median < high
-    assert part.rate_range(np.array([0]), 0.5)[1] > low
+    assert Forecast(RowPolicy(part, "adaptive")).rate_range(np.array([0]), 0.5)[1] > low
 
 
 def test_a_clock_set_back_stops_nothing() -> None:
@@ -217,10 +223,10 @@ def test_a_clock_set_back_stops_nothing() -> None:
     chosen.poll_values(now_s + 20.0)
     back_s = now_s + 20.0 - 3600.0
     chosen.item_rows.polled_s[:] = np.minimum(chosen.item_rows.polled_s, back_s)
-    chosen.ranking.shift_clock(3600.0)
+    chosen.ranking.shift_s += 3600.0
     rows = np.arange(3)
     chosen.ranking.learn(rows, np.full(3, back_s + 1.0), np.ones(3), np.zeros(3, dtype=bool))
-    soon, later = (chosen.fresh(back_s + after_s) for after_s in (2.0, 300.0))
+    soon, later = (Forecast(chosen).fresh(back_s + after_s) for after_s in (2.0, 300.0))
     assert (later[:3] < soon[:3]).all()  # time goes on where it stood
     assert np.isfinite(chosen.poll_values(back_s + 30.0)).all()
 
@@ -238,8 +244,8 @@ def test_of_very_many_items_a_sample_tells_the_freshness(monkeypatch: pytest.Mon
     chosen = policy(3000, weight=rng.uniform(0.5, 2.0, 3000))
     now_s = teach(chosen, changing=1, rounds=3)
     chosen.item_rows.polled_s[rng.random(3000) < 0.3] = np.nan
-    whole, _ = chosen.freshness(now_s + 50.0)
-    monkeypatch.setattr("afresh.engine.scheduler.row_policy._LOOKED_AT", 500)
-    part, error = chosen.freshness(now_s + 50.0)
-    assert chosen.sample_rows().size == 500
+    whole, _ = Forecast(chosen).mean_freshness(now_s + 50.0)
+    monkeypatch.setattr("afresh.engine.scheduler.forecast.SAMPLE_ROWS", 500)
+    part, error = Forecast(chosen).mean_freshness(now_s + 50.0)
+    assert Forecast(chosen).sample_rows().size == 500
     assert 0 < abs(part - whole) < 4.0 * error < 0.2

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.engine.run_through import run_through
 from tests.engine.test_fleet_claims import name_of_the_dead
 from tests.engine.virtual_site import VirtualSite
 
 from afresh.engine.engine import Engine
 from afresh.engine.runner.run import Run
 from afresh.engine.scheduler.learned_state import read_learned_state
-from afresh.engine.scheduler.restore import load_items, restore_policy
-from afresh.engine.scheduler.row_policy import RowPolicy
+from afresh.engine.scheduler.restore import restore_scheduler
+from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.state_names import LEARNED
 from afresh.values.stored import Worker
 
@@ -21,41 +22,41 @@ RATES = np.repeat([0.0, 0.3, 3.0], 10)
 
 
 def ran(site: VirtualSite, engine: Engine, for_s: float) -> Run:
-    """A loop that has run."""
-    loop = engine._loop()
-    site.time.run(loop.run(for_s=for_s))
-    return loop
+    """A run that has ended."""
+    return site.time.run(run_through(engine, for_s=for_s))
 
 
-def again(engine: Engine, now_s: float) -> RowPolicy:
+def again(engine: Engine, now_s: float) -> Scheduler:
     """What the next process knows."""
-    return restore_policy(engine.store, engine.current(), load_items(engine.store.plan.columns()), now_s)
+    return restore_scheduler(engine.store, engine.current(), engine.store.plan.columns(), now_s)
 
 
 def test_the_next_process_ranks_as_the_last_one_did(tmp_path: Path) -> None:
     with VirtualSite(RATES.tolist()) as site, site.engine(tmp_path, budget="60/s") as engine:
         engine.add(site.urls())
-        before = ran(site, engine, 5.0).policy
+        before = ran(site, engine, 5.0).scheduler
         now_s = site.time.now_s() + 1.0
         after = again(engine, now_s)
-        assert after.poll_values(now_s) == pytest.approx(before.poll_values(now_s), rel=1e-4)
-        assert after.freshness(now_s) == pytest.approx(before.freshness(now_s), rel=5e-3)
-        assert after.shadow_price == pytest.approx(before.shadow_price)
+        assert after.policy.poll_values(now_s) == pytest.approx(before.policy.poll_values(now_s), rel=1e-4)
+        assert after.forecast.mean_freshness(now_s) == pytest.approx(
+            before.forecast.mean_freshness(now_s), rel=5e-3
+        )
+        assert after.policy.shadow_price == pytest.approx(before.policy.shadow_price)
         found = engine.why(site.url(25))
         row = before.item_rows.row(found.item.id)
         assert row is not None
-        believed = float(before.ranking.rate_range(np.array([row]), 0.9)[0][0])
+        believed = float(before.forecast.rate_range(np.array([row]), 0.9)[0][0])
         assert found.rate_low < believed < found.rate_high
 
 
 def test_killed_before_anything_common_was_kept_the_evidence_of_each_item_is_there(tmp_path: Path) -> None:
     with VirtualSite(RATES.tolist()) as site, site.engine(tmp_path, budget="60/s") as engine:
         engine.add(site.urls())
-        before = ran(site, engine, 5.0).policy
+        before = ran(site, engine, 5.0).scheduler
         engine.store.state.set({LEARNED: None})
         assert read_learned_state(engine.store) is None
         after = again(engine, site.time.now_s())
-        old, new = before.ranking.rates(), after.ranking.rates()
+        old, new = before.forecast.rates(), after.forecast.rates()
         # The prior is learned anew from the evidence of all: much the same, not exactly.
         assert np.corrcoef(np.log(old), np.log(new))[0, 1] > 0.9
 
@@ -81,6 +82,6 @@ def test_two_runs_learn_as_much_as_one(tmp_path: Path) -> None:
             with site.engine(tmp_path, budget="60/s") as engine:
                 engine.add(site.urls())
                 loop = ran(site, engine, 3.0)
-        rates = loop.policy.ranking.rates()
+        rates = loop.scheduler.forecast.rates()
         medians = [float(np.median(rates[begin : begin + 10])) for begin in (0, 10, 20)]
         assert medians[0] < medians[1] < medians[2]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fastapi import Response
 from fastapi.responses import HTMLResponse
+from tests.engine.run_through import run_through
 from tests.engine.virtual_search import VirtualSearchSite
 from tests.servers.search_rivals import RIVALS
 from tests.servers.search_site import Fts5Finder, SearchSite, search_source
@@ -178,7 +179,7 @@ def test_two_workers_share_what_they_learned_of_queries(tmp_path: Path) -> None:
     ):
         # One after the other: of two that end in the same instant the later one goes over the earlier one's.
         async def run() -> None:
-            await asyncio.gather(one._loop().run(for_s=3.0), other._loop().run(for_s=4.0))
+            await asyncio.gather(run_through(one, for_s=3.0), run_through(other, for_s=4.0))
 
         site.time.run(run())
         notes = read_state(one.store.state.get(SOURCE_STATE + "papers") or b"")

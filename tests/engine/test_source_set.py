@@ -12,6 +12,7 @@ import pytest
 from tests.engine.virtual_site import VirtualSite
 from tests.servers.site import Answer, Seen
 
+from afresh.engine.engine import Engine
 from afresh.engine.runner.run import Run
 from afresh.engine.settings.tables import Settings
 from afresh.sources.capabilities import share_cost
@@ -39,13 +40,16 @@ async def until(true: Callable[[], bool], what: str) -> None:
     raise AssertionError(f"waited in vain: {what}")
 
 
-async def reloaded(loop: Run, settings: Settings, until_sent: Callable[[], bool]) -> list[str]:
+async def reloaded(
+    engine: Engine, change: Callable[[Settings], Settings], until_sent: Callable[[Run], bool]
+) -> list[str]:
     """Run, take other settings once something was polled, wait, stop; the words of the reload."""
-    running = asyncio.create_task(loop.run(for_s=60.0))
-    await until(lambda: loop.running and loop.progress().polls >= 5, "first polls")
-    words = loop.reload(settings)
-    await until(until_sent, "polls by the new source")
-    loop.stop()
+    run = await engine.open_run()
+    running = asyncio.create_task(run.run(for_s=60.0))
+    await until(lambda: run.progress().polls >= 5, "first polls")
+    words = run.reload(change(run.settings))
+    await until(lambda: until_sent(run), "polls by the new source")
+    run.stop()
     await running
     return words
 
@@ -53,13 +57,14 @@ async def reloaded(loop: Run, settings: Settings, until_sent: Callable[[], bool]
 def test_a_source_with_other_settings_takes_over_while_the_engine_runs(tmp_path: Path) -> None:
     with VirtualSite([5.0] * 10) as site, site.engine(tmp_path, budget="50/s") as engine:
         engine.add(site.urls())
-        loop = engine._loop()
-        settings = with_source(loop.settings, user_agent="another/2.0 (test)")
 
-        def is_new() -> bool:
+        def change(settings: Settings) -> Settings:
+            return with_source(settings, user_agent="another/2.0 (test)")
+
+        def is_new(_run: Run) -> bool:
             return site.headers.get("user-agent", "").startswith("another")
 
-        words = site.time.run(reloaded(loop, settings, is_new))
+        words = site.time.run(reloaded(engine, change, is_new))
         assert words == ["source 'web' has other settings: user_agent"]
         assert site.twice == []
         assert site.paths.count("/robots.txt") == 1  # the new one was told what the old one knew
@@ -68,30 +73,30 @@ def test_a_source_with_other_settings_takes_over_while_the_engine_runs(tmp_path:
 def test_a_source_that_is_gone_is_polled_no_more_and_one_that_is_new_is(tmp_path: Path) -> None:
     with VirtualSite([5.0] * 4) as site, site.engine(tmp_path, budget="50/s") as engine:
         engine.add(site.urls())
-        loop = engine._loop()
-        table = loop.settings.sources[0]
-        renamed = replace(table, settings=table.settings.model_copy(update={"name": "other"}))
-        settings = replace(loop.settings, sources=(renamed,))
-        words = site.time.run(reloaded(loop, settings, lambda: loop.sources.names() == ["other"]))
+
+        def change(settings: Settings) -> Settings:
+            table = settings.sources[0]
+            renamed = replace(table, settings=table.settings.model_copy(update={"name": "other"}))
+            return replace(settings, sources=(renamed,))
+
+        words = site.time.run(reloaded(engine, change, lambda run: run.parts.sources.names() == ["other"]))
         assert words == ["source 'web' is gone", "source 'other' is new"]
 
 
 def test_wrong_settings_change_nothing(tmp_path: Path) -> None:
     async def run() -> None:
-        loop = engine._loop()
-        await loop._start([])
-        before = loop.sources.get("web")
-        table = loop.settings.sources[0]
+        opened = await engine.open_run(only=[])
+        before = opened.parts.sources.get("web")
+        table = opened.settings.sources[0]
 
         def broken(_settings: SourceSettings, _around: SourceContext) -> Shelf:
             raise ValueError("no")
 
         kind = SourceKind(SourceSettings, broken)
         with pytest.raises(ValueError, match="no"):
-            loop.reload(replace(loop.settings, sources=(replace(table, kind=kind),)))
-        assert loop.sources.get("web") is before
-        await loop.sources.close()
-        loop._writer.close()
+            opened.reload(replace(opened.settings, sources=(replace(table, kind=kind),)))
+        assert opened.parts.sources.get("web") is before
+        await opened.close()
 
     with VirtualSite() as site, site.engine(tmp_path) as engine:
         site.time.run(run())
@@ -219,15 +224,15 @@ def test_a_budget_for_each_item_follows_their_number(tmp_path: Path) -> None:
     with VirtualSite([1.0] * 20) as site, site.engine(tmp_path, budget="2/item/s") as engine:
         engine.add(site.urls()[:5])
         assert engine.current().budget.requests == 10.0
-        loop = engine._loop()
 
         async def run() -> float:
-            running = asyncio.create_task(loop.run(for_s=60.0))
-            await until(lambda: loop.running and loop.progress().polls >= 5, "first polls")
+            opened = await engine.open_run()
+            running = asyncio.create_task(opened.run(for_s=60.0))
+            await until(lambda: opened.progress().polls >= 5, "first polls")
             await asyncio.to_thread(engine.add, site.urls())
-            await until(lambda: loop.settings.budget.requests == 40.0, "the budget of twenty")
-            loop.stop()
+            await until(lambda: opened.settings.budget.requests == 40.0, "the budget of twenty")
+            opened.stop()
             await running
-            return loop.policy.ranking.policy.items.budget
+            return opened.scheduler.policy.ranking.budget_per_s
 
         assert site.time.run(run()) == 40.0

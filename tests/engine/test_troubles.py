@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.engine.living import engine_for
+from tests.engine.run_through import run_through
 from tests.engine.virtual_site import VirtualSite
 from tests.servers.hostile import hostile_routes
 from tests.servers.site import Site
@@ -20,6 +21,7 @@ from afresh.engine.engine import Engine
 from afresh.engine.logs import LOGGER
 from afresh.engine.runner import target_watch
 from afresh.engine.runner.run import Run
+from afresh.engine.runner.run_context import StopSignal
 from afresh.engine.scheduler import poll_recorder
 from afresh.sources.http.fetcher import Reply
 from afresh.sources.http.source import HttpSource
@@ -90,19 +92,20 @@ def test_a_store_that_cannot_write_is_waited_for(tmp_path: Path, said: list[str]
 
 
 def test_a_second_signal_ends_a_run_whose_store_stays_full(tmp_path: Path, said: list[str]) -> None:
-    async def work(loop: Run) -> None:
-        running = asyncio.create_task(loop.run())
+    async def work(engine: Engine) -> None:
+        stop = StopSignal()
+        running = asyncio.create_task(run_through(engine, stop=stop))
         while not any("cannot be written" in words for words in said):
             await asyncio.sleep(0.1)  # of virtual time
-        loop.stop()
-        loop.stop()
+        stop.request()
+        stop.request()
         await running
 
     with VirtualSite([0.0] * 3) as site:
         full = FlakyStore(open_store("memory:"), [StoreFullError("the disk is full")] * 1000)
         with site.engine(tmp_path, store=full) as stuck:
             stuck.add(site.urls())
-            site.time.run(work(stuck._loop()))
+            site.time.run(work(stuck))
     assert any("before everything was kept" in words for words in said)
 
 
@@ -116,12 +119,12 @@ def test_a_damaged_store_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_a_store_locked_by_another_process_is_waited_for(tmp_path: Path, said: list[str]) -> None:
-    async def work(loop: Run) -> None:
-        running = asyncio.create_task(loop.run(once=True))
+    async def work(engine: Engine) -> Run:
+        running = asyncio.create_task(run_through(engine, once=True))
         while not any("cannot be written" in words for words in said):
             await asyncio.sleep(0.1)  # of virtual time
         other.execute("COMMIT")
-        await running
+        return await running
 
     with VirtualSite([0.0] * 5) as site:
         with site.engine(tmp_path) as engine:
@@ -130,9 +133,8 @@ def test_a_store_locked_by_another_process_is_waited_for(tmp_path: Path, said: l
         other.execute("BEGIN IMMEDIATE")
         store = open_store("sqlite:afresh.db", base=tmp_path, timeout_s=0.01)
         with site.engine(tmp_path, store=store) as engine:
-            loop = engine._loop()
-            site.time.run(work(loop))
-            assert loop.progress().polls == 5
+            run = site.time.run(work(engine))
+            assert run.progress().polls == 5
         other.close()
     assert any("works again" in words for words in said)
 
@@ -173,17 +175,16 @@ def test_a_missed_target_is_said_once(
 
 
 def test_a_clock_set_back_is_noticed_and_lived_with(tmp_path: Path, said: list[str]) -> None:
-    async def work(loop: Run) -> int:
-        running = asyncio.create_task(loop.run(for_s=3.0))
+    async def work(engine: Engine) -> int:
+        running = asyncio.create_task(run_through(engine, for_s=3.0))
         await asyncio.sleep(1.0)  # of virtual time
         site.time.set_back_s = 3600.0
-        await running
-        return loop.progress().polls
+        return (await running).progress().polls
 
     with VirtualSite([2.0] * 5) as site:
         with site.engine(tmp_path, budget="30/s") as engine:
             engine.add(site.urls())
-            polls = site.time.run(work(engine._loop()))
+            polls = site.time.run(work(engine))
             last = max(item.polled_s or 0.0 for item in engine.store.items.page(ItemQuery(), 10).items)
         assert polls >= 80  # it went on at the same pace
         assert last < site.time.now_s() + 1
@@ -194,7 +195,7 @@ def test_two_engines_on_one_store_keep_the_budget_and_the_delays_together(tmp_pa
     manners: dict[str, Any] = {"budget": "40/s", "source": 'delay = "0.08s"', "more": '[run]\nclaim = "0.5s"'}
 
     async def work(*engines: Engine) -> None:
-        await asyncio.gather(*(engine._loop().run(for_s=2.5) for engine in engines))
+        await asyncio.gather(*(run_through(engine, for_s=2.5) for engine in engines))
 
     with (
         VirtualSite([5.0] * 8, hosts=4) as site,
@@ -213,15 +214,15 @@ def test_two_engines_on_one_store_keep_the_budget_and_the_delays_together(tmp_pa
 
 def test_what_another_engine_polled_a_moment_ago_is_not_polled_again(tmp_path: Path) -> None:
     async def work(first: Engine, second: Engine) -> int:
-        loop = second._loop()
-        await loop._start()  # it knows of items never polled
-        serving = loop._serve()
-        await first._loop().run(once=True)
+        run = await second.open_run()  # it knows of items never polled
+        claiming = asyncio.create_task(run.parts.member.claims.run(run.parts.sources.inherit))
+        await run_through(first, once=True)
         async with asyncio.timeout(60):
-            while not (chosen := loop.dispatcher.choose(1)):  # first its host is claimed
+            while not (chosen := run.dispatcher.choose(1)):  # first its host is claimed
                 await asyncio.sleep(0.01)  # of virtual time
-        await loop.dispatcher.launch(chosen)
-        await loop._finish(serving)
+        await run.dispatcher.launch(chosen)
+        claiming.cancel()
+        await run.close()
         return len(chosen)
 
     with (

@@ -14,7 +14,7 @@ from tests.servers.postgres import PostgresServer
 from typer.testing import CliRunner
 
 from afresh.cli.app import app
-from afresh.engine.scheduler.poll_recorder import PollRecorder
+from afresh.engine.scheduler.poll_recorder import retry_rules
 from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.state_names import STALENESS_STATE
 
@@ -169,10 +169,9 @@ def test_a_view_that_failed_is_tried_again_within_five_minutes() -> None:
         [[source]]
         name = "web"
     """
-    recorder = PollRecorder.__new__(PollRecorder)
-    recorder.settings = parse_settings(text)
-    assert recorder._patient("house").longest_s == 300.0
-    assert recorder._patient("web").longest_s == 86400.0
+    settings = parse_settings(text)
+    assert retry_rules(settings, "house").longest_s == 300.0
+    assert retry_rules(settings, "web").longest_s == 86400.0
 
 
 def test_a_role_without_rights_is_refused_for_each_view(house: House) -> None:

@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import psycopg
+from tests.engine.run_through import run_through
 from tests.servers.postgres import PostgresServer
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.reporting.watched_items import WatchedItem
-from afresh.engine.runner.run import Run
+from afresh.engine.runner.run_context import StopSignal
 from afresh.engine.settings.parsing import parse_settings
 from afresh.values.items import Item
 
@@ -80,14 +81,14 @@ class House:
     def beside(self, script: Script, **settings: str) -> None:
         """Run an engine; while it runs follow the script, then stop it."""
         with self.engine(**settings) as engine:
-            loop = engine._loop()
-            asyncio.run(self._both(loop, script))
+            asyncio.run(self._both(engine, script))
 
-    async def _both(self, loop: Run, script: Script) -> None:
-        running = asyncio.create_task(loop.run())
+    async def _both(self, engine: Engine, script: Script) -> None:
+        stop = StopSignal()
+        running = asyncio.create_task(run_through(engine, stop=stop))
         scripted = asyncio.create_task(_started(script(self)))
         await asyncio.wait({running, scripted}, return_when=asyncio.FIRST_COMPLETED)
-        loop.stop()
+        stop.request()
         await running
         await scripted
 

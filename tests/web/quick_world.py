@@ -12,15 +12,18 @@ from bisect import bisect_right
 import numpy as np
 
 from afresh.engine.app import make_engine
+from afresh.engine.scheduler.decide import DecidedPoll, Decision
 from afresh.engine.scheduler.learned_state import pack_learned
+from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.poll_recorder import PollRecorder
-from afresh.engine.scheduler.restore import load_items, start_policy
+from afresh.engine.scheduler.restore import start_scheduler
 from afresh.engine.settings.parsing import parse_settings
+from afresh.engine.settings.tables import LiveSettings
 from afresh.engine.state_names import LEARNED, SHADOW_PRICE
 from afresh.stores.memory.store import MemoryStore
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.lease import Lease
-from afresh.values.outcome import Observation, Outcome
+from afresh.values.outcome import Observation
 from afresh.web.dashboard_data import DashboardData
 
 _SETTINGS = '[budget]\nrequests = "{}/s"\n[[source]]\nname = "web"\ndelay = "0s"\n'
@@ -43,10 +46,10 @@ class QuickWorld:
         )
         self._engine.add([f"https://a.example/{page}" for page in range(rates.size)])
         self.store, self._budget_per_s = self._engine.store, budget_per_s
-        memory = load_items(self.store.plan.columns())
-        self.policy = start_policy(self.store, self._engine.current(), memory, 1e9)
-        self._recorder = PollRecorder(self._engine.current(), memory, self.policy)
-        self._gap = self.policy.ranking.policy.refit_gap
+        current = self._engine.current()
+        self.scheduler = start_scheduler(self.store, current, self.store.plan.columns(), 1e9)
+        self._recorder = PollRecorder(LiveSettings(current), self.scheduler, PollCosts())
+        self._refits = self.scheduler.refits
         self.web = DashboardData(self._engine, None)
 
     def now_s(self) -> float:
@@ -61,7 +64,7 @@ class QuickWorld:
         """As the dashboard asks for it, and as the engine follows."""
         self._engine.ask_budget(requests_per_s)
         self._budget_per_s = requests_per_s
-        self.policy.ranking.set_budget(requests_per_s)
+        self.scheduler.policy.ranking.set_budget(requests_per_s)
         self.web.forget()
 
     def live(self, lasts_s: float) -> float:
@@ -77,23 +80,24 @@ class QuickWorld:
         return float(np.mean(right))
 
     def _poll(self, count: int) -> None:
-        worth = self.policy.poll_values(self._now_s)
+        policy = self.scheduler.policy
+        worth = policy.poll_values(self._now_s)
         rows = np.argsort(-worth, kind="stable")[:count]
         for row in rows[worth[rows] > -np.inf].tolist():
-            self.policy.record_pick(float(worth[row]))
-        ids = self.policy.item_rows.ids[rows].tolist()
+            policy.record_pick(float(worth[row]) if worth[row] < 1e300 else 0.0)
+        ids = policy.item_rows.ids[rows].tolist()
         leases = self.store.leases.take(ids, self._now_s, 60.0)
-        self.store.commit(self._recorder.complete([self._outcome(lease) for lease in leases]))
-        gap = self.policy.ranking.policy.refit_gap
-        if gap != self._gap or self._now_s >= self._kept_s + _KEEP_S:
+        self.store.commit(self._recorder.complete([self._decided(lease) for lease in leases]))
+        if self.scheduler.refits != self._refits or self._now_s >= self._kept_s + _KEEP_S:
             self._keep()
 
-    def _outcome(self, lease: Lease) -> Outcome:
-        row, now_s = int(self.policy.item_rows.rows([lease.item_id])[0]), self._now_s
+    def _decided(self, lease: Lease) -> DecidedPoll:
+        row, now_s = int(self.scheduler.item_rows.rows([lease.item_id])[0]), self._now_s
         before_s, self._polled_s[row] = float(self._polled_s[row]), now_s
         elapsed_s = now_s - before_s if math.isfinite(before_s) else 0.0
         changed = elapsed_s > 0 and bool(self._upto(row, now_s) > self._upto(row, before_s))
-        return Outcome(lease, now_s, -math.inf, Observation(lease.item_id, now_s, elapsed_s, changed=changed))
+        seen = Observation(lease.item_id, now_s, elapsed_s, changed=changed)
+        return DecidedPoll(lease, now_s, Decision(seen))
 
     def _upto(self, row: int, time_s: float) -> int:
         return bisect_right(self._changes[row], time_s)
@@ -107,6 +111,8 @@ class QuickWorld:
         return right / self._polled_s.size
 
     def _keep(self) -> None:
-        self._gap, self._kept_s = self.policy.ranking.policy.refit_gap, self._now_s
-        learned = pack_learned(self.policy.ranking.shared())
-        self.store.state.set({LEARNED: learned, SHADOW_PRICE: repr(self.policy.shadow_price).encode()})
+        self._refits, self._kept_s = self.scheduler.refits, self._now_s
+        learned = pack_learned(self.scheduler.learned() or {})
+        self.store.state.set(
+            {LEARNED: learned, SHADOW_PRICE: repr(self.scheduler.policy.shadow_price).encode()}
+        )

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from afresh.engine.engine import Engine
-from afresh.engine.event_loop import NewEventLoop
+from afresh.engine.engine import Engine, EngineContext
+from afresh.engine.event_loop import NewEventLoop, new_fast_loop
 from afresh.engine.plugins import source_kinds
 from afresh.engine.settings.parsing import FILE_NAME, parse_settings
 from afresh.engine.settings.tables import Settings
@@ -43,7 +43,8 @@ def make_engine(
     opened = store if store is not None else open_settings_store(settings, Path(folder), reading=reading)
     # Workers on several machines go by one clock, the store's.
     shared = SharedClock(clock or SystemClock(), opened.fleet)
-    return Engine(settings, opened, shared, rng, secrets, new_loop=new_loop, new_fetcher=new_fetcher)
+    given = EngineContext(rng, secrets, new_loop or new_fast_loop, new_fetcher)
+    return Engine(settings, opened, shared, given)
 
 
 def open_settings_store(settings: Settings, folder: Path, *, reading: bool = False) -> Store:

@@ -7,17 +7,18 @@ past that carry neither only teach. A poll at a time at which one of its item is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.engine.scheduler.decide import Decision
+from afresh.engine.scheduler.decide import DecidedPoll, Decision
+from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.poll_recorder import PollRecorder
-from afresh.engine.scheduler.ranking import Ranking
+from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.reschedule import reschedule
-from afresh.engine.scheduler.restore import load_items, restore_policy, save_planned_price
-from afresh.engine.settings.tables import Settings
+from afresh.engine.scheduler.restore import load_items, restore_scheduler, save_planned_price
+from afresh.engine.settings.tables import LiveSettings, Settings
 from afresh.sources.change_detection import compare_content
 from afresh.stores.store import Store
 from afresh.values.errors import InputError
@@ -28,6 +29,7 @@ from afresh.values.outcome import Observation, Refusal
 from afresh.values.stored import ObservationColumns
 
 _BATCH = 1000
+_MORE = 4
 _AHEAD_S = 86400.0  # by which the clocks of those who fetch may be wrong
 
 
@@ -51,6 +53,17 @@ class ExternalPollsResult:
     taken: int
     refused: tuple[str, ...]
     known: int = 0
+
+
+def due_items(store: Store, now_s: float, k: int, sources: Collection[str]) -> list[Item]:
+    """Return the ``k`` items of these sources that are due longest, or fewer where there are no more."""
+    limit = k
+    while True:
+        ids = store.items.due(now_s, limit)
+        found = [item for item in store.items.by_id(ids) if item.source in sources]
+        if len(found) >= k or len(ids) < limit:
+            return found[:k]
+        limit *= _MORE
 
 
 def record_external(
@@ -149,21 +162,24 @@ def relearn(store: Store, settings: Settings, ids: list[int], now_s: float) -> N
         gaps_s = np.concatenate([batch.elapsed_s[batch.elapsed_s > 0] for batch in batches] or [np.empty(0)])
         if gaps_s.size:
             pace = float(item_rows.cost.sum() / gaps_s.mean())
-            ranking = Ranking(item_rows, pace, settings.plan.objective, now_s)
+            ranking = Ranking(item_rows, RankingStart(pace, settings.plan.objective, now_s))
             for batch in batches:
-                _learn_in_order(ranking, batch)
+                _learn_in_order(ranking, batch, now_s)
             store.plan.save(item_rows.ids, item_rows.due_s, ranking.pack(np.arange(item_rows.size)))
 
 
-def _learn_in_order(ranking: Ranking, seen: ObservationColumns) -> None:
-    """Learn the first observations of all items, then their second, and so on."""
+def _learn_in_order(ranking: Ranking, seen: ObservationColumns, now_s: float) -> None:
+    """Learn the first observations of all items, then their second ones, and so on."""
     rows = np.searchsorted(ranking.item_rows.ids, seen.item_id)
     first = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]][: rows.size])
     rank = np.arange(rows.size) - np.repeat(first, np.diff(np.r_[first, rows.size]))
     order = np.argsort(rank, kind="stable")
     for part in np.split(order, np.cumsum(np.bincount(rank))[:-1]) if rank.size else ():
-        began_s = seen.time_s[part] - seen.elapsed_s[part]
-        ranking.learn_past(rows[part], began_s, seen.time_s[part], seen.changed[part])
+        began_s = np.minimum(seen.time_s[part] - seen.elapsed_s[part], now_s)
+        ranking.adaptive.mark_copied(rows[part], began_s)
+        compared = part[seen.elapsed_s[part] > 0]
+        times_s = np.minimum(seen.time_s[compared], now_s)
+        ranking.adaptive.observe(rows[compared], times_s, seen.changed[compared])
 
 
 def _commit(store: Store, settings: Settings, row: Reported, item_id: int, now_s: float) -> list[str]:
@@ -171,14 +187,14 @@ def _commit(store: Store, settings: Settings, row: Reported, item_id: int, now_s
     lease = _lease(store, item, row, now_s, settings.run.lease)
     if lease is None:
         return [f"{row.item}: another engine is polling it"]
-    policy = restore_policy(store, settings, load_items([store.plan.columns_of([item_id])]), now_s)
-    recorder = PollRecorder(settings, policy.item_rows, policy)
+    scheduler = restore_scheduler(store, settings, [store.plan.columns_of([item_id])], now_s)
+    recorder = PollRecorder(LiveSettings(settings), scheduler, PollCosts())
     if row.content is None:
-        outcome = recorder.settle(lease, Decision(_observation(row, lease)), row.time_s)
+        poll = DecidedPoll(lease, row.time_s, Decision(_observation(row, lease)))
     else:
         fetched = _fetched(settings, row.content, row.media_type, lease)
-        outcome = recorder.outcome(lease, fetched, row.time_s, audit=False)
-    refusals = store.commit(recorder.complete([outcome]))
+        poll = recorder.decide(lease, fetched, row.time_s, audit=False)
+    refusals = store.commit(recorder.complete([poll]))
     return [f"{row.item}: {_describe_refusal(row, refusal)}" for refusal in refusals]
 
 

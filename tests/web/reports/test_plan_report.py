@@ -48,5 +48,7 @@ def test_promise_plan_status_and_what_comes_agree() -> None:
     assert interval(promised)[0] <= came <= interval(promised)[2]
     assert width(then.today) < 0.1
     assert then.today.freshness == pytest.approx(came, abs=0.025)
-    assert status.freshness.value == pytest.approx(world.policy.freshness(world.now_s())[0], abs=0.02)
+    assert status.freshness.value == pytest.approx(
+        world.scheduler.forecast.mean_freshness(world.now_s())[0], abs=0.02
+    )
     assert status.freshness.value == pytest.approx(then.today.freshness, abs=0.04)

@@ -68,9 +68,9 @@ class Claims:
         self._wanted: dict[str, None] = {}
         self._wants, self._news = asyncio.Event(), asyncio.Event()
 
-    def __contains__(self, group: str) -> bool:
-        """Whether this group is ours."""
-        return self._is_ours(group)
+    def __contains__(self, group: object) -> bool:
+        """Return whether this worker holds the claim of this group."""
+        return isinstance(group, str) and self._is_ours(group)
 
     @property
     def waits_for_others(self) -> bool:
@@ -114,6 +114,10 @@ class Claims:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), _AGAIN_S)
         self._held[group].used_s = self._clock.elapsed_s()
+
+    async def wait_for_decision(self) -> None:
+        """Return when it is next decided who has the groups that were asked for."""
+        await self._news.wait()
 
     async def run(self, inherit: Inherit) -> None:
         """Claim what is wanted, until cancelled."""

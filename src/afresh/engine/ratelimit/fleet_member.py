@@ -18,7 +18,7 @@ from afresh.engine.ratelimit.claims import Claims, TakenClaims
 from afresh.engine.ratelimit.steady_clock import SteadyClock
 from afresh.engine.ratelimit.worker_name import is_dead, this_worker
 from afresh.engine.state_names import LAST_LEFT
-from afresh.engine.writer import Writer
+from afresh.engine.threaded_store import ThreadedStore
 from afresh.stores.shared_clock import SharedClock
 from afresh.stores.store import PLANNER, Store
 from afresh.values.clock import Clock
@@ -36,23 +36,16 @@ class FleetMember:
     """One worker, from ``join`` to ``leave``."""
 
     def __init__(
-        self,
-        store: Store,
-        writer: Writer,
-        clock: Clock,
-        *,
-        claim_s: float,
-        delay_s: float,
-        wakeup: asyncio.Event,
+        self, store: ThreadedStore, clock: Clock, wakeup: asyncio.Event, *, claim_s: float, delay_s: float
     ) -> None:
-        """``delay_s`` is what lies between two requests to one group; ``wakeup`` is set by new claims."""
-        self._store, self._writer, self._clock, self._claim_s = store, writer, clock, claim_s
+        """``delay_s`` is the time between two requests to one group; ``wakeup`` is set by new claims."""
+        self._store, self._clock, self._claim_s = store, clock, claim_s
         self._delay_s, self.time = delay_s, SteadyClock(clock)
         self._worker = this_worker(clock, self.time.now_s())
-        self.claims = Claims(clock, claim_s, self._take, wakeup)
-        self._others_count, self._plans_until_s = 0, -math.inf
+        self.claims = Claims(clock, claim_s, self.take_claims, wakeup)
+        self._others_count, self._planner_until_s = 0, -math.inf
         self._removed_s = -math.inf
-        self._measured_s, self._idle = clock.elapsed_s(), False
+        self._measured_s, self._is_idle = clock.elapsed_s(), False
 
     @property
     def name(self) -> str:
@@ -67,7 +60,7 @@ class FleetMember:
     @property
     def is_planner(self) -> bool:
         """Whether this is the one that plans for all."""
-        return self._clock.elapsed_s() < self._plans_until_s
+        return self._clock.elapsed_s() < self._planner_until_s
 
     async def join(self) -> None:
         """Be there; workers that died on this machine are let go of first."""
@@ -75,13 +68,13 @@ class FleetMember:
         self._removed_s = -math.inf  # what they knew is read at the start
 
     def _remove_dead(self) -> None:
-        fleet, now_s = self._store.fleet, self.time.now_s()
+        fleet, now_s = self._store.sync.fleet, self.time.now_s()
         for worker in fleet.workers(-math.inf):
             if is_dead(worker.name) or worker.seen_s < now_s - FORGOTTEN * self._claim_s:
                 fleet.leave(worker.name)
                 # Its last request may have been a moment ago, if its claims had not run out.
                 left_s = max(self._left_s(), min(worker.seen_s + self._claim_s, now_s))
-                self._store.state.set({LAST_LEFT: repr(left_s).encode()})
+                self._store.sync.state.set({LAST_LEFT: repr(left_s).encode()})
                 self._removed_s = now_s
 
     async def run(self, is_quiet: Callable[[str], bool]) -> None:
@@ -92,35 +85,32 @@ class FleetMember:
             self.report_idleness()
             names = self.claims.release_idle(await self._share(), is_quiet)
             if names:
-                await self._writer.call_with_retry(lambda names=names: self._release(names))  # type: ignore[misc]
+                await self._store.fleet.release(names, self.name)
 
     def report_idleness(self) -> None:
         """Say it once when there is nothing to ask here, because others have every host."""
         idle = not self.is_alone and self.claims.waits_for_others
-        if idle and not self._idle:
+        if idle and not self._is_idle:
             words = "another engine on this store asks every host: this one waits until it gives one up"
             log_event(logging.INFO, words, engines=self._others_count)
-        self._idle = idle
+        self._is_idle = idle
 
     async def _share(self) -> float:
         """How many groups are a fair share for one worker; infinite for one that is alone."""
         if self.is_alone:
             return math.inf
-        claims = await self._writer.call_with_retry(lambda: self._store.fleet.claims(self.time.now_s()))
+        claims = await self._store.fleet.claims(self.time.now_s())
         groups = sum(claim.name != PLANNER for claim in claims)
         return math.ceil(groups / (1 + self._others_count))
-
-    def _release(self, names: Sequence[str]) -> None:
-        self._store.fleet.release(names, self.name)
 
     async def beat(self) -> None:
         """A sign of life; the dead are let go of, claims renewed, the planner's taken if nobody has it."""
         before = self.is_planner
-        await self._writer.call_with_retry(self._remove_dead)
-        held, others, begun_s = await self._writer.call_with_retry(self._beat)
+        await self._store.call_with_retry(self._remove_dead)
+        held, others, begun_s = await self._store.call_with_retry(self._beat)
         self.claims.record_renewal(held, begun_s)
         self._others_count = len(others)
-        self._plans_until_s = begun_s + self._claim_s if PLANNER in held else -math.inf
+        self._planner_until_s = begun_s + self._claim_s if PLANNER in held else -math.inf
         if self.is_planner != before:
             log_event(
                 logging.DEBUG, "plans for all" if self.is_planner else "another plans", worker=self.name
@@ -128,7 +118,7 @@ class FleetMember:
 
     def _beat(self) -> tuple[tuple[str, ...], list[Worker], float]:
         """What is held, who else is there, and when that was, in elapsed seconds."""
-        fleet = self._store.fleet
+        fleet = self._store.sync.fleet
         if isinstance(self._clock, SharedClock) and self._clock.elapsed_s() > self._measured_s + _MEASURE_S:
             self._clock.measure()
             self._measured_s = self._clock.elapsed_s()
@@ -140,15 +130,16 @@ class FleetMember:
         return held, self._others(now_s - self._claim_s), begun_s
 
     def _others(self, since_s: float) -> list[Worker]:
-        return [worker for worker in self._store.fleet.workers(since_s) if worker.name != self.name]
+        return [worker for worker in self._store.sync.fleet.workers(since_s) if worker.name != self.name]
 
-    async def _take(self, names: Sequence[str]) -> TakenClaims:
-        return await self._writer.call_with_retry(lambda: self._taken(names))
+    async def take_claims(self, names: Sequence[str]) -> TakenClaims:
+        """Claim what is free of these names."""
+        return await self._store.call_with_retry(lambda: self._take_claims(names))
 
-    def _taken(self, names: Sequence[str]) -> TakenClaims:
+    def _take_claims(self, names: Sequence[str]) -> TakenClaims:
         """Claim these. Whoever held them may have asked just before, unless nobody was there."""
         now_s, begun_s = self.time.pair()
-        held = self._store.fleet.take(names, self.name, now_s, self._claim_s)
+        held = self._store.sync.fleet.take(names, self.name, now_s, self._claim_s)
         recently_s = now_s - 2 * self._claim_s - self._delay_s
         others = self._removed_s > recently_s or bool(self._others(recently_s))
         asked_s = now_s if others else self._left_s()
@@ -156,19 +147,19 @@ class FleetMember:
         return TakenClaims(held, begun_s + self._claim_s, begun_s + grace_s, others)
 
     def _left_s(self) -> float:
-        kept = self._store.state.get(LAST_LEFT)
+        kept = self._store.sync.state.get(LAST_LEFT)
         return float(kept) if kept else -math.inf
 
     async def leave(self) -> None:
         """Hold nothing any more; others may go on at once. A store in trouble finds out by itself."""
         try:
-            await self._writer.call(self._leave)
+            await self._store.call(self._leave)
         except StoreError as error:
             log_event(logging.DEBUG, "could not leave in order", problem=str(error))
 
     def _leave(self) -> None:
-        self._store.state.set({LAST_LEFT: repr(self.time.now_s()).encode()})
-        self._store.fleet.leave(self.name)
+        self._store.sync.state.set({LAST_LEFT: repr(self.time.now_s()).encode()})
+        self._store.sync.fleet.leave(self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,15 +80,15 @@ def window_size(limits: Limits, length_s: float) -> tuple[int, float]:
 class Slots:
     """When the next request may start: a value; time is an argument, of a clock that never steps back.
 
-    >>> slots = Slots(Limits(requests=2.0)).reserved(RequestWindow(100.0, 101.0))
-    >>> slots = slots.started(100.0)
+    >>> slots = Slots(Limits(requests=2.0)).with_window(RequestWindow(100.0, 101.0))
+    >>> slots = slots.with_start(100.0)
     >>> slots.ready_s(100.1), slots.ready_s(100.9)
     (100.5, 100.9)
     >>> slots.ready_s(102.0)                      # nothing is reserved
     inf
-    >>> slots.reserved(RequestWindow(101.5, 102.0), joined=True).started(100.9).ready_s(101.0)
+    >>> slots.with_window(RequestWindow(101.5, 102.0), joined=True).with_start(100.9).ready_s(101.0)
     101.4
-    >>> slots.owing(100.2, 5.0).reserved(RequestWindow(100.0, 110.0)).ready_s(100.3)
+    >>> slots.with_debt(100.2, 5.0).with_window(RequestWindow(100.0, 110.0)).ready_s(100.3)
     105.2
     """
 

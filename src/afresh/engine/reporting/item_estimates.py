@@ -36,8 +36,8 @@ class ItemEstimate:
 
 def estimate_items(snapshot: ItemSnapshot) -> list[ItemEstimate]:
     """Return the estimates for the items of a snapshot, in their order."""
-    policy, now_s = snapshot.policy, snapshot.time_s
-    fresh, poll_value = policy.fresh(now_s), policy.poll_values(now_s)
+    policy, now_s = snapshot.scheduler.policy, snapshot.time_s
+    fresh, poll_value = snapshot.scheduler.forecast.fresh(now_s), policy.poll_values(now_s)
     every = np.arange(policy.item_rows.size)
     intervals_s, futile = policy.intervals_s(every), policy.is_futile(every)
     estimates = []
@@ -59,11 +59,8 @@ def estimate_items(snapshot: ItemSnapshot) -> list[ItemEstimate]:
 
 def estimate_course(snapshot: ItemSnapshot, item_id: int, elapsed_s: Float64s) -> tuple[Float64s, Float64s]:
     """Return the probability that a copy is right and the value of a poll, by seconds since the last poll."""
-    policy = snapshot.policy
-    model, row = policy.ranking.policy, policy.item_rows.rows([item_id])
-    times_s = float(model.items.last_poll[row[0]]) + elapsed_s
-    fresh = np.array([model.fresh(row, time_s)[0] for time_s in times_s.tolist()])
-    return fresh, np.array([model.poll_values(row, time_s)[0] for time_s in times_s.tolist()])
+    (row,) = snapshot.scheduler.item_rows.rows([item_id]).tolist()
+    return snapshot.scheduler.forecast.course(row, elapsed_s)
 
 
 def _with_observed_state(estimate: ItemEstimate, seen: WatchedItem | None) -> ItemEstimate:

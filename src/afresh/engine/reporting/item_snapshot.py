@@ -8,17 +8,17 @@ computed from that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from afresh.engine.reporting.watched_items import WatchedItem, items_compared_with, watched_items
-from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.own_rates import NO_POLLS, ItemPolls, own_rates, read_polls
-from afresh.engine.scheduler.restore import load_items, restore_policy
-from afresh.engine.scheduler.row_policy import RowPolicy
+from afresh.engine.scheduler.restore import restore_scheduler
+from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
 from afresh.stores.store import Store
 from afresh.values.items import Item
+from afresh.values.stored import PolicyColumns
 
 _LOADED_WHOLE = 5000  # items that are restored in some hundredths of a second
 RateInterval = tuple[float, float, float]
@@ -29,14 +29,14 @@ RateInterval = tuple[float, float, float]
 class ItemSnapshot:
     """What was known of ``items`` at ``time_s``, under the ``settings`` of the engine that runs.
 
-    ``policy`` holds these items and those they are weighed against. ``rates`` and ``polls`` are by
+    ``scheduler`` holds these items and those they are weighed against. ``rates`` and ``polls`` are by
     item id; ``seen`` is by key, for the items whose staleness is observed without polls.
     """
 
     time_s: float
     settings: Settings
     items: tuple[Item, ...]
-    policy: RowPolicy
+    scheduler: Scheduler
     rates: Mapping[int, RateInterval]
     polls: Mapping[int, ItemPolls]
     seen: Mapping[str, WatchedItem]
@@ -48,26 +48,26 @@ class ItemSnapshot:
 
 def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s: float) -> ItemSnapshot:
     """Read everything about these items once."""
-    policy = restore_policy(store, settings, _memory_for(store, settings, items), now_s)
+    scheduler = restore_scheduler(store, settings, _columns_for(store, settings, items), now_s)
     wanted = [item.id for item in items]
     polls = read_polls(store, wanted)
     return ItemSnapshot(
         time_s=now_s,
         settings=settings,
         items=tuple(items),
-        policy=policy,
-        rates=own_rates(polls, policy, wanted, now_s),
+        scheduler=scheduler,
+        rates=own_rates(polls, scheduler, wanted, now_s),
         polls=polls,
-        seen={one.item: one for one in watched_items(store, policy, now_s)},
+        seen={one.item: one for one in watched_items(store, scheduler, now_s)},
     )
 
 
-def _memory_for(store: Store, settings: Settings, items: Sequence[Item]) -> ItemRows:
+def _columns_for(store: Store, settings: Settings, items: Sequence[Item]) -> Iterable[PolicyColumns]:
     """These items, and the others that bear on what a poll of them is worth.
 
     That depends a little on all items, such as on the mean time between polls. So where there are not very
     many, all are loaded: then no page says anything else than another that shows other items beside this one.
     """
     if sum(count.items for count in store.items.counts()) <= _LOADED_WHOLE:
-        return load_items(store.plan.columns())
-    return load_items([store.plan.columns_of(items_compared_with(store, settings, items))])
+        return store.plan.columns()
+    return [store.plan.columns_of(items_compared_with(store, settings, items))]

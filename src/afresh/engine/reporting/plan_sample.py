@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from afresh.allocation.allocate import allocate
-from afresh.engine.scheduler.earnings import has_income, money_terms
-from afresh.engine.scheduler.restore import load_items, read_poll_costs, read_sample, restore_policy
-from afresh.engine.scheduler.row_policy import RowPolicy
+from afresh.engine.scheduler.earnings import MoneyInput, has_income, money_terms
+from afresh.engine.scheduler.restore import read_poll_costs, read_sample, restore_scheduler
+from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
 from afresh.model.age import age
 from afresh.model.freshness import freshness
@@ -118,46 +118,34 @@ def take_plan_sample(
 ) -> PlanSample:
     """Sample at most ``most`` of the active items that have a weight, each with the same probability."""
     total = sum(count.items for count in store.items.counts())
-    item_rows = load_items(read_sample(store, total))
     # The beliefs must not depend on a budget that was set since: a plan compares budgets.
     settings = replace(settings, budget=settings.budget.of_items(total))
-    policy = restore_policy(store, settings, item_rows, now_s)
+    scheduler = restore_scheduler(store, settings, read_sample(store, total), now_s)
+    item_rows, forecast = scheduler.item_rows, scheduler.forecast
     rows = np.flatnonzero(item_rows.ranked_weight(slice(None)) > 0)
     active = round(rows.size * total / max(item_rows.size, 1))
     if rows.size > most:
         rows = np.sort(rng.choice(rows, most, replace=False))
     return PlanSample(
         ids=item_rows.ids[rows],
-        posteriors=_posteriors(policy, rows),
+        posteriors=RatePosteriors(*forecast.rate_prior(), *forecast.rate_distribution(rows)),
         weight=item_rows.weight[rows],
         value_per_cost=item_rows.ranked_weight(rows) / item_rows.ranked_cost(rows),
         cost=item_rows.cost[rows],
-        interval_s=policy.next_polls_s(rows, now_s) - now_s,
+        interval_s=scheduler.policy.next_polls_s(rows, now_s) - now_s,
         min_interval_s=item_rows.min_interval_s[rows],
         max_interval_s=item_rows.max_interval_s[rows],
         active=active,
         scale=active / max(rows.size, 1),
-        stakes=_stakes(store, settings, policy, rows) if has_income(settings) else None,
+        stakes=_stakes(store, settings, scheduler, rows) if has_income(settings) else None,
     )
 
 
-def _posteriors(policy: RowPolicy, rows: Ints) -> RatePosteriors:
-    """Return the beliefs about some rows; changes that an item shares with its family add to its own rate."""
-    model = policy.ranking.policy
-    rates = model.calibration.factors(rows)[:, None] * model.belief.rates
-    if model.shocks is not None:
-        rates = rates + model.shocks.rate(rows)[:, None]
-    mass = model.belief.posteriors(rows)
-    normalised = mass / mass.sum(axis=1, keepdims=True)
-    return RatePosteriors(model.belief.rates, model.belief.prior, normalised, rates)
-
-
-def _stakes(store: Store, settings: Settings, policy: RowPolicy, rows: Ints) -> Stakes:
+def _stakes(store: Store, settings: Settings, scheduler: Scheduler, rows: Ints) -> Stakes:
     """Return the money at stake for some rows, by the settings and by what polls were measured to take."""
-    terms = money_terms(
-        policy.item_rows, policy.staleness, settings, store.plan.names(), read_poll_costs(store)
-    )
-    weight = policy.item_rows.weight[rows]
+    given = MoneyInput(settings, scheduler.names, read_poll_costs(store))
+    terms = money_terms(scheduler.item_rows, scheduler.policy.staleness, given)
+    weight = scheduler.item_rows.weight[rows]
     return Stakes(
         weight * terms.benefit[rows], weight * terms.stale_cost[rows], terms.money(settings.budget)[rows]
     )

@@ -128,7 +128,7 @@ def thin_out(course: Course, now_s: float) -> Course:
 
     >>> course = np.zeros((3, len(FIELDS)))
     >>> course[:, 0] = [0.0, 10.0, 4000.0]
-    >>> thinned(course, 4000.0)[:, 0]
+    >>> thin_out(course, 4000.0)[:, 0]
     array([   0., 4000.])
     """
     age_s = now_s - course[:, 0]

@@ -17,14 +17,11 @@ from afresh.engine.reporting.pulse import Pulse, read_pulse
 from afresh.engine.reporting.search_status import SearchStatus, search_statuses
 from afresh.engine.reporting.watched_items import WatchedItem, watched_items
 from afresh.engine.scheduler.audits import ShareEstimate, audited_freshness
-from afresh.engine.scheduler.earnings import SpendingPlan, plan_spending
-from afresh.engine.scheduler.freshness_interval import freshness_interval
-from afresh.engine.scheduler.restore import load_items, read_poll_costs, read_sample, restore_policy
-from afresh.engine.scheduler.row_policy import RowPolicy
+from afresh.engine.scheduler.earnings import MoneyInput, SpendingPlan, plan_spending
+from afresh.engine.scheduler.restore import read_poll_costs, read_sample, restore_scheduler
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import TROUBLE
 from afresh.stores.store import Store
-from afresh.values.arrays import Bools
 from afresh.values.outcome import Spent
 
 _HOUR_S = 3600.0
@@ -95,8 +92,8 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
     """The status of a store now; ``now_s`` in Unix seconds."""
     counts = store.items.counts()
     items = sum(count.items for count in counts)
-    policy = restore_policy(store, settings, load_items(read_sample(store, items)), now_s)
-    item_rows, stats = policy.item_rows, store.upkeep.stats()
+    scheduler = restore_scheduler(store, settings, read_sample(store, items), now_s)
+    item_rows, forecast, stats = scheduler.item_rows, scheduler.forecast, store.upkeep.stats()
     scale = items / max(item_rows.size, 1)
     by_status: Counter[str] = Counter()
     for count in counts:
@@ -109,11 +106,11 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         by_status=dict(by_status),
         copies=round(scale * np.count_nonzero(held)),
         failing=round(scale * np.count_nonzero(item_rows.is_active & (item_rows.not_before_s > now_s))),
-        freshness=modelled_freshness(policy, now_s),
-        audited=audited_freshness(store.observations.audits(0.0), now_s, policy.covered_share()),
-        age_s=mean_age_s(policy, now_s) if held.any() else math.nan,
+        freshness=forecast.freshness(now_s),
+        audited=audited_freshness(store.observations.audits(0.0), now_s, forecast.covered_share()),
+        age_s=forecast.mean_age_s(now_s) if held.any() else math.nan,
         due=round(scale * np.count_nonzero(item_rows.is_active & (item_rows.due_s <= now_s))),
-        dropped=round(scale * np.count_nonzero(dropped_rows(policy))),
+        dropped=round(scale * np.count_nonzero(forecast.dropped_rows())),
         budget_per_s=settings.budget.requests,
         limits=budget_limits(settings.budget),
         absorbed_per_s=sum(group.most_per_s for group in groups),
@@ -124,8 +121,10 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         file_bytes=stats.file_bytes,
         groups=tuple(sorted(groups, key=lambda group: (not group.why, -group.items))[:_GROUPS_SHOWN]),
         target=settings.plan.target,
-        views=watched_items(store, policy, now_s),
-        money=plan_spending(policy, settings, store.plan.names(), read_poll_costs(store), scale),
+        views=watched_items(store, scheduler, now_s),
+        money=plan_spending(
+            scheduler.policy, MoneyInput(settings, scheduler.names, read_poll_costs(store)), scale
+        ),
         troubles=_troubles(store, settings),
         workers=list_workers(store, now_s, settings.run.claim),
         problems=count_problems(store),
@@ -140,31 +139,3 @@ def _troubles(store: Store, settings: Settings) -> tuple[SourceTrouble, ...]:
     names = [table.settings.name for table in settings.sources]
     kept = [(name, store.state.get(TROUBLE + name)) for name in names]
     return tuple(SourceTrouble(name, words.decode()) for name, words in kept if words)
-
-
-def modelled_freshness(policy: RowPolicy, now_s: float) -> ShareEstimate:
-    """The model's freshness with its 95 % interval, wide while little is known of the rates."""
-    value, error = policy.freshness(now_s)
-    low, high = freshness_interval(policy, value, error, now_s)
-    return ShareEstimate(value, low, high, int(policy.item_rows.is_active.sum()))
-
-
-def mean_age_s(policy: RowPolicy, now_s: float) -> float:
-    """Weighted mean over the copies of their expected ages; 0 where there are none."""
-    item_rows, rows = policy.item_rows, policy.sample_rows()
-    rows = rows[item_rows.is_active[rows] & ~np.isnan(item_rows.polled_s[rows])]
-    weight = item_rows.weight[rows]
-    if weight.sum() <= 0:
-        return 0.0
-    return float(weight @ policy.ranking.ages(now_s, rows) / weight.sum())
-
-
-def dropped_rows(policy: RowPolicy) -> Bools:
-    """Active items with a copy that would never be worth another poll at this budget; futile ones aside."""
-    item_rows = policy.item_rows
-    found = (
-        item_rows.is_active & ~np.isnan(item_rows.polled_s) & (item_rows.weight > 0) & ~policy.is_observed()
-    )
-    rows = np.flatnonzero(found)
-    found[rows] = np.isinf(policy.intervals_s(rows)) & ~policy.is_futile(rows)
-    return found

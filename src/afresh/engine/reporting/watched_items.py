@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from afresh.engine.scheduler.observed_staleness import read_staleness_reports
-from afresh.engine.scheduler.row_policy import RowPolicy
+from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
 from afresh.stores.store import Store
 from afresh.values.items import Item
@@ -52,9 +52,10 @@ def items_compared_with(store: Store, settings: Settings, items: Sequence[Item])
     return sorted(ids)
 
 
-def watched_items(store: Store, policy: RowPolicy, now_s: float) -> tuple[WatchedItem, ...]:
+def watched_items(store: Store, scheduler: Scheduler, now_s: float) -> tuple[WatchedItem, ...]:
     """All that are watched, by name."""
-    staleness, item_rows = policy.staleness, policy.item_rows
+    policy, item_rows = scheduler.policy, scheduler.item_rows
+    staleness = policy.staleness
     if staleness is None:
         return ()
     items = {item.id: item for item in store.items.by_id(item_rows.ids[staleness.rows].tolist())}

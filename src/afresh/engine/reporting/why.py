@@ -73,7 +73,8 @@ def explain_key(store: Store, settings: Settings, key: str, now_s: float) -> Why
 
 def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
     """Explain one of the items of a snapshot."""
-    policy, settings, now_s = snapshot.policy, snapshot.settings, snapshot.time_s
+    scheduler, settings, now_s = snapshot.scheduler, snapshot.settings, snapshot.time_s
+    policy = scheduler.policy
     until_s = store.leases.until_s(item.id, now_s)
     row = policy.item_rows.row(item.id)
     if row is None:
@@ -107,7 +108,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
         rate_low=low,
         rate_high=high,
         interval_s=interval_s,
-        fresh_now=float(policy.fresh(now_s)[row]),
+        fresh_now=float(scheduler.forecast.fresh(now_s)[row]),
         marginal=float(policy.poll_values(now_s)[row]),
         threshold=policy.shadow_price,
         next_s=next_s,
@@ -197,16 +198,16 @@ def _reasons(
         found.append("its weight is 0: it is polled only when nothing else needs it")
     elif policy.shadow_price <= 0:
         found.append("nothing has been polled yet, so there is no price of a poll to compare with")
-    elif policy.break_even_value > 0 and not policy.item_rows.value_factor[row] > 0:
+    elif policy.money.break_even_value > 0 and not policy.item_rows.value_factor[row] > 0:
         found.append("futile: its source has no benefit, so that no poll pays; others have one")
     elif item.polled_s is None:
         pass  # its first copy comes before all worth
     elif policy.is_futile(np.array([row]))[0]:
         words = "futile: it changes too fast for its cost, so that a poll earns less than it costs"
-        found.append(_left(words, policy, row, item.weight, policy.break_even_value))
+        found.append(_left(words, policy, row, item.weight, policy.money.break_even_value))
     elif math.isinf(interval_s):
         words = "it changes so often that a poll is worth little"
-        if policy.break_even_value > 0:
+        if policy.money.break_even_value > 0:
             words = "a poll would pay, but others pay more and the budget leaves nothing for it"
         found.append(_left(f"dropped: {words}", policy, row, item.weight, policy.shadow_price))
     else:
@@ -223,7 +224,7 @@ def _left(words: str, policy: RowPolicy, row: int, weight: float, level: float) 
     while high / low > _NEARLY:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if math.isinf(_after_s(policy, row, level / middle)) else (low, middle)
-    budget = "" if level <= policy.break_even_value else " or a larger budget"
+    budget = "" if level <= policy.money.break_even_value else " or a larger budget"
     return f"{words}; a weight of {weight * high:.3g}{budget} would bring it back"
 
 

@@ -7,23 +7,18 @@ them. What did not come is let go as it was: it is neither polled nor late.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from afresh.engine.logs import log_event
-from afresh.engine.scheduler.item_rows import ItemRows
-from afresh.engine.writer import Writer
+from afresh.engine.runner.run_context import RunContext
+from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.sources.capabilities import BatchSource
-from afresh.stores.store import Store
 from afresh.values.arrays import Float64s, Ints
-from afresh.values.clock import Clock
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
-
-CatchUp = Callable[[Lease, int, float], bool]
-"""Takes over what another engine has learned of a row since."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,11 +33,13 @@ class _Rows:
 class BatchPolls:
     """One poll at a time for each source."""
 
-    def __init__(
-        self, store: Store, writer: Writer, item_rows: ItemRows, clock: Clock, catch_up: CatchUp, worker: str
-    ) -> None:
-        self._store, self._writer, self._item_rows, self._clock = store, writer, item_rows, clock
-        self._catch_up, self._worker = catch_up, worker
+    def __init__(self, context: RunContext, scheduler: Scheduler, worker: str) -> None:
+        self._store, self._clock, self._scheduler, self._worker = (
+            context.store,
+            context.clock,
+            scheduler,
+            worker,
+        )
         self._rows: dict[str, _Rows] = {}
 
     async def poll(self, source: BatchSource, lead: Lease, lease_s: float) -> list[tuple[Lease, Fetched]]:
@@ -63,10 +60,10 @@ class BatchPolls:
 
     async def _weights(self, source: BatchSource) -> Float64s | None:
         """What the items of a source count for; those that are not known yet count as any."""
-        keys, item_rows = source.keys(), self._item_rows
+        keys, item_rows = source.keys(), self._scheduler.item_rows
         known = self._rows.get(source.name)
         if known is None or known.keys is not keys or (known.size != item_rows.size and -1 in known.rows):
-            ids = await self._writer.call_with_retry(lambda: self._store.items.ids(keys))
+            ids = await self._store.items.ids(keys)
             rows = [-1 if (item_id := ids.get(key)) is None else item_rows.row(item_id) for key in keys]
             found = np.array([-1 if row is None else row for row in rows], dtype=np.int64)
             known = self._rows[source.name] = _Rows(keys, found, item_rows.size)
@@ -77,8 +74,8 @@ class BatchPolls:
 
     async def _leased(self, lead: Lease, keys: Sequence[str], lease_s: float) -> list[Lease]:
         """Leases of the items chosen; the lead's own is kept or let go."""
-        store, item_rows, now_s = self._store, self._item_rows, self._clock.now_s()
-        ids = list((await self._writer.call_with_retry(lambda: store.items.ids(keys))).values())
+        store, item_rows, now_s = self._store, self._scheduler.item_rows, self._clock.now_s()
+        ids = list((await store.items.ids(keys)).values())
         rows = {
             item_id: row
             for item_id in ids
@@ -89,13 +86,11 @@ class BatchPolls:
         }
         item_rows.is_busy[list(rows.values())] = True
         wanted = list(rows)
-        taken = await self._writer.call_with_retry(
-            lambda: store.leases.take(wanted, now_s, lease_s, worker=self._worker) if wanted else []
-        )
+        taken = await store.leases.take(wanted, now_s, lease_s, worker=self._worker) if wanted else []
         got = {lease.item_id for lease in taken}
         item_rows.is_busy[[row for item_id, row in rows.items() if item_id not in got]] = False
         for lease in taken:
-            self._catch_up(lease, rows[lease.item_id], now_s)
+            self._scheduler.catch_up(lease, rows[lease.item_id], now_s)
         if lead.item_id in ids:
             return [lead, *taken]
         await self._release([lead])
@@ -103,5 +98,6 @@ class BatchPolls:
 
     async def _release(self, leases: Sequence[Lease]) -> None:
         if leases:
-            await self._writer.call_with_retry(lambda: self._store.leases.release(leases))
-            self._item_rows.is_busy[self._item_rows.rows([lease.item_id for lease in leases])] = False
+            await self._store.leases.release(leases)
+            item_rows = self._scheduler.item_rows
+            item_rows.is_busy[item_rows.rows([lease.item_id for lease in leases])] = False

@@ -19,16 +19,17 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from afresh.engine.logs import log_event
+from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import HOOKS
-from afresh.engine.writer import Writer
 from afresh.sources.python.user_function import RaisedError, await_function, call_function, find_function
-from afresh.stores.store import Store
+from afresh.stores.async_store import AsyncStore
+from afresh.values.backoff import Backoff
 from afresh.values.clock import Clock
 from afresh.values.leftovers import LEFTOVERS
 from afresh.values.stored import Event
 
 _AT_ONCE = 16
-_FIRST_WAIT_S, _LONGEST_WAIT_S = 2.0, 3600.0
+RETRIES = Backoff(first_s=2.0, longest_s=3600.0)
 _LONGEST_WORDS = 200
 
 Hook: TypeAlias = tuple[str, ...] | str
@@ -51,15 +52,6 @@ class HookFailedError(Exception):
     """A hook did not do its work; the text says how."""
 
 
-def wait_s(attempts: int) -> float:
-    """How long to wait after so many attempts.
-
-    >>> wait_s(1), wait_s(3), wait_s(99)
-    (2.0, 8.0, 3600.0)
-    """
-    return min(_FIRST_WAIT_S * 2.0 ** min(attempts - 1, 30), _LONGEST_WAIT_S)
-
-
 def find_hook_function(name: str) -> Call:
     """The function behind ``module:function``, refused in words where there is none."""
     return find_function(name, "on_change")
@@ -73,29 +65,29 @@ class Hooks:
     """Delivers the events of a store to the hooks of their sources."""
 
     def __init__(
-        self, store: Store, writer: Writer, clock: Clock, hooks: Mapping[str, Hook], *, timeout_s: float
+        self, store: AsyncStore, clock: Clock, hooks: Mapping[str, Hook], *, timeout_s: float
     ) -> None:
-        self._store, self._writer, self._clock, self._timeout_s = store, writer, clock, timeout_s
+        self._store, self._clock, self._timeout_s = store, clock, timeout_s
         self._hooks = {name: _call_of(hook) for name, hook in hooks.items()}
         self._behind: dict[int, tuple[int, float]] | None = None
 
     def replace_hooks(self, hooks: Mapping[str, Hook], *, timeout_s: float) -> None:
-        """Other hooks from now on; what waits is told to them."""
+        """Deliver to other hooks from now on, also the events that wait."""
         self._timeout_s = timeout_s
         self._hooks = {name: _call_of(hook) for name, hook in hooks.items()}
 
     def forget_order(self) -> int:
-        """Another delivers: what is held up behind a failure is to be read anew before the next delivery."""
+        """Leave the delivery to another worker: before the next one here, what is held up is read again."""
         self._behind = None
         return 0
 
     async def deliver(self) -> int:
         """Deliver what is due; how many were delivered."""
-        if not self._hooks or not await self._writer.call_with_retry(self._store.events.waiting):
+        if not self._hooks or not await self._store.events.waiting():
             return 0
         await self._remember()
         now_s, again_s = self._clock.now_s(), 2 * self._timeout_s
-        events = await self._writer.call_with_retry(lambda: self._store.events.take(now_s, _AT_ONCE, again_s))
+        events = await self._store.events.take(now_s, _AT_ONCE, again_s)
         lines: dict[int, list[Event]] = {}
         for event in events:
             lines.setdefault(event.item_id, []).append(event)
@@ -104,7 +96,7 @@ class Hooks:
     async def _remember(self) -> None:
         """Which items are held up behind a failure, and until when: as the store kept it."""
         if self._behind is None:
-            packed = await self._writer.call_with_retry(lambda: self._store.state.get(HOOKS))
+            packed = await self._store.state.get(HOOKS)
             kept = json.loads(packed) if packed else {}
             self._behind = {int(item): (event, until_s) for item, (event, until_s) in kept.items()}
 
@@ -115,7 +107,7 @@ class Hooks:
         elif behind.pop(item_id, None) is None:
             return
         packed = json.dumps(behind).encode()
-        await self._writer.call_with_retry(lambda: self._store.state.set({HOOKS: packed}))
+        await self._store.state.set({HOOKS: packed})
 
     async def _in_order(self, line: Sequence[Event]) -> int:
         """One item's events, one after the other; the first failure holds up the rest."""
@@ -126,7 +118,7 @@ class Hooks:
         for done, event in enumerate(line):
             problem = await self._deliver_event(event)
             if problem:
-                until_s = self._clock.now_s() + wait_s(event.attempts)
+                until_s = self._clock.now_s() + RETRIES.wait_s(event.attempts)
                 await self._hold(event.item_id, (event.id, until_s))
                 log_event(
                     logging.WARNING, "hook failed", item=event.key, attempt=event.attempts, problem=problem
@@ -134,12 +126,12 @@ class Hooks:
                 await self._defer(line[done:], until_s)
                 return done
             await self._hold(event.item_id, None)
-            await self._writer.call_with_retry(lambda event=event: self._store.events.done([event.id]))  # type: ignore[misc]
+            await self._store.events.done([event.id])
         return len(line)
 
     async def _defer(self, line: Sequence[Event], until_s: float) -> None:
         ids = [event.id for event in line]
-        await self._writer.call_with_retry(lambda: self._store.events.defer(ids, until_s))
+        await self._store.events.defer(ids, until_s)
 
     async def _deliver_event(self, event: Event) -> str:
         """Tell one event; why it failed, empty if it did not."""
@@ -157,12 +149,10 @@ class Hooks:
         return ""
 
     async def _change(self, event: Event) -> Change:
-        copy = await self._writer.call_with_retry(
-            lambda: self._store.copies.get(event.item_id, event.version)
-        )
+        copy = await self._store.copies.get(event.item_id, event.version)
         if copy is None and event.kind in ("new", "changed"):
             # That version is no longer kept; a newer one says more.
-            copy = await self._writer.call_with_retry(lambda: self._store.copies.get(event.item_id))
+            copy = await self._store.copies.get(event.item_id)
         content = copy.content if copy is not None and event.kind in ("new", "changed") else b""
         return Change(event.key, event.source, event.kind, event.version, event.time_s, content)
 
@@ -204,3 +194,8 @@ async def call(function: Call, change: Change) -> None:
             await asyncio.to_thread(call_function, function, change)
     except RaisedError as error:
         raise HookFailedError(str(error)) from None
+
+
+def source_hooks(settings: Settings) -> dict[str, Hook]:
+    """Return the hook of each source that has one."""
+    return {table.settings.name: table.on_change for table in settings.sources if table.on_change}

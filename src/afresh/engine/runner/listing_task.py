@@ -10,27 +10,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from afresh.engine.logs import log_event
+from afresh.engine.ratelimit.fleet_member import FleetMember
+from afresh.engine.ratelimit.gate import Gate
 from afresh.engine.ratelimit.source_windows import closed_sources
 from afresh.engine.runner.listing_changes import apply_listing
+from afresh.engine.runner.run_context import RunContext
 from afresh.engine.runner.source_set import SourceSet
 from afresh.engine.scheduler.poll_recorder import compute_spent
-from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import LISTED_AT, TROUBLE
-from afresh.engine.writer import Writer
 from afresh.sources.source import Source
-from afresh.stores.store import Store
-from afresh.values.clock import Clock
+from afresh.values.backoff import Backoff
 from afresh.values.listing import Listing, ListingEntry
-from afresh.values.outcome import Spent
 
 _LOOK_S = 1.0
 _LONGEST_WAIT_S = 300.0
-_MAX_DOUBLINGS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,47 +49,35 @@ class ListingResult:
 class ListingTask:
     """Every source with sitemaps, feeds or start pages is read when its time has come."""
 
-    def __init__(
-        self,
-        store: Store,
-        writer: Writer,
-        clock: Clock,
-        sources: SourceSet,
-        settings: Settings,
-        record_cost: Callable[[Spent], None],
-        is_planner: Callable[[], bool],
-    ) -> None:
-        """``record_cost`` takes what reading costs; ``is_planner`` says whether this worker reads."""
-        self._store, self._writer, self._clock = store, writer, clock
-        self._sources, self.settings, self._record_cost = sources, settings, record_cost
-        self._is_planner = is_planner
+    def __init__(self, context: RunContext, sources: SourceSet, gate: Gate, member: FleetMember) -> None:
+        """``gate`` takes what reading costs, which is paid off like a poll. Only the planner reads."""
+        self._context, self._store, self._clock = context, context.store, context.clock
+        self._sources, self._gate, self._member = sources, gate, member
         self._troubles: dict[str, str] = {}
         self._reported: dict[str, Mapping[str, str]] = {}
         self._failures: dict[str, int] = {}  # how often in a row nothing could be read, once tried
-        self.busy, self.read_s = True, -math.inf  # elapsed seconds when documents were last read
+        self.is_busy, self.read_s = True, -math.inf  # elapsed seconds when documents were last read
 
     async def run(self, *, once: bool = False) -> None:
         """Read what is due, again and again; ``once``: one round."""
         while True:
-            for table in self.settings.sources:
+            for table in self._context.settings.now.sources:
                 name = table.settings.name
                 source = self._sources.get(name)
                 if not table.settings.lists_items or source is None or self._observes_staleness(name):
                     continue  # or there is nobody to ask, or it is looked at by ``staleness_task``
-                if self._is_planner() and await self._is_due(name):
+                if self._member.is_planner and await self._is_due(name):
                     await self.read_in_turn(name)
-            self.busy = False
+            self.is_busy = False
             if once:
                 return
             await asyncio.sleep(_LOOK_S)
 
     async def _is_due(self, name: str) -> bool:
-        if name in closed_sources(self.settings, self._clock.now_s()):
+        if name in closed_sources(self._context.settings.now, self._clock.now_s()):
             return False
-        names = [LISTED_AT + name, TROUBLE + name]
-        kept, trouble = await self._writer.call_with_retry(
-            lambda: [self._store.state.get(each) for each in names]
-        )
+        kept = await self._store.state.get(LISTED_AT + name)
+        trouble = await self._store.state.get(TROUBLE + name)
         if kept is None or (trouble and name not in self._failures):
             return True
         again_s, _, mark = kept.decode().partition(" ")
@@ -99,7 +85,7 @@ class ListingTask:
 
     def _mark(self, name: str) -> str:
         """A short name for the settings of a source."""
-        table = self.settings.source(name)
+        table = self._context.settings.now.source(name)
         text = "" if table is None else table.settings.model_dump_json()
         return blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -112,7 +98,7 @@ class ListingTask:
         """Read all documents of one source, say what is wrong with them, and note when to read them again."""
         found = await self.read_and_report(name)
         again = f"{found.again_s!r} {self._mark(name)}".encode()
-        await self._writer.call_with_retry(lambda: self._store.state.set({LISTED_AT + name: again}))
+        await self._store.state.set({LISTED_AT + name: again})
 
     async def read_and_report(self, name: str) -> ListingResult:
         """Read all documents of one source, and say what is wrong with them."""
@@ -136,12 +122,12 @@ class ListingTask:
         if words != self._troubles.get(name):
             self._troubles[name] = words
             packed = words.encode() or None
-            await self._writer.call_with_retry(lambda: self._store.state.set({TROUBLE + name: packed}))
+            await self._store.state.set({TROUBLE + name: packed})
 
     async def _read(self, name: str, source: Source) -> ListingResult:
-        table = self.settings.source(name)
+        table = self._context.settings.now.source(name)
         own_s = table.settings.listings_every_s if table is not None else None
-        every_s = wait_s = self.settings.run.listings_every if own_s is None else own_s
+        every_s = wait_s = self._context.settings.now.run.listings_every if own_s is None else own_s
         documents = born = 0
         problems: dict[str, str] = {}
         unread: set[str] = set()
@@ -164,22 +150,25 @@ class ListingTask:
 
     def _retry_after_s(self, name: str) -> float:
         """How long to wait after nothing could be read, or nobody may be asked yet."""
-        table, times = self.settings.source(name), self._failures.get(name, 0)
-        self._failures[name] = times + 1
+        table = self._context.settings.now.source(name)
+        self._failures[name] = failures = self._failures.get(name, 0) + 1
         first_s = table.settings.first_rest_s if table is not None else 1.0
-        return min(first_s * 2.0 ** min(times, _MAX_DOUBLINGS), _LONGEST_WAIT_S)
+        return Backoff(first_s, _LONGEST_WAIT_S).wait_s(failures)
 
     async def _take_in(self, name: str, source: Source, listing: Listing) -> int:
         """Pay for one document and act on it; how many items were born."""
         now_s = self._clock.now_s()
-        spent = compute_spent(self.settings.budget, listing.requests, listing.bytes, listing.seconds)
+        spent = compute_spent(
+            self._context.settings.now.budget, listing.requests, listing.bytes, listing.seconds
+        )
         if self._observes_staleness(name):
             # It tells staleness itself: marks are no news, and a look owes no seconds of refreshing.
             listing = replace(listing, entries=tuple(ListingEntry(one.key) for one in listing.entries))
         else:
-            self._record_cost(spent)
-        await self._writer.call_with_retry(lambda: self._store.ledger.add(name, now_s, spent))
-        found = await self._writer.call_with_retry(
-            lambda: apply_listing(self._store, name, source.group, listing, now_s)
+            self._gate.record_cost(spent)
+        await self._store.ledger.add(name, now_s, spent)
+        sync = self._store.sync
+        born, _, _ = await self._store.call_with_retry(
+            lambda: apply_listing(sync, name, source.group, listing, now_s)
         )
-        return found[0]
+        return born

@@ -1,6 +1,6 @@
-"""Polls under way: fetch → decide → commit, and how many there are at each place.
+"""Polls under way: fetch → decide → commit, and how many there are in each group.
 
-Lease ──Source.poll──▶ Fetched ──decide──▶ Outcome ──▶ Writer: groups within 100 ms
+Lease ──Source.poll──▶ Fetched ──decide──▶ DecidedPoll ──▶ Writer: commits groups within 100 ms
            (Gate: the budget)
 """
 
@@ -20,7 +20,7 @@ from afresh.values.lease import Lease
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """Rows of one place that are polled together, most often a single one."""
+    """Rows of one group that are polled together, most often a single one."""
 
     group_key: GroupKey
     rows: tuple[int, ...]
@@ -28,73 +28,70 @@ class Bulk:
 
 
 class PollTasks:
-    """The polls of one run. ``defect``: what broke in one of them, which is to end the run."""
+    """The polls of one run. ``defect`` is what broke in one of them, which is to end the run."""
 
     def __init__(self, parts: RunParts) -> None:
-        self._parts = parts
-        self._at_group: Counter[GroupKey] = Counter()
-        self._choices = BatchPolls(
-            parts.store, parts.writer, parts.item_rows, parts.clock, parts.policy.catch_up, parts.member.name
-        )
+        self._parts, self._context = parts, parts.context
+        self._in_group: Counter[GroupKey] = Counter()
+        self._batch_polls = BatchPolls(parts.context, parts.scheduler, parts.member.name)
         self.in_flight: set[asyncio.Task[None]] = set()
         self.defect: BaseException | None = None
 
-    def at(self, group_key: GroupKey) -> int:
-        """How many are begun there and not over."""
-        return self._at_group[group_key]
+    def count_in(self, group_key: GroupKey) -> int:
+        """Return how many polls of a group have begun and are not over."""
+        return self._in_group[group_key]
 
     def begin(self, group_key: GroupKey) -> None:
-        """One more is begun there; ``leave`` when it is over, or comes to nothing."""
-        self._at_group[group_key] += 1
+        """Count one more poll in a group; ``leave`` when it is over, or is not made."""
+        self._in_group[group_key] += 1
 
     def leave(self, group_key: GroupKey) -> None:
-        """One is over."""
-        self._at_group[group_key] -= 1
-        if self._at_group[group_key] <= 0:
-            del self._at_group[group_key]
-        self._parts.picker.release_group(group_key)
-        self._parts.wakeup.set()
+        """Count one poll less in a group."""
+        self._in_group[group_key] -= 1
+        if self._in_group[group_key] <= 0:
+            del self._in_group[group_key]
+        self._parts.scheduler.picker.release_group(group_key)
+        self._context.wakeup.set()
 
     def launch(self, bulk: Bulk, leases: Sequence[Lease]) -> None:
-        """Poll these beside the others; their place was begun."""
+        """Poll these beside the others; they are counted in their group already."""
         task = asyncio.create_task(self.poll(bulk, leases))
         self.in_flight.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._end)
 
     async def poll(self, bulk: Bulk, leases: Sequence[Lease], *, may_choose: bool = True) -> None:
-        """Poll these, decide, and let the outcomes be committed."""
-        parts = self._parts
+        """Poll these, decide, and let the writer commit the outcomes."""
+        parts, clock = self._parts, self._context.clock
         try:
-            for lease, fetched in await self._fetched(bulk, leases, may_choose=may_choose):
-                outcome = parts.recorder.outcome(lease, fetched, parts.clock.now_s(), audit=bulk.audit)
-                parts.gate.record_cost(outcome.spent)
-                parts.writer.put(outcome)
+            for lease, fetched in await self._fetch(bulk, leases, may_choose=may_choose):
+                poll = parts.recorder.decide(lease, fetched, clock.now_s(), audit=bulk.audit)
+                parts.gate.record_cost(poll.spent)
+                parts.writer.put(poll)
         finally:
             self.leave(bulk.group_key)
 
-    async def _fetched(
+    async def _fetch(
         self, bulk: Bulk, leases: Sequence[Lease], *, may_choose: bool
     ) -> list[tuple[Lease, Fetched]]:
-        """What the source makes of it; one that chooses what to refresh may bring others."""
-        parts = self._parts
-        choosing = may_choose and not bulk.audit and not parts.item_rows.is_requested[bulk.rows[0]]
-        with parts.sources.using(leases[0].source):
-            batches = parts.sources.capabilities(leases[0].source).batches
-            if choosing and batches is not None:
-                return await self._choices.poll(batches, leases[0], parts.settings.run.lease)
+        """Return what the source answers; one that chooses what to refresh may answer for other items."""
+        parts, name = self._parts, leases[0].source
+        is_requested = parts.scheduler.item_rows.is_requested[bulk.rows[0]]
+        with parts.sources.using(name):
+            batches = parts.sources.capabilities(name).batches
+            if may_choose and not bulk.audit and not is_requested and batches is not None:
+                return await self._batch_polls.poll(batches, leases[0], self._context.settings.now.run.lease)
             found = await parts.sources.poll(leases, conditional=not bulk.audit)
         return list(zip(leases, found, strict=True))
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """A poll is over; a defect of ours in it ends the run rather than hide."""
+    def _end(self, task: asyncio.Task[None]) -> None:
         self.in_flight.discard(task)
         if not task.cancelled() and task.exception() is not None:
             self.defect = task.exception()
-            self._parts.wakeup.set()
+            self._context.wakeup.set()
 
     def is_quiet(self, group: str) -> bool:
-        """Whether a group can be left to others: nothing is asked there, and it could be asked again."""
-        now_s, sources = self._parts.clock.now_s(), self._parts.sources
-        if any(self._parts.named(group_key)[1] == group for group_key in self._at_group):
+        """Return whether a group can be left to others: no poll is under way, and it could be asked again."""
+        now_s, sources, scheduler = self._context.clock.now_s(), self._parts.sources, self._parts.scheduler
+        if any(scheduler.group_names(group_key)[1] == group for group_key in self._in_group):
             return False
         return all(sources.ready_s(name, group, now_s) <= now_s for name in sources.names())

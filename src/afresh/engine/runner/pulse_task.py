@@ -16,7 +16,6 @@ import numpy as np
 from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.budget_override import BudgetOverride, read_override
 from afresh.engine.reporting.pulse import BEAT_S, Course, Pulse, add_point, source_delays
-from afresh.engine.reporting.status import mean_age_s, modelled_freshness
 from afresh.engine.runner.run import Run
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import PULSE
@@ -29,30 +28,36 @@ _COSTLY = 100.0  # a point may take a hundredth of the time at most
 
 
 class PulseTask:
-    """Tells of one loop until cancelled, and lets it follow the budget that is asked for; ``current`` says
-    the settings that count."""
+    """Writes the pulse of one run until cancelled, and lets the run follow the budget that is asked for."""
 
-    def __init__(self, loop: Run, store: Store, clock: Clock, current: Callable[[], Settings]) -> None:
-        self._loop, self._store, self._clock, self._current = loop, store, clock, current
+    def __init__(
+        self,
+        run: Run,
+        store: Store,
+        clock: Clock,
+        current: Callable[[], Settings],
+        began_with: BudgetOverride | None,
+    ) -> None:
+        """``current`` returns the settings that count; the run began with the override ``began_with``."""
+        self._run, self._store, self._clock, self._current = run, store, clock, current
         self._started_s = clock.now_s()
         self._point_s, self._every_s = -math.inf, POINT_S
-        self._asked: BudgetOverride | None = read_override(store)  # what the loop begins with
+        self._override = began_with
 
     async def run(self) -> None:
-        """Until cancelled; then a last beat says that it ended in order."""
+        """Write until cancelled; the last pulse says that the run ended in order."""
         try:
             while True:
-                if self._loop.running:
-                    await self._quietly(self._once)
+                await self._quietly(self._once)
                 await asyncio.sleep(BEAT_S)
         finally:
-            if self._loop.running and self._loop.member.is_planner:
+            if self._run.parts.member.is_planner:
                 last = self._pulse(stopped=True).pack()
-                await self._quietly(lambda: self._keep({PULSE: last}))
+                await self._quietly(lambda: self._save({PULSE: last}))
 
     async def _once(self) -> None:
         await self._follow()
-        if not self._loop.member.is_planner:
+        if not self._run.parts.member.is_planner:
             return  # one speaks for all
         values: dict[str, bytes | None] = {PULSE: self._pulse().pack()}
         if self._clock.elapsed_s() >= self._point_s + self._every_s:
@@ -60,17 +65,17 @@ class PulseTask:
             point = self._point()
             self._every_s = max(POINT_S, _COSTLY * (self._clock.elapsed_s() - self._point_s))
             values |= await asyncio.to_thread(add_point, self._store, point)
-        await self._keep(values)
+        await self._save(values)
 
     async def _follow(self) -> None:
         """Another budget was asked for since, or none any more."""
-        before, self._asked = self._asked, await asyncio.to_thread(read_override, self._store)
-        if self._asked != before:
+        before, self._override = self._override, await asyncio.to_thread(read_override, self._store)
+        if self._override != before:
             budget = (await asyncio.to_thread(self._current)).budget
-            self._loop.reload(replace(self._loop.settings, budget=budget))
+            self._run.reload(replace(self._run.settings, budget=budget))
             log_event(logging.INFO, "budget asked for", requests_per_s=budget.requests)
 
-    async def _keep(self, values: Mapping[str, bytes | None]) -> None:
+    async def _save(self, values: Mapping[str, bytes | None]) -> None:
         await asyncio.to_thread(self._store.state.set, values)
 
     async def _quietly(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -81,21 +86,16 @@ class PulseTask:
             log_event(logging.DEBUG, "pulse not kept", problem=str(error))
 
     def _pulse(self, *, stopped: bool = False) -> Pulse:
-        count_progress = asdict(self._loop.count_progress())
-        del count_progress["freshness"]
-        budget_per_s = self._loop.settings.budget.requests
+        counted = asdict(self._run.count_progress())
+        del counted["freshness"]
+        budget_per_s = self._run.settings.budget.requests
         times_s = self._clock.now_s(), self._started_s
-        delays = source_delays(self._loop.settings)
-        return Pulse(*times_s, **count_progress, stopped=stopped, budget_per_s=budget_per_s, delays=delays)
+        delays = source_delays(self._run.settings)
+        return Pulse(*times_s, **counted, stopped=stopped, budget_per_s=budget_per_s, delays=delays)
 
     def _point(self) -> Course:
-        now_s, policy = self._clock.now_s(), self._loop.policy
-        share, count_progress = modelled_freshness(policy, now_s), self._loop.count_progress()
-        counts = (
-            count_progress.polls,
-            count_progress.changes,
-            count_progress.failures,
-            count_progress.requests,
-        )
-        age_s = mean_age_s(policy, now_s)
+        now_s, forecast = self._clock.now_s(), self._run.scheduler.forecast
+        share, counted = forecast.freshness(now_s), self._run.count_progress()
+        counts = (counted.polls, counted.changes, counted.failures, counted.requests)
+        age_s = forecast.mean_age_s(now_s)
         return np.array([[now_s, share.value, share.low, share.high, age_s, *counts]])

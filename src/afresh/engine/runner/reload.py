@@ -18,7 +18,7 @@ def ineffective_changes(before: Settings, after: Settings, overrides: Mapping[st
 
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> over = {"budget.requests": SettingWithOrigin("5/s", "--budget 5/s")}
-    >>> outdone(parse_settings(""), parse_settings("[budget]\\nrequests = '2/s'"), over)
+    >>> ineffective_changes(parse_settings(""), parse_settings("[budget]\\nrequests = '2/s'"), over)
     ['budget.requests in the file is another, but --budget 5/s goes over it']
     """
     return [
@@ -40,22 +40,32 @@ def _setting_at(settings: Settings, path: str) -> object:
     return getattr(found.settings if found else getattr(settings, table, None), key, None)
 
 
-def reload_handler(loop: Run, reload: Callable[[], Settings]) -> Callable[[], None]:
-    """What the signal calls."""
+class Reloader:
+    """Reloads the settings of a run on request; a request that comes before the run is built waits for it."""
 
-    def again() -> None:
-        try:
-            settings = reload()
-        except AfreshError as error:
-            log_event(logging.WARNING, "settings not reloaded", problem=str(error))
+    def __init__(self, reload: Callable[[], Settings]) -> None:
+        self._reload = reload
+        self._run: Run | None = None
+        self._is_waiting = False
+
+    def attach(self, run: Run) -> None:
+        """Reload the settings of this run from now on."""
+        self._run = run
+        if self._is_waiting:
+            self.request()
+
+    def request(self) -> None:
+        """Read the settings, let the run follow, and log what changed; wrong settings change nothing."""
+        run = self._run
+        if run is None:
+            self._is_waiting = True
             return
-        found = describe_changes(loop.settings, settings)
         try:
-            found += loop.reload(settings)
+            settings = self._reload()
+            found = describe_changes(run.settings, settings)
+            found += run.reload(settings)
         except AfreshError as error:
             log_event(logging.WARNING, "settings not reloaded", problem=str(error))
             return
         for words in found or ["nothing changed"]:
             log_event(logging.INFO, "settings reloaded", change=words)
-
-    return again

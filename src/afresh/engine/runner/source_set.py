@@ -1,8 +1,8 @@
-"""The sources of a run: built, asked, exchanged while it runs, let go; their manners kept in the store.
+"""The sources of a run: built, polled, exchanged while it runs, closed; their state is kept in the store.
 
-A source whose settings changed is drained: its polls under way end, and only then is the new one asked, which
-is told what the old one knew of its hosts. The manners of sources (``sources.capabilities``) outlive the
-process too: rests are kept within a second, notes once a minute and at the end, with those of other workers.
+A source whose settings changed is drained: its polls under way end, and only then is the new one used, which
+gets the state of the old one. The state of sources (``sources.capabilities``) outlives the process: back-offs
+are saved within a second, what they learned once a minute and at the end, with that of other workers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -20,21 +20,20 @@ from afresh.engine.ratelimit.backoffs import pack_backoffs, unpack_backoffs
 from afresh.engine.runner.settings_retry import retry_after_settings_change
 from afresh.engine.settings.tables import Settings, SourceTable
 from afresh.engine.state_names import BACKOFFS, SOURCE_STATE
-from afresh.engine.writer import Writer
+from afresh.engine.threaded_store import ThreadedStore
 from afresh.sources.capabilities import Capabilities, GroupBackoff, StatefulSource, find_capabilities
 from afresh.sources.source import Source
-from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 
-Build = Callable[[SourceTable], Source]
-NOTES_EVERY_S = 60.0
+BuildSource = Callable[[SourceTable], Source]
+STATES_EVERY_S = 60.0
 _TRIES = 3  # of keeping notes beside others who keep theirs
 
 
 @dataclass(slots=True, eq=False)
-class _Held:
+class _OpenSource:
     """A source, and how many are using it now."""
 
     source: Source
@@ -52,26 +51,21 @@ class _Held:
         return None if self.can.staleness is not None else self.can.state
 
 
-def _nowhere(group: str) -> bool:
-    del group
-    return False
-
-
 class SourceSet:
     """Every source by name."""
 
-    def __init__(self, store: Store, writer: Writer, clock: Clock, build: Build) -> None:
-        self._store, self._writer, self._clock, self._build = store, writer, clock, build
-        self._held: dict[str, _Held] = {}
+    def __init__(self, store: ThreadedStore, clock: Clock, build: BuildSource) -> None:
+        self._store, self._clock, self._build = store, clock, build
+        self._held: dict[str, _OpenSource] = {}
         self._retiring: dict[str, asyncio.Task[None]] = {}
         self._backoffs: dict[str, tuple[GroupBackoff, ...]] = {}
         self._known_states: dict[str, bytes] = {}  # which notes of each source are known to it
-        self._save_state_at_s = clock.elapsed_s() + NOTES_EVERY_S
+        self._save_state_at_s = clock.elapsed_s() + STATES_EVERY_S
 
     async def open(self, settings: Settings) -> None:
-        """Build them all, each told what it knew when it was last let go."""
+        """BuildSource them all, each told what it knew when it was last let go."""
         for table in settings.sources:
-            self._held[table.settings.name] = held = _Held(self._build(table), table)
+            self._held[table.settings.name] = held = _OpenSource(self._build(table), table)
             await self._restore_state(table.settings.name, held.state)
 
     def get(self, name: str) -> Source | None:
@@ -138,7 +132,7 @@ class SourceSet:
             for name, table in wanted.items()
             if name not in self._held or _differs(self._held[name], table)
         ]
-        built = {name: _Held(self._build(wanted[name]), wanted[name]) for name in changed}
+        built = {name: _OpenSource(self._build(wanted[name]), wanted[name]) for name in changed}
         gone = [name for name in self._held if name not in wanted]
         words = []
         for name in [*gone, *changed]:
@@ -159,7 +153,7 @@ class SourceSet:
             self._held[name].table = table
         return words
 
-    async def _retire(self, name: str, old: _Held, new: _Held | None) -> None:
+    async def _retire(self, name: str, old: _OpenSource, new: _OpenSource | None) -> None:
         """Wait until nobody uses the old source, let the new one know what it knew, and let it go."""
         try:
             while old.users:
@@ -169,8 +163,8 @@ class SourceSet:
                 new.state.load_state(old.state.save_state(), old.state.backoffs())
             if new is not None:
                 settings, now_s = new.table.settings, self._clock.now_s()
-                await self._writer.call_with_retry(
-                    lambda: retry_after_settings_change(self._store, settings, now_s)
+                await self._store.call_with_retry(
+                    lambda: retry_after_settings_change(self._store.sync, settings, now_s)
                 )
             log_event(logging.INFO, "source exchanged" if new is not None else "source let go", source=name)
         finally:
@@ -182,35 +176,31 @@ class SourceSet:
     async def _restore_state(self, source: str, state: StatefulSource | None) -> None:
         if state is None:
             return
-        names = BACKOFFS + source, SOURCE_STATE + source
-        backoffs, states = await self._writer.call_with_retry(
-            lambda: [self._store.state.get(name) for name in names]
-        )
-        self._known_states[source] = _digest(states)
-        state.load_state(states or b"", unpack_backoffs(backoffs))
+        backoffs = await self._store.state.get(BACKOFFS + source)
+        saved = await self._store.state.get(SOURCE_STATE + source)
+        self._known_states[source] = _digest(saved)
+        state.load_state(saved or b"", unpack_backoffs(backoffs))
 
     async def inherit(self, groups: Collection[str]) -> None:
-        """Let the sources know the rests of groups that were another worker's until now."""
+        """Tell the sources the back-offs of groups that another worker held until now."""
         for held in list(self._held.values()):
             if held.state is not None:
-                name = BACKOFFS + held.source.name
-                packed = await self._writer.call_with_retry(lambda name=name: self._store.state.get(name))  # type: ignore[misc]
-                kept = unpack_backoffs(packed)
+                kept = unpack_backoffs(await self._store.state.get(BACKOFFS + held.source.name))
                 held.state.load_state(b"", [backoff for backoff in kept if backoff.group in groups])
                 if held.source.name in groups:  # the source is one group: all that was learned is of it
                     await self._learn(held.source.name, held.state)
 
     async def _learn(self, name: str, source: StatefulSource) -> bool:
-        """Take in the notes of other workers, where there are any; whether there were."""
-        states = await self._writer.call_with_retry(lambda: self._store.state.get(SOURCE_STATE + name))
-        if not states or _digest(states) == self._known_states.get(name):
+        """Load the state that other workers saved since; return whether there was any."""
+        saved = await self._store.state.get(SOURCE_STATE + name)
+        if not saved or _digest(saved) == self._known_states.get(name):
             return False
-        source.load_state(states)
+        source.load_state(saved)
         return True
 
     async def _save_states(self) -> None:
-        """Keep what was learned, with what others did; when they kept theirs at the same time, once more."""
-        self._save_state_at_s = self._clock.elapsed_s() + NOTES_EVERY_S
+        """Save what was learned, together with what others saved; again where they saved at the same time."""
+        self._save_state_at_s = self._clock.elapsed_s() + STATES_EVERY_S
         for name, held in list(self._held.items()):
             source = held.state
             if source is None:
@@ -219,16 +209,14 @@ class SourceSet:
             for _ in range(_TRIES):
                 packed = source.save_state()
                 self._known_states[name] = _digest(packed)
-                await self._writer.call_with_retry(
-                    lambda name=name, packed=packed: self._store.state.set({SOURCE_STATE + name: packed})  # type: ignore[misc]
-                )
+                await self._store.state.set({SOURCE_STATE + name: packed})
                 if not await self._learn(name, source):
                     break
 
-    async def keep(self, *, states: bool = False, is_elsewhere: Callable[[str], bool] = _nowhere) -> None:
-        """Keep rests that changed, and notes when it is their time or they are asked for.
+    async def save_state(self, ours: Container[str], *, states: bool = False) -> None:
+        """Save back-offs that changed and, once a minute or if ``states`` is set, what sources learned.
 
-        ``is_elsewhere``: groups of other workers, whose rests stay as those kept them.
+        The back-offs of groups that are not ``ours`` stay as other workers saved them.
         """
         values: dict[str, bytes | None] = {}
         for name, held in self._held.items():
@@ -238,18 +226,16 @@ class SourceSet:
             backoffs = source.backoffs()
             if backoffs != self._backoffs.get(name, ()):
                 self._backoffs[name] = backoffs
-                kept = await self._writer.call_with_retry(
-                    lambda name=name: self._store.state.get(BACKOFFS + name)  # type: ignore[misc]
-                )
+                kept = await self._store.state.get(BACKOFFS + name)
                 known, now_s = {backoff.group for backoff in backoffs}, self._clock.now_s()
                 theirs = [
                     backoff
                     for backoff in unpack_backoffs(kept)
-                    if backoff.until_s > now_s and backoff.group not in known and is_elsewhere(backoff.group)
+                    if backoff.until_s > now_s and backoff.group not in known and backoff.group not in ours
                 ]
                 values[BACKOFFS + name] = pack_backoffs((*backoffs, *theirs))
         if values:
-            await self._writer.call_with_retry(lambda: self._store.state.set(values))
+            await self._store.state.set(values)
         if states or self._clock.elapsed_s() >= self._save_state_at_s:
             await self._save_states()
 
@@ -267,7 +253,7 @@ def _digest(states: bytes | None) -> bytes:
     return blake2b(states or b"", digest_size=16).digest()
 
 
-def _differs(held: _Held, table: SourceTable) -> bool:
+def _differs(held: _OpenSource, table: SourceTable) -> bool:
     return held.table.settings != table.settings or held.table.kind is not table.kind
 
 

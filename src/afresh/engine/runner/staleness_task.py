@@ -10,61 +10,58 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from afresh.engine.logs import log_event
 from afresh.engine.runner.listing_task import ListingTask
+from afresh.engine.runner.run_context import RunContext
 from afresh.engine.runner.source_set import SourceSet
-from afresh.engine.scheduler.earnings import apply_money_terms, has_income, update_budget
+from afresh.engine.scheduler.earnings import MoneyInput, apply_money_terms, has_income, update_budget
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness, pack_reports
-from afresh.engine.scheduler.picker import Picker
 from afresh.engine.scheduler.poll_recorder import PollRecorder
+from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.state_names import STALENESS_REPORTS, STALENESS_STATE
-from afresh.engine.writer import Writer
 from afresh.sources.capabilities import Capabilities
 from afresh.sources.staleness import StalenessReport
-from afresh.stores.store import Store
-from afresh.values.clock import Clock
 
 _GLANCE_S = 0.1
-APPRAISE_EVERY_S = 2.0
+MONEY_EVERY_S = 2.0
 _KEEP_S = 60.0
 _COSTLY = 50.0  # reckoning may take a fiftieth of the time
 
 
 class StalenessTask:
-    """``names`` gives the names of sources by their codes; ``wakeup`` wakes the feed."""
+    """Reads the staleness reports of every source that has some, until cancelled.
+
+    ``is_busy`` is true while any are being read, and before the first.
+    """
 
     def __init__(
         self,
-        store: Store,
-        writer: Writer,
-        clock: Clock,
+        context: RunContext,
         sources: SourceSet,
         listing_task: ListingTask,
+        scheduler: Scheduler,
         recorder: PollRecorder,
-        picker: Picker,
-        names: Callable[[], dict[int, str]],
-        wakeup: asyncio.Event,
     ) -> None:
-        self._store, self._writer, self._clock, self._sources = store, writer, clock, sources
-        self._listing_task, self._recorder, self._picker, self._names = listing_task, recorder, picker, names
-        self._wakeup = wakeup
+        self._context, self._store, self._clock = context, context.store, context.clock
+        self._sources, self._listing_task = sources, listing_task
+        self._scheduler, self._recorder = scheduler, recorder
         self._ids: dict[str, int] = {}
         self._known: dict[str, Capabilities] = {}
         self._looking: dict[str, asyncio.Task[None]] = {}
         self._next_s: dict[str, float] = {}
-        self._appraised_s = clock.elapsed_s()
+        self._applied_s = context.clock.elapsed_s()
         self._saved_summary: Sequence[object] = []  # what the store remembers of what is seen, and since when
         self._kept_s = float("-inf")
-        self.busy = True
+        self.is_busy = True
 
     async def run(self) -> None:
         """Look at every source when its time has come, until cancelled."""
         try:
             while True:
                 self._start_reading()
-                self.busy = bool(self._looking)
+                self.is_busy = bool(self._looking)
                 if self._looking:
                     await asyncio.wait(self._looking.values(), timeout=_GLANCE_S)
                     self._collect_finished()
@@ -85,7 +82,7 @@ class StalenessTask:
         if self._known:
             self._apply_reports()
 
-    async def keep(self) -> None:
+    async def save_state(self) -> None:
         """Let the store remember what the sources saw and know."""
         values: dict[str, bytes | None] = {}
         for name, source in self._known.items():
@@ -93,7 +90,7 @@ class StalenessTask:
                 values[STALENESS_STATE + name] = source.state.save_state()
             values[STALENESS_REPORTS + name] = pack_reports(_reports(source))
         if values:
-            await self._writer.call_with_retry(lambda: self._store.state.set(values))
+            await self._store.state.set(values)
 
     async def _save_changes(self) -> None:
         """The same now and then, and as soon as anything is another way: idle looks are not worth a write."""
@@ -101,21 +98,21 @@ class StalenessTask:
         gist = [(key, told.known, told.stale_since_s, told.cost_s, told.below) for key, told in seen]
         late = self._clock.elapsed_s() >= self._kept_s + _KEEP_S
         if late or gist != self._saved_summary or any(told.changed for _, told in seen):
-            await self.keep()
+            await self.save_state()
             self._saved_summary, self._kept_s = gist, self._clock.elapsed_s()
 
     def _start_reading(self) -> None:
         now_s = self._clock.elapsed_s()
-        for table in self._recorder.settings.sources:
+        for table in self._context.settings.now.sources:
             name = table.settings.name
             source = self._sources.capabilities(name)
             if source.staleness is None or name in self._looking:
                 continue
             if now_s >= self._next_s.get(name, now_s):
-                every_s = table.settings.listings_every_s or self._recorder.settings.run.listings_every
+                every_s = table.settings.listings_every_s or self._context.settings.now.run.listings_every
                 self._next_s[name] = now_s + every_s
                 self._looking[name] = asyncio.create_task(self._read_reports(name, source))
-        for name in set(self._known) - {table.settings.name for table in self._recorder.settings.sources}:
+        for name in set(self._known) - {table.settings.name for table in self._context.settings.now.sources}:
             del self._known[name]
 
     def _collect_finished(self) -> None:
@@ -126,21 +123,20 @@ class StalenessTask:
 
     async def _read_reports(self, name: str, source: Capabilities) -> None:
         if self._known.get(name) is not source:
-            kept = await self._writer.call_with_retry(lambda: self._store.state.get(STALENESS_STATE + name))
+            kept = await self._store.state.get(STALENESS_STATE + name)
             if kept is not None and source.state is not None:
                 source.state.load_state(kept)
         await self._listing_task.read_and_report(name)
         self._known[name] = source
         seen = _reports(source)
         if seen.keys() - self._ids.keys():
-            ids = await self._writer.call_with_retry(lambda: self._store.items.ids(list(seen)))
-            self._ids |= ids
+            self._ids |= await self._store.items.ids(list(seen))
         self._apply_reports()
         await self._save_changes()
 
     def _apply_reports(self) -> None:
         """Put what all sources see before the policy."""
-        item_rows, policy = self._picker.item_rows, self._picker.policy
+        item_rows, policy = self._scheduler.item_rows, self._scheduler.policy
         seen: dict[int, StalenessReport] = {}
         rows_of: dict[str, int] = {}
         for source in self._known.values():
@@ -154,27 +150,28 @@ class StalenessTask:
 
     def _release_stale_rows(self) -> None:
         """In a single round what is seen to be stale is due, unless it was polled in it."""
-        staleness, due_s = self._picker.policy.staleness, self._recorder.only_due_s
+        staleness, due_s = self._scheduler.policy.staleness, self._recorder.only_due_s
         if staleness is not None and due_s is not None:
-            item_rows, rows = self._picker.item_rows, staleness.rows[staleness.stale]
+            item_rows, rows = self._scheduler.item_rows, staleness.rows[staleness.stale]
             item_rows.not_before_s[rows[item_rows.polled_s[rows] < due_s]] = float("-inf")
 
+    def _money_input(self) -> MoneyInput:
+        return MoneyInput(self._context.settings.now, self._scheduler.names, self._recorder.poll_costs)
+
     def _apply_money_terms(self) -> None:
-        recorder = self._recorder
-        apply_money_terms(self._picker.policy, recorder.settings, self._names(), recorder.poll_costs)
-        self._appraised_s = self._clock.elapsed_s()
-        self._picker.invalidate()
-        self._wakeup.set()
+        apply_money_terms(self._scheduler.policy, self._money_input())
+        self._applied_s = self._clock.elapsed_s()
+        self._scheduler.picker.invalidate()
+        self._context.wakeup.set()
 
     def _update_money_terms(self) -> None:
-        """Where copies earn money, what polls cost and changes are worth is reckoned anew all the time."""
-        recorder, now_s = self._recorder, self._clock.elapsed_s()
-        if not has_income(recorder.settings) or now_s < self._appraised_s + APPRAISE_EVERY_S:
+        """Where copies have income, compute again and again what polls cost and changes are worth."""
+        given, now_s = self._money_input(), self._clock.elapsed_s()
+        if not has_income(given.settings) or now_s < self._applied_s + MONEY_EVERY_S:
             return
         self._apply_money_terms()
-        found = update_budget(self._picker.policy, recorder.settings, self._names(), recorder.poll_costs)
-        took_s = self._clock.elapsed_s() - now_s
-        self._appraised_s = now_s + _COSTLY * took_s
+        found = update_budget(self._scheduler.policy, given)
+        self._applied_s = now_s + _COSTLY * (self._clock.elapsed_s() - now_s)
         if found is not None:
             log_event(
                 logging.DEBUG, "budget chosen", requests_per_s=found.requests_per_s, futile=found.futile

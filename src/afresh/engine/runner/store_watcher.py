@@ -1,176 +1,150 @@
-"""Beside polling: items added, changed and noticed by others, what was learned kept, the clock watched."""
+"""Follows the store beside polling: items that others added, changed and noticed; saves what was learned."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
-from collections.abc import Callable
 
 import numpy as np
 
-from afresh.engine.runner.clock_watch import ClockWatch
-from afresh.engine.runner.store_changes import StoreChanges
+from afresh.engine.logs import log_event
+from afresh.engine.ratelimit.fleet_member import FleetMember
+from afresh.engine.runner.run_context import RunContext
 from afresh.engine.runner.target_watch import TargetWatch
-from afresh.engine.scheduler.earnings import (
-    apply_money_terms,
-    has_income,
-    money_terms,
-    most_useful_polls_per_s,
-)
+from afresh.engine.scheduler.earnings import MoneyInput
 from afresh.engine.scheduler.learned_state import pack_learned, unpack_learned
-from afresh.engine.scheduler.picker import Picker
-from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.poll_recorder import PollRecorder
-from afresh.engine.scheduler.ranking import Ranking
-from afresh.engine.scheduler.restore import NAMES_LOOKED_AT, read_names
-from afresh.engine.state_names import FIRST_RUN, LEARNED, POLL_COSTS
-from afresh.engine.writer import Writer
-from afresh.stores.store import Store
+from afresh.engine.scheduler.restore import MOST_NAMES, read_names
+from afresh.engine.scheduler.scheduler import Scheduler
+from afresh.engine.state_names import FIRST_RUN, LEARNED
 from afresh.values.clock import Clock
 
 _LOOK_S = 0.5
-KEEP_EVERY_S = 10.0
-FOLLOWED_UP = 10.0  # notices of a source
+SAVE_EVERY_S = 10.0
+_COSTLY = 100.0  # saving may take a hundredth of the time at most
+_CLOCK_STEP_S = 1.0  # smaller steps of the clock are corrections
 
 
 class StoreWatcher:
-    """Looks around twice a second and lets memory follow; ``wakeup`` wakes the feed."""
+    """Reads twice a second what others did to the store, and lets the scheduler follow.
+
+    What was there at the elapsed time ``looked_s`` has been taken in. ``edit_number`` is the number of the
+    last edit that was known when the items were read: later ones are followed.
+    """
 
     def __init__(
         self,
-        store: Store,
-        writer: Writer,
-        store_changes: StoreChanges,
-        picker: Picker,
+        context: RunContext,
+        scheduler: Scheduler,
         recorder: PollRecorder,
-        clock: Clock,
-        wakeup: asyncio.Event,
-        is_planner: Callable[[], bool],
+        member: FleetMember,
+        edit_number: int,
     ) -> None:
-        """``is_planner``: whether it is on us to keep what was learned of all items together."""
-        self._store, self._writer, self._store_changes, self._wakeup = store, writer, store_changes, wakeup
-        self._picker, self._item_rows, self._recorder = picker, picker.item_rows, recorder
-        self._clock_watch = ClockWatch(clock)
-        self._target_watch = TargetWatch(store, writer, picker, recorder, clock, is_planner)
-        self._clock = clock
-        self.names: dict[int, str] = {}
-        self.looked_s = -math.inf  # what was there at this elapsed time has been taken in
-        self._is_planner, self._adopted = is_planner, b""
-        self._ranked, self._kept_polls = self._item_rows.size, 0
-        self._keep_at_s, self._gap = clock.elapsed_s() + KEEP_EVERY_S, self._ranking.policy.refit_gap
-
-    @property
-    def _ranking(self) -> Ranking:
-        return self._picker.policy.ranking
-
-    def items_replaced(self) -> None:
-        """All items are others now, and what was noticed is to be heard again."""
-        self._ranked, self._store_changes.notice, self._gap = (
-            self._item_rows.size,
-            0,
-            self._ranking.policy.refit_gap,
-        )
+        self._context, self._store, self._clock = context, context.store, context.clock
+        self._scheduler, self._recorder, self._member = scheduler, recorder, member
+        self._target_watch = TargetWatch(context, scheduler, member)
+        self._offset_s = _clock_offset_s(context.clock)
+        self._edit_number, self._notice_number = edit_number, 0
+        self.looked_s = -math.inf
+        self._adopted, self._saved_polls = b"", 0
+        self._save_at_s, self._refits = context.clock.elapsed_s() + SAVE_EVERY_S, scheduler.refits
 
     async def begin(self) -> None:
-        """What must be known before the first poll."""
-        self.names = await self._writer.call_with_retry(self._store.plan.names)
-        packed = await self._writer.call_with_retry(lambda: self._store.state.get(POLL_COSTS))
-        self._recorder.poll_costs = PollCosts.unpack(packed)
-        if await self._writer.call_with_retry(lambda: self._store.state.get(FIRST_RUN)) is None:
-            now = repr(self._clock.now_s()).encode()
-            await self._writer.call_with_retry(lambda: self._store.state.set({FIRST_RUN: now}))
-        await self._notices()
+        """Do what comes before the first poll: keep when the first run began, and read the open notices."""
+        if await self._store.state.get(FIRST_RUN) is None:
+            await self._store.state.set({FIRST_RUN: repr(self._clock.now_s()).encode()})
+        await self._read_notices()
 
-    async def _rebuild_if_grown(self) -> None:
-        """With twice as many items, who belongs together and the ladder of rates are made anew."""
-        self._ranking.grow()
-        if self._item_rows.size < 2 * max(self._ranked, 1) and not self._ranking.needs_new_grid():
-            return
-        few = self._item_rows.size <= NAMES_LOOKED_AT
-        names = await self._writer.call_with_retry(lambda: read_names(self._store)) if few else None
-        settings = self._recorder.settings
-        budget = settings.budget.requests
-        if has_income(settings):
-            policy, poll_costs = self._picker.policy, self._recorder.poll_costs
-            apply_money_terms(policy, settings, self.names, poll_costs)
-            terms = money_terms(self._item_rows, policy.staleness, settings, self.names, poll_costs)
-            budget = most_useful_polls_per_s(self._item_rows, terms, settings.budget)
-        self._ranking.rebuild(budget, names)
-        self._ranked = self._item_rows.size
+    def restart(self) -> None:
+        """Follow a scheduler whose items were exchanged: notices are read again."""
+        self._notice_number, self._refits, self._adopted = 0, self._scheduler.refits, b""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Look again and again, until cancelled."""
         while True:
             await asyncio.sleep(_LOOK_S)
             began_s = self._clock.elapsed_s()
-            self._ranking.shift_clock(self._clock_watch.check(self._item_rows))
-            await self._new_items()
-            await self._edits()
-            await self._notices()
-            if self._keep_is_due():
-                await (self.keep_learned() if self._is_planner() else self._adopt())
+            self._check_clock()
+            await self._read_new_items()
+            await self._read_edits()
+            await self._read_notices()
+            if self._scheduler.refits != self._refits or self._clock.elapsed_s() >= self._save_at_s:
+                await (self.save_learned() if self._member.is_planner else self._adopt_learned())
             await self._target_watch.check()
             self.looked_s = began_s
-            self._wakeup.set()
+            self._context.wakeup.set()
 
-    async def _new_items(self) -> None:
-        last = int(self._item_rows.ids[-1]) if self._item_rows.size else 0
-        added = await self._writer.call_with_retry(lambda: self._store_changes.added(last))
-        if added and self._item_rows.load(added):
-            self.names = await self._writer.call_with_retry(self._store.plan.names)
+    def _check_clock(self) -> None:
+        """Follow a clock that was set back: no poll stays in the future."""
+        item_rows, now_s = self._scheduler.item_rows, self._clock.now_s()
+        before_s, self._offset_s = self._offset_s, _clock_offset_s(self._clock)
+        # At every check: a poll that was under way when the clock was set back ends with the old time.
+        item_rows.polled_s[item_rows.polled_s > now_s + _CLOCK_STEP_S] = now_s
+        back_s = before_s - self._offset_s
+        if back_s >= _CLOCK_STEP_S:
+            item_rows.not_before_s[np.isfinite(item_rows.not_before_s)] -= back_s
+            log_event(logging.WARNING, "the clock was set back", seconds=back_s)
+            self._scheduler.shift_clock(back_s)
+
+    async def _read_new_items(self) -> None:
+        ids, store = self._scheduler.item_rows.ids, self._store
+        last = int(ids[-1]) if ids.size else 0
+        added = await store.call_with_retry(lambda: list(store.sync.plan.columns(after_id=last)))
+        if sum(part.id.size for part in added):
+            self._scheduler.load(added, await store.plan.names())
             self._recorder.restrict()
-            await self._rebuild_if_grown()
-            self._picker.invalidate()
+            await self._rebuild_if_outgrown()
 
-    async def _edits(self) -> None:
-        ids, now, complete = await self._writer.call_with_retry(self._store_changes.edited)
-        if not complete:
-            ids = tuple(self._item_rows.ids.tolist())
-            now = await self._writer.call_with_retry(lambda: self._store.plan.columns_of(ids))
-        if now is not None:
-            self._item_rows.edit(ids, now, self._clock.now_s())
-            self._ranking.update_weights(self._item_rows.rows(ids))
-            self._picker.invalidate()
+    async def _rebuild_if_outgrown(self) -> None:
+        scheduler, store = self._scheduler, self._store
+        if scheduler.has_outgrown():
+            few = scheduler.item_rows.size <= MOST_NAMES
+            names = await store.call_with_retry(lambda: read_names(store.sync)) if few else None
+            given = MoneyInput(self._context.settings.now, scheduler.names, self._recorder.poll_costs)
+            scheduler.rebuild(given, names)
 
-    async def _notices(self) -> None:
-        """Hints are heard for each source; its first ones are followed up, to learn what they are worth."""
-        noticed = await self._writer.call_with_retry(self._store_changes.noticed)
-        rows = self._item_rows.rows(noticed)
-        for code in np.unique(self._item_rows.source[rows]).tolist():
-            theirs = rows[self._item_rows.source[rows] == code]
-            source = self.names.get(code, "")
-            if self._ranking.notices_heard(source) < FOLLOWED_UP:
-                self._item_rows.is_requested[theirs] = True
-            self._ranking.notice(theirs, self._clock.now_s(), source)
-            self._picker.invalidate()
+    async def _read_edits(self) -> None:
+        edits = await self._store.items.edits(self._edit_number)
+        self._edit_number = edits.number
+        # Where too much happened to list it, all items are read again.
+        ids = edits.item_ids if edits.complete else tuple(self._scheduler.item_rows.ids.tolist())
+        if ids:
+            columns = await self._store.plan.columns_of(ids)
+            self._scheduler.edit(ids, columns, self._clock.now_s())
 
-    def _keep_is_due(self) -> bool:
-        """At every refit, and now and then between."""
-        refit = self._gap != self._ranking.policy.refit_gap
-        return refit or self._clock.elapsed_s() >= self._keep_at_s
+    async def _read_notices(self) -> None:
+        notices = await self._store.notices.open(self._notice_number)
+        self._notice_number = max((notice.number for notice in notices), default=self._notice_number)
+        self._scheduler.notice([notice.item_id for notice in notices], self._clock.now_s())
 
-    async def keep_learned(self) -> None:
-        """Let the store remember what was learned of all items together; a hundredth of the time at most."""
-        polls, begun_s = self._recorder.counts["told"], self._clock.elapsed_s()
-        self._gap, self._keep_at_s = self._ranking.policy.refit_gap, begun_s + KEEP_EVERY_S
-        if polls == self._kept_polls or not self._ranking.is_complete or not self._is_planner():
-            return
-        packed = {LEARNED: pack_learned(self._ranking.shared())}
-        await self._writer.call_with_retry(lambda: self._store.state.set(packed))
-        took_s = self._clock.elapsed_s() - begun_s
-        self._kept_polls, self._keep_at_s = polls, begun_s + max(KEEP_EVERY_S, 100.0 * took_s)
-
-    async def _adopt(self) -> None:
-        """Another worker plans: what it has learned of all items together counts here too."""
-        begun_s = self._clock.elapsed_s()
-        packed = await self._writer.call_with_retry(lambda: self._store.state.get(LEARNED))
-        if packed is not None and packed != self._adopted and self._ranking.is_complete:
-            self._adopted, shared = packed, unpack_learned(packed)
-            if shared is not None:
-                self._ranking.adopt_learned(shared)
-                self._picker.invalidate()
-        took_s = self._clock.elapsed_s() - begun_s
-        self._gap, self._keep_at_s = (
-            self._ranking.policy.refit_gap,
-            begun_s + max(KEEP_EVERY_S, 100.0 * took_s),
+    async def save_learned(self) -> None:
+        """Save what was learned of all items together, if this worker is the one that does it for all."""
+        polls, began_s = self._recorder.counts["told"], self._clock.elapsed_s()
+        self._refits, self._save_at_s = self._scheduler.refits, began_s + SAVE_EVERY_S
+        learned = (
+            self._scheduler.learned() if polls != self._saved_polls and self._member.is_planner else None
         )
+        if learned is not None:
+            await self._store.state.set({LEARNED: pack_learned(learned)})
+            self._saved_polls = polls
+            self._save_later(began_s)
+
+    async def _adopt_learned(self) -> None:
+        """Take over what the worker that plans for all has learned of all items together."""
+        began_s = self._clock.elapsed_s()
+        packed = await self._store.state.get(LEARNED)
+        if packed is not None and packed != self._adopted:
+            self._adopted, learned = packed, unpack_learned(packed)
+            if learned is not None:
+                self._scheduler.adopt(learned)
+        self._refits = self._scheduler.refits
+        self._save_later(began_s)
+
+    def _save_later(self, began_s: float) -> None:
+        took_s = self._clock.elapsed_s() - began_s
+        self._save_at_s = began_s + max(SAVE_EVERY_S, _COSTLY * took_s)
+
+
+def _clock_offset_s(clock: Clock) -> float:
+    return clock.now_s() - clock.elapsed_s()

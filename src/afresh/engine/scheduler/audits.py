@@ -34,10 +34,10 @@ class ShareEstimate:
 def wilson_interval(fresh: int, n: int, level: float = 0.95) -> ShareEstimate:
     """Wilson's interval: (p̂ + z²/2n ± z√(p̂(1−p̂)/n + z²/4n²)) / (1 + z²/n).
 
-    >>> share = wilson(9, 10)
+    >>> share = wilson_interval(9, 10)
     >>> share.value, round(share.low, 4), round(share.high, 4)
     (0.9, 0.5958, 0.9821)
-    >>> wilson(0, 0)
+    >>> wilson_interval(0, 0)
     Share(value=nan, low=0.0, high=1.0, n=0, level=0.95)
     """
     if n == 0:

@@ -3,30 +3,32 @@
 content     the first copy starts the clock; any later one is a change, unless it was compared under
             other settings: then it is a new baseline
 unchanged   the copy is still right
-gone        missing: with patience, for pages come back
-refused     we may not look: asked ever more rarely, then not at all
-failed      nothing is known; tried again later and later. A host that rests is no fault of the item
+gone        the item is missing; it counts as gone after some time, since pages come back
+refused     we may not poll it: we ask more and more rarely, and then no more
+failed      nothing is known; it is tried again after longer and longer waits. If its host is in a back-off,
+            that is no failure of the item
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from afresh.sources.settings import MissingRule, is_gone
+from afresh.values.backoff import Backoff
 from afresh.values.fetched import Fetched
 from afresh.values.items import Status
 from afresh.values.lease import Lease
-from afresh.values.outcome import EventKind, NewCopy, Observation
+from afresh.values.outcome import NOTHING_SPENT, EventKind, NewCopy, Observation, Spent
 
 REFUSALS_ENOUGH = 3
-REFUSED_LONGER = 60  # a refusal is asked about again so many times more rarely than a failure
-_MAX_DOUBLINGS = 30
+REFUSED_LONGER = 60  # after a refusal the wait is so many times longer than after a failure
 
 
 @dataclass(frozen=True, slots=True)
 class RetryRules:
-    """How failures are met: the first wait, doubled up to the longest; how long missing is not yet gone."""
+    """How failures are met: the first wait, doubled up to the longest; when a missing item counts as gone."""
 
     first_s: float = 60.0
     longest_s: float = 86400.0
@@ -35,7 +37,7 @@ class RetryRules:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What follows from one poll; ``retry_s`` is the earliest next look after one that told nothing."""
+    """What follows from one poll; the next one is not before ``retry_s``, −∞ where nothing delays it."""
 
     observation: Observation | None = None
     new_copy: NewCopy | None = None
@@ -43,14 +45,41 @@ class Decision:
     failures: int = 0
     problem: str = ""
     event: EventKind | None = None
-    retry_s: float | None = None
+    retry_s: float = -math.inf
     keeps_validators: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class DecidedPoll:
+    """A poll whose meaning is known and whose next due time is not yet: it waits to be learned from.
+
+    ``validators`` of None leave those that the store has.
+    """
+
+    lease: Lease
+    time_s: float
+    decision: Decision
+    validators: Mapping[str, str] | None = None
+    spent: Spent = NOTHING_SPENT
+
+    @property
+    def content_size(self) -> int:
+        """The bytes of content that it holds in memory."""
+        return len(self.decision.new_copy.content) if self.decision.new_copy else 0
+
+    def at_latest(self, now_s: float) -> DecidedPoll:
+        """Return the poll with a time that is not after ``now_s``."""
+        if self.time_s <= now_s:
+            return self
+        seen = self.decision.observation
+        seen = None if seen is None else replace(seen, time_s=now_s)
+        return replace(self, time_s=now_s, decision=replace(self.decision, observation=seen))
+
+
 def decide(
-    lease: Lease, fetched: Fetched, patient: RetryRules, now_s: float, *, audit: bool = False
+    lease: Lease, fetched: Fetched, rules: RetryRules, now_s: float, *, audit: bool = False
 ) -> Decision:
-    """What the poll of ``lease`` that brought ``fetched`` at ``now_s`` means.
+    """Return what the poll of ``lease`` that brought ``fetched`` at ``now_s`` means.
 
     >>> first = Fetched("content", content=b"hello", normal_hash=b"h")
     >>> decide(Lease(1, "a", "web", "a", 1, 9.0), first, RetryRules(), 5.0).event
@@ -63,14 +92,14 @@ def decide(
         return _content(lease, fetched, now_s, audit=audit)
     if fetched.kind == "unchanged":
         return Decision(_observation(lease, fetched, now_s, changed=False, audit=audit))
-    return _told_nothing(lease, fetched, patient, now_s)
+    return _no_observation(lease, fetched, rules, now_s)
 
 
 def _content(lease: Lease, fetched: Fetched, now_s: float, *, audit: bool) -> Decision:
     content = fetched.content or b""
     copy = NewCopy(content, fetched.media_type, fetched.normal_hash or b"")
     if lease.content_hash is None or not fetched.comparable:
-        # A first look, or one that compares with nothing: it starts the clock and tells of no change.
+        # A first copy, or one that compares with nothing: it starts the clock and is no evidence of a change.
         start = Observation(
             lease.item_id, now_s, 0.0, changed=False, modified_s=fetched.modified_s, audit=audit
         )
@@ -80,12 +109,12 @@ def _content(lease: Lease, fetched: Fetched, now_s: float, *, audit: bool) -> De
 
 
 def _observation(lease: Lease, fetched: Fetched, now_s: float, *, changed: bool, audit: bool) -> Observation:
-    # A clock set back leaves no time between two polls: such a look tells nothing of rates.
+    # A clock that was set back leaves no time between two polls: such a poll says nothing about rates.
     elapsed_s = max(0.0, now_s - lease.polled_s) if lease.polled_s is not None else 0.0
     return Observation(lease.item_id, now_s, elapsed_s, changed, modified_s=fetched.modified_s, audit=audit)
 
 
-def _told_nothing(lease: Lease, fetched: Fetched, patient: RetryRules, now_s: float) -> Decision:
+def _no_observation(lease: Lease, fetched: Fetched, rules: RetryRules, now_s: float) -> Decision:
     asked_s = fetched.retry_after_s or 0.0
     if asked_s > 0 and (fetched.put_off or fetched.requests == 0):
         return Decision(
@@ -96,9 +125,9 @@ def _told_nothing(lease: Lease, fetched: Fetched, patient: RetryRules, now_s: fl
             keeps_validators=True,
         )
     failures = lease.failures + 1
-    status, event = _ended(lease, fetched, patient, now_s, failures)
-    wait_s = patient.first_s * 2.0 ** min(failures - 1, _MAX_DOUBLINGS)
-    wait_s = min(wait_s * (REFUSED_LONGER if fetched.kind == "refused" else 1), patient.longest_s)
+    status, event = _end_status(lease, fetched, rules, now_s, failures)
+    longer = REFUSED_LONGER if fetched.kind == "refused" else 1
+    wait_s = Backoff(rules.first_s, rules.longest_s).wait_s(failures, jitter=longer)
     return Decision(
         status=status,
         failures=failures,
@@ -109,11 +138,11 @@ def _told_nothing(lease: Lease, fetched: Fetched, patient: RetryRules, now_s: fl
     )
 
 
-def _ended(
-    lease: Lease, fetched: Fetched, patient: RetryRules, now_s: float, failures: int
+def _end_status(
+    lease: Lease, fetched: Fetched, rules: RetryRules, now_s: float, failures: int
 ) -> tuple[Status, EventKind | None]:
     silent_s = math.inf if lease.polled_s is None else now_s - lease.polled_s
-    if fetched.kind == "gone" and is_gone(fetched.status, failures, silent_s, patient.missing):
+    if fetched.kind == "gone" and is_gone(fetched.status, failures, silent_s, rules.missing):
         return "gone", "gone" if lease.content_hash is not None else None
     if fetched.kind == "refused" and failures >= REFUSALS_ENOUGH:
         return "refused", None

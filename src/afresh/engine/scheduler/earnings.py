@@ -1,13 +1,12 @@
-"""Money in the loop: what a right copy is worth and what a poll costs, and the budget that follows.
+"""Money: what a right copy is worth and what a poll costs, and the budget that follows from both.
 
-A source with a ``benefit`` (money per time of a right copy) or ``stale_cost`` (of a wrong one) earns. Its
-items are ranked by money at stake over money for a poll, w·(B+O)·[∫z − τz(τ)]/c, and one is polled when this
-reaches 1: then the next unit of money earns itself, and net income is the highest (Razniewski 2016, §5; the
-plan of ``allocate`` whose multiplier is 1). Nothing need be chosen beforehand: polls are made as long as they
-pay, and what never pays, w·(B+O) ≤ c·λ, is futile and left alone. Limits of the budget stay: the best come
-first.
+A source with a ``benefit`` (money per time of a right copy) or a ``stale_cost`` (of a wrong one) has income.
+Its items are ranked by money at stake over money for a poll, w·(B+O)·[∫z − τz(τ)]/c, and one is polled when
+this reaches 1: then the next unit of money earns itself, and net income is the highest (Razniewski 2016, §5;
+the plan of ``allocate`` whose multiplier is 1). Polls are made as long as they pay, and an item that never
+pays, w·(B+O) ≤ c·λ, is futile and is not polled. The limits of the budget stay: the best polls come first.
 
-``chosen`` says what that comes to by what is believed now: requests and money per time, income, futile items.
+``plan_spending`` computes what follows from today's beliefs: requests, money, income, and futile items.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.allocation.watched import allocate_watched
+from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness
 from afresh.engine.scheduler.poll_costs import PollCosts
@@ -26,14 +26,23 @@ from afresh.engine.settings.tables import BudgetTable, Settings
 from afresh.money.chosen_budget import Prices, ResourceUse, choose_budget
 from afresh.values.arrays import Bools, Float64s, Ints
 
-LOOKED_AT = 5_000  # items that settle what is chosen
-_SAME = 0.02  # what moved by less is not ranked anew
-_FAR = 0.1  # a budget that moved by less is not ranked anew
+PLANNED_ITEMS = 5_000  # items that a plan is computed from
+_SAME = 0.02  # a factor that moved by less is not ranked again
+_FAR = 0.1  # a budget that moved by less is not ranked again
 _LEAST = 1e-12
 _ANY_LEVEL = 0.5
 _MOST_OFTEN = 0.298  # max of (1 − e^{−x} − x·e^{−x})/x
-_NEARLY = 0.99  # of a limit: it binds
-_SPARED = 0.01  # of the polls that could pay, the ranking reckons with this at least
+_NEARLY = 0.99  # a limit that is used to this share binds
+_LEAST_USEFUL = 0.01  # the ranking plans for this share of the useful polls at least
+
+
+@dataclass(frozen=True, slots=True)
+class MoneyInput:
+    """What money is computed from: settings, names of sources by code, measured costs of polls."""
+
+    settings: Settings
+    names: Mapping[int, str]
+    poll_costs: PollCosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,9 @@ class SpendingPlan:
     price: float
 
 
+_NOTHING = SpendingPlan(0.0, 0.0, 0.0, 0, 0, 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class MoneyTerms:
     """Columns over all rows: benefit and stale cost per second and unit of weight, and what a poll takes."""
@@ -62,15 +74,20 @@ class MoneyTerms:
     seconds: Float64s
 
     def money(self, budget: BudgetTable) -> Float64s:
-        """What a poll of each row costs in money."""
+        """Return what a poll of each row costs in money."""
         return np.asarray(
             self.requests * budget.price_per_request
             + self.bytes * budget.price_per_gb / 1e9
             + self.seconds * budget.price_per_second
         )
 
+    def mean_poll(self, budget: BudgetTable) -> float:
+        """Return the money of a mean poll."""
+        cost = np.maximum(self.money(budget), _LEAST)
+        return float(cost.mean()) if cost.size else 1.0
+
     def paid_off_s(self, budget: BudgetTable) -> Float64s:
-        """For how long a poll of each row keeps others from starting: the longest of its debts counts.
+        """Return for how long a poll of each row keeps others from starting: the longest of its debts counts.
 
         Without a limit of seconds a refresh still takes its own time.
         """
@@ -83,106 +100,54 @@ class MoneyTerms:
 
 
 def has_income(settings: Settings) -> bool:
-    """Whether any source says what its copies are worth."""
+    """Return whether any source says what its copies are worth."""
     return any(table.benefit > 0 or table.stale_cost > 0 for table in settings.sources)
 
 
-def money_terms(
-    item_rows: ItemRows,
-    staleness: ObservedStaleness | None,
-    settings: Settings,
-    names: Mapping[int, str],
-    poll_costs: PollCosts,
-) -> MoneyTerms:
-    """What is at stake at each row and what its polls take, as measured."""
+def money_terms(item_rows: ItemRows, staleness: ObservedStaleness | None, given: MoneyInput) -> MoneyTerms:
+    """Return what is at stake at each row and what its polls take, as measured."""
     codes, which = np.unique(item_rows.source, return_inverse=True)
     columns = np.zeros((max(codes.size, 1), 5))
     for at, code in enumerate(codes.tolist()):
-        name = names.get(code, "")
-        table = settings.source(name)
-        worth = (table.benefit, table.stale_cost) if table is not None else (0.0, 0.0)
-        columns[at] = *worth, *poll_costs.mean(name)
+        name = given.names.get(code, "")
+        table = given.settings.source(name)
+        stakes = (table.benefit, table.stale_cost) if table is not None else (0.0, 0.0)
+        columns[at] = *stakes, *given.poll_costs.mean(name)
     benefit, stale_cost, requests, received, seconds = columns[which].T.copy()
     if staleness is not None:
-        told = np.isfinite(staleness.cost_s)
-        seconds[staleness.rows[told]] = staleness.cost_s[told]
+        known = np.isfinite(staleness.cost_s)
+        seconds[staleness.rows[known]] = staleness.cost_s[known]
     return MoneyTerms(benefit, stale_cost, requests, received, seconds)
 
 
-def apply_money_terms(
-    policy: RowPolicy, settings: Settings, names: Mapping[int, str], poll_costs: PollCosts
-) -> None:
-    """Let the policy rank by what its rows are worth and cost as of now; nothing to do where nobody says."""
-    money = has_income(settings)
-    if not money and policy.staleness is None and not policy.has_money_terms:
+def apply_money_terms(policy: RowPolicy, given: MoneyInput) -> None:
+    """Let the policy rank by what its rows are worth and cost now; nothing to do where nothing says so."""
+    earns, staleness, money = has_income(given.settings), policy.staleness, policy.money
+    if not earns and staleness is None and not money.is_applied:
         return
-    item_rows, budget = policy.item_rows, settings.budget
-    terms = money_terms(item_rows, policy.staleness, settings, names, poll_costs)
-    value_factor, cost_factor = np.ones(item_rows.size), np.ones(item_rows.size)
+    item_rows, budget = policy.item_rows, given.settings.budget
+    terms = money_terms(item_rows, staleness, given)
+    value, cost = np.ones(item_rows.size), np.ones(item_rows.size)
     paid_off_s = terms.paid_off_s(budget)
-    if money:
+    if earns:
         # In units of a mean poll, so that the budget of the ranking stays one of polls.
-        unit = _unit(terms, budget)
-        value_factor = (terms.benefit + terms.stale_cost) / unit
-        cost_factor = np.maximum(terms.money(budget), _LEAST) / unit
-    elif policy.staleness is not None:
-        cost_factor[policy.staleness.rows] = np.maximum(
-            paid_off_s[policy.staleness.rows] * budget.requests, 1.0
-        )
-    if policy.staleness is not None:
-        policy.paid_off_s = paid_off_s[policy.staleness.rows]
-    policy.break_even_value, policy.has_money_terms = float(money), money or policy.staleness is not None
-    _set_factors(policy, value_factor, cost_factor)
+        unit = terms.mean_poll(budget)
+        value = (terms.benefit + terms.stale_cost) / unit
+        cost = np.maximum(terms.money(budget), _LEAST) / unit
+    elif staleness is not None:
+        cost[staleness.rows] = np.maximum(paid_off_s[staleness.rows] * budget.requests, 1.0)
+    if staleness is not None:
+        money.paid_off_s = paid_off_s[staleness.rows]
+    money.break_even_value, money.is_applied = float(earns), earns or staleness is not None
+    _set_factors(policy, value, cost)
 
 
-def update_budget(
-    policy: RowPolicy, settings: Settings, names: Mapping[int, str], poll_costs: PollCosts
-) -> SpendingPlan | None:
-    """Choose the budget anew, and let the ranking follow; None where no source earns."""
-    found = plan_spending(policy, settings, names, poll_costs)
-    if found is not None and policy.item_rows.size:
-        terms = money_terms(policy.item_rows, policy.staleness, settings, names, poll_costs)
-        most = most_useful_polls_per_s(policy.item_rows, terms, settings.budget)
-        polls_per_s = found.money_per_s / _unit(terms, settings.budget)
-        polls_per_s = min(max(polls_per_s, _SPARED * most), settings.budget.requests)
-        if abs(polls_per_s - policy.ranking.budget_per_s) > _FAR * policy.ranking.budget_per_s:
-            policy.ranking.set_budget(polls_per_s)
-    if found is not None:
-        policy.is_limited = _binds(found, settings.budget)
-    return found
-
-
-def _binds(found: SpendingPlan, budget: BudgetTable) -> bool:
-    """Whether a limit of the budget leaves out polls that would pay; of bytes and seconds it may."""
-    money = np.inf if budget.money is None else budget.money
-    at_limit = found.requests_per_s >= _NEARLY * budget.requests or found.money_per_s >= _NEARLY * money
-    return at_limit or budget.bytes is not None or budget.seconds is not None
-
-
-def most_useful_polls_per_s(item_rows: ItemRows, terms: MoneyTerms, budget: BudgetTable) -> float:
-    """The most polls that could pay, whatever the rates: the scale on which rates are looked for at first.
-
-    The best frequency at rate λ is β·g(x)/x with β = w(B+O)/c and g(x) = 1 − e^{−x} − x·e^{−x} = λ/β, which
-    is at most 0.298·β (at x = 1.79). What changes faster than β never pays.
-    """
-    at_stake = float(np.sum(item_rows.weight * (terms.benefit + terms.stale_cost)))
-    if not at_stake > 0:
-        return budget.requests
-    return min(max(_MOST_OFTEN * at_stake / _unit(terms, budget), _LEAST), budget.requests)
-
-
-def _unit(terms: MoneyTerms, budget: BudgetTable) -> float:
-    """The money of a mean poll."""
-    cost = np.maximum(terms.money(budget), _LEAST)
-    return float(cost.mean()) if cost.size else 1.0
-
-
-def _set_factors(policy: RowPolicy, value_factor: Float64s, cost_factor: Float64s) -> None:
+def _set_factors(policy: RowPolicy, value: Float64s, cost: Float64s) -> None:
     item_rows = policy.item_rows
-    moved = _differ(value_factor, item_rows.value_factor) | _differ(cost_factor, item_rows.cost_factor)
+    moved = _differ(value, item_rows.value_factor) | _differ(cost, item_rows.cost_factor)
     if moved.any():
         rows = np.flatnonzero(moved)
-        item_rows.value_factor[rows], item_rows.cost_factor[rows] = value_factor[rows], cost_factor[rows]
+        item_rows.value_factor[rows], item_rows.cost_factor[rows] = value[rows], cost[rows]
         policy.ranking.grow()
         policy.ranking.update_weights(rows)
 
@@ -191,30 +156,71 @@ def _differ(new: Float64s, old: Float64s) -> Bools:
     return np.asarray(np.abs(new - old) > _SAME * old)
 
 
-def plan_spending(
-    policy: RowPolicy, settings: Settings, names: Mapping[int, str], poll_costs: PollCosts, scale: float = 1.0
-) -> SpendingPlan | None:
-    """What is spent and earned by what is believed now; None where no source earns.
+def plan_budget(policy: RowPolicy, given: MoneyInput) -> float:
+    """Return the polls per second to rank by when the ranking is built again."""
+    if not has_income(given.settings):
+        return given.settings.budget.requests
+    apply_money_terms(policy, given)
+    terms = money_terms(policy.item_rows, policy.staleness, given)
+    return most_useful_polls_per_s(policy.item_rows, terms, given.settings.budget)
+
+
+def update_budget(policy: RowPolicy, given: MoneyInput) -> SpendingPlan | None:
+    """Choose the budget again, and let the ranking follow; None where no source has income."""
+    found, budget = plan_spending(policy, given), given.settings.budget
+    if found is None:
+        return None
+    if policy.item_rows.size:
+        terms = money_terms(policy.item_rows, policy.staleness, given)
+        most = most_useful_polls_per_s(policy.item_rows, terms, budget)
+        polls_per_s = found.money_per_s / terms.mean_poll(budget)
+        polls_per_s = min(max(polls_per_s, _LEAST_USEFUL * most), budget.requests)
+        if abs(polls_per_s - policy.ranking.budget_per_s) > _FAR * policy.ranking.budget_per_s:
+            policy.ranking.set_budget(polls_per_s)
+    policy.money.is_limited = _is_limited(found, budget)
+    return found
+
+
+def _is_limited(found: SpendingPlan, budget: BudgetTable) -> bool:
+    """Return whether a limit of the budget prevents polls that would pay; limits of bytes and seconds may."""
+    money = np.inf if budget.money is None else budget.money
+    at_limit = found.requests_per_s >= _NEARLY * budget.requests or found.money_per_s >= _NEARLY * money
+    return at_limit or budget.bytes is not None or budget.seconds is not None
+
+
+def most_useful_polls_per_s(item_rows: ItemRows, terms: MoneyTerms, budget: BudgetTable) -> float:
+    """Return the most polls that could pay, whatever the rates: the scale on which rates are sought at first.
+
+    The best frequency at rate λ is β·g(x)/x with β = w(B+O)/c and g(x) = 1 − e^{−x} − x·e^{−x} = λ/β, which
+    is at most 0.298·β (at x = 1.79). What changes faster than β never pays.
+    """
+    at_stake = float(np.sum(item_rows.weight * (terms.benefit + terms.stale_cost)))
+    if not at_stake > 0:
+        return budget.requests
+    return min(max(_MOST_OFTEN * at_stake / terms.mean_poll(budget), _LEAST), budget.requests)
+
+
+def plan_spending(policy: RowPolicy, given: MoneyInput, scale: float = 1.0) -> SpendingPlan | None:
+    """Return what is spent and earned by what is believed now; None where no source has income.
 
     Each item of the policy stands for ``scale`` items.
     """
-    if not has_income(settings):
+    if not has_income(given.settings):
         return None
-    item_rows, budget = policy.item_rows, settings.budget
+    item_rows, budget = policy.item_rows, given.settings.budget
     rows = np.flatnonzero(item_rows.is_active)
     if rows.size == 0:
-        return SpendingPlan(0.0, 0.0, 0.0, 0, 0, 0.0)
-    step = -(-rows.size // LOOKED_AT)
+        return _NOTHING
+    step = -(-rows.size // PLANNED_ITEMS)
     scale *= rows.size / rows[::step].size
     rows = rows[::step]
-    terms = money_terms(item_rows, policy.staleness, settings, names, poll_costs)
+    terms = money_terms(item_rows, policy.staleness, given)
     limit = None if budget.money is None else budget.money / scale
-    seen = _observed_with_rate(policy, item_rows)
-    watched = _plan_observed(policy, terms, budget, rows[seen[rows]], limit)
-    left = None if limit is None else max(limit - watched.money_per_s, _LEAST)
-    most = max(budget.requests / scale - watched.requests_per_s, _LEAST)
-    looked = _plan_polled(policy, terms, budget, rows[~seen[rows]], left, most)
-    both = (watched, looked)
+    seen = _observed_with_rate(policy)
+    observed = _plan_observed(policy, terms, budget, rows[seen[rows]], limit)
+    left = None if limit is None else max(limit - observed.money_per_s, _LEAST)
+    most = max(budget.requests / scale - observed.requests_per_s, _LEAST)
+    both = (observed, _plan_polled(policy, terms, budget, rows[~seen[rows]], left, most))
     return SpendingPlan(
         scale * sum(one.requests_per_s for one in both),
         scale * sum(one.money_per_s for one in both),
@@ -225,9 +231,9 @@ def plan_spending(
     )
 
 
-def _observed_with_rate(policy: RowPolicy, item_rows: ItemRows) -> Bools:
-    """Rows whose staleness is seen, at a rate that is known."""
-    found = np.zeros(item_rows.size, dtype=bool)
+def _observed_with_rate(policy: RowPolicy) -> Bools:
+    """Return which rows have an observed staleness and a known rate."""
+    found = np.zeros(policy.item_rows.size, dtype=bool)
     if policy.staleness is not None:
         found[policy.staleness.rows] = policy.staleness.known & (policy.staleness.rates() > 0)
     return found
@@ -236,9 +242,9 @@ def _observed_with_rate(policy: RowPolicy, item_rows: ItemRows) -> Bools:
 def _plan_observed(
     policy: RowPolicy, terms: MoneyTerms, budget: BudgetTable, rows: Ints, limit: float | None
 ) -> SpendingPlan:
-    """Items refreshed once for each change: worth it where w·(B+O) > c·λ."""
+    """Plan for items that are refreshed once for each change: worth it where w·(B+O) > c·λ."""
     if rows.size == 0 or policy.staleness is None:
-        return SpendingPlan(0.0, 0.0, 0.0, 0, 0, 0.0)
+        return _NOTHING
     weight, cost = policy.item_rows.weight[rows], np.maximum(terms.money(budget)[rows], _LEAST)
     rate = policy.staleness.rates()[np.searchsorted(policy.staleness.rows, rows)]
     benefit, stale = weight * terms.benefit[rows], weight * terms.stale_cost[rows]
@@ -266,12 +272,12 @@ def _plan_polled(
     limit: float | None,
     most_requests: float,
 ) -> SpendingPlan:
-    """Items whose changes are found by polls alone."""
-    weight = policy.item_rows.weight[rows]
+    """Plan for items whose changes are found by polls alone."""
     if rows.size == 0:
-        return SpendingPlan(0.0, 0.0, 0.0, 0, 0, 0.0)
-    # The median: the mean of what is believed of an item that nobody knows is far above.
-    rate = policy.ranking.rate_range(rows, _ANY_LEVEL)[0]
+        return _NOTHING
+    weight = policy.item_rows.weight[rows]
+    # The median: the mean of what is believed of an item that nobody knows is far above it.
+    rate = Forecast(policy).rate_range(rows, _ANY_LEVEL)[0]
     plan = choose_budget(
         np.maximum(rate, _LEAST),
         weight * terms.benefit[rows],
@@ -282,11 +288,6 @@ def _plan_polled(
         most_requests=most_requests,
     )
     futile = policy.is_futile(rows)
-    return SpendingPlan(
-        plan.requests,
-        plan.money,
-        float(plan.net_income.sum()),
-        int(futile.sum()),
-        int(np.count_nonzero(plan.dropped & ~futile)),
-        plan.price,
-    )
+    dropped = int(np.count_nonzero(plan.dropped & ~futile))
+    income = float(plan.net_income.sum())
+    return SpendingPlan(plan.requests, plan.money, income, int(futile.sum()), dropped, plan.price)

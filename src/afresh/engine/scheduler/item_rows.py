@@ -88,6 +88,10 @@ class ItemRows:
         """What a poll of these rows costs."""
         return np.asarray(self.cost[rows] * self.cost_factor[rows])
 
+    def group_key(self, row: int) -> tuple[int, int]:
+        """Return the codes of the source and the group of a row."""
+        return int(self.source[row]), int(self.group[row])
+
     def row(self, item_id: int) -> int | None:
         """The row of an item, None if it is not known."""
         row = int(np.searchsorted(self.ids, item_id))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.engine.scheduler.ranking import GUESS_DOUBT, GUESS_SHAPE
-from afresh.engine.scheduler.row_policy import RowPolicy
+from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.policy.adaptive.rate_interval import rate_interval
 from afresh.stores.store import Store
 from afresh.values.arrays import Bools, Float64s
@@ -41,17 +41,17 @@ def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ItemPolls]:
 
 
 def own_rates(
-    polls: Mapping[int, ItemPolls], policy: RowPolicy, ids: Sequence[int], now_s: float
+    polls: Mapping[int, ItemPolls], scheduler: Scheduler, ids: Sequence[int], now_s: float
 ) -> dict[int, tuple[float, float, float]]:
     """By item the median of its rate, and the interval that holds it at 90 % (``policy.rate_interval``)."""
-    ranking, item_rows = policy.ranking, policy.item_rows
+    ranking, item_rows = scheduler.policy.ranking, scheduler.item_rows
     found = {}
     for item_id in ids:
         row, its = item_rows.row(item_id), polls.get(item_id, NO_POLLS)
         compared = its.elapsed_s > 0  # the first poll of an item has nothing to compare with
         guess = 0.0 if row is None else float(np.nan_to_num(item_rows.prior_rate_per_s[row]))
         found[item_id] = rate_interval(
-            ranking.policy.belief,
+            ranking.adaptive.belief,
             its.elapsed_s[compared],
             its.changed[compared],
             np.maximum(now_s - its.time_s[compared], 0.0),

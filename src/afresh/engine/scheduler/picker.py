@@ -1,8 +1,8 @@
-"""Which item next: the one worth most among the groups that may be asked now.
+"""Which row is polled next: the best one among the groups that may be asked now.
 
-The rows worth most are taken into a pool, some N/300 at a time (which loses 0.02 % against ranking anew for
-each poll), and lie there in a line per group. A group that rests, or is asked as often at once as it allows,
-leaves the race until it is ready, so one host that is full never starves the others.
+The best rows are taken into a pool, some N/300 at a time (which loses 0.02 % against ranking again for each
+poll), and lie there in one queue for each group. A group that must wait, or has as many polls under way as it
+allows, is set aside until it is ready, so that one busy host never delays the others.
 """
 
 from __future__ import annotations
@@ -14,21 +14,20 @@ from typing import TypeAlias
 
 import numpy as np
 
-from afresh.engine.scheduler.item_rows import ItemRows
-from afresh.engine.scheduler.row_policy import RowPolicy
-from afresh.values.arrays import Float64s, Ints
+from afresh.engine.scheduler.row_policy import Priorities, RowPolicy, Tier
+from afresh.values.arrays import Ints
 
 GroupKey: TypeAlias = tuple[int, int]
-"""The codes of a source and a group."""
+"""The codes of a source and of one of its groups."""
 
 Ready: TypeAlias = Callable[[GroupKey, float], float]
-"""When the next poll of a place may start, given the time; infinite while it is asked as often as allowed."""
+"""When the next poll of a group may start, given the time; infinite while it has as many as it allows."""
 
 POOL_SHARE = 300
 _FEWEST = 512  # rows of a pool
-_PER_GROUP = 64  # rows of a pool that holds some of every group
-_OLD_S, _OLD = 0.5, 30.0  # a pool of millions ages slowly, as their worth does
-_YOUNG_S, _PER_MANY_S = 0.01, 1e-6
+_PER_GROUP = 64  # rows of each group in a pool that holds some of every group
+_OLD_S, _OLD = 0.5, 30.0  # a pool of millions ages slowly, as their values do
+_YOUNG_S, _PER_ROW_S = 0.01, 1e-6
 # Ranking may take a twentieth of the time until a sixteenth of the items was polled, and a fifth after that,
 # unless it takes long.
 _FEW_SHARE, _RARELY, _RARELY_S = 16, 20.0, 1.0
@@ -36,172 +35,164 @@ _SELDOM, _LONGEST_S = 5.0, 0.25
 
 
 class Picker:
-    """Takes rows one by one, each marked busy until the poll is over."""
+    """Takes rows one by one, each marked busy until its poll is over."""
 
-    def __init__(
-        self, item_rows: ItemRows, policy: RowPolicy, elapsed_s: Callable[[], float] = lambda: 0.0
-    ) -> None:
-        """``elapsed_s`` tells how long ranking takes, and so how seldom it should be done."""
-        self.item_rows, self.policy, self._elapsed_s = item_rows, policy, elapsed_s
-        self._lines: dict[GroupKey, list[tuple[float, int]]] = {}
-        self._heads: list[tuple[float, int, GroupKey]] = []
-        self._turns: dict[GroupKey, int] = {}  # the last of each; of equals, whose is longest ago goes first
+    def __init__(self, policy: RowPolicy, elapsed_s: Callable[[], float] = lambda: 0.0) -> None:
+        """``elapsed_s`` measures how long ranking takes, and so how seldom it should be done."""
+        self._policy, self._item_rows, self._elapsed_s = policy, policy.item_rows, elapsed_s
+        self._queues: dict[GroupKey, list[tuple[int, float, int]]] = {}  # (tier, value, row), the best last
+        self._heads: list[tuple[int, float, int, GroupKey]] = []  # a heap: the best row of each ready group
+        self._turns: dict[
+            GroupKey, int
+        ] = {}  # when each was last picked; of equals the longest ago goes first
         self._turn = 0
-        self._resting: list[tuple[float, GroupKey]] = []
+        self._waiting: list[tuple[float, GroupKey]] = []
         self._full: set[GroupKey] = set()
         self._built_s = -math.inf
-        self._taken, self._took_s, self._lasts, self._largest = 0, 0.0, 0, 0
-        self._blocked = False
+        self._taken, self._took_s, self._expected, self._largest = 0, 0.0, 0, 0
+        self._is_blocked = False
         self._group_count = self._counted_size = 0
 
     def invalidate(self) -> None:
-        """Items, budget or beliefs are others: rank anew at the next pick."""
+        """Rank again at the next pick, because items, budget or beliefs changed."""
         self._built_s = -math.inf
 
     def next(self, now_s: float, ready: Ready) -> int | None:
-        """The row to poll now, marked busy; None if there is none that may be polled now."""
+        """Return the row to poll now, marked busy; None if there is none that may be polled now."""
         if self._is_old(now_s):
             self._build(now_s)
-        self._wake(now_s)
+        while self._waiting and self._waiting[0][0] <= now_s:
+            self._add_head(heapq.heappop(self._waiting)[1])
         while self._heads:
-            group_key = self._heads[0][2]
-            line = self._lines[group_key]
-            while line and self._is_unavailable(line[-1][1]):
-                line.pop()
-            if not line:
-                heapq.heappop(self._heads)
+            group_key = self._heads[0][3]
+            queue = self._queues[group_key]
+            while queue and self._is_unavailable(queue[-1][2]):
+                queue.pop()
+            heapq.heappop(self._heads)
+            if not queue:
                 continue
             ready_s = ready(group_key, now_s)
-            if ready_s > now_s:
-                heapq.heappop(self._heads)
-                self._rest(group_key, ready_s)
-                continue
-            poll_value, row = line.pop()
-            self._requeue(group_key)
-            return self.take(row, poll_value)
-        # Perhaps others are ready, whose items are worth less than all in this pool.
-        self._blocked = len(self._resting) + len(self._full) > 0 and len(self._lines) < self._group_count
+            if math.isinf(ready_s):
+                self._full.add(group_key)
+            elif ready_s > now_s:
+                heapq.heappush(self._waiting, (ready_s, group_key))
+            else:
+                tier, value, row = queue.pop()
+                self._turn += 1
+                self._turns[group_key] = self._turn
+                self._add_head(group_key)
+                return self.take(row, value if tier == Tier.RANKED else 0.0)
+        # Perhaps other groups are ready, whose items are worth less than all in this pool.
+        self._is_blocked = len(self._waiting) + len(self._full) > 0 and len(self._queues) < self._group_count
         return None
 
     def take_more(self, group_key: GroupKey, most: int) -> list[int]:
-        """Up to so many more rows of a place, the best of them first, marked busy."""
+        """Return up to ``most`` further rows of a group, the best first, marked busy."""
         self._largest = max(self._largest, most)
-        line = self._lines.get(group_key, [])
+        queue = self._queues.get(group_key, [])
         rows: list[int] = []
-        while line and len(rows) < most:
-            poll_value, row = line.pop()
+        while queue and len(rows) < most:
+            tier, value, row = queue.pop()
             if not self._is_unavailable(row):
-                rows.append(self.take(row, poll_value))
+                rows.append(self.take(row, value if tier == Tier.RANKED else 0.0))
         return rows
 
-    def take(self, row: int, poll_value: float) -> int:
-        """This row is polled now, whoever chose it."""
-        self.item_rows.is_busy[row] = True
-        self.policy.record_pick(poll_value)
+    def take(self, row: int, poll_value: float = 0.0) -> int:
+        """Mark a row busy, whoever chose it; ``poll_value`` is 0 where it was not picked for its value."""
+        self._item_rows.is_busy[row] = True
+        self._policy.record_pick(poll_value)
         self._taken += 1
         return row
 
-    def group_key(self, row: int) -> GroupKey:
-        """The source and group of a row."""
-        return int(self.item_rows.source[row]), int(self.item_rows.group[row])
-
     def release_group(self, group_key: GroupKey) -> None:
-        """A poll there is over: if it was full it is no longer."""
+        """Count one poll less in a group: if it was full it no longer is."""
         if group_key in self._full:
             self._full.discard(group_key)
-            self._race(group_key)
+            self._add_head(group_key)
 
     def next_ready_s(self) -> float:
-        """When a resting group may be asked again; infinite if none rests."""
-        return self._resting[0][0] if self._resting else math.inf
+        """Return when a waiting group may be asked again; infinite if none waits."""
+        return self._waiting[0][0] if self._waiting else math.inf
 
     def _is_old(self, now_s: float) -> bool:
         age_s, young_s = now_s - self._built_s, self._young_s
-        if age_s < 0:
-            return True  # the clock was set back
-        if age_s >= max(_OLD_S, _OLD * young_s):
+        if age_s < 0 or age_s >= max(_OLD_S, _OLD * young_s):  # below 0 the clock was set back
             return True
-        enough = self._taken >= max(1, self.item_rows.size // POOL_SHARE)
-        return age_s >= young_s and (enough or self._is_exhausted())
-
-    def _is_exhausted(self) -> bool:
-        """Whether another pool may have more to offer now: not if all groups have rows here, and are busy."""
-        return not self._heads and (self._blocked or not all(self._lines.values()))
+        is_used_up = self._taken >= max(1, self._item_rows.size // POOL_SHARE)
+        # Not if all groups have rows here, and are busy: another pool would offer no more.
+        is_exhausted = not self._heads and (self._is_blocked or not all(self._queues.values()))
+        return age_s >= young_s and (is_used_up or is_exhausted)
 
     @property
     def _young_s(self) -> float:
-        few = self._taken < self.item_rows.size // _FEW_SHARE
+        few = self._taken < self._item_rows.size // _FEW_SHARE
         rest_s = min(_RARELY * self._took_s, _RARELY_S) if few else min(_SELDOM * self._took_s, _LONGEST_S)
-        return max(_YOUNG_S, rest_s, _PER_MANY_S * self.item_rows.size)
+        return max(_YOUNG_S, rest_s, _PER_ROW_S * self._item_rows.size)
 
     def _build(self, now_s: float) -> None:
-        begun_s, age_s = self._elapsed_s(), now_s - self._built_s
-        poll_value = self.policy.poll_values(now_s)
+        began_s, age_s = self._elapsed_s(), now_s - self._built_s
+        found, item_rows = self._policy.priorities(now_s), self._item_rows
         # Enough for as long as the pool is young, at the pace of the last one.
-        self._lasts = int(2 * self._taken * self._young_s / age_s) if 0 < age_s < math.inf else 0
-        if self._counted_size != self.item_rows.size:
-            self._group_count, self._counted_size = np.unique(self._codes()).size, self.item_rows.size
-        rows = self._best(poll_value)
-        self._lines = {}
-        for row in rows[::-1].tolist():
-            self._lines.setdefault(self.group_key(row), []).append((float(poll_value[row]), row))
-        self._resting, self._full = [], set()
-        self._heads = [self._head(group_key) for group_key in self._lines]
+        self._expected = int(2 * self._taken * self._young_s / age_s) if 0 < age_s < math.inf else 0
+        if self._counted_size != item_rows.size:
+            self._group_count, self._counted_size = np.unique(self._group_codes()).size, item_rows.size
+        self._queues = {}
+        for row in self._best_rows(found)[::-1].tolist():
+            entry = (int(found.tier[row]), float(found.value[row]), row)
+            self._queues.setdefault(item_rows.group_key(row), []).append(entry)
+        self._waiting, self._full = [], set()
+        self._heads = [self._head(group_key) for group_key in self._queues]
         heapq.heapify(self._heads)
         self._built_s, self._taken = now_s, 0
-        self._took_s = self._elapsed_s() - begun_s
+        self._took_s = self._elapsed_s() - began_s
 
-    def _best(self, poll_value: Float64s) -> Ints:
-        """The rows for the pool, best first."""
-        rows = np.flatnonzero(poll_value > -np.inf)
-        few = max(_FEWEST, 2 * rows.size // POOL_SHARE, self._lasts, 2 * self._largest)
-        if self._blocked and rows.size > few:
-            rows = self._best_of_each(rows, poll_value)
+    def _best_rows(self, found: Priorities) -> Ints:
+        """Return the rows for the pool, the best first."""
+        tier, value = found.tier, found.value
+        rows = np.flatnonzero(tier > Tier.BARRED)
+        few = max(_FEWEST, 2 * rows.size // POOL_SHARE, self._expected, 2 * self._largest)
+        if self._is_blocked and rows.size > few:
+            rows = self._best_rows_of_each_group(rows, found)
         elif rows.size > few:
-            new = rows[poll_value[rows] == np.inf]
+            new = rows[tier[rows] == Tier.NEW]
             # Of items all alike evenly from all, or a source would wait for those registered before it.
-            even = new[:: max(new.size // few, 1)]
-            rows = even if even.size >= few else rows[np.argpartition(-poll_value[rows], few)[:few]]
-        return rows[np.argsort(-poll_value[rows], kind="stable")]
+            spread = new[:: max(new.size // few, 1)]
+            rows = spread if spread.size >= few else _first_rows(rows, found, few)
+        return rows[np.lexsort((-value[rows], -tier[rows]))]
 
-    def _best_of_each(self, rows: Ints, poll_value: Float64s) -> Ints:
-        """The best few of every group: what is needed when the best of all are in groups that rest."""
-        group_key = self._codes()[rows]
-        order = np.lexsort((-poll_value[rows], group_key))
-        group_key = group_key[order]
-        first = np.flatnonzero(np.r_[True, group_key[1:] != group_key[:-1]])
-        rank = np.arange(group_key.size) - np.repeat(first, np.diff(np.r_[first, group_key.size]))
+    def _best_rows_of_each_group(self, rows: Ints, found: Priorities) -> Ints:
+        """Return the best few rows of every group, for when the best of all are in groups that wait."""
+        group = self._group_codes()[rows]
+        order = np.lexsort((-found.value[rows], -found.tier[rows], group))
+        group = group[order]
+        first = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
+        rank = np.arange(group.size) - np.repeat(first, np.diff(np.r_[first, group.size]))
         return rows[order[rank < _PER_GROUP]]
 
-    def _codes(self) -> Ints:
-        """One number for the place of every row."""
-        groups = int(self.item_rows.group.max(initial=0)) + 1
-        return np.asarray(self.item_rows.source * groups + self.item_rows.group)
+    def _group_codes(self) -> Ints:
+        """Return one number for the group of every row."""
+        groups = int(self._item_rows.group.max(initial=0)) + 1
+        return np.asarray(self._item_rows.source * groups + self._item_rows.group)
 
     def _is_unavailable(self, row: int) -> bool:
-        return bool(self.item_rows.is_busy[row]) or not self.item_rows.is_active[row]
+        return bool(self._item_rows.is_busy[row]) or not self._item_rows.is_active[row]
 
-    def _wake(self, now_s: float) -> None:
-        while self._resting and self._resting[0][0] <= now_s:
-            _, group_key = heapq.heappop(self._resting)
-            self._race(group_key)
-
-    def _rest(self, group_key: GroupKey, ready_s: float) -> None:
-        if math.isinf(ready_s):
-            self._full.add(group_key)
-        else:
-            heapq.heappush(self._resting, (ready_s, group_key))
-
-    def _requeue(self, group_key: GroupKey) -> None:
-        """The head of a line was taken: its place in the race is that of the next."""
-        heapq.heappop(self._heads)
-        self._turn += 1
-        self._turns[group_key] = self._turn
-        self._race(group_key)
-
-    def _race(self, group_key: GroupKey) -> None:
-        if self._lines.get(group_key):
+    def _add_head(self, group_key: GroupKey) -> None:
+        if self._queues.get(group_key):
             heapq.heappush(self._heads, self._head(group_key))
 
-    def _head(self, group_key: GroupKey) -> tuple[float, int, GroupKey]:
-        return -self._lines[group_key][-1][0], self._turns.get(group_key, 0), group_key
+    def _head(self, group_key: GroupKey) -> tuple[int, float, int, GroupKey]:
+        tier, value, _ = self._queues[group_key][-1]
+        return -tier, -value, self._turns.get(group_key, 0), group_key
+
+
+def _first_rows(rows: Ints, found: Priorities, few: int) -> Ints:
+    """Return the ``few`` best rows: those of higher tiers, then the ranked ones of the highest values."""
+    higher, ranked = rows[found.tier[rows] > Tier.RANKED], rows[found.tier[rows] == Tier.RANKED]
+    if higher.size >= few:
+        order = np.lexsort((-found.value[higher], -found.tier[higher]))
+        return higher[order[:few]]
+    left = few - higher.size
+    if ranked.size > left:
+        ranked = ranked[np.argpartition(-found.value[ranked], left)[:left]]
+    return np.concatenate((higher, ranked))

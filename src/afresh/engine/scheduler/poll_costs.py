@@ -34,8 +34,10 @@ class CostSums:
     def mean(self) -> tuple[float, float, float]:
         """Requests, bytes and seconds of a poll; one request while nothing is known.
 
-        >>> Taken().mean(), Taken().added(1, 500, 0.2).added(0, 500, 0.2).mean()  # doctest: +ELLIPSIS
-        ((1.0, 0.0, 0.0), (0.49..., 500.0, 0.2))
+        >>> CostSums().mean()
+        (1.0, 0.0, 0.0)
+        >>> CostSums().with_poll(1, 500, 0.2).with_poll(0, 500, 0.2).mean()  # doctest: +ELLIPSIS
+        (0.49..., 500.0, 0.2)
         """
         if not self.polls > 0:
             return 1.0, 0.0, 0.0

@@ -1,13 +1,14 @@
-"""Due times of items anew, where no poll brings one: after old logs, and after other settings of an item."""
+"""When items are due where no poll says so: after old poll logs, and after other settings of an item."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from afresh.engine.scheduler.item_rows import ItemRows
-from afresh.engine.scheduler.restore import load_items, restore_policy
+from afresh.engine.scheduler.restore import restore_scheduler
 from afresh.engine.settings.tables import Settings
 from afresh.stores.store import Store
 from afresh.values.arrays import Float64s
@@ -17,35 +18,32 @@ _BATCH = 1000
 
 
 def reschedule(store: Store, settings: Settings, ids: list[int], now_s: float) -> None:
-    """Due times of these items by what is believed of them and the price of a poll."""
-    for begin in range(0, len(ids), _BATCH):
-        item_rows = load_items([store.plan.columns_of(ids[begin : begin + _BATCH])])
-        store.plan.save(item_rows.ids, _planned_s(store, settings, item_rows, now_s))
+    """Set the due times of these items by what is believed of them and the shadow price."""
+    for item_rows, planned_s in _plan(store, settings, ids, now_s):
+        store.plan.save(item_rows.ids, planned_s)
 
 
 def reschedule_changed(
     store: Store, settings: Settings, ids: list[int], change: ItemChange, now_s: float
 ) -> None:
-    """Due times of items that were changed: planned anew, or as asked for, never within ``min_interval_s``.
+    """Set the due times of changed items: planned, or as asked for; never within ``min_interval_s``.
 
-    Planning anew leaves alone what was due and still is: a running engine takes an item that becomes due by
-    a change as asked for.
+    An item that was due and still is keeps its time: a running engine takes an item that becomes due by a
+    change as asked for.
     """
     limits = (change.weight, change.cost, change.min_interval_s, change.max_interval_s)
     if change.due_s is None and limits == (None, None, None, None):
         return
-    for begin in range(0, len(ids), _BATCH):
-        item_rows = load_items([store.plan.columns_of(ids[begin : begin + _BATCH])])
+    for item_rows, planned_s in _plan(store, settings, ids, now_s):
         due_s = item_rows.due_s
         if change.due_s is None:
-            planned_s = _planned_s(store, settings, item_rows, now_s)
             due_s = np.where((due_s <= now_s) & (planned_s <= now_s), due_s, planned_s)
         due_s = np.fmax(due_s, earliest_s(item_rows.polled_s, item_rows.min_interval_s))
         store.plan.save(item_rows.ids, due_s)
 
 
 def earliest_s(polled_s: Float64s | float, min_interval_s: Float64s | float) -> Float64s:
-    """When items may be polled again at the earliest: −∞ where nothing says so.
+    """Return when items may be polled again at the earliest; −∞ where nothing limits it.
 
     >>> earliest_s(np.array([100.0, 100.0, np.nan]), np.array([0.0, 60.0, 60.0])).tolist()
     [-inf, 160.0, -inf]
@@ -54,8 +52,13 @@ def earliest_s(polled_s: Float64s | float, min_interval_s: Float64s | float) -> 
     return np.where(held, np.asarray(polled_s) + min_interval_s, -math.inf)
 
 
-def _planned_s(store: Store, settings: Settings, item_rows: ItemRows, now_s: float) -> Float64s:
-    """By belief and price; as it was where there is no poll to count from."""
-    policy = restore_policy(store, settings, item_rows, now_s)
-    due_s = policy.next_polls_s(np.arange(item_rows.size), item_rows.polled_s)
-    return np.where(np.isnan(due_s), item_rows.due_s, due_s)
+def _plan(
+    store: Store, settings: Settings, ids: list[int], now_s: float
+) -> Iterator[tuple[ItemRows, Float64s]]:
+    """Yield items in batches with their next polls; the due time of now without a poll to count from."""
+    for begin in range(0, len(ids), _BATCH):
+        columns = store.plan.columns_of(ids[begin : begin + _BATCH])
+        scheduler = restore_scheduler(store, settings, [columns], now_s)
+        item_rows = scheduler.item_rows
+        due_s = scheduler.policy.next_polls_s(np.arange(item_rows.size), item_rows.polled_s)
+        yield item_rows, np.where(np.isnan(due_s), item_rows.due_s, due_s)

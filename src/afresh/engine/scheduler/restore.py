@@ -1,14 +1,15 @@
-"""The engine's mind as the store remembers it, for whoever asks from outside while another process runs."""
+"""A scheduler as the store remembers it, for a process that starts and for questions beside a running one."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 
 import numpy as np
 
 from afresh.engine.scheduler.earnings import (
+    MoneyInput,
     apply_money_terms,
     has_income,
     money_terms,
@@ -19,8 +20,9 @@ from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.learned_state import read_learned_state
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness, read_staleness_reports
 from afresh.engine.scheduler.poll_costs import PollCosts
-from afresh.engine.scheduler.ranking import Ranking
+from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.row_policy import RowPolicy
+from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import FIRST_RUN, POLL_COSTS, SHADOW_PRICE
 from afresh.stores.store import Store
@@ -28,69 +30,85 @@ from afresh.values.items import ItemQuery
 from afresh.values.stored import PolicyColumns
 
 SAMPLE, BLOCKS = 100_000, 50
-NAMES_LOOKED_AT = 50_000
-PLANNED = 5_000  # items that settle a price
-_PAGE = 1000
+MOST_NAMES = 50_000
+"""Up to this number of items the families are found by the items' names."""
+
+PLANNED = 5_000  # items from which the shadow price is planned
+_PAGE, _TOGETHER = 1000, 16
 _HOUR_S, _WEEK_S = 3600.0, 7 * 86400.0
 _LEAST_PACE = 1e-6
 
 
 def load_items(columns: Iterable[PolicyColumns]) -> ItemRows:
-    """These items as a memory."""
-    item_rows = ItemRows()
-    item_rows.load(columns)
+    """Return these items as rows; a few batches are joined at a time, so that not all are held twice."""
+    item_rows, batches = ItemRows(), iter(columns)
+    while some := list(islice(batches, _TOGETHER)):
+        item_rows.load(some)
     return item_rows
 
 
-def restore_policy(store: Store, settings: Settings, item_rows: ItemRows, now_s: float) -> RowPolicy:
-    """The policy over these items, with what was last kept of them, of all together, and of the price."""
-    items = sum(count.items for count in store.items.counts())
-    whole = item_rows.size >= items
-    names = (
-        read_names(store)
-        if whole and 0 < items <= NAMES_LOOKED_AT and not _knows_families(item_rows)
-        else None
-    )
-    ranking = Ranking(
-        item_rows,
-        ranking_budget(store, settings, item_rows, now_s),
-        settings.plan.objective,
-        now_s,
-        names=names,
-        shared=read_learned_state(store),
-        of_items=max(items, 1),
-    )
-    policy = RowPolicy(item_rows, ranking, settings.plan.policy)
-    poll_costs = read_poll_costs(store)
+def restore_scheduler(
+    store: Store,
+    settings: Settings,
+    columns: Iterable[PolicyColumns],
+    now_s: float,
+    elapsed_s: Callable[[], float] = lambda: 0.0,
+) -> Scheduler:
+    """Return the scheduler of these items, with all that the store keeps of them and of the price."""
+    item_rows, items = load_items(columns), sum(count.items for count in store.items.counts())
+    given = MoneyInput(settings, store.plan.names(), read_poll_costs(store))
+    ranking = _restore_ranking(store, item_rows, given, items, now_s)
+    policy = RowPolicy(ranking, settings.plan.policy)
     policy.staleness = restore_staleness(store, settings, item_rows)
-    if policy.staleness is not None or has_income(settings):
-        sources = store.plan.names()
-        apply_money_terms(policy, settings, sources, poll_costs)
-        if whole:
-            update_budget(policy, settings, sources, poll_costs)
+    apply_money_terms(policy, given)
+    if ranking.is_complete:
+        update_budget(policy, given)
     kept = store.state.get(SHADOW_PRICE)
     if kept is not None and float(kept) > 0:
         policy.record_pick(float(kept))
-    elif whole:
+    elif ranking.is_complete:
         policy.record_pick(plan_shadow_price(policy, settings.budget.requests))
-    return policy
+    return Scheduler(policy, given.names, elapsed_s)
 
 
-def start_policy(store: Store, settings: Settings, item_rows: ItemRows, now_s: float) -> RowPolicy:
-    """The same for an engine that starts: on a ladder of rates that fits its items and its budget."""
-    policy = restore_policy(store, settings, item_rows, now_s)
-    if policy.ranking.is_complete and policy.ranking.needs_new_grid():
-        policy.ranking.rebuild(policy.ranking.budget_per_s, None)
-    return policy
+def start_scheduler(
+    store: Store,
+    settings: Settings,
+    columns: Iterable[PolicyColumns],
+    now_s: float,
+    elapsed_s: Callable[[], float] = lambda: 0.0,
+) -> Scheduler:
+    """Return the same for an engine that starts: on a grid of rates that fits its items and its budget."""
+    scheduler = restore_scheduler(store, settings, columns, now_s, elapsed_s)
+    ranking = scheduler.policy.ranking
+    if ranking.is_complete and ranking.needs_new_grid():
+        ranking.rebuild(ranking.budget_per_s, None)
+    return scheduler
+
+
+def _restore_ranking(
+    store: Store, item_rows: ItemRows, given: MoneyInput, items: int, now_s: float
+) -> Ranking:
+    is_complete = item_rows.size >= items
+    has_names = is_complete and 0 < items <= MOST_NAMES and not _knows_families(item_rows)
+    start = RankingStart(
+        _ranking_budget(store, item_rows, given, items, now_s),
+        given.settings.plan.objective,
+        now_s,
+        names=read_names(store) if has_names else None,
+        shared=read_learned_state(store),
+        total_items=max(items, 1),
+    )
+    return Ranking(item_rows, start)
 
 
 def read_poll_costs(store: Store) -> PollCosts:
-    """What polls of each source were measured to take."""
+    """Return what polls of each source were measured to cost."""
     return PollCosts.unpack(store.state.get(POLL_COSTS))
 
 
 def restore_staleness(store: Store, settings: Settings, item_rows: ItemRows) -> ObservedStaleness | None:
-    """What was last seen of these items without polls; None where nothing was."""
+    """Return what was last observed of these items without polls; None where nothing was."""
     kept = read_staleness_reports(store, [table.settings.name for table in settings.sources])
     if not kept:
         return None
@@ -99,20 +117,20 @@ def restore_staleness(store: Store, settings: Settings, item_rows: ItemRows) -> 
     return ObservedStaleness.of({row: kept[key] for key, row in rows.items()}, rows) if rows else None
 
 
-def ranking_budget(store: Store, settings: Settings, item_rows: ItemRows, now_s: float) -> float:
-    """The polls per second to rank by: what is made in fact or, where copies earn, what could pay at most.
+def _ranking_budget(store: Store, item_rows: ItemRows, given: MoneyInput, items: int, now_s: float) -> float:
+    """Return the polls per second of all items to rank by.
 
-    It is that of all items, of which ``item_rows`` may hold some.
+    These are the polls that are made in fact or, where copies have income, those that could pay at most.
     """
-    if not has_income(settings):
-        return measured_requests_per_s(store, settings.budget.requests, now_s)
-    terms = money_terms(item_rows, None, settings, store.plan.names(), read_poll_costs(store))
-    items = sum(count.items for count in store.items.counts())
-    return most_useful_polls_per_s(item_rows, terms, settings.budget) * max(items, 1) / max(item_rows.size, 1)
+    budget = given.settings.budget
+    if not has_income(given.settings):
+        return measured_requests_per_s(store, budget.requests, now_s)
+    terms = money_terms(item_rows, None, given)
+    return most_useful_polls_per_s(item_rows, terms, budget) * max(items, 1) / max(item_rows.size, 1)
 
 
 def measured_requests_per_s(store: Store, requests_per_s: float, now_s: float) -> float:
-    """The requests per second that are made in fact: hosts rest, engines run now and then, windows close.
+    """Return the requests per second that are made in fact: hosts back off, engines stop, windows close.
 
     It is what the last week shows, once it shows an hour at least; never more than the budget.
     """
@@ -125,13 +143,13 @@ def measured_requests_per_s(store: Store, requests_per_s: float, now_s: float) -
 
 
 def _knows_families(item_rows: ItemRows) -> bool:
-    """Whether the store said which items belong together, of all of them."""
+    """Return whether the store kept the families of all items."""
     known = sum(found.known.size for _, found in item_rows.pending_beliefs if found.families.shape[1])
     return known == item_rows.size
 
 
 def read_names(store: Store) -> list[str]:
-    """The keys of all items in order of id, without their scheme: their paths tell who belongs together."""
+    """Return the keys of all items in order of id, without their scheme: their paths tell the families."""
     names: list[str] = []
     cursor: str | None = None
     while True:
@@ -143,7 +161,7 @@ def read_names(store: Store) -> list[str]:
 
 
 def read_sample(store: Store, items: int) -> list[PolicyColumns]:
-    """All items, or of very many some blocks that are spread evenly over the order of their registration."""
+    """Return all items or, of very many, some blocks spread evenly over the order of registration."""
     if items <= SAMPLE:
         return list(store.plan.columns())
     newest = store.items.page(ItemQuery(sort="id", descending=True), 1).items
@@ -156,35 +174,32 @@ def read_sample(store: Store, items: int) -> list[PolicyColumns]:
 
 
 def plan_shadow_price(policy: RowPolicy, budget_per_s: float) -> float:
-    """The worth at which items are polled when the budget is spent; 0 where nothing is worth a poll.
+    """Return the poll value at which items are polled when the budget is spent; 0 where no poll is worth it.
 
-    It is the level μ with Σ c/τ(μ) = budget, τ the time in which an item's own worth reaches it.
+    It is the price μ with Σ c/τ(μ) = budget, where τ is the time after which an item's value reaches μ.
     """
-    item_rows = policy.item_rows
+    item_rows, adaptive = policy.item_rows, policy.ranking.adaptive
     rows = np.flatnonzero(item_rows.is_active & (item_rows.weight > 0) & ~policy.is_observed())
-    if rows.size == 0 or policy.break_even_value > 0:
-        return policy.break_even_value
+    if rows.size == 0 or policy.money.break_even_value > 0:
+        return policy.money.break_even_value
     total = float(item_rows.ranked_cost(rows).sum())
     if policy.name == "uniform":
         return total / budget_per_s
     rows = rows[:: -(-rows.size // PLANNED)]
     cost = item_rows.ranked_cost(rows)
     share = budget_per_s * float(cost.sum()) / total
-    low, high = (policy.ranking.policy.review_value * factor for factor in (1e-9, 1e9))
+    shortest_s, longest_s = item_rows.min_interval_s[rows], item_rows.max_interval_s[rows]
+    low, high = (adaptive.review_value * factor for factor in (1e-9, 1e9))
     while high / low > 1.0 + 1e-6:
         middle = math.sqrt(low * high)
-        after_s = np.clip(
-            policy.ranking.time_to_reach(rows, middle),
-            item_rows.min_interval_s[rows],
-            item_rows.max_interval_s[rows],
-        )
-        spent = float(np.sum(cost / np.maximum(after_s, 1e-9)))
+        interval_s = np.clip(adaptive.time_to_reach(rows, middle), shortest_s, longest_s)
+        spent = float(np.sum(cost / np.maximum(interval_s, 1e-9)))
         low, high = (middle, high) if spent > share else (low, middle)
     return math.sqrt(low * high)
 
 
 def save_planned_price(store: Store, settings: Settings, now_s: float) -> None:
-    """Keep the planned threshold: where no engine runs, none finds it by polling."""
-    policy = restore_policy(store, settings, load_items(store.plan.columns()), now_s)
-    threshold = plan_shadow_price(policy, settings.budget.requests)
-    store.state.set({SHADOW_PRICE: repr(threshold).encode()})
+    """Save the planned shadow price: where no engine runs, none finds it by polling."""
+    scheduler = restore_scheduler(store, settings, store.plan.columns(), now_s)
+    price = plan_shadow_price(scheduler.policy, settings.budget.requests)
+    store.state.set({SHADOW_PRICE: repr(price).encode()})

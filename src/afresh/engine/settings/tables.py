@@ -152,6 +152,13 @@ class Settings:
         return next((source for source in self.sources if source.settings.name == name), None)
 
 
+class LiveSettings:
+    """The settings that a run follows now; every part of it reads ``now`` each time, and a reload sets it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.now = settings
+
+
 TABLES: dict[str, type[Table]] = {
     "store": StoreTable,
     "budget": BudgetTable,

@@ -7,13 +7,14 @@ and not only for the item that met it; one good response ends it. Times are thos
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from afresh.values.backoff import Backoff
+
 HostCondition: TypeAlias = Literal["fine", "busy", "down"]
 """How a request ended for its host: it responded, asked us to come later (429, 503), or did not respond."""
-
-_MAX_DOUBLINGS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,6 @@ def record_end(
         failures, why = 0, why if wait_s > 0 else ""
     else:
         failures = host.failures + 1
-        wait_s = max(wait_s, rules.first_rest_s * 2.0 ** min(failures - 1, _MAX_DOUBLINGS))
+        wait_s = max(wait_s, Backoff(rules.first_rest_s, math.inf).wait_s(failures))
     next_s = max(host.next_s, now_s + min(max(wait_s, 0.0), rules.longest_rest_s))
     return HostState(next_s, in_flight, failures, host.crawl_delay_s, why, host.asked_s)

@@ -21,6 +21,7 @@ from afresh.sources.http.fetcher import Reply, ResponseLimits
 from afresh.sources.http.statuses import REDIRECTS
 from afresh.sources.http.urls import host_group, resolve_link
 from afresh.sources.text_decoding import decode
+from afresh.values.backoff import Backoff
 from afresh.values.clock import Clock
 from afresh.values.errors import UsageError
 
@@ -34,7 +35,7 @@ AGENT = "afresh"  # the name that rules in robots.txt address us by
 MAX_BYTES = 512_000  # RFC 9309 requires at least 500 KiB; the rest of a longer file is not read
 DAY_S = 86400.0
 HOUR_S = 3600.0
-_FIRST_WAIT_S = 60.0
+_RETRIES = Backoff(first_s=60.0, longest_s=DAY_S, most_steps=10)
 _LONGEST_SAVED = 32_768  # characters; a longer file is fetched again after a restart
 _MOST_HOSTS = 10_000
 _MOST_SAVED = 1000
@@ -130,7 +131,7 @@ def restore_rules(expires_s: float, text: str, unreadable: str, failures: int) -
 
 def _unreadable(reply: Reply, now_s: float, before: RobotsRules | None) -> RobotsRules:
     failures = before.failures + 1 if before else 1
-    wait_s = min(_FIRST_WAIT_S * 2.0 ** min(failures - 1, 10), DAY_S)
+    wait_s = _RETRIES.wait_s(failures)
     if before is not None and not (before.unreadable or before.refused):
         return RobotsRules(now_s + wait_s, before.rules, failures=failures, text=before.text)
     if reply.trouble == "private":

@@ -30,6 +30,7 @@ from afresh.sources.search.settings import SearchSettings
 from afresh.sources.source import SingleGroupSource
 from afresh.sources.sql.canonical_json import row_json
 from afresh.values.arrays import Float64s
+from afresh.values.backoff import Backoff
 from afresh.values.errors import AfreshError, InputError, UsageError
 from afresh.values.fetched import Fetched, FetchedKind
 from afresh.values.lease import Lease
@@ -310,7 +311,7 @@ class SearchSource(SingleGroupSource):
         """Back off: the server failed, not the records, which wait for it."""
         settings, now_s = self._settings, self._context.clock.now_s()
         failures = self._backoff.failures + 1
-        rest_s = min(settings.first_rest * 2.0 ** min(failures - 1, 30), settings.longest_rest)
+        rest_s = Backoff(settings.first_rest, settings.longest_rest).wait_s(failures)
         rest_s = max(rest_s, results.retry_after_s or 0.0)
         self._backoff = GroupBackoff(self.name, now_s + rest_s, failures, results.problem)
         kind: FetchedKind = "refused" if results.refused else "failed"

@@ -14,10 +14,10 @@ from threading import Event
 from typing import Generic, Protocol, TypeVar
 
 from afresh.sources.sql.errors import SqlError
+from afresh.values.backoff import Backoff
 from afresh.values.clock import Clock
 
-FIRST_REST_S = 1.0
-LONGEST_REST_S = 300.0
+RETRIES = Backoff(first_s=1.0, longest_s=300.0)
 GRACE_S = 5.0
 """How much longer than the server's own time-out we wait for an answer."""
 
@@ -54,7 +54,7 @@ class ConnectionThread(Generic[Conn]):
         self._connect, self._clock = connect, clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"afresh {name}")
         self._connection: Conn | None = None
-        self._rest_s = 0.0
+        self._failures = 0
         self._rests_until_s = float("-inf")
         self._closed = False
         self._idle = asyncio.Event()
@@ -107,13 +107,13 @@ class ConnectionThread(Generic[Conn]):
             if error.is_connection_lost:
                 self.back_off()
             raise
-        self._rest_s = 0.0
+        self._failures = 0
         return found
 
     def back_off(self) -> None:
         """Start no statement for a while, twice as long as the last time if none has worked since."""
-        self._rest_s = min(max(2 * self._rest_s, FIRST_REST_S), LONGEST_REST_S)
-        self._rests_until_s = self._clock.now_s() + self._rest_s
+        self._failures += 1
+        self._rests_until_s = self._clock.now_s() + RETRIES.wait_s(self._failures)
 
     async def close(self) -> None:
         """End the statement under way, and close the connection."""
