@@ -16,12 +16,11 @@ from afresh.values.items import Status as ItemStatus
 Key = Annotated[str, Field(min_length=1, max_length=8192)]
 
 
-def finite_or_none(value: object) -> object:
-    """Return None in place of infinity and NaN, which JSON does not have."""
+def _finite_or_none(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-Number = Annotated[float | None, BeforeValidator(finite_or_none)]
+Number = Annotated[float | None, BeforeValidator(_finite_or_none)]
 
 
 class Model(BaseModel):
@@ -66,10 +65,7 @@ class SeenOut(Model):
 
 
 class ChosenOut(Model):
-    """What the engine chose to spend and expects to earn, where copies earn money.
-
-    No poll of a ``futile`` item ever pays. A poll of a ``dropped`` item would, but the budget does not reach.
-    """
+    """What the engine chose to spend, where copies earn money. No poll of a ``futile`` item ever pays."""
 
     requests_per_s: float
     money_per_s: float
@@ -106,10 +102,7 @@ class FailingOut(Model):
 
 
 class StatusOut(Model):
-    """The state of the local copy and of the engine.
-
-    ``dropped`` counts items that no poll is spent on at present, without the futile ones (``money``).
-    """
+    """The state of the local copy and of the engine. ``dropped`` items get no poll at present."""
 
     time_s: float
     state: Literal["running", "stopped", "lost", "none", "no store"]
@@ -191,10 +184,7 @@ class VersionOut(Model):
 
 
 class CurvesOut(Model):
-    """The probability that the copy is right, and the value of a poll, over the time since the last poll.
-
-    ``now_s`` is the time that has passed; at ``due_s`` the value reaches the ``threshold`` of polled items.
-    """
+    """The probability that the copy is right, and the value of a poll, over the time since the last poll."""
 
     time_s: list[float]
     fresh: list[Number]
@@ -286,8 +276,7 @@ class PlanNowOut(Model):
 class PlanOut(Model):
     """The optimal frequency over the rate, the items, and other budgets, from ``sample`` of ``items``.
 
-    ``today`` is what today's budget gives in the long run, ``now`` the present state, ``absorbed_per_s`` what
-    all hosts can take. The curve is for an item whose weight per cost is ``typical``.
+    ``today`` is what today's budget gives in the long run, ``now`` the present state.
     """
 
     objective: str
@@ -322,10 +311,9 @@ class OtherBudgetOut(Model):
 
 
 class HostOut(Model):
-    """A politeness group: how its host is treated, what fails, and what is wrong with its validators.
+    """A host: how it is treated, what fails, and what is wrong with its validators.
 
-    ``problem`` says why the host is left alone until ``rests_until_s``. ``failing`` counts failing items
-    among the 200 of the source that were looked at; ``failing_of`` is their most common problem.
+    ``failing`` counts failing items among 200 of the source; ``failing_of`` is their most common problem.
     """
 
     name: str
