@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.slow_cases import with_slow_cases
 
 from afresh.model.decay import DECAYS, Decay, Empirical, Exponential, Linear, Lomax, Weibull, decay_from
 from afresh.money.best_interval import best_interval, find_optimum
@@ -65,7 +66,9 @@ def test_no_interval_beats_it_on_a_curve(name: str, gain: float, check: float, u
     assert_highest(CURVES[name], terms(gain, check, update))
 
 
-@pytest.mark.parametrize("spec", [spec for spec in SHAPED if spec != "geometric"])
+@pytest.mark.parametrize(
+    "spec", with_slow_cases([spec for spec in SHAPED if spec != "geometric"], kept=len(SPECS) - 1)
+)
 @settings(max_examples=8, deadline=None)
 @given(rate=amounts, gain=amounts, check=amounts, update=extras)
 def test_search_by_income_alone_agrees(

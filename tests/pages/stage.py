@@ -51,14 +51,15 @@ sudo() {{ shift 2; mkdir -p var; "${{@//\\/var\\//var/}}"; }}
 git() {{ [ "$1" = clone ]; }}                        # a small repository is there already
 """
 
-# A server runs until it is stopped: here as long as the commands after it. An engine runs for a second.
+# A server runs until it is stopped: here as long as the commands after it. An engine polls what is due, and
+# ends: how far it would come in a minute depends on the machine.
 _UNTIL_STOPPED = f"""
 afresh() {{
   case "$1" in
     demo) quick demo --help ;;                       # test_demo watches it
     --install-completion) "{sys.executable}" -m afresh "$@" ;;  # it asks which shell called it
     serve) [ -n "$served" ] || start_serving "$@" ;;
-    run) case " $* " in *" --for "* | *" --once "* | *" --dry-run "*) ;; *) set -- "$@" --for 1s ;; esac
+    run) case " $* " in *" --for "* | *" --once "* | *" --dry-run "*) ;; *) set -- "$@" --once ;; esac
          quick "$@" ;;
     *) quick "$@" ;;
   esac
@@ -221,7 +222,7 @@ def staged(folder: Path, quick: str, postgres_url: str) -> Iterator[Stage]:
             "https://example.org/papers": f"{search.url}/papers",
             "https://example.org/": address,
             "postgresql://me@db.example.org/copies?": f"{database}{'&' if '?' in database else '?'}",
-            "--for 60s": "--for 1s",
+            "--for 60s": "--once",
             "for_s=60": "for_s=1",
             '{"budget.requests": "2/s"}': '{"budget.requests": "50/s", "source.web.allow_private": "true"}',
         }

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.slow_cases import with_slow_cases
 
 from afresh.allocation.allocate import allocate
 from afresh.model.freshness import freshness
@@ -37,7 +38,7 @@ def test_uniform_and_oracle_reach_what_theory_says() -> None:
     assert low < uniform.after.scores.freshness < high < low + 0.1
 
 
-@pytest.mark.parametrize("objective", ["freshness", "age"])
+@pytest.mark.parametrize("objective", with_slow_cases(["freshness", "age"], kept=1))
 def test_the_yardstick_is_the_index_rule_one_poll_at_a_time(objective: str) -> None:
     rng = np.random.default_rng(9)
     rates = rng.gamma(0.5, 0.4, 80)
@@ -96,7 +97,7 @@ def test_notices_are_worth_more_than_knowing_the_rates() -> None:
     assert uniform.after.captured == 0.0
 
 
-@pytest.mark.parametrize("objective", ["age", "missed", "lag"])
+@pytest.mark.parametrize("objective", with_slow_cases(["age", "missed", "lag"], kept=1))
 def test_each_objective_beats_uniform_on_its_own_metric(objective: str) -> None:
     rng = np.random.default_rng(7)
     rates = rng.gamma(0.5, 0.4, 200) + 1e-3

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.slow_cases import with_slow_cases
 
 from afresh.model import age as age_module
 from afresh.model import freshness as freshness_module
@@ -17,7 +18,9 @@ from afresh.values.errors import InputError, UsageError
 
 NEAR = [0.0, 1e-15, 1e-9, 1e-6, 1e-3]
 SINGULAR = [0.0, 0.5**0.5, 1.0]
-DELTAS = sorted({max(point + sign * near, 0.0) for point in SINGULAR for near in NEAR for sign in (-1, 1)})
+FEW = [*SINGULAR, 1.0 - 1e-9, 0.5**0.5 + 1e-6, 0.3]
+AROUND = {max(point + sign * near, 0.0) for point in SINGULAR for near in NEAR for sign in (-1, 1)}
+DELTAS = sorted(AROUND - set(FEW))
 
 
 def by_quadrature(r: float, delta: float) -> tuple[Any, Any]:
@@ -32,7 +35,7 @@ def by_quadrature(r: float, delta: float) -> tuple[Any, Any]:
     return fresh, mp.quad(lambda s: -(1 - s) * mp.expm1(log_survival(s)), ends)
 
 
-@pytest.mark.parametrize("delta", [*DELTAS, 0.3, 2.0, 10.0])
+@pytest.mark.parametrize("delta", with_slow_cases([*FEW, *DELTAS, 2.0, 10.0], kept=len(FEW)))
 def test_uniform_at_and_near_the_singular_points(delta: float) -> None:
     with mp.workdps(25):
         for r in (1e-12, 1e-8, 1e-5, 1e-2, 1.0, 7.0, 300.0):
