@@ -16,11 +16,13 @@ from afresh.values.items import Status as ItemStatus
 Key = Annotated[str, Field(min_length=1, max_length=8192)]
 
 
-def _finite_or_none(value: object) -> object:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _replace_infinite(values: list[float | None]) -> list[float | None]:
+    return [None if value is None or not math.isfinite(value) else value for value in values]
 
 
-Number = Annotated[float | None, BeforeValidator(_finite_or_none)]
+Number = Annotated[float | None, BeforeValidator(lambda value: _replace_infinite([value])[0])]
+# A column has thousands of numbers: one call for all of them is several times as fast as one call for each.
+Column = Annotated[list[float | None], BeforeValidator(_replace_infinite)]
 
 
 class Model(BaseModel):
@@ -187,8 +189,8 @@ class CurvesOut(Model):
     """The probability that the copy is right, and the value of a poll, over the time since the last poll."""
 
     time_s: list[float]
-    fresh: list[Number]
-    worth: list[Number]
+    fresh: Column
+    worth: Column
     threshold: Number
     now_s: Number
     due_s: Number
@@ -287,9 +289,9 @@ class PlanOut(Model):
     absorbed_per_s: Number
     budgets: list[BudgetPointOut]
     curve_rate: list[float]
-    curve_frequency: list[Number]
+    curve_frequency: Column
     dot_rate: list[float]
-    dot_frequency: list[Number]
+    dot_frequency: Column
     dot_weight: list[float]
     dot_key: list[str]
     typical: float
@@ -390,9 +392,9 @@ class SeriesOut(Model):
     """The course of the last day, in columns of equal length."""
 
     time_s: float
-    course: dict[str, list[Number]]
-    rates: dict[str, list[Number]]
-    audits: dict[str, list[Number]]
-    minutes: dict[str, list[Number]]
+    course: dict[str, Column]
+    rates: dict[str, Column]
+    audits: dict[str, Column]
+    minutes: dict[str, Column]
     budget_per_minute: float
     target: Number
