@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation.allocate import allocate
-from afresh.allocation.baseline_policies import POLICIES
-from afresh.allocation.budget_curve import budget_curve
-from afresh.allocation.budget_for import budget_for
+from afresh.allocation.allocate import POLICIES, allocate
+from afresh.allocation.budget_curve import budget_curve, budget_for
 from afresh.values.errors import InfeasibleError, InputError, UsageError
 
 rate_lists = st.lists(st.floats(-3, 3).map(lambda x: 10.0**x), min_size=1, max_size=10)

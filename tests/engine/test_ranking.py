@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.test_choosing import NOW, columns, policy
 
-from afresh.allocation.objectives.registry import OBJECTIVES
+from afresh.allocation.objectives import OBJECTIVES
 from afresh.engine.mind import beliefs
 from afresh.engine.mind.learned_state import pack_shared, unpack_shared
 from afresh.engine.mind.memory import Memory

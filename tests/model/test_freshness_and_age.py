@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.model.age import age
-from afresh.model.freshness import freshness
-from afresh.model.refresh_order import ORDERS
+from afresh.model.freshness import ORDERS, age, freshness
 from afresh.values.errors import InputError, UsageError
 
 decades = st.floats(-12, 12).map(lambda e: 10.0**e)

@@ -14,9 +14,8 @@ from afresh.allocation.allocate import allocate
 from afresh.money.best_interval import best_intervals
 from afresh.money.limited import LimitedPlan, with_money, with_refreshes
 from afresh.money.total_refreshes import best_total_refreshes
-from afresh.papers.razniewski.net_income import net_income
-from afresh.papers.razniewski.uniform_interval import against_uniform
-from afresh.papers.razniewski.worthwhile_refreshes import refreshes_by_ratio
+from afresh.papers.razniewski.crawl_income import refreshes_by_ratio
+from afresh.papers.razniewski.incomes import against_uniform, net_income
 from afresh.values.errors import InputError
 
 TIMES = settings(max_examples=30, deadline=None)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from afresh.model.decay import DECAYS, Decay, Empirical, Exponential, Linear, Lomax, Weibull, decay_from
 from afresh.money.best_interval import best_interval, find_optimum
 from afresh.money.excess_income import SMOOTH_DECAYS, change_probability, excess_income, turning_term
-from afresh.money.smooth import any_optimum
+from afresh.money.interval_optima import any_optimum
 from afresh.money.terms import IncomeTerms
 
 TIMES = settings(deadline=None)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afresh.papers.check import Check, CheckVerdict, Correction, matches, row
+from afresh.papers.report import Check, CheckVerdict, Correction, matches, row
 
 
 @given(st.floats(-1e6, 1e6), st.integers(0, 6))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.model.decay import Exponential, Lomax, Weibull
-from afresh.plots.decay_plot import decay_figure, decay_panels
+from afresh.plots.estimate_plots import decay_figure, decay_panels
 from afresh.plots.style import render
 from afresh.rates.decay_fit import fit_decays
 

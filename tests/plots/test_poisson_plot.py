@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.plots.poisson_plot import poisson_figure, poisson_panel
+from afresh.plots.estimate_plots import poisson_figure, poisson_panel
 from afresh.plots.style import render
 from afresh.rates.poisson_check import gap_histogram
 

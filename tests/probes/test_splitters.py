@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from afresh.probes.splitters import ValueSplitter, WordSplitter, parse_keywords
+from afresh.probes.keyword_index import ValueSplitter, WordSplitter, parse_keywords
 from afresh.values.errors import UsageError
 
 

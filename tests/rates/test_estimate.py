@@ -7,8 +7,7 @@ import pytest
 from tests.rates.populations import draw_rates, poll
 
 import afresh
-from afresh.rates.estimate import estimate, estimate_many
-from afresh.rates.estimator import ESTIMATORS
+from afresh.rates.estimator import ESTIMATORS, estimate, estimate_many
 from afresh.values.errors import InputError, UsageError
 from afresh.values.results import RateEstimate
 

@@ -7,9 +7,9 @@ import pytest
 from tests.rates.logs import HOUR, steady_log
 from tests.slow_cases import with_slow_cases
 
+from afresh.rates.estimator import find_regime
 from afresh.rates.poll_table import PollTable
-from afresh.rates.regime import find_regime
-from afresh.rates.regimes.season import HOURS, Season
+from afresh.rates.season import HOURS, Season
 from afresh.rates.segments import Segments
 
 

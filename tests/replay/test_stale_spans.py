@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.replay.stale_spans import freshness_course, stale_spans
+from afresh.replay.scores import freshness_course, stale_spans
 
 ITEMS, END = 4, 20
 EVENTS = st.lists(st.tuples(st.integers(0, ITEMS - 1), st.integers(1, END)), max_size=25)

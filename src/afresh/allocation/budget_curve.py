@@ -1,4 +1,10 @@
-"""The budget curve: the freshness, age and marginal value of the optimal plan at each of many budgets."""
+"""What budgets buy: the least budget that reaches a target, and the optimal plan at each of many budgets.
+
+As the price of spend rises, all frequencies and the freshness fall, and the age rises. So the least budget
+for a mean freshness or a mean age is one search for the price at which the plan just meets the target; the
+spend of that plan is the budget. In fixed order a freshness of 0.8 needs 1/r = f/λ ≥ 2.15 where all rates are
+equal.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +14,128 @@ from typing import Unpack
 
 import numpy as np
 
-from afresh.allocation.budget_for import budget_for_problem
+from afresh.allocation.allocate import POLICIES, policy_shape
 from afresh.allocation.explain import DROPPED, statuses
-from afresh.allocation.group_caps import apply_caps
-from afresh.allocation.multiplier import find_optimal_plan
-from afresh.allocation.problem import AllocationProblem
-from afresh.allocation.problem_inputs import ProblemOptions, build_problem
+from afresh.allocation.multiplier import apply_caps, find_optimal_plan
+from afresh.allocation.problem import AllocationProblem, ProblemOptions, build_problem
+from afresh.model.roots import HUGE, TINY, solve_decreasing
 from afresh.values.arrays import ArrayLike, Float64s, Ints, nonnegative
+from afresh.values.errors import InfeasibleError, UsageError, one_of
+
+_TARGETS = ("freshness", "age")
+
+
+def budget_for(
+    rates: ArrayLike,
+    target: float,
+    *,
+    target_is: str | None = None,
+    policy: str = "optimal",
+    **options: Unpack[ProblemOptions],
+) -> float:
+    """The least budget whose plan has the target as its weighted mean freshness (or age, at most).
+
+    ``target_is`` freshness or age; by default age if the objective is age, else freshness. The plan
+    pursues ``objective`` in any case: the budget is the least of all plans if the two agree.
+
+    >>> round(budget_for([1.0], 0.8), 4)
+    2.1542
+    >>> from afresh.allocation.allocate import allocate
+    >>> round(allocate([1.0], budget_for([1.0], 0.8)).freshness, 12)
+    0.8
+    """
+    aim = one_of("target", target_is or _default_aim(options), _TARGETS)
+    target = _check_target(aim, target)
+    one_of("policy", policy, POLICIES)
+    problem = build_problem(rates, **options)
+    if policy != "optimal":
+        shape = policy_shape(problem, policy)
+        # Over intervals, so that freshness falls as it does over prices.
+        most = np.where(shape > 0, np.inf, 0.0)
+        return _search(problem, _Goal(aim, target), lambda interval: shape / interval, most)
+    return budget_for_problem(apply_caps(problem, problem.max_plan())[0], target, aim)
+
+
+def budget_for_problem(problem: AllocationProblem, target: float, aim: str) -> float:
+    """The same for a problem whose caps have been turned into upper bounds."""
+    return _search(problem, _Goal(aim, target), problem.plan, problem.max_plan())
+
+
+def _default_aim(options: ProblemOptions) -> str:
+    return "age" if options.get("objective") == "age" else "freshness"
+
+
+def _check_target(aim: str, target: float) -> float:
+    if aim == "freshness" and not 0 <= target <= 1:
+        raise UsageError(f"a freshness of {target:g} is no target: give a number from 0 to 1")
+    if aim == "age" and not 0 <= target < np.inf:
+        raise UsageError(f"an age of {target:g} is no target: give a number of 0 or more")
+    return float(target)
+
+
+class _Goal:
+    """The target, and a score of plans that falls with their frequencies and is 1 at the target."""
+
+    def __init__(self, aim: str, target: float) -> None:
+        self.aim, self.target = aim, target
+
+    def reached(self, problem: AllocationProblem, frequency: Float64s) -> float:
+        """Freshness, or age, of the plan."""
+        return problem.mean_freshness(frequency) if self.aim == "freshness" else problem.mean_age(frequency)
+
+    def met(self, reached: float) -> bool:
+        """Whether this freshness or age meets the target."""
+        return reached >= self.target if self.aim == "freshness" else reached <= self.target
+
+    def score(self, reached: float) -> float:
+        """1 at the target, more where the plan does better than it."""
+        if self.aim == "freshness":
+            # The odds resolve freshness near 0 and near 1 alike.
+            return _ratio(_ratio(reached, 1 - reached), _ratio(self.target, 1 - self.target))
+        return _ratio(self.target, reached)
+
+
+def _ratio(a: float, b: float) -> float:
+    return a / b if b > 0 else np.inf
+
+
+def _search(
+    problem: AllocationProblem, goal: _Goal, plan: Callable[[float], Float64s], most: Float64s
+) -> float:
+    floor = problem.floor()
+    if goal.met(goal.reached(problem, floor)):
+        return problem.spend(floor)
+    best = goal.reached(problem, most)
+    spend = problem.spend(most)
+    if not goal.met(best) or (np.isinf(spend) and best == goal.target):
+        raise InfeasibleError(_refusal(goal, best, spend))
+    if best == goal.target:
+        return spend
+
+    def score(price: Float64s) -> Float64s:
+        return np.array([goal.score(goal.reached(problem, plan(float(price[0]))))])
+
+    bracket = solve_decreasing(score, 1.0, 1.0, low=TINY, high=HUGE)
+    low, high = float(bracket.low[0]), float(bracket.high[0])
+    dear = plan(low)
+    return problem.spend(dear) if low == high else _between(problem, goal, dear, plan(high))
+
+
+def _between(problem: AllocationProblem, goal: _Goal, dear: Float64s, cheap: Float64s) -> float:
+    """The spend where the target lies within a jump of the plan: by the least share that suffices."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        enough = goal.met(goal.reached(problem, cheap + middle * (dear - cheap)))
+        low, high = (low, middle) if enough else (middle, high)
+    return problem.spend(cheap + high * (dear - cheap))
+
+
+def _refusal(goal: _Goal, best: float, spend: float) -> str:
+    if np.isinf(spend):
+        return f"no finite budget reaches {goal.aim} {goal.target:g}: {best:g} is only the limit"
+    return f"no budget reaches {goal.aim} {goal.target:g}: {best:g} is the best there is, at {spend:g}"
+
 
 _POINTS = 41
 

@@ -21,10 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.allocation.gains import RateGains
-from afresh.allocation.group_caps import apply_caps
-from afresh.allocation.multiplier import find_optimal_plan
-from afresh.allocation.problem import AllocationProblem
-from afresh.allocation.problem_inputs import ProblemOptions, build_problem
+from afresh.allocation.multiplier import apply_caps, find_optimal_plan
+from afresh.allocation.problem import AllocationProblem, ProblemOptions, build_problem
 from afresh.model.roots import JUST_ABOVE
 from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.results import Allocation

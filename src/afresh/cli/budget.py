@@ -86,8 +86,7 @@ def _solved(
     rates: Floats, wanted: float | None, aim: str, chosen: dict[str, Any], *, drawn: bool
 ) -> tuple[BudgetCurve, BudgetCurve]:
     """The point at which the aim is reached, or else the curve; and the curve that is to be ``drawn``."""
-    from afresh.allocation.budget_curve import budget_curve
-    from afresh.allocation.budget_for import budget_for
+    from afresh.allocation.budget_curve import budget_curve, budget_for
 
     found = None if wanted is None else [budget_for(rates, wanted, target_is=aim, **chosen)]
     with Progress("solving", 1.0) as progress:

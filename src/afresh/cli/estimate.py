@@ -119,7 +119,7 @@ def _cohorts(path: str, level: float, answer: Answer) -> None:
 
 
 def _lifetimes(path: str, answer: Answer) -> None:
-    from afresh.plots.decay_plot import decay_figure
+    from afresh.plots.estimate_plots import decay_figure
     from afresh.plots.style import picture_format, render
     from afresh.rates.decay_fit import fit_decays
     from afresh.tables.atomic_output import write_bytes

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
+from afresh.plots.estimate_plots import poisson_figure
 from afresh.plots.line_plot import line_figure
 from afresh.plots.panels import Panel, Series
-from afresh.plots.poisson_plot import poisson_figure
 from afresh.rates.poisson_check import check_items, gap_histogram, gaps_near
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError

@@ -11,13 +11,20 @@ import pyarrow as pa
 from afresh.cli.polls import PollLog, read_polls
 from afresh.cli.progress import Progress
 from afresh.cli.summary import number, print_json, print_summary
-from afresh.rates.estimate import DEFAULT_METHOD, estimate_polls, with_planning_rates
-from afresh.rates.estimator import ESTIMATORS, POSTERIOR_METHODS, Estimator
+from afresh.rates.estimator import (
+    DEFAULT_METHOD,
+    ESTIMATORS,
+    POSTERIOR_METHODS,
+    Estimator,
+    Regime,
+    estimate_polls,
+    find_regime,
+    with_planning_rates,
+)
 from afresh.rates.poisson_check import changes_to_judge, check_items
 from afresh.rates.poll_table import PollTable, polls_from_times
 from afresh.rates.priors.gamma_prior import WEAK_SHAPE, GammaPrior
-from afresh.rates.regime import Regime, find_regime
-from afresh.rates.regimes.season import HOURS
+from afresh.rates.season import HOURS
 from afresh.tables.atomic_output import write_bytes
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.tables.input_file import InputFile

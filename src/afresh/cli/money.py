@@ -193,7 +193,7 @@ def _futile_rows(table: CheckedTable, found: Incomes, per: str) -> list[tuple[st
     """The futile items nearest to paying: why, and the benefit at which each would."""
     import numpy as np
 
-    from afresh.money.verdicts import VERDICT_TEXTS, RefreshVerdict
+    from afresh.money.terms import VERDICT_TEXTS, RefreshVerdict
 
     rows = []
     futile = np.flatnonzero(found.futile)

@@ -9,7 +9,7 @@ import numpy as np
 
 from afresh.allocation.allocate import allocate
 from afresh.allocation.budget_curve import budget_curve
-from afresh.allocation.objectives.registry import objective_for
+from afresh.allocation.objectives import objective_for
 from afresh.cli.items import Items, options_of
 from afresh.plots.plan_plot import PlanPicture
 from afresh.values.arrays import Floats

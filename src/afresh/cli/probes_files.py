@@ -10,8 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation
-from afresh.probes.splitters import KeywordAttribute, parse_keywords
+from afresh.probes.keyword_index import (
+    KeywordAttribute,
+    KeywordIndex,
+    index_corpus,
+    index_relation,
+    parse_keywords,
+)
 from afresh.probes.update_models import expected_lag
 from afresh.sources.search.relation import display_place, is_postgres, table_rows
 from afresh.tables.checked_table import CheckedTable

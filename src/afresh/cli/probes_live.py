@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from afresh.probes.keyword_index import KeywordIndex
-from afresh.probes.probe_server import ProbeAnswer, ServerStoppedError
+from afresh.probes.rounds import ProbeAnswer, ServerStoppedError
 from afresh.sources.context import SourceContext
 from afresh.sources.search.factory import make_server
 from afresh.sources.search.relation import LocalRelation

@@ -10,7 +10,7 @@ from afresh.plots.replay_plot import FreshnessByBudget, FreshnessOverTime, repla
 from afresh.plots.style import picture_format, render
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import ReplayResult
-from afresh.replay.stale_spans import freshness_course, stale_spans
+from afresh.replay.scores import freshness_course, stale_spans
 from afresh.tables.atomic_output import write_bytes
 from afresh.values.units import UNIT_SECONDS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import typer
 
-from afresh.allocation.objectives.registry import objective_for
+from afresh.allocation.objectives import objective_for
 from afresh.cli.items import read_caps
 from afresh.cli.progress import Progress
 from afresh.cli.replay_options import Asked
@@ -22,8 +22,7 @@ from afresh.policy.policy import OpenTime, PolicyInput
 from afresh.policy.registry import POLICIES
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import ReplayResult, replay
-from afresh.replay.run import NoticeLog
-from afresh.replay.worlds.synthetic_notices import make_notices
+from afresh.replay.run import NoticeLog, make_notices
 from afresh.sources.windows import Windows
 from afresh.values.errors import UsageError, one_of
 from afresh.values.units import unit_seconds

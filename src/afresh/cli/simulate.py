@@ -42,7 +42,7 @@ from afresh.values.units import parse_duration, unit_seconds
 
 if TYPE_CHECKING:
     from afresh.cli.world_options import Inhabitants
-    from afresh.replay.worlds.simulated_world import SimulatedWorld
+    from afresh.replay.simulated_world import SimulatedWorld
 
 
 def simulate(

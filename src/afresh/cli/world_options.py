@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from afresh.cli.settings_list import Readers, parse_settings, plain_number
-from afresh.replay.worlds.change_process import RateDrift
-from afresh.replay.worlds.rate_distributions import cho_rates, gamma_rates, power_law_rates
-from afresh.replay.worlds.simulated_world import SimulatedWorld, WorldBehaviour, simulate_world
-from afresh.replay.worlds.working_hours import working_hours
-from afresh.replay.worlds.world_events import MassEdits
+from afresh.replay.change_process import RateDrift, cho_rates, gamma_rates, power_law_rates
+from afresh.replay.simulated_world import (
+    MassEdits,
+    SimulatedWorld,
+    WorldBehaviour,
+    simulate_world,
+    working_hours,
+)
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table
 from afresh.values.arrays import Float64s, Ints

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from afresh.model.curves import phi
 from afresh.model.decay import Decay, Exponential
 from afresh.model.decays.parameters import check_parameter, divide_by_rate
-from afresh.model.refresh_order import cast_like_inputs, check_shapes
+from afresh.model.freshness import cast_like_inputs, check_shapes
 from afresh.values.arrays import Float64s, as_floats
 
 

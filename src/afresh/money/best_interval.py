@@ -13,14 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.model.decay import Decay, Empirical, Exponential, Geometric, Linear, Lomax, Weibull
-from afresh.money.closed_forms import exponential_optimum, geometric_optimum, linear_optimum
 from afresh.money.excess_income import frequency_of, income_at
-from afresh.money.piecewise import empirical_optimum
+from afresh.money.interval_optima import (
+    any_optimum,
+    empirical_optimum,
+    exponential_optimum,
+    geometric_optimum,
+    linear_optimum,
+    lomax_optimum,
+    weibull_optimum,
+)
 from afresh.money.priced_items import CostOfSize, DecayLike, IncomeOptions, PricedItems, build_items
 from afresh.money.record_bulks import build_bulks, solve_bulks
-from afresh.money.smooth import any_optimum, lomax_optimum, weibull_optimum
-from afresh.money.terms import IncomeTerms, IntervalOptimum
-from afresh.money.verdicts import RefreshVerdict, describe_verdict, verdicts
+from afresh.money.terms import IncomeTerms, IntervalOptimum, RefreshVerdict, describe_verdict, verdicts
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Floats
 from afresh.values.errors import UsageError
 from afresh.values.results import Income

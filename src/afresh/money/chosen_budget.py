@@ -22,7 +22,7 @@ from afresh.money.best_interval import Incomes, solve_items
 from afresh.money.excess_income import frequency_of, income_at, spend_at
 from afresh.money.limited import with_money
 from afresh.money.priced_items import IncomeOptions, build_items
-from afresh.money.verdicts import RefreshVerdict, describe_verdict
+from afresh.money.terms import RefreshVerdict, describe_verdict
 from afresh.values.arrays import ArrayLike, Bools, Float64s, nonnegative
 from afresh.values.errors import InputError
 

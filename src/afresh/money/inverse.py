@@ -187,7 +187,7 @@ def _largest_check(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
 def _is_best(decay: Decay, terms: IncomeTerms, u: Float64s) -> Bools:
     """Whether u, where H(u) = 0, is the best interval and not the worst, nor one that loses.
 
-    A hazard that never rises has one crossing only, which is the best (``afresh.money.smooth``); for others
+    A hazard that never rises has one crossing only, which is the best (``interval_optima``); for others
     a crossing that earns anything is.
     """
     if isinstance(decay, Exponential | Lomax):

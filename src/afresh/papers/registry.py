@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 # name → the module whose ``report()`` reproduces the paper; imported when asked for: names alone are light
 PAPERS: Mapping[str, str] = {
-    "cho": "afresh.papers.cho.paper",
-    "razniewski": "afresh.papers.razniewski.paper",
-    "yang": "afresh.papers.yang.paper",
-    "zhang": "afresh.papers.zhang.paper",
+    "cho": "afresh.papers.cho",
+    "razniewski": "afresh.papers.razniewski",
+    "yang": "afresh.papers.yang",
+    "zhang": "afresh.papers.zhang",
 }
 ON_HISTORIES = ("cho",)  # papers with a figure that needs real changes
 ON_RECORDS = ("yang",)  # papers with a figure that needs real records to search

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.model.roots import find_crossing
-from afresh.rates.estimators.log_family import ratio_interval
+from afresh.rates.log_ratio import ratio_interval
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
 from afresh.values.errors import InputError
 

@@ -1,20 +1,43 @@
-"""The protocol of an estimator of rates, and the table of all estimators: a new one is one line here."""
+"""The protocol of an estimator, the table of all of them, and rates from the times of polls by any of them.
+
+``estimate`` is for one item, ``estimate_many`` for many at once; a new estimator is one line in the table.
+``find_regime`` looks in a sample of a log for an hour-of-week season and for drift, which are used only where
+they predict clearly better (``season``, ``forgetting``). A season turns clock time into operational time, in
+which drift is then searched.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
-from afresh.rates.estimators.gamma_filter import Counts, GammaFilter, LastModified
-from afresh.rates.estimators.grid_posterior import GridPosterior
-from afresh.rates.estimators.lln import LawOfLargeNumbers
-from afresh.rates.estimators.log_family import LogFamily
-from afresh.rates.estimators.mle import MaximumLikelihood
-from afresh.rates.estimators.moment import MomentMatching
-from afresh.rates.estimators.naive import Naive
-from afresh.rates.poll_table import PollTable
-from afresh.rates.priors.gamma_prior import GammaPrior
-from afresh.values.arrays import Float64s
+import numpy as np
+
+from afresh.rates.estimators.gamma_filter import Counts, GammaFilter, GammaState, LastModified
+from afresh.rates.estimators.grid_integrals import map_parts
+from afresh.rates.estimators.grid_posterior import GridPosterior, GridState
+from afresh.rates.estimators.history_estimators import MaximumLikelihood, MomentMatching
+from afresh.rates.estimators.tally_estimators import LawOfLargeNumbers, LogFamily, Naive
+from afresh.rates.forgetting import choose_horizon, fade, poll_ages, weigh_by_age
+from afresh.rates.likelihood import rate_grid
+from afresh.rates.log_ratio import check_level
+from afresh.rates.planning_rate import planning_rate
+from afresh.rates.poll_table import PollTable, as_whole_numbers, polls_from_times
+from afresh.rates.priors.gamma_prior import (
+    GammaPrior,
+    fit_gamma,
+    fit_gamma_groups,
+    fit_gamma_table,
+    sample_items,
+    weak_prior,
+)
+from afresh.rates.priors.static_share import fit_static_share, static_log_odds
+from afresh.rates.season import HOURS, Season, fit_season
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints
+from afresh.values.errors import InputError, UsageError, one_of
+from afresh.values.results import RateEstimate, RateEstimates
 
 State = TypeVar("State")
 
@@ -72,3 +95,243 @@ ESTIMATORS: Mapping[str, Estimator[Any]] = {
 POSTERIOR_METHODS = tuple(
     name for name, e in ESTIMATORS.items() if isinstance(e, GammaFilter | GridPosterior)
 )
+
+
+DEFAULT_METHOD = "grid"  # the best measured across items; see docs/estimators.md
+ITEMS_AT_ONCE = 4096  # by the grid: what is known of them stays in the cache
+
+
+def estimate(
+    times: ArrayLike,
+    changed: ArrayLike,
+    *,
+    method: str = "gamma",
+    level: float = 0.9,
+    modified: ArrayLike | None = None,
+    count: ArrayLike | None = None,
+    reached: ArrayLike | None = None,
+    prior: tuple[float, float] | None = None,
+    horizon: float = math.inf,
+) -> RateEstimate:
+    """How often one item changes, from the times of its polls and whether each found a change.
+
+    The first poll only starts the clock. ``modified`` and ``count`` are what the source itself says (NaN if
+    nothing), ``reached`` is false where a poll failed. ``prior`` is (a, b): a changes in a time b; by default
+    half a change in half a mean interval. Over a time ``horizon`` the weight of evidence falls to 1/e.
+
+    >>> found = estimate([0, 1, 2, 3, 4], [False, True, False, False, True])
+    >>> round(found.rate, 2), round(found.low, 2), round(found.high, 2), found.polls, found.changes
+    (0.73, 0.14, 1.68, 4, 2)
+    """
+    when = np.asarray(times)
+    if when.ndim != 1:
+        raise InputError(f"times must be a list of times, not an array of {when.ndim} dimensions")
+    rows = np.zeros(when.size, dtype=np.int64)
+    polls = polls_from_times(rows, when, changed, items=1, modified=modified, count=count, reached=reached)
+    belief = weak_prior(polls) if prior is None else _parse_prior(prior)
+    many = estimate_polls(polls, method=method, level=level, prior=belief, horizon=horizon)
+    ends = (float(many.rate[0]), float(many.low[0]), float(many.high[0]))
+    return RateEstimate(*ends, int(many.polls[0]), int(many.changes[0]), method)
+
+
+def _parse_prior(prior: tuple[float, float]) -> GammaPrior:
+    try:
+        shape, rate = map(float, prior)
+    except (TypeError, ValueError):
+        raise InputError(f"prior is {prior!r}: must be two numbers, changes and the time they took") from None
+    return GammaPrior.of(shape, rate)
+
+
+def estimate_many(
+    item_index: ArrayLike,
+    times: ArrayLike,
+    changed: ArrayLike,
+    *,
+    items: int | None = None,
+    method: str = DEFAULT_METHOD,
+    level: float = 0.9,
+    modified: ArrayLike | None = None,
+    count: ArrayLike | None = None,
+    reached: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    interval: float | None = None,
+    horizon: float = math.inf,
+    now: float | None = None,
+) -> RateEstimates:
+    """How often each of many items changes; flat arrays in any order, ``item_index`` from 0.
+
+    Items without an interval yet get the prior, learned from the others (of their group, where ``groups``
+    gives a number from 0 per item). ``rate`` is the posterior mean or, given the mean ``interval`` at which a
+    plan is going to refresh, the rate to plan with (``planning_rate``). With few polls a mean is dominated by
+    the high rates that the item might have, and the plan would drop it; what counts is the probability that
+    a copy stays right.
+
+    >>> found = estimate_many([0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [0, 1, 0, 0, 0])
+    >>> found.polls.tolist(), bool(found.rate[1] < found.rate[2] < found.rate[0])
+    ([1, 1, 0], True)
+    """
+    polls = polls_from_times(
+        item_index, times, changed, items=items, modified=modified, count=count, reached=reached, now=now
+    )
+    of_group = None if groups is None else as_whole_numbers("groups", groups)
+    if of_group is not None and of_group.shape != (polls.items,):
+        raise InputError(f"groups has {of_group.size} values for {polls.items} items")
+    return estimate_polls(
+        polls, method=method, level=level, groups=of_group, interval=interval, horizon=horizon
+    )
+
+
+def estimate_polls(
+    polls: PollTable,
+    *,
+    method: str | Estimator[Any] = DEFAULT_METHOD,
+    level: float = 0.9,
+    prior: GammaPrior | None = None,
+    groups: Ints | None = None,
+    interval: float | None = None,
+    horizon: float = math.inf,
+) -> RateEstimates:
+    """Rates and intervals of all items; without ``prior`` it is learned from the polls, per group.
+
+    ``method`` is a name of the table of estimators, or an estimator.
+    """
+    check_level(level)
+    estimator = ESTIMATORS[one_of("method", method, ESTIMATORS)] if isinstance(method, str) else method
+    forgets = _check_horizon(estimator, horizon)
+    if isinstance(estimator, GridPosterior):
+        weighed = weigh_by_age(polls, horizon) if forgets else polls
+        rate, low, high = _by_grid(weighed, prior, groups, level)
+    else:
+        belief = fit_gamma(polls, groups) if prior is None else prior
+        if forgets and isinstance(estimator, GammaFilter):
+            estimator = replace(estimator, horizon=horizon)
+        state = estimator.update(estimator.start(belief, polls.items), polls)
+        if forgets:
+            state = _fade_to_now(state, polls, horizon)
+        rate = estimator.rate(state)
+        low, high = estimator.interval(state, level)
+    counts = polls.polls_per_item(), polls.changes_per_item()
+    found = RateEstimates(rate, low, high, *counts, estimator.name)
+    return found if interval is None else with_planning_rates(found, interval, level)
+
+
+def with_planning_rates(found: RateEstimates, interval: float, level: float = 0.9) -> RateEstimates:
+    """The same with the rates to plan with at a mean ``interval``; ``level`` is that of its intervals."""
+    if not 0 < interval < math.inf:
+        raise InputError(f"interval is {interval}: must be a time above 0")
+    if found.method not in POSTERIOR_METHODS:
+        raise UsageError(
+            f"method {found.method!r} has no posterior to plan with: {', '.join(POSTERIOR_METHODS)} do"
+        )
+    return replace(found, rate=planning_rate(found.rate, found.low, found.polls, interval, level))
+
+
+def _by_grid(
+    polls: PollTable, prior: GammaPrior | None, groups: Ints | None, level: float
+) -> tuple[Float64s, Float64s, Float64s]:
+    """Rates and intervals by the grid posterior.
+
+    The prior is learned from a sample of the items. Then all items are processed in parts on two threads, so
+    that only the log-likelihoods of these parts are in memory.
+    """
+    estimator = GridPosterior(rate_grid(polls) if polls.size else None)
+    if prior is None:
+        belief, kind = _learn_priors(estimator, polls, groups)
+    else:
+        belief = estimator.start(prior, prior.shape.size)
+        kind = np.broadcast_to(belief.kind, polls.items)
+
+    def answers(part: slice) -> tuple[Float64s, Float64s, Float64s]:
+        own = polls.between(part.start, part.stop)
+        state = estimator.update(belief.of_items(kind[part]), own)
+        return estimator.answers(estimator.sharpen(state, own), level)
+
+    parts = map_parts(polls.items, answers, ITEMS_AT_ONCE)
+    rate, low, high = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return rate, low, high
+
+
+def _learn_priors(estimator: GridPosterior, polls: PollTable, groups: Ints | None) -> tuple[GridState, Ints]:
+    """A state with priors learned from a sample of the items, and which of these priors each item has."""
+    sample = sample_items(polls.items, groups)
+    part = polls if sample is None else polls.of_items(sample)
+    blank = estimator.start(GammaPrior.of(1.0, 1.0), part.items)
+    state = estimator.update(blank, part)
+    table, rates, weak = state.log_likelihood, state.rates, weak_prior(polls)
+    share, start = fit_static_share(table, state.quiet, rates, weak)
+    static = static_log_odds(state.quiet, share)
+    if groups is None:
+        fitted = fit_gamma_table(table, rates, weak, static=static, start=start)
+        return estimator.with_learned_priors(state, fitted, share), np.zeros(polls.items, dtype=np.int64)
+    of_part = groups if sample is None else groups[sample]
+    by_group = fit_gamma_groups(table, rates, of_part, weak, static=static)
+    learned = estimator.with_learned_priors(
+        state, GammaPrior(by_group.shape[of_part], by_group.rate[of_part]), share
+    )
+    of_group = np.zeros(by_group.shape.size, dtype=np.int64)
+    of_group[of_part] = learned.kind
+    return learned, of_group[groups]
+
+
+def _check_horizon(estimator: Estimator[Any], horizon: float) -> bool:
+    """Whether evidence is forgotten; only methods with a posterior can do so."""
+    if not horizon > 0:
+        raise InputError(f"horizon is {horizon}: must be a time above 0")
+    if math.isinf(horizon):
+        return False
+    if estimator.name not in POSTERIOR_METHODS:
+        raise UsageError(f"method {estimator.name!r} does not forget: {', '.join(POSTERIOR_METHODS)} do")
+    return True
+
+
+def _fade_to_now(state: GammaState, polls: PollTable, horizon: float) -> GammaState:
+    """The belief of each item faded from its own latest poll to the latest of all."""
+    gap = np.full(polls.items, np.inf)
+    np.minimum.at(gap, polls.item, poll_ages(polls))
+    shape, rate = fade(state.shape, state.rate, state.prior, gap, horizon)
+    return replace(state, shape=shape, rate=rate)
+
+
+POLLS_ENOUGH = 100_000  # to decide on
+
+
+@dataclass(frozen=True, slots=True)
+class Regime:
+    """The hour-of-week profile (flat: no season), and the horizon over which evidence fades (∞: not)."""
+
+    season: Season
+    horizon: float
+
+
+def find_regime(
+    polls: PollTable, *, hour: float, horizon: float | None = None, season: bool | None = None
+) -> Regime:
+    """The season and the horizon of forgetting that the polls support.
+
+    ``hour`` is the length of an hour in the unit of their times.
+
+    A given ``horizon`` (∞: none) is taken as it is, and so is a ``season`` of true or false.
+
+    >>> from afresh.rates.poll_table import polls_from_times
+    >>> steady = polls_from_times(np.repeat([0, 1], 50), np.tile(np.arange(50.0), 2), np.arange(100) % 3 == 0)
+    >>> found = find_regime(steady, hour=1 / 24)
+    >>> found.season.is_supported, found.horizon
+    (False, inf)
+    """
+    flat = Season(np.ones(HOURS), hour)
+    if polls.size == 0 or (season is False and horizon is not None):
+        return Regime(flat, math.inf if horizon is None else horizon)
+    part = polls.of_items(_sample(polls))
+    prior = fit_gamma(part)
+    found = flat
+    if season is not False:
+        # Not by the Gamma filter: where items are polled each at its own pace one Gamma is wrong for some.
+        found = fit_season(part, estimate_polls(part).rate, hour=hour, always=season is True)
+        part = found.apply_to(part) if found.is_supported else part
+    return Regime(found, choose_horizon(part, prior).horizon if horizon is None else horizon)
+
+
+def _sample(polls: PollTable) -> Bools:
+    """Every k-th item, so that the polls of these suffice to decide."""
+    every = max(1, -(-polls.size // POLLS_ENOUGH))
+    return np.asarray(np.arange(polls.items) % every == 0)

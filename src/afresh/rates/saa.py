@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from afresh.rates.estimators.log_family import ratio_estimate, ratio_interval
+from afresh.rates.log_ratio import ratio_estimate, ratio_interval
 from afresh.values.arrays import ArrayLike
 from afresh.values.errors import InputError
 

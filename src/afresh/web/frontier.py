@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from afresh.allocation.allocate import allocate
 from afresh.engine.mind.row_policy import RowPolicy
-from afresh.model.age import age
-from afresh.model.freshness import freshness
+from afresh.model.freshness import age, freshness
 from afresh.policy.adaptive.poll_value import PollValue
 from afresh.values.arrays import Float64s
 

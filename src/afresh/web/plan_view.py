@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from afresh.allocation.problem_inputs import build_problem
+from afresh.allocation.problem import build_problem
 from afresh.engine.engine import Engine
 from afresh.engine.mind.earnings import earns
 from afresh.engine.mind.snapshot import loaded, recalled, sampled

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation.large.cutoff import Cutoff
+from afresh.allocation.large.cutoff import Cutoff, inverse_phi, ratio_at
 from afresh.allocation.large.histogram import Histogram
 from afresh.allocation.large.item_columns import WHOLE, ItemColumns, bits_to_double, double_to_bits
-from afresh.allocation.large.phi_table import inverse_phi, ratio_at
 from afresh.model.curves import freshness_curve, phi
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from afresh.allocation.allocate import allocate
 from afresh.allocation.explain import explain
-from afresh.allocation.objectives.decay_gains import DecayAge, DecayFreshness
+from afresh.allocation.gains import DecayAge, DecayFreshness
 from afresh.model.decay import DECAYS, Decay, Empirical, Geometric, Linear, Weibull, decay_from
 from afresh.values.errors import InputError, UsageError
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation.objectives.objective import Objective
-from afresh.allocation.objectives.registry import OBJECTIVES, objective_for, objective_order
+from afresh.allocation.objectives import OBJECTIVES, Objective, objective_for, objective_order
 from afresh.values.errors import UsageError
 from afresh.values.objective_names import OBJECTIVE_NAMES
 

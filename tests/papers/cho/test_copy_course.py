@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.model.age import age
 from afresh.model.decay import DECAYS, Exponential, decay_from
-from afresh.model.freshness import freshness
+from afresh.model.freshness import age, freshness
 from afresh.model.time_course import database_course
-from afresh.papers.cho.copy_course import expected_age, expected_freshness, observed_course
+from afresh.papers.cho.cho_figures import expected_age, expected_freshness, observed_course
 
 instants = st.lists(st.integers(1, 60).map(lambda i: i / 4), max_size=12)
 

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from afresh.papers.cho.element_benefit import best_split, expected_benefit
+from afresh.papers.cho.budget_tables import best_split, expected_benefit
 from afresh.values.errors import InputError
 
 TABLE_4 = [

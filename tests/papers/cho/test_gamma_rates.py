@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.model import age as age_module
-from afresh.model import freshness as freshness_module
-from afresh.papers.cho import gamma_rates
+from afresh.model.freshness import age, freshness
+from afresh.papers.cho.refresh_orders import gamma_age, gamma_freshness
 from afresh.values.errors import InputError, UsageError
 
 NEAR = [0.0, 1e-15, 1e-9, 1e-6, 1e-3]
@@ -37,8 +36,8 @@ def test_uniform_at_and_near_the_singular_points(delta: float) -> None:
     with mp.workdps(25):
         for r in (1e-12, 1e-8, 1e-5, 1e-2, 1.0, 7.0, 300.0):
             fresh, old = by_quadrature(r, delta)
-            assert abs(gamma_rates.freshness(r, 1.0, delta) / fresh - 1) < 1e-12
-            assert abs(gamma_rates.age(r, 1.0, delta) / old - 1) < 2e-12
+            assert abs(gamma_freshness(r, 1.0, delta) / fresh - 1) < 1e-12
+            assert abs(gamma_age(r, 1.0, delta) / old - 1) < 2e-12
 
 
 @settings(deadline=None)
@@ -51,8 +50,8 @@ def test_uniform_is_the_printed_formula(r: float, delta: float) -> None:
         base = 1 + x * d
         fresh = (1 - base ** (1 - 1 / d)) / (x * (1 - d))
         old = ((1 - d) / 2 - 1 / x + (1 - base ** (2 - 1 / d)) / (x**2 * (1 - 2 * d))) / (1 - d)
-        assert abs(gamma_rates.freshness(r, 1.0, delta) / fresh - 1) < 1e-10
-        assert abs(gamma_rates.age(r, 1.0, delta) / old - 1) < 1e-9
+        assert abs(gamma_freshness(r, 1.0, delta) / fresh - 1) < 1e-10
+        assert abs(gamma_age(r, 1.0, delta) / old - 1) < 1e-9
 
 
 @pytest.mark.parametrize("delta", [0.4, 1.0, 1.7])
@@ -61,48 +60,45 @@ def test_it_is_the_mean_over_gamma_rates(delta: float) -> None:
 
     shares = (np.arange(100_000) + 0.5) / 100_000
     rates = gamma.ppf(shares, 1 / delta**2, scale=2.0 * delta**2)
-    fresh, old = freshness_module.freshness(rates, 0.5), age_module.age(rates, 0.5)
-    assert gamma_rates.freshness(2.0, 0.5, delta) == pytest.approx(fresh.mean(), rel=1e-4)
-    assert gamma_rates.age(2.0, 0.5, delta) == pytest.approx(old.mean(), rel=1e-4)
+    fresh, old = freshness(rates, 0.5), age(rates, 0.5)
+    assert gamma_freshness(2.0, 0.5, delta) == pytest.approx(fresh.mean(), rel=1e-4)
+    assert gamma_age(2.0, 0.5, delta) == pytest.approx(old.mean(), rel=1e-4)
 
 
 def test_the_limits_that_have_a_name() -> None:
     r = np.geomspace(1e-3, 1e3, 13)
-    np.testing.assert_allclose(gamma_rates.freshness(r, 1.0, 1.0), np.log1p(r) / r, rtol=1e-13)
+    np.testing.assert_allclose(gamma_freshness(r, 1.0, 1.0), np.log1p(r) / r, rtol=1e-13)
     at_half = 2 * (1 / 4 - 1 / r + 2 * np.log1p(r / 2) / r**2)
-    np.testing.assert_allclose(gamma_rates.age(r, 1.0, 0.5**0.5)[5:], at_half[5:], rtol=1e-9)
-    assert gamma_rates.age(1e-9, 1.0, 0.8) == pytest.approx(1e-9 / 6, rel=1e-8)
+    np.testing.assert_allclose(gamma_age(r, 1.0, 0.5**0.5)[5:], at_half[5:], rtol=1e-9)
+    assert gamma_age(1e-9, 1.0, 0.8) == pytest.approx(1e-9 / 6, rel=1e-8)
 
 
 @settings(deadline=None)
 @given(r=st.floats(-6, 6).map(lambda e: 10.0**e), delta=st.floats(0, 0.999))
 def test_uniform_beats_proportional(r: float, delta: float) -> None:
-    both = [
-        (gamma_rates.freshness(r, 1.0, delta, a), gamma_rates.age(r, 1.0, delta, a))
-        for a in gamma_rates.ALLOCATIONS
-    ]
+    both = [(gamma_freshness(r, 1.0, delta, a), gamma_age(r, 1.0, delta, a)) for a in gamma_rates.ALLOCATIONS]
     (fresh_u, old_u), (fresh_p, old_p) = both
     assert fresh_u >= fresh_p * (1 - 1e-14)
     assert old_u <= old_p * (1 + 1e-13)
 
 
 def test_proportional_ages_for_ever_from_delta_one_on() -> None:
-    np.testing.assert_array_equal(gamma_rates.age(1.0, 1.0, [1.0, 2.0], "proportional"), np.inf)
-    assert gamma_rates.age(1.0, 1.0, 0.5, "proportional") == pytest.approx(age_module.age(1.0, 1.0) / 0.75)
-    np.testing.assert_array_equal(gamma_rates.age(0.0, 1.0, [0.5, 2.0], "proportional"), 0)
+    np.testing.assert_array_equal(gamma_age(1.0, 1.0, [1.0, 2.0], "proportional"), np.inf)
+    assert gamma_age(1.0, 1.0, 0.5, "proportional") == pytest.approx(age(1.0, 1.0) / 0.75)
+    np.testing.assert_array_equal(gamma_age(0.0, 1.0, [0.5, 2.0], "proportional"), 0)
 
 
 @pytest.mark.parametrize("allocation", gamma_rates.ALLOCATIONS)
 def test_the_ends(allocation: str) -> None:
     rate, frequency = [0.0, 0.0, 2.0, 2.0], [0.0, 1.0, 0.0, np.inf]
-    np.testing.assert_array_equal(gamma_rates.freshness(rate, frequency, 0.5, allocation), [1, 1, 0, 1])
-    np.testing.assert_array_equal(gamma_rates.age(rate, frequency, 0.5, allocation), [0, 0, np.inf, 0])
+    np.testing.assert_array_equal(gamma_freshness(rate, frequency, 0.5, allocation), [1, 1, 0, 1])
+    np.testing.assert_array_equal(gamma_age(rate, frequency, 0.5, allocation), [0, 0, np.inf, 0])
 
 
 def test_types_and_errors() -> None:
-    assert isinstance(gamma_rates.age(1.0, 1.0, 0.5), float)
-    assert gamma_rates.freshness(np.ones(2, dtype=np.float32), 1.0, 0.5).dtype == np.float32
+    assert isinstance(gamma_age(1.0, 1.0, 0.5), float)
+    assert gamma_freshness(np.ones(2, dtype=np.float32), 1.0, 0.5).dtype == np.float32
     with pytest.raises(UsageError, match="did you mean 'uniform'"):
-        gamma_rates.age(1.0, 1.0, 0.5, "unifrom")
+        gamma_age(1.0, 1.0, 0.5, "unifrom")
     with pytest.raises(InputError, match=r"delta is -0\.5"):
-        gamma_rates.freshness(1.0, 1.0, -0.5)
+        gamma_freshness(1.0, 1.0, -0.5)

@@ -12,9 +12,8 @@ from afresh.money.best_interval import best_interval, best_intervals
 from afresh.money.inverse import implied_benefit
 from afresh.money.limited import with_refreshes
 from afresh.money.total_refreshes import best_total_refreshes
-from afresh.papers.razniewski.net_income import net_income
-from afresh.papers.razniewski.uniform_interval import against_uniform
-from afresh.papers.razniewski.worthwhile_refreshes import refreshes_by_ratio
+from afresh.papers.razniewski.crawl_income import refreshes_by_ratio
+from afresh.papers.razniewski.incomes import against_uniform, net_income
 
 AGES = np.array([0.457, 0.316, 0.163, 0.098])  # the paper's rates at 25, 30, 40 and 50
 FORTY = 0.163

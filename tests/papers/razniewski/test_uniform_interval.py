@@ -12,9 +12,8 @@ from hypothesis.extra import numpy as hnp
 
 from afresh.money.best_interval import best_intervals
 from afresh.money.total_refreshes import best_total_refreshes
-from afresh.papers.razniewski.net_income import net_income
-from afresh.papers.razniewski.uniform_interval import against_uniform
-from afresh.papers.razniewski.worthwhile_refreshes import refreshes_by_ratio
+from afresh.papers.razniewski.crawl_income import refreshes_by_ratio
+from afresh.papers.razniewski.incomes import against_uniform, net_income
 from afresh.values.errors import InputError
 
 TIMES = settings(max_examples=30, deadline=None)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.papers.zhang.log_family_theory import (
+from afresh.papers.zhang.bias_tables import (
     RANGES_OF_SEVEN,
     bias,
     exact_a,
@@ -17,7 +17,7 @@ from afresh.papers.zhang.log_family_theory import (
     spread,
     suitable_a,
 )
-from afresh.rates.estimators.log_family import ratio_estimate, ratio_interval
+from afresh.rates.log_ratio import ratio_estimate, ratio_interval
 from afresh.values.errors import InfeasibleError, InputError
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from afresh.policy.adaptive.rate_belief import RateBelief
-from afresh.policy.adaptive.rate_interval import rate_interval
+from afresh.policy.adaptive.rate_belief import RateBelief, rate_interval
 
 NONE = np.empty(0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.policy.policy import PolicyInput
-from afresh.policy.rivals.crawler_rules import Nutch, NutchSync, StormCrawler
+from afresh.policy.rival_rules import Nutch, NutchSync, StormCrawler
 
 
 def test_nutch_multiplies_and_sync_looks_back() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from afresh.policy.policy import PolicyInput
-from afresh.policy.rivals.oracle import Oracle
+from afresh.policy.ranking_policy import Oracle
 
 
 def test_the_oracle_ranks_by_the_index() -> None:

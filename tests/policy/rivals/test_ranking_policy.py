@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from afresh.policy.policy import PolicyInput
-from afresh.policy.rivals.ranking_policy import UniformPolicy
+from afresh.policy.ranking_policy import UniformPolicy
 
 
 def test_uniform_is_round_robin() -> None:

@@ -8,8 +8,7 @@ from scipy.optimize import brentq
 from scipy.stats import chi2
 from tests.rates.populations import draw_rates, poll
 
-from afresh.rates.estimators.mle import likelihood_interval, most_likely
-from afresh.rates.estimators.moment import matching_rate
+from afresh.rates.estimators.history_estimators import likelihood_interval, matching_rate, most_likely
 from afresh.rates.poll_table import PollTable, polls_from_intervals
 from afresh.values.arrays import Float64s
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from afresh.rates.estimate import estimate_polls
-from afresh.rates.estimators.grid_posterior import GridPosterior
-from afresh.rates.estimators.sharp_items import find_sharp_items
+from afresh.rates.estimator import estimate_polls
+from afresh.rates.estimators.grid_posterior import GridPosterior, find_sharp_items
 from afresh.rates.likelihood import log_likelihood, rate_grid
 from afresh.rates.poll_table import PollTable, polls_from_intervals
 from afresh.rates.priors.gamma_prior import GammaPrior

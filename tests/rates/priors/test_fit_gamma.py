@@ -8,11 +8,10 @@ from scipy.optimize import minimize
 from scipy.stats import gamma
 from tests.rates.populations import draw_rates, poll
 
-import afresh.rates.priors.fit_gamma as prior_module
+import afresh.rates.priors.gamma_prior as prior_module
 from afresh.rates.likelihood import log_likelihood, rate_grid, scale_to_maximum
 from afresh.rates.poll_table import PollTable, polls_from_intervals
-from afresh.rates.priors.fit_gamma import fit_gamma
-from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses, weak_prior
+from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses, fit_gamma, weak_prior
 from afresh.values.arrays import Float64s
 
 

@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rates.logs import drifting, steady
 
-from afresh.rates.estimate import estimate_many
+from afresh.rates.estimator import estimate_many
 from afresh.rates.estimators.gamma_filter import GammaFilter
+from afresh.rates.forgetting import choose_horizon, poll_ages, predictive_scores, weigh_by_age
 from afresh.rates.likelihood import log_likelihood, rate_grid
 from afresh.rates.poll_table import PollTable, polls_from_intervals, polls_from_times
-from afresh.rates.priors.fit_gamma import fit_gamma
-from afresh.rates.priors.gamma_prior import GammaPrior
-from afresh.rates.regimes.forgetting import choose_horizon, poll_ages, predictive_scores, weigh_by_age
+from afresh.rates.priors.gamma_prior import GammaPrior, fit_gamma
 
 
 @pytest.mark.parametrize("seed", range(5))

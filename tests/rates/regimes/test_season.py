@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.rates.logs import PROFILES, fitted
 
 from afresh.rates.poll_table import polls_from_intervals, polls_from_times
-from afresh.rates.regimes.season import HOURS, Season, fit_season
+from afresh.rates.season import HOURS, Season, fit_season
 from afresh.values.errors import InputError
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from afresh.replay.worlds.change_process import RateDrift, renewal_events, time_of_progress
+from afresh.replay.change_process import RateDrift, renewal_events, time_of_progress
 
 
 def rng(seed: int = 7) -> np.random.Generator:

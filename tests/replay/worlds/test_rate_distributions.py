@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from afresh.replay.worlds.rate_distributions import (
-    CHO_INTERVALS_D,
-    CHO_SHARES,
-    cho_rates,
-    gamma_rates,
-    power_law_rates,
-)
+from afresh.replay.change_process import CHO_INTERVALS_D, CHO_SHARES, cho_rates, gamma_rates, power_law_rates
 
 
 def rng(seed: int = 7) -> np.random.Generator:

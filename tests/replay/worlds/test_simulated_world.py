@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from afresh.rates.regimes.season import Season
-from afresh.replay.worlds.change_process import RateDrift
-from afresh.replay.worlds.rate_distributions import (
-    gamma_rates,
-    power_law_rates,
+from afresh.rates.season import Season
+from afresh.replay.change_process import RateDrift, gamma_rates, power_law_rates
+from afresh.replay.simulated_world import (
+    MassEdits,
+    SimulatedWorld,
+    WorldBehaviour,
+    draw_lifetimes,
+    simulate_world,
+    working_hours,
 )
-from afresh.replay.worlds.simulated_world import SimulatedWorld, WorldBehaviour, simulate_world
-from afresh.replay.worlds.working_hours import working_hours
-from afresh.replay.worlds.world_events import MassEdits, draw_lifetimes
 from afresh.values.errors import InputError, UsageError
 
 DAY = 86400.0

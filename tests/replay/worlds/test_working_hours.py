@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.replay.worlds.working_hours import clock_times, working_hours
+from afresh.replay.simulated_world import clock_times, working_hours
 
 
 @given(day=st.floats(0, 1), week=st.floats(0, 0.99), seconds=st.floats(-1e10, 1e10))

@@ -26,7 +26,7 @@ from afresh.allocation.large import passes_numpy
 from afresh.allocation.large.cutoff import Cutoff
 from afresh.allocation.large.histogram import Histogram
 from afresh.allocation.large.item_columns import WHOLE, ItemColumns, PlanSums, PriceWindow
-from afresh.allocation.problem_inputs import check_budget
+from afresh.allocation.problem import check_budget
 from afresh.values.arrays import ArrayLike, Floats
 from afresh.values.errors import InputError, UsageError, one_of
 from afresh.values.results import Allocation

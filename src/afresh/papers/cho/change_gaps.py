@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from afresh.papers.report import PaperFigure
-from afresh.plots.poisson_plot import poisson_panel
+from afresh.plots.estimate_plots import poisson_panel
 from afresh.rates.poisson_check import check_items, gap_histogram, gaps_near
 from afresh.values.arrays import Floats, Ints
 from afresh.values.errors import InputError

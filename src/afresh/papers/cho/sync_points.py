@@ -11,11 +11,10 @@ import math
 
 import numpy as np
 
-from afresh.papers.check import Check
-from afresh.papers.report import PaperFigure, Section
+from afresh.papers.report import Check, PaperFigure, Section
 from afresh.plots.panels import Panel, Series
 from afresh.policy.policy import OpenTime, PolicyInput
-from afresh.policy.rivals.ranking_policy import UniformPolicy
+from afresh.policy.ranking_policy import UniformPolicy
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.run import Visits, run_policy
 from afresh.values.arrays import Float64s

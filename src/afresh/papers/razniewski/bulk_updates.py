@@ -6,10 +6,9 @@ import numpy as np
 
 from afresh.model.decay import Linear
 from afresh.money.best_interval import best_interval
-from afresh.papers.check import Check, Correction, corrected, row
-from afresh.papers.razniewski.uniform_interval import UniformIncome, against_uniform
-from afresh.papers.report import Section
-from afresh.rates.estimators.log_family import ratio_estimate
+from afresh.papers.razniewski.incomes import UniformIncome, against_uniform
+from afresh.papers.report import Check, Correction, Section, corrected, row
+from afresh.rates.log_ratio import ratio_estimate
 from afresh.values.arrays import Floats
 
 # Example 7: doctors on one page, at the linear rate of age 40

@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.model.decay import Exponential
-from afresh.papers.check import Correction, row
 from afresh.papers.razniewski.bulk_updates import GROUPS, MOVED, PEOPLE, YEARS
-from afresh.papers.report import PaperFigure, Section
+from afresh.papers.report import Correction, PaperFigure, Section, row
 from afresh.plots.panels import Panel, Series
 from afresh.rates.cohorts import cohort_rates
 from afresh.rates.decay_fit import DecayFits, fit_decays

@@ -7,11 +7,9 @@ import numpy as np
 from afresh.allocation.allocate import allocate
 from afresh.model.decay import Decay, Exponential, Linear
 from afresh.money.best_interval import best_interval
-from afresh.papers.check import Check, Correction, corrected, row
-from afresh.papers.razniewski.net_income import net_income
-from afresh.papers.razniewski.uniform_interval import against_uniform
-from afresh.papers.report import Section
-from afresh.rates.estimators.log_family import ratio_estimate
+from afresh.papers.razniewski.incomes import against_uniform, net_income
+from afresh.papers.report import Check, Correction, Section, corrected, row
+from afresh.rates.log_ratio import ratio_estimate
 from afresh.values.arrays import Floats
 
 # §2: an address is wrong after 10 (Smith) or 20 (Jones) years at the latest

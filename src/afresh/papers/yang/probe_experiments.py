@@ -23,8 +23,13 @@ from afresh.plots.panels import Panel, Series
 from afresh.probes.candidates import ExactTotals, ResultTotals, find_candidates, request_counts
 from afresh.probes.cover import best_cover
 from afresh.probes.greedy_probes import METHODS, Probe, greedy_probes
-from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation
-from afresh.probes.splitters import KeywordAttribute, parse_keywords
+from afresh.probes.keyword_index import (
+    KeywordAttribute,
+    KeywordIndex,
+    index_corpus,
+    index_relation,
+    parse_keywords,
+)
 from afresh.values.arrays import Float64s, Ints
 
 

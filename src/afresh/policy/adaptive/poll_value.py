@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.allocation.objectives.registry import objective_for
+from afresh.allocation.objectives import objective_for
 from afresh.policy.adaptive.rate_belief import Posteriors
 from afresh.values.arrays import Float64s, Floats
 

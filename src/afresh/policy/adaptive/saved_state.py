@@ -22,7 +22,7 @@ import numpy.typing as npt
 from afresh.policy.adaptive.rate_belief import RateBelief
 from afresh.policy.adaptive.season_clock import SeasonClock
 from afresh.policy.adaptive.shocks import Shocks
-from afresh.rates.regimes.season import HOURS, Season
+from afresh.rates.season import HOURS, Season
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.rates.poll_evidence import PollEvidence, bit_evidence, count_evidence, stamp_evidence
+from afresh.rates.likelihood import PollEvidence, bit_evidence, count_evidence, stamp_evidence
 from afresh.rates.poll_table import PollTable
 from afresh.rates.priors.gamma_prior import GammaPrior, gamma_interval
 from afresh.rates.segments import rank_within, rounds

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.rates.likelihood import scale_to_maximum
-from afresh.rates.priors.fit_gamma import ITEMS_ENOUGH
+from afresh.rates.priors.gamma_prior import ITEMS_ENOUGH
 from afresh.rates.segments import whole_groups
 from afresh.values.arrays import Float64s, Ints
 
