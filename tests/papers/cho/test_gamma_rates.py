@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.model.freshness import age, freshness
-from afresh.papers.cho.refresh_orders import gamma_age, gamma_freshness
+from afresh.papers.cho.refresh_orders import ALLOCATIONS, gamma_age, gamma_freshness
 from afresh.values.errors import InputError, UsageError
 
 NEAR = [0.0, 1e-15, 1e-9, 1e-6, 1e-3]
@@ -76,7 +76,7 @@ def test_the_limits_that_have_a_name() -> None:
 @settings(deadline=None)
 @given(r=st.floats(-6, 6).map(lambda e: 10.0**e), delta=st.floats(0, 0.999))
 def test_uniform_beats_proportional(r: float, delta: float) -> None:
-    both = [(gamma_freshness(r, 1.0, delta, a), gamma_age(r, 1.0, delta, a)) for a in gamma_rates.ALLOCATIONS]
+    both = [(gamma_freshness(r, 1.0, delta, a), gamma_age(r, 1.0, delta, a)) for a in ALLOCATIONS]
     (fresh_u, old_u), (fresh_p, old_p) = both
     assert fresh_u >= fresh_p * (1 - 1e-14)
     assert old_u <= old_p * (1 + 1e-13)
@@ -88,7 +88,7 @@ def test_proportional_ages_for_ever_from_delta_one_on() -> None:
     np.testing.assert_array_equal(gamma_age(0.0, 1.0, [0.5, 2.0], "proportional"), 0)
 
 
-@pytest.mark.parametrize("allocation", gamma_rates.ALLOCATIONS)
+@pytest.mark.parametrize("allocation", ALLOCATIONS)
 def test_the_ends(allocation: str) -> None:
     rate, frequency = [0.0, 0.0, 2.0, 2.0], [0.0, 1.0, 0.0, np.inf]
     np.testing.assert_array_equal(gamma_freshness(rate, frequency, 0.5, allocation), [1, 1, 0, 1])
