@@ -80,11 +80,9 @@ class _Goal:
         self.aim, self.target = aim, target
 
     def reached(self, problem: AllocationProblem, frequency: Float64s) -> float:
-        """Freshness, or age, of the plan."""
         return problem.mean_freshness(frequency) if self.aim == "freshness" else problem.mean_age(frequency)
 
     def met(self, reached: float) -> bool:
-        """Whether this freshness or age meets the target."""
         return reached >= self.target if self.aim == "freshness" else reached <= self.target
 
     def score(self, reached: float) -> float:

@@ -64,7 +64,6 @@ class Explanation:
     status: npt.NDArray[np.uint8]
 
     def words(self) -> npt.NDArray[np.str_]:
-        """The status of each item as a word."""
         return np.array(STATUSES)[self.status]
 
 

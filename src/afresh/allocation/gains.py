@@ -131,15 +131,12 @@ class _DecayGains:
         raise NotImplementedError
 
     def marginal(self, frequency: Float64s) -> Float64s:
-        """What one more refresh per time buys at this frequency."""
         return np.broadcast_to(self.marginal_at(_interval(frequency)), (self.items,))
 
     def frequency(self, price: npt.ArrayLike) -> Float64s:
-        """The frequency whose marginal is ``price``."""
         return _invert(self.marginal_at, price, self.items)
 
     def max_marginal(self) -> Float64s:
-        """The marginal at frequency 0."""
         return self.marginal(np.zeros(self.items))
 
     def max_frequency(self) -> Float64s:
@@ -196,24 +193,19 @@ class MixedGains:
     parts: tuple[tuple[npt.NDArray[np.intp], Gains], ...]
 
     def value(self, frequency: Float64s) -> Float64s:
-        """Each part's own value."""
         return self._gather(lambda gains, own: gains.value(own), frequency)
 
     def marginal(self, frequency: Float64s) -> Float64s:
-        """Each part's own marginal."""
         return self._gather(lambda gains, own: gains.marginal(own), frequency)
 
     def frequency(self, price: npt.ArrayLike) -> Float64s:
-        """Each part's own inverse."""
         every = np.broadcast_to(np.asarray(price, dtype=np.float64), (self.items,))
         return self._gather(lambda gains, own: gains.frequency(own), every)
 
     def max_marginal(self) -> Float64s:
-        """Each part's own top."""
         return self._gather(lambda gains, _: gains.max_marginal(), np.zeros(self.items))
 
     def max_frequency(self) -> Float64s:
-        """Each part's own limit."""
         return self._gather(lambda gains, _: gains.max_frequency(), np.zeros(self.items))
 
     def _gather(self, call: Callable[[Gains, Float64s], Float64s], argument: Float64s) -> Float64s:

@@ -66,7 +66,6 @@ class AllocationProblem:
         return (self.rate > 0) & (self.weight > 0)
 
     def floor(self) -> Float64s:
-        """The least frequencies allowed."""
         return np.zeros(len(self.rate)) if self.lower is None else self.lower
 
     def plan(self, price: float | Float64s) -> Float64s:

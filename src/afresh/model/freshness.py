@@ -90,13 +90,8 @@ def freshness(rate: npt.ArrayLike, frequency: npt.ArrayLike, order: str = "fixed
     order = check_order(order)
     rates, frequencies = check_rates_and_frequencies(rate, frequency)
     r = changes_per_refresh(rates, frequencies)
-    if order == "fixed":
-        value = freshness_curve(r)
-    elif order == "random":
-        value = _random_order(r)
-    else:
-        value = np.asarray(1 / (1 + r))
-    return cast_like_inputs(value, rates, frequencies)
+    curve = {"fixed": freshness_curve, "random": _random_order, "memoryless": lambda r: 1 / (1 + r)}[order]
+    return cast_like_inputs(curve(r), rates, frequencies)
 
 
 def _random_order(r: Float64s) -> Float64s:

@@ -135,7 +135,6 @@ def implied_rates(
 
 
 def _around_the_peak(rates: Float64s, values: Float64s) -> tuple[Float64s, Float64s]:
-    """The neighbours of the rate with the highest value."""
     top = min(max(int(values.argmax()), 1), rates.size - 2)
     return rates[top - 1 : top], rates[top + 1 : top + 2]
 

@@ -109,7 +109,6 @@ def _limited(
 
 
 def _intervals(items: PricedItems, terms: IncomeTerms) -> Float64s:
-    """The best intervals at other costs."""
     return np.asarray(solve_items(items.with_terms(terms)).interval.ravel(), dtype=np.float64)
 
 

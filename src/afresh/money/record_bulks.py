@@ -42,7 +42,6 @@ class RecordBulks:
     check: Float64s
 
     def sums(self, values: Float64s) -> Float64s:
-        """The sum over the records of each bulk."""
         return np.asarray(np.bincount(self.member, values, self.check.size), dtype=np.float64)
 
     def surplus(self, u: Float64s, gain: Float64s) -> Float64s:
@@ -54,7 +53,6 @@ class RecordBulks:
         return self.sums(values) - self.check
 
     def excess(self, u: Float64s) -> Float64s:
-        """E(u)."""
         return self.surplus(u, self.items.terms.gain) / u
 
     def cost_to_gain(self, u: Float64s) -> Float64s:

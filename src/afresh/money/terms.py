@@ -31,7 +31,6 @@ class IncomeTerms:
     update: Float64s
 
     def take(self, rows: npt.NDArray[np.intp]) -> IncomeTerms:
-        """The terms of some of the items."""
         return IncomeTerms(self.gain[rows], self.stale[rows], self.check[rows], self.update[rows])
 
 

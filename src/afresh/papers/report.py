@@ -189,7 +189,6 @@ class Report:
     figures: tuple[PaperFigure, ...]
 
     def checks(self) -> Iterator[Check]:
-        """Every check, in the paper's order."""
         for section in self.sections:
             yield from section.checks
 

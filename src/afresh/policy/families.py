@@ -95,5 +95,4 @@ def _directories(names: Sequence[str]) -> list[Label]:
 
 
 def _paths_below_top(names: Sequence[str]) -> list[Label]:
-    """The path below the top directory."""
     return [name.partition("/")[2] if name.count("/") >= 2 else None for name in names]

@@ -22,11 +22,9 @@ class RankingPolicy:
         raise NotImplementedError
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
-        """Learn from polls."""
         raise NotImplementedError
 
     def next(self, now: float, k: int) -> Ints:
-        """The k most urgent items."""
         return self.items.pick(now, k, lambda n: self._most_urgent(now, n))
 
     def _most_urgent(self, now: float, n: int) -> Ints:
@@ -37,20 +35,16 @@ class RankingPolicy:
         """Ignore notices."""
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """Add new items; returns their numbers."""
         del families
         return self.items.add(weights, costs, now)
 
     def remove(self, items: ArrayLike) -> None:
-        """Never poll these items again."""
         self.items.remove(items)
 
     def reweigh(self, items: ArrayLike, weights: ArrayLike, costs: ArrayLike) -> None:
-        """Set another weight and cost of these items."""
         self.items.reweigh(items, weights, costs)
 
     def set_budget(self, budget: float, now: float) -> None:
-        """Set another cost per time."""
         del now
         self.items.set_budget(budget)
 

@@ -36,7 +36,6 @@ class Nutch(IntervalPolicy):
         self.last_change: Float64s = np.full(start.items, start.now)
 
     def next_due(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
-        """The next due times by the rule."""
         interval = self.interval[items] * np.where(changed, NUTCH_DECREASE, NUTCH_INCREASE)
         interval = np.clip(interval, NUTCH_LEAST * self.round, NUTCH_MOST * self.round)
         self.last_change[items] = np.where(changed, now, self.last_change[items])
@@ -50,7 +49,6 @@ class Nutch(IntervalPolicy):
         return np.asarray(reference + self.interval[items])
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """Add new items; returns their numbers."""
         numbers = super().add(weights, costs, now, families)
         self.last_change = np.concatenate([self.last_change, np.full(numbers.size, now)])
         return numbers
@@ -71,7 +69,6 @@ class StormCrawler(IntervalPolicy):
     """
 
     def next_due(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
-        """The next due times by the rule."""
         interval = self.interval[items]
         longer = np.minimum(STORM_INCREASE * interval, STORM_MOST * self.round)
         self.interval[items] = np.where(changed, (interval + STORM_LEAST * self.round) / 2.0, longer)
@@ -95,7 +92,6 @@ class Proportional(IntervalPolicy):
         self.last_refit = start.now
 
     def next_due(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
-        """One interval later."""
         self.polled[items] += 1
         self.changed[items] += changed
         self.items.last_poll[items] = now
@@ -122,7 +118,6 @@ class Proportional(IntervalPolicy):
         self.last_refit = now
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """Add new items; returns their numbers."""
         numbers = super().add(weights, costs, now, families)
         self.first_poll = np.concatenate([self.first_poll, np.full(numbers.size, now)])
         self.polled = np.concatenate([self.polled, np.zeros(numbers.size)])
@@ -190,7 +185,6 @@ class LambdaCrawl(IntervalPolicy):
         self.last_plan = now
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """Add new items; returns their numbers."""
         numbers = super().add(weights, costs, now, families)
         self.likelihood = np.concatenate([self.likelihood, self._initial_likelihood(numbers.size)])
         return numbers

@@ -43,7 +43,6 @@ class WordSplitter:
     stop_words: frozenset[str] = STOP_WORDS
 
     def __call__(self, text: str) -> list[str]:
-        """The keywords of ``text``."""
         words = dict.fromkeys(_WORD.findall(text.casefold()))
         return [word for word in words if word not in self.stop_words]
 
@@ -59,7 +58,6 @@ class ValueSplitter:
     separator: str
 
     def __call__(self, text: str) -> list[str]:
-        """The keywords of ``text``."""
         values = (" ".join(part.split()) for part in text.casefold().split(self.separator))
         return list(dict.fromkeys(value for value in values if value))
 
@@ -113,7 +111,6 @@ class KeywordIndex:
 
     @property
     def tuples(self) -> int:
-        """How many tuples are indexed."""
         return self.by_tuple.height
 
     @cached_property

@@ -74,7 +74,6 @@ class IndexServer:
         self._results: dict[tuple[int, ...], Ints] = {}
 
     def page(self, keywords: Sequence[int], number: int) -> ProbeAnswer:
-        """See ``ProbeServer``."""
         query = tuple(keywords)
         if query not in self._results:
             self._results[query] = self._index.matches(np.array([query], dtype=np.int64))[1]
@@ -84,7 +83,6 @@ class IndexServer:
         return ProbeAnswer(len(results), tuple(self._keys[place] for place in shown.tolist()))
 
     def look_up(self, key: str) -> ProbeAnswer:
-        """See ``ProbeServer``."""
         return ProbeAnswer(int(key in self._known), (key,) if key in self._known else ())
 
 

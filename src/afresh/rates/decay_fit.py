@@ -87,12 +87,10 @@ class DecayFits:
 
     @property
     def best(self) -> DecayFit:
-        """The fit with the smallest AIC."""
         return self.fits[0]
 
     @property
     def sentence(self) -> str:
-        """The finding in words."""
         return (
             f"Of {self.lifetimes} lifetimes {self.ended} ended; {self.best.words} fits best, "
             f"{self.best.relative_error:.1%} off the observed curve."

@@ -44,7 +44,6 @@ class PoissonChecks:
 
     @property
     def sentence(self) -> str:
-        """The finding in words."""
         judged = self.item.size
         if judged == 0:
             return f"No item has {self.least} gaps between changes, too few to judge the Poisson model."

@@ -77,7 +77,6 @@ class PollTable:
 
     @property
     def size(self) -> int:
-        """How many polls there are, over all items."""
         return int(self.item.size)
 
     def polls_per_item(self) -> Ints:

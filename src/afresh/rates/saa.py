@@ -151,7 +151,6 @@ class SelfAdaptive:
 
     @property
     def done(self) -> bool:
-        """Whether the search is over."""
         return self.end is not None
 
     @property
@@ -204,7 +203,6 @@ class SelfAdaptive:
 
 
 def _after_round(state: SelfAdaptive) -> SelfAdaptive:
-    """The state after a finished round."""
     polls, changes = len(state.changed), sum(state.changed)
     growable = 2 * state.frequency <= state.fastest
     done = Round(polls, changes, state.doublings, state.divisions, growable, state.origin, state.paper)

@@ -40,7 +40,6 @@ class Segments:
         return np.repeat(per_run, self.lengths())
 
     def sums(self, values: Float64s) -> Float64s:
-        """Σ of each run."""
         return np.add.reduceat(values, self.starts)
 
     def range(self) -> tuple[Float64s, Float64s]:
@@ -48,7 +47,6 @@ class Segments:
         return np.minimum.reduceat(self.values, self.starts), np.maximum.reduceat(self.values, self.starts)
 
     def of_runs(self, chosen: Bools) -> Segments:
-        """The chosen runs alone."""
         lengths = self.lengths()
         starts = np.concatenate(([0], np.cumsum(lengths[chosen])[:-1])).astype(np.int64)
         return Segments(self.values[np.repeat(chosen, lengths)], starts)

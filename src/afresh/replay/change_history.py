@@ -77,7 +77,6 @@ class ChangeHistory:
 
     @property
     def length(self) -> float:
-        """The length of the window."""
         return self.end - self.start
 
     @property

@@ -85,7 +85,6 @@ class RateDrift:
     horizon_s: float
 
     def __post_init__(self) -> None:
-        """Refuse a negative deviation and a horizon that is not positive."""
         if not (self.sd >= 0 and np.isfinite(self.sd)):
             raise UsageError(f"drift: sd is {self.sd:g}: must be 0 or more")
         if not (self.horizon_s > 0 and np.isfinite(self.horizon_s)):

@@ -65,7 +65,6 @@ class MassEdits:
     share: float
 
     def __post_init__(self) -> None:
-        """Refuse a negative rate and a share outside (0, 1]."""
         if not (self.rate_per_s >= 0 and np.isfinite(self.rate_per_s)):
             raise UsageError(f"mass edits: rate is {self.rate_per_s:g} per second: must be 0 or more")
         if not 0 < self.share <= 1:
@@ -101,7 +100,6 @@ class Lifetimes:
     died: Float64s
 
     def alive(self, item: Ints, time: Float64s) -> Bools:
-        """Whether the item exists at that time."""
         return np.asarray((time > self.born[item]) & (time < self.died[item]))
 
     def changes(self) -> tuple[Ints, Float64s]:

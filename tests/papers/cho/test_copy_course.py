@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from afresh.model.decay import DECAYS, Exponential, decay_from
 from afresh.model.freshness import age, freshness
 from afresh.model.time_course import database_course
-from afresh.papers.cho.cho_figures import expected_age, expected_freshness, observed_course
+from afresh.papers.cho.cho_figures import observed_course
 
 instants = st.lists(st.integers(1, 60).map(lambda i: i / 4), max_size=12)
 
@@ -21,8 +21,8 @@ def test_its_average_over_an_interval_is_the_time_average(rate: float) -> None:
     nodes, weights = np.polynomial.legendre.leggauss(40)
     t, weights = (nodes + 1) / 2 * interval, weights / 2
     decay = Exponential(rate)
-    assert weights @ expected_freshness(decay, t) == pytest.approx(freshness(rate, 1 / interval), rel=1e-13)
-    assert weights @ expected_age(decay, t) == pytest.approx(age(rate, 1 / interval), rel=1e-13)
+    assert weights @ decay.survival(t) == pytest.approx(freshness(rate, 1 / interval), rel=1e-13)
+    assert weights @ decay.loss(t) == pytest.approx(age(rate, 1 / interval), rel=1e-13)
 
 
 @pytest.mark.parametrize("name", DECAYS)
@@ -30,8 +30,8 @@ def test_age_grows_by_the_share_that_is_stale(name: str) -> None:
     example = DECAYS[name].example
     decay = decay_from(name if example is None else f"{name}:{example}", [0.2, 1.3])
     t, dt = np.linspace(0.15, 5.15, 21)[:, None], 1e-6
-    slope = (expected_age(decay, t + dt) - expected_age(decay, t - dt)) / (2 * dt)
-    np.testing.assert_allclose(slope, 1 - expected_freshness(decay, t), atol=1e-7)
+    slope = (decay.loss(t + dt) - decay.loss(t - dt)) / (2 * dt)
+    np.testing.assert_allclose(slope, 1 - decay.survival(t), atol=1e-7)
 
 
 @settings(deadline=None)

@@ -144,7 +144,7 @@ def test_a_still_world_and_an_empty_one() -> None:
 
 
 def test_many_items_are_made_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("afresh.replay.worlds.simulated_world.CELLS_AT_ONCE", 64)
+    monkeypatch.setattr("afresh.replay.simulated_world.CELLS_AT_ONCE", 64)
     made = world(WorldBehaviour(drift=RateDrift(0.2, 20 * DAY)), items=50)
     assert counts(made).min() > 20
     assert np.unique(made.item).size == 50

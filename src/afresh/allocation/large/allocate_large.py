@@ -81,7 +81,6 @@ def _output(columns: ItemColumns, out: Floats | None) -> Floats:
 
 
 def _passes(engine: str, items: int) -> ModuleType:
-    """The module that runs over the items."""
     one_of("engine", engine, ENGINES)
     if engine == "numpy" or (engine == "auto" and items < _NUMBA_FROM):
         return passes_numpy
@@ -95,7 +94,6 @@ def _passes(engine: str, items: int) -> ModuleType:
 
 
 def _processors() -> int:
-    """Processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -62,7 +62,6 @@ class Histogram:
     def from_items(
         rates: ArrayLike, weights: ArrayLike | None = None, costs: ArrayLike | None = None
     ) -> Histogram:
-        """The histogram of these items."""
         return Histogram.from_columns(ItemColumns.from_arrays(rates, weights, costs))
 
     @staticmethod
@@ -113,7 +112,6 @@ class Histogram:
 
     @property
     def items(self) -> int:
-        """How many items."""
         return int(self.sums[0].sum()) + self.static + self.unweighted
 
     @property

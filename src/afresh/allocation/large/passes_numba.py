@@ -94,7 +94,6 @@ def _table() -> Float64s:
 
 @_compile
 def _price(rate, weight, cost, j):  # type: ignore[no-untyped-def]
-    """x = cλ/w of item j."""
     x = np.float64(rate[j])
     if cost is not None:
         x *= np.float64(cost[j])

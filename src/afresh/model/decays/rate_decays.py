@@ -22,7 +22,20 @@ from afresh.values.arrays import Float64s
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class Exponential:
+class RateDecay:
+    """What the decays of a rate λ share: a rate of 0 never changes."""
+
+    rate: Float64s
+
+    def __init__(self, rate: npt.ArrayLike) -> None:
+        object.__setattr__(self, "rate", check_parameter("rate", rate))
+
+    def plateau(self) -> Float64s:
+        """0, or 1 for what never changes."""
+        return np.where(self.rate > 0, 0.0, 1.0)
+
+
+class Exponential(RateDecay):
     """z(t) = e^{−λt}: changes come at rate λ, however long ago the last one was.
 
     Refreshed once per mean change, a copy is right 63 % of the time (Cho & Garcia-Molina 2000, Theorem 3.1).
@@ -30,11 +43,6 @@ class Exponential:
     >>> round(float(Exponential(1.0).integral(1.0)), 2)
     0.63
     """
-
-    rate: Float64s
-
-    def __init__(self, rate: npt.ArrayLike) -> None:
-        object.__setattr__(self, "rate", check_parameter("rate", rate))
 
     def survival(self, t: npt.ArrayLike) -> Float64s:
         """e^{−λt}."""
@@ -57,16 +65,11 @@ class Exponential:
         return self._scale_curve(curves.k, t, 2, lambda x: x / 3)
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
-        """Times from a refresh to the first change."""
         return divide_by_rate(rng.standard_exponential(sample_shape(size, self.rate)), self.rate)
 
     def total(self) -> Float64s:
         """1/λ."""
         return divide_by_rate(1.0, self.rate)
-
-    def plateau(self) -> Float64s:
-        """0, or 1 for what never changes."""
-        return np.where(self.rate > 0, 0.0, 1.0)
 
     def _scale_curve(
         self,
@@ -91,8 +94,7 @@ class Exponential:
             return np.where(x < 1, near * ratio, far)
 
 
-@dataclass(frozen=True, slots=True, eq=False, init=False)
-class Linear:
+class Linear(RateDecay):
     """z(t) = max(1 − λt, 0): the first change is equally likely at any time up to 1/λ.
 
     An address that is wrong after ten years at the latest, refreshed every five years, is right 75 % of the
@@ -101,11 +103,6 @@ class Linear:
     >>> float(Linear(1 / 10).integral(5.0) / 5)
     0.75
     """
-
-    rate: Float64s
-
-    def __init__(self, rate: npt.ArrayLike) -> None:
-        object.__setattr__(self, "rate", check_parameter("rate", rate))
 
     def survival(self, t: npt.ArrayLike) -> Float64s:
         """max(1 − λt, 0)."""
@@ -143,10 +140,6 @@ class Linear:
         """1/(2λ)."""
         return divide_by_rate(0.5, self.rate)
 
-    def plateau(self) -> Float64s:
-        """0, or 1 for what never changes."""
-        return np.where(self.rate > 0, 0.0, 1.0)
-
     def _until_wrong(self, t: npt.ArrayLike) -> tuple[Float64s, Float64s]:
         """u = min(t, 1/λ) and λu."""
         u = np.minimum(as_times(t), divide_by_rate(1.0, self.rate))
@@ -157,7 +150,7 @@ _TERMS = range(1, 21)  # at v = 1 the next term is below 1e−19
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class Weibull:
+class Weibull(RateDecay):
     """z(t) = e^{−v}, v = (λt)^k; shape k = 1 is the exponential, shapes from 0.02 to 100.
 
     With a = 1/k and γ the lower incomplete gamma function, ∫₀ᵗz = a·γ(a, v)/λ and ∫₀ᵗs·z = a·γ(2a, v)/λ².
@@ -166,11 +159,10 @@ class Weibull:
     (0.886227, 0.886227)
     """
 
-    rate: Float64s
     shape: Float64s
 
     def __init__(self, rate: npt.ArrayLike, shape: npt.ArrayLike) -> None:
-        object.__setattr__(self, "rate", check_parameter("rate", rate))
+        RateDecay.__init__(self, rate)
         object.__setattr__(self, "shape", check_parameter("shape", shape, low=0.02, high=100))
 
     def survival(self, t: npt.ArrayLike) -> Float64s:
@@ -200,7 +192,6 @@ class Weibull:
         return self._lost_share(t, 2)
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
-        """Times from a refresh to the first change."""
         draws = rng.standard_exponential(sample_shape(size, self.rate, self.shape))
         return divide_by_rate(draws ** (1 / self.shape), self.rate)
 
@@ -212,7 +203,7 @@ class Weibull:
 
     def plateau(self) -> Float64s:
         """0, or 1 for what never changes."""
-        return np.where(self.rate > 0, 0.0, 1.0) + np.zeros_like(self.shape)
+        return RateDecay.plateau(self) + np.zeros_like(self.shape)
 
     def _power(self, t: npt.ArrayLike) -> Float64s:
         with np.errstate(over="ignore", under="ignore"):

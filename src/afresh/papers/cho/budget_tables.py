@@ -114,7 +114,6 @@ def frequencies_at(rates: Floats, multiplier: float, objective: str) -> Floats:
 
 
 def example_1() -> Section:
-    """Uniform and proportional frequencies of three elements."""
     rates = (4.0, 3.0, 2.0)
     uniform = allocate(rates, 9.0, policy="uniform").frequency
     proportional = allocate(rates, 9.0, policy="proportional").frequency
@@ -128,7 +127,6 @@ def example_1() -> Section:
 
 
 def table_4() -> Section:
-    """The benefit of each split of refreshes between two elements, in exact fractions."""
     checks = [
         Check(
             f"({letter}) f₁ = {split[0]}, f₂ = {split[1]}",
@@ -144,7 +142,6 @@ def table_4() -> Section:
 
 
 def figure_9() -> Section:
-    """What the text reads off Figure 9."""
     shares, ratios = {}, []
     for total in PAIR_TOTALS:
         optimal, uniform, proportional = (
@@ -164,7 +161,6 @@ def figure_9() -> Section:
 
 
 def table_5() -> Section:
-    """The optimal plan of Example 4, for freshness and for age."""
     first = {1: Correction("0.8349", "rounds to 0.83; printed as 0.84, the row adds up to 5")}
     fresh = allocate(FIVE_RATES, FIVE_BUDGET)
     old = allocate(FIVE_RATES, FIVE_BUDGET, objective="age")
@@ -183,7 +179,6 @@ def table_5() -> Section:
 
 
 def table_6() -> Section:
-    """Freshness and age of the web under each policy."""
     policies = ("proportional", "uniform", "optimal")
     fresh = [web_plan(policy, "freshness").freshness for policy in policies]
     old = [web_plan(policy, "age").age for policy in policies]
@@ -207,7 +202,6 @@ def table_6() -> Section:
 
 
 def weights() -> Section:
-    """The preliminary result on importance at the end of the paper."""
     plan = allocate([1.0, 1.0], 2.0, weights=[2.0, 1.0])
     ratio = float(plan.frequency[0] / plan.frequency[1])
     return Section(

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.allocation.allocate import allocate
-from afresh.model.decay import Decay, Exponential
+from afresh.model.decay import Exponential
 from afresh.model.decays.parameters import check_parameter
 from afresh.model.freshness import age, freshness
 from afresh.model.time_course import FreshnessCourse
@@ -26,7 +26,7 @@ from afresh.papers.cho.refresh_orders import gamma_age, gamma_freshness
 from afresh.papers.cho.sync_points import figure_5
 from afresh.papers.report import PaperFigure
 from afresh.plots.panels import Panel, Series
-from afresh.values.arrays import Float64s, Floats
+from afresh.values.arrays import Floats
 
 _SEED = 2000
 _ORDERS = {"fixed": "fixed order", "random": "random order", "memoryless": "purely random"}
@@ -70,7 +70,7 @@ def _figure_2() -> PaperFigure:
 def _figure_3() -> PaperFigure:
     rate, interval = 1.0, 2.0
     since = np.linspace(0, interval, 201)
-    fresh, old = expected_freshness(Exponential(rate), since), expected_age(Exponential(rate), since)
+    fresh, old = Exponential(rate).survival(since), Exponential(rate).loss(since)
     time = np.concatenate([since, since + interval])
     polls = Series("refresh", np.array([interval]), np.array([interval]), "rules")
     return PaperFigure(
@@ -188,26 +188,6 @@ def _figure_12() -> PaperFigure:
             Panel("", "changes every", "refreshes per page and month", shown, x_names=names, log_y=True),
         ),
     )
-
-
-def expected_freshness(decay: Decay, t: npt.ArrayLike) -> Float64s:
-    """E[F(t)] = z(t), t after a refresh; e^{−λt} for Poisson changes.
-
-    >>> from afresh.model.decay import Exponential
-    >>> expected_freshness(Exponential([1.0, 2.0]), 1.0).round(4)
-    array([0.3679, 0.1353])
-    """
-    return decay.survival(check_parameter("t", t, infinite=True))
-
-
-def expected_age(decay: Decay, t: npt.ArrayLike) -> Float64s:
-    """E[A(t)] = t − ∫₀ᵗz, t after a refresh; t(1 − (1−e^{−λt})/(λt)) for Poisson changes.
-
-    >>> from afresh.model.decay import Exponential
-    >>> expected_age(Exponential([1.0, 2.0]), 1.0).round(4)
-    array([0.3679, 0.5677])
-    """
-    return decay.loss(check_parameter("t", t, infinite=True))
 
 
 def observed_course(changes: npt.ArrayLike, refreshes: npt.ArrayLike, t: npt.ArrayLike) -> FreshnessCourse:

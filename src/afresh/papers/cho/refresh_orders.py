@@ -82,7 +82,6 @@ def _formula(name: str, printed: float, recomputed: float, correction: Correctio
 
 
 def table_2() -> Section:
-    """Freshness and age for each order of refreshes."""
     checks = []
     for order, name in _ORDER_NAMES.items():
         for r in _RATIOS:
@@ -97,7 +96,6 @@ def table_2() -> Section:
 
 
 def section_4() -> Section:
-    """What the text reads off Figure 6."""
     budget = budget_for([1.0], 0.8)
     fixed = float(freshness(1.0, 1.0))
     gain = 100 * (fixed / float(freshness(1.0, 1.0, "memoryless")) - 1)
@@ -123,7 +121,6 @@ def section_4() -> Section:
 
 
 def table_3() -> Section:
-    """Freshness and age for Gamma-distributed rates."""
     diverges = Correction(
         "inf", "the formula holds for δ < 1 only; above, pages that hardly change age for ever"
     )
@@ -148,7 +145,6 @@ def table_3() -> Section:
 
 
 def figure_7() -> Section:
-    """The claims that Figure 7 makes."""
     r, delta = np.meshgrid(np.geomspace(0.01, 100, 81), np.linspace(0.02, 4, 100))
     fresh_ratio = gamma_freshness(r, 1.0, delta, "proportional") / gamma_freshness(r, 1.0, delta)
     age_ratio = gamma_age(r, 1.0, delta) / gamma_age(r, 1.0, delta, "proportional")
@@ -173,62 +169,53 @@ _EQUAL = 1e-12  # δ² below this, all rates are equal to double precision
 def gamma_freshness(
     rate: npt.ArrayLike, frequency: npt.ArrayLike, delta: npt.ArrayLike, allocation: str = "uniform"
 ) -> Any:
-    """Mean gamma_freshness at mean rate λ and mean frequency f, for δ from 0 to 300.
+    """Mean freshness at mean rate λ and mean frequency f, for δ from 0 to 300.
 
     At δ = 1 it is ln(1+r)/r.
 
     >>> round(gamma_freshness(1.0, 1.0, 1.0), 6), round(gamma_freshness(1.0, 1.0, 1.0, "proportional"), 6)
     (0.693147, 0.632121)
     """
-    one_of("allocation", allocation, ALLOCATIONS)
-    rates, frequencies, deltas = _checked(rate, frequency, delta)
-    r, square = np.broadcast_arrays(changes_per_refresh(rates, frequencies), deltas.astype(np.float64) ** 2)
-    equal = curves.freshness_curve(r)
+    inputs, r, square, decay = _gamma_world(rate, frequency, delta, allocation)
+    value = curves.freshness_curve(r)
     if allocation == "uniform":
-        never = np.isinf(r)
-        mixed = _lomax(np.where(never, 1.0, r), square).integral(1.0)
-        equal = np.where(square < _EQUAL, equal, np.where(never, 0.0, mixed))
-    return cast_like_inputs(equal, rates, frequencies, deltas)
+        value = np.where(square < _EQUAL, value, np.where(np.isinf(r), 0.0, decay.integral(1.0)))
+    return cast_like_inputs(value, *inputs)
 
 
 def gamma_age(
     rate: npt.ArrayLike, frequency: npt.ArrayLike, delta: npt.ArrayLike, allocation: str = "uniform"
 ) -> Any:
-    """Mean gamma_age at mean rate λ and mean frequency f, for δ from 0 to 300.
+    """Mean age at mean rate λ and mean frequency f, for δ from 0 to 300.
 
     At δ = 1 it is T[½ + 1/r − (1+r)ln(1+r)/r²].
 
     >>> round(gamma_age(1.0, 1.0, 1.0), 6), gamma_age(1.0, 1.0, 1.0, "proportional")
     (0.113706, inf)
     """
-    one_of("allocation", allocation, ALLOCATIONS)
-    rates, frequencies, deltas = _checked(rate, frequency, delta)
-    r, square = np.broadcast_arrays(changes_per_refresh(rates, frequencies), deltas.astype(np.float64) ** 2)
+    inputs, r, square, decay = _gamma_world(rate, frequency, delta, allocation)
     equal = curves.age_curve(r)
     if allocation == "uniform":
-        never = np.isinf(r)
-        decay = _lomax(np.where(never, 1.0, r), square)
-        mixed = decay.loss(1.0) - decay.age_gain(1.0)
-        share = np.where(square < _EQUAL, equal, np.where(never, 0.5, mixed))
+        mixed = np.where(np.isinf(r), 0.5, decay.loss(1.0) - decay.age_gain(1.0))
+        share = np.where(square < _EQUAL, equal, mixed)
     else:
         share = np.where(square < 1, equal / np.where(square < 1, 1 - square, 1.0), np.inf)
     with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
-        value = np.where(r > 0, share / frequencies.astype(np.float64), 0.0)
-    return cast_like_inputs(value, rates, frequencies, deltas)
+        value = np.where(r > 0, share / inputs[1].astype(np.float64), 0.0)
+    return cast_like_inputs(value, *inputs)
 
 
-def _checked(
-    rate: npt.ArrayLike, frequency: npt.ArrayLike, delta: npt.ArrayLike
-) -> tuple[Floats, Floats, Floats]:
+def _gamma_world(
+    rate: npt.ArrayLike, frequency: npt.ArrayLike, delta: npt.ArrayLike, allocation: str
+) -> tuple[tuple[Floats, Floats, Floats], Float64s, Float64s, Lomax]:
+    """The checked inputs, r, δ², and survival over an interval of 1: E[e^{−Λt}] for Gamma rates of mean r."""
+    one_of("allocation", allocation, ALLOCATIONS)
     deltas = as_floats("delta", delta)
     check_parameter("delta", deltas, high=300)
     rates, frequencies = check_rates_and_frequencies(rate, frequency)
     check_shapes(rate=rates, frequency=frequencies, delta=deltas)
-    return rates, frequencies, deltas
-
-
-def _lomax(r: Float64s, square: Float64s) -> Lomax:
-    """Survival over an interval of 1, E[e^{−Λt}] for Gamma rates of mean r and variance r²δ²."""
+    r, square = np.broadcast_arrays(changes_per_refresh(rates, frequencies), deltas.astype(np.float64) ** 2)
     spread = np.maximum(square, _EQUAL)
     with np.errstate(divide="ignore", over="ignore"):
-        return Lomax(1 / spread, np.maximum(1 / (r * spread), 1e-300))
+        scale = np.maximum(1 / (np.where(np.isinf(r), 1.0, r) * spread), 1e-300)
+    return (rates, frequencies, deltas), r, square, Lomax(1 / spread, scale)

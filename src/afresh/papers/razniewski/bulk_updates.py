@@ -31,7 +31,6 @@ _LAST_DIGIT = {1: Correction("3.651", "√(2/0.15) = 3.651 rounds to 3.65")}
 
 
 def example_7() -> Section:
-    """The best intervals of pages that hold many records."""
     best = [best_interval(_FORTY_LINEAR, n, 1.0, decay="linear").interval for n in _PAGES]
     wrong = 1 - float(Linear(_FORTY_LINEAR).survival(0.25))
     life = "from a longest life of 7 years; a rate of 0.15 is 6.67 years"
@@ -48,7 +47,6 @@ def example_7() -> Section:
 
 
 def table_3() -> Section:
-    """Relocation probabilities, and the rates that follow from them."""
     rates = _known_rates()
     mean = float((rates[3] + 2 * rates[1] + 5 * rates[0]) / 8)
     endless = Correction(
@@ -76,7 +74,6 @@ def _known_rates() -> Floats:
 
 
 def section_8_4() -> Section:
-    """Department pages of three sizes."""
     costs = np.sqrt(_SIZES)
     best = [best_interval(_SITE_RATE, n, c) for n, c in zip(_SIZES, costs, strict=True)]
     intervals = [income.interval for income in best]

@@ -22,7 +22,6 @@ _MADE = 10_000
 
 
 def section_8_1() -> Section:
-    """The rate of each club's players, fitted again."""
     found = {club: fit_decays(_at_quantiles(rate, n)) for club, (rate, n) in _CLUBS.items()}
     chosen = {fits.best.name for fits in found.values()}
     chance = ", ".join(f"{100 * _error_by_chance(rate, n):.1f} % for {n}" for rate, n in _CLUBS.values())
@@ -61,7 +60,6 @@ def table_3_again() -> Section:
 
 
 def figure_7() -> PaperFigure:
-    """Observed and fitted survival at the two clubs."""
     rng = np.random.default_rng(_SEED)
     series = []
     for club, (rate, n) in _CLUBS.items():

@@ -88,7 +88,6 @@ _HALF_TWICE = Correction("0.1718", "as B/C: half a day is taken for the half-lif
 
 
 def table_4() -> Section:
-    """The best number of crawls by benefit/cost ratio."""
     sites = _SITES * SHARES
     monthly = _SITES / MONTH_DAYS
     table = refreshes_by_ratio(_RATES, _RATIOS, fixed=monthly, count=sites)
@@ -111,7 +110,6 @@ def table_4() -> Section:
 
 
 def search_engine() -> Section:
-    """§9: the benefit that an observed crawl frequency implies."""
     often = 1 / 75
     daily, twice = (implied_benefit(often, rate, 1.0) for rate in (1.0, 2.0))
     half_life = implied_benefit(often, float(np.log(2)), 1.0)

@@ -28,14 +28,12 @@ _BISECTIONS = 60
 
 
 def table_2() -> Section:
-    """The content lag of an element that changes at 5, 6 and 7."""
     times = (6, 7, 8)
     lags = [content_lag((5.0, 6.0, 7.0), now) for now in times]
     return Section("Table 2", row("F(e;{})", times, "1 3 6", lags))
 
 
 def table_3() -> Section:
-    """The lag after a round of two queries, by their places; 0 is not sent."""
     places = ((0, 0), (1, 0), (2, 0), (0, 1), (2, 1), (0, 2), (1, 2))
     a = coefficients(_GROUP_SUMS, _TUPLES, 1.0)
     lags = [lag_after_round(a, place) for place in places]
@@ -123,7 +121,6 @@ def simulate_courses(seed: int = _SEED) -> LagCourses:
 
 
 def section(found: LagCourses) -> Section:
-    """The order of the curves."""
     greedy, ours = found.mean("Greedy"), found.mean("ours")
     one, two = found.mean("Naive 1"), found.mean("Naive 2")
     late = slice(STEPS - 50, None)
@@ -144,7 +141,6 @@ def section(found: LagCourses) -> Section:
 
 
 def figure_2(found: LagCourses) -> PaperFigure:
-    """The four curves."""
     steps = np.arange(1.0, STEPS + 1)
     series = tuple(Series(name, steps, lag) for name, lag in found.lag.items())
     panel = Panel("", "time", "content lag of the relation", series, log_y=True)

@@ -51,7 +51,6 @@ class SearchRecords:
 
     @property
     def count(self) -> int:
-        """How many records."""
         return len(self.texts["title"])
 
 
@@ -148,9 +147,11 @@ def _figure(name: str, records: SearchRecords, experiment: _Experiment) -> Paper
     place = int(np.argmax([q.distinct_ratio * q.speedup_ratio for q in best.quality]))
     ours = tuples / _fewest_requests(experiment)
     pools = np.array(POOLS, dtype=np.float64)
-    speedups = [_line(run, pools, "speedup_ratio") for run in runs]
+    coverage, speedups = (
+        tuple(_line(run, pools, measure) for run in runs) for measure in ("coverage_ratio", "speedup_ratio")
+    )
     panels = (
-        Panel("Coverage", "keyword pool k", "coverage ratio", _lines(runs, pools), log_x=True),
+        Panel("Coverage", "keyword pool k", "coverage ratio", coverage, log_x=True),
         Panel(
             "Speedup",
             "keyword pool k",
@@ -169,10 +170,6 @@ def _figure(name: str, records: SearchRecords, experiment: _Experiment) -> Paper
         f"{best.quality[place].distinct_ratio:.0%} covered; ours {ours:.2f} at 100%.",
         panels,
     )
-
-
-def _lines(runs: Sequence[_Measured], pools: Float64s) -> tuple[Series, ...]:
-    return tuple(_line(run, pools, "coverage_ratio") for run in runs)
 
 
 def _line(run: _Measured, pools: Float64s, measure: str) -> Series:

@@ -148,10 +148,7 @@ def suitable_a(
     def width(a: float) -> float:
         return float(np.max(spread(ratios, polls, a)))
 
-    lowest = max(
-        _falling_root(lambda a: largest(a) - tolerance),
-        _falling_root(lambda a: width(a) - widest),
-    )
+    lowest = max(_falling_root(lambda a: largest(a) - tolerance), _falling_root(lambda a: width(a) - widest))
     highest = _falling_root(lambda a: least(a) + tolerance)
     best = _falling_root(lambda a: largest(a) + least(a))
     if lowest <= highest:
@@ -179,7 +176,8 @@ def _ratios(r: ArrayLike) -> tuple[Floats, Float64s]:
 def _distribution(ratio: Float64s, polls: int, a: float) -> tuple[Float64s, Float64s]:
     """Chances of X = 0…n at each r (last axis), and r̂ at each X."""
     _check_polls(polls)
-    _check_a(a)
+    if not 0 < a < math.inf:
+        raise InputError(f"a is {a}: must be more than 0, and finite")
     x = np.arange(polls + 1.0)
     # ln C(n, x) by a running sum: exact enough (n·1e−16) and needs no gamma function.
     log_choose = np.concatenate(([0.0], np.cumsum(np.log((polls - x[1:] + 1) / x[1:]))))
@@ -202,11 +200,6 @@ def _check_polls(polls: int) -> None:
         raise InputError(f"{polls} polls: must be 1 or more")
 
 
-def _check_a(a: float) -> None:
-    if not 0 < a < math.inf:
-        raise InputError(f"a is {a}: must be more than 0, and finite")
-
-
 _RATIOS = (0.1, 0.5, 1.0, 1.5, 1.8, 2.0)
 _TABLE_1 = {
     0.5: "1.0115 1.0067 0.9515 0.8625 0.8041 0.7656",
@@ -215,7 +208,6 @@ _TABLE_1 = {
 
 
 def section_2() -> Section:
-    """The a that takes the bias out at small r."""
     some = ", ".join(f"{exact_a(n):.4f} for n = {n}" for n in (1, 3, 7, 35))
     return Section(
         "§2.2: the a for which r̂ has no bias at small r",
@@ -225,7 +217,6 @@ def section_2() -> Section:
 
 
 def table_1() -> Section:
-    """E[r̂]/r for three polls."""
     checks = (
         check
         for a, printed in _TABLE_1.items()
@@ -235,7 +226,6 @@ def table_1() -> Section:
 
 
 def polls_for_small_bias() -> Section:
-    """§3: how many polls keep the bias below 5 %."""
     too_few = Correction("5", f"with 3 polls r̂ is {100 * bias(0.44, 3, 0.4):.1f} % too high at r = 0.44")
     enough = Correction("6", "six polls already keep it below 5 %")
     return Section(

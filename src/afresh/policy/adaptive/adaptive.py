@@ -23,6 +23,7 @@ from afresh.values.errors import InputError
 class Adaptive(ReviewSchedule):
     """The same settings serve all sources.
 
+    >>> from afresh.policy.policy import PolicyInput
     >>> policy = Adaptive(PolicyInput.of(3, 0.3))
     >>> for day in range(200):
     ...     items = policy.next(10.0 * day, 3)
@@ -73,13 +74,11 @@ class Adaptive(ReviewSchedule):
         return numbers
 
     def remove(self, items: ArrayLike) -> None:
-        """Never poll these items again."""
         which = self.items.as_numbers(items)
         self.items.remove(which)
         self.next_review[which] = np.inf
 
     def reweigh(self, items: ArrayLike, weights: ArrayLike, costs: ArrayLike) -> None:
-        """Set another weight and cost of these items."""
         which = self.items.as_numbers(items)
         self.items.reweigh(which, weights, costs)
         self.set_reviews(which, self.items.last_poll[which])

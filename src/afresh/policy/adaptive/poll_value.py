@@ -37,7 +37,6 @@ class PollValue:
         self.table = values.astype(np.float32)  # of each rate at each of the times
 
     def marginal(self, expected: Float64s) -> Float64s:
-        """marginal(E) of the objective."""
         if self.name != "freshness":
             return self.objective.marginal(expected)
         # The same as curves.g with fewer passes over the array: this is the innermost loop of the policy.

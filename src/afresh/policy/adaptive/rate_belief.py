@@ -69,7 +69,6 @@ class RateBelief:
         return rows
 
     def mean(self, items: Ints) -> Float64s:
-        """Posterior mean rates."""
         blocks = (items[begin : begin + BLOCK] for begin in range(0, items.size, BLOCK))
         parts = [self.posteriors(block) @ self.rates for block in blocks]
         return np.concatenate(parts) if parts else np.empty(0)

@@ -128,7 +128,6 @@ def save_rows(policy: Adaptive, items: Ints) -> Arrays:
 
 
 def restore_rows(policy: Adaptive, items: Ints, rows: Stored) -> None:
-    """Take over what was known about each of these items."""
     n = items.size
     restore_evidence(policy.belief, items, field(rows, "evidence", (n, None)), field(rows, "lowest", (n,)))
     pending = field(rows, "notices", (n, None))[:, : len(policy.notices.sources)]

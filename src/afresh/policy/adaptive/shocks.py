@@ -211,7 +211,6 @@ class Shocks:
         self._accumulate(rows)
 
     def _shock_probability(self, rows: Ints) -> Float64s:
-        """The probability that these families have shocks."""
         share = self.share[self.kind[rows]]
         odds = np.log(share / (1.0 - share)) + self.evidence[rows]
         return np.asarray(1.0 / (1.0 + np.exp(-odds)))
@@ -221,7 +220,6 @@ class Shocks:
         self.cumulative[rows, 1:] = np.cumsum(expected, axis=1)
 
     def _members(self, families: Ints) -> Ints:
-        """All items of these families."""
         parts = [self.member_order[self.first_member[one] : self.first_member[one + 1]] for one in families]
         return (
             np.unique(np.concatenate(parts) % len(self.family_ids)) if parts else np.zeros(0, dtype=np.int64)

@@ -59,7 +59,6 @@ class GammaFilter:
     consistent = True
 
     def start(self, prior: GammaPrior, items: int) -> GammaState:
-        """The prior itself."""
         rows = prior.for_items(items)
         return GammaState(rows, rows.shape, rows.rate)
 
@@ -76,7 +75,6 @@ class GammaFilter:
         return state.shape / state.rate
 
     def interval(self, state: GammaState, level: float) -> tuple[Float64s, Float64s]:
-        """Equal-tailed credible interval."""
         return gamma_interval(state.shape, state.rate, level)
 
 
@@ -96,7 +94,6 @@ class LastModified(GammaFilter):
     name = "last-modified"
 
     def evidence(self, polls: PollTable) -> PollEvidence:
-        """The stamps, where they are credible."""
         return stamp_evidence(polls)
 
 
@@ -115,7 +112,6 @@ class Counts(GammaFilter):
     name = "counts"
 
     def evidence(self, polls: PollTable) -> PollEvidence:
-        """The counts, where there are any."""
         return count_evidence(polls)
 
 
@@ -215,7 +211,6 @@ def _finish_one_by_one(
 
 
 def _found_change_once(a: float, b: float, elapsed: float) -> tuple[float, float]:
-    """``belief_after_change`` for one item."""
     ell = math.log1p(max(elapsed / b, 1e-300))
     none, more = math.expm1(-a * ell), math.expm1(-(a + 1.0) * ell)
     ratio = math.expm1(-ell) / more

@@ -271,7 +271,6 @@ class GridPosterior:
         )
 
     def rate(self, state: GridState) -> Float64s:
-        """Posterior mean."""
         return _map_posteriors(state, lambda nodes: [_mean(nodes)])[0]
 
     def interval(self, state: GridState, level: float) -> tuple[Float64s, Float64s]:
@@ -340,7 +339,6 @@ def _put(found: list[Float64s], where: Bools | Ints, better: list[Float64s]) -> 
 
 
 def _sharp_nodes(rows: PosteriorRows, sharp: SharpItems, kind: Ints) -> Nodes:
-    """Nodes of items that have points of their own."""
     none = np.zeros(sharp.item.size)
     own, height = even_nodes(sharp.log_likelihood, none, none + (POINTS - 1.0))
     start = (sharp.low - np.log(rows.rates[0])) / rows.step

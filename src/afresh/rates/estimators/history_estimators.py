@@ -31,7 +31,6 @@ class HistoryState(StateWithPrior):
     polls: PollTable
 
     def has_polls(self) -> Bools:
-        """Which items have been polled."""
         return np.asarray(self.polls.polls_per_item() > 0)
 
 
@@ -41,7 +40,6 @@ class HistoryEstimator:
     order_free = True
 
     def start(self, prior: GammaPrior, items: int) -> HistoryState:
-        """No polls yet."""
         empty = PollTable(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=bool), items)
         return HistoryState(prior.for_items(items), empty)
 

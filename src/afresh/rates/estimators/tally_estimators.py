@@ -28,7 +28,6 @@ class StateWithPrior:
     prior: GammaPrior
 
     def has_polls(self) -> Bools:
-        """Which items have been polled."""
         raise NotImplementedError
 
     def rate_or_prior(self, rate: Float64s) -> Float64s:
@@ -51,7 +50,6 @@ class TallyState(StateWithPrior):
     time: Float64s
 
     def has_polls(self) -> Bools:
-        """Which items have been polled."""
         return np.asarray(self.polls > 0)
 
     def mean_interval(self) -> Float64s:
@@ -65,7 +63,6 @@ class TallyEstimator:
     order_free = True
 
     def start(self, prior: GammaPrior, items: int) -> TallyState:
-        """No polls yet."""
         return TallyState(prior.for_items(items), *(np.zeros(items) for _ in range(3)))
 
     def update(self, state: TallyState, polls: PollTable) -> TallyState:
@@ -93,7 +90,6 @@ class Naive(TallyEstimator):
     consistent = False
 
     def rate(self, state: TallyState) -> Float64s:
-        """X/Σt."""
         return state.rate_or_prior(state.changes / _time(state))
 
     def interval(self, state: TallyState, level: float) -> tuple[Float64s, Float64s]:
@@ -159,7 +155,6 @@ class LawOfLargeNumbers(TallyEstimator):
     consistent = False  # on regular polls, which is what the common checks make
 
     def rate(self, state: TallyState) -> Float64s:
-        """p·X/(n+α−X)."""
         odds = state.changes / (state.polls + ALPHA - state.changes)
         return state.rate_or_prior(odds / state.mean_interval())
 

@@ -54,7 +54,6 @@ class GammaPrior:
                 raise InputError(f"the {name} of a Gamma prior must be above 0 and finite, not {value}")
 
     def for_items(self, items: int) -> GammaPrior:
-        """One row per item."""
         if self.shape.size not in (1, items):
             raise InputError(f"a prior of {self.shape.size} rows does not fit {items} items")
         return GammaPrior(*(np.broadcast_to(v, items).copy() for v in (self.shape, self.rate)))
