@@ -44,7 +44,8 @@ def budget_for(
     >>> round(allocate([1.0], budget_for([1.0], 0.8)).freshness, 12)
     0.8
     """
-    aim = one_of("target", target_is or _default_aim(options), _TARGETS)
+    default = "age" if options.get("objective") == "age" else "freshness"
+    aim = one_of("target", target_is or default, _TARGETS)
     target = _check_target(aim, target)
     one_of("policy", policy, POLICIES)
     problem = build_problem(rates, **options)
@@ -61,10 +62,6 @@ def budget_for_problem(problem: AllocationProblem, target: float, aim: str) -> f
     return _search(problem, _Goal(aim, target), problem.plan, problem.max_plan())
 
 
-def _default_aim(options: ProblemOptions) -> str:
-    return "age" if options.get("objective") == "age" else "freshness"
-
-
 def _check_target(aim: str, target: float) -> float:
     if aim == "freshness" and not 0 <= target <= 1:
         raise UsageError(f"a freshness of {target:g} is no target: give a number from 0 to 1")
@@ -73,11 +70,12 @@ def _check_target(aim: str, target: float) -> float:
     return float(target)
 
 
+@dataclass(frozen=True, slots=True)
 class _Goal:
     """The target, and a score of plans that falls with their frequencies and is 1 at the target."""
 
-    def __init__(self, aim: str, target: float) -> None:
-        self.aim, self.target = aim, target
+    aim: str
+    target: float
 
     def reached(self, problem: AllocationProblem, frequency: Float64s) -> float:
         return problem.mean_freshness(frequency) if self.aim == "freshness" else problem.mean_age(frequency)
@@ -103,10 +101,12 @@ def _search(
     floor = problem.floor()
     if goal.met(goal.reached(problem, floor)):
         return problem.spend(floor)
-    best = goal.reached(problem, most)
-    spend = problem.spend(most)
+    best, spend = goal.reached(problem, most), problem.spend(most)
     if not goal.met(best) or (np.isinf(spend) and best == goal.target):
-        raise InfeasibleError(_refusal(goal, best, spend))
+        wanted = f"reaches {goal.aim} {goal.target:g}: {best:g} is"
+        if np.isinf(spend):
+            raise InfeasibleError(f"no finite budget {wanted} only the limit")
+        raise InfeasibleError(f"no budget {wanted} the best there is, at {spend:g}")
     if best == goal.target:
         return spend
 
@@ -127,12 +127,6 @@ def _between(problem: AllocationProblem, goal: _Goal, dear: Float64s, cheap: Flo
         enough = goal.met(goal.reached(problem, cheap + middle * (dear - cheap)))
         low, high = (low, middle) if enough else (middle, high)
     return problem.spend(cheap + high * (dear - cheap))
-
-
-def _refusal(goal: _Goal, best: float, spend: float) -> str:
-    if np.isinf(spend):
-        return f"no finite budget reaches {goal.aim} {goal.target:g}: {best:g} is only the limit"
-    return f"no budget reaches {goal.aim} {goal.target:g}: {best:g} is the best there is, at {spend:g}"
 
 
 _POINTS = 41

@@ -171,8 +171,7 @@ def next_unit(
     """
     problem = build_problem(rates, **options)
     now, then = find_optimal_plan(problem, budget), find_optimal_plan(problem, budget + spend)
-    code_now = statuses(problem, now.frequency, now.multiplier)
-    code_then = statuses(problem, then.frequency, then.multiplier)
+    code_now, code_then = (statuses(problem, plan.frequency, plan.multiplier) for plan in (now, then))
     with np.errstate(invalid="ignore"):
         gained = problem.values(then.frequency) - problem.values(now.frequency)
     same = now.frequency == then.frequency

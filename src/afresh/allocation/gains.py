@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeGuard
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -81,12 +81,10 @@ class RateGains:
 
         def of(rate: Float64s, price: Float64s) -> Float64s:
             with np.errstate(over="ignore"):
-                y = price * self._scale(rate)
-            return _ratio(rate, self.objective.inverse(y))
+                return _ratio(rate, self.objective.inverse(price * self._scale(rate)))
 
-        return _in_blocks(
-            of, self.rate, np.broadcast_to(np.asarray(price, dtype=np.float64), self.rate.shape)
-        )
+        every = np.broadcast_to(np.asarray(price, dtype=np.float64), self.rate.shape)
+        return _in_blocks(of, self.rate, every)
 
     def max_marginal(self) -> Float64s:
         """λ^(−p)·top."""
@@ -185,6 +183,9 @@ class DecayAge(_DecayGains):
         return self.decay.age_gain(interval)
 
 
+_DECAY_GAINS = {"freshness": DecayFreshness, "age": DecayAge}
+
+
 @dataclass(frozen=True, slots=True)
 class MixedGains:
     """Items of several kinds: each part with the positions of its items."""
@@ -219,35 +220,25 @@ def decay_gains(objective: str, decay: str | Sequence[str] | Decay, rate: Float6
     """Gains under a decay given as one name for all, a name for each item, or a decay object."""
     if isinstance(decay, str):
         return _gains_of_name(objective, decay, rate)
-    if _is_decay(decay):
+    if not isinstance(decay, Sequence | np.ndarray) and hasattr(decay, "survival"):
         shape = np.shape(decay.gain(1.0))
         if shape not in ((), (1,), rate.shape):
             raise InputError(f"decay has parameters for {shape[0]} items, there are {len(rate)}")
-        return _gains_of_decay(objective, decay, len(rate))
+        return _DECAY_GAINS[objective](decay, len(rate))
     specs = np.asarray(decay, dtype=object)
     if specs.shape != rate.shape:
         raise InputError(f"decay has {specs.size} names for {rate.size} items: give one for each item")
     if not all(isinstance(spec, str) for spec in specs):
         raise UsageError("decay must be a name such as 'weibull:0.8', a list of names or a decay object")
-    parts = []
-    for spec in sorted(set(specs)):
-        where = np.flatnonzero(specs == spec)
-        parts.append((where, _gains_of_name(objective, spec, rate[where])))
+    places = {spec: np.flatnonzero(specs == spec) for spec in sorted(set(specs))}
+    parts = ((where, _gains_of_name(objective, spec, rate[where])) for spec, where in places.items())
     return MixedGains(len(rate), tuple(parts))
-
-
-def _is_decay(given: object) -> TypeGuard[Decay]:
-    return hasattr(given, "survival")
 
 
 def _gains_of_name(objective: str, spec: str, rate: Float64s) -> Gains:
     if spec.strip() == "exponential":
         return RateGains(objective_for(objective, "fixed"), rate)
-    return _gains_of_decay(objective, decay_from(spec, rate), len(rate))
-
-
-def _gains_of_decay(objective: str, decay: Decay, items: int) -> Gains:
-    return DecayFreshness(decay, items) if objective == "freshness" else DecayAge(decay, items)
+    return _DECAY_GAINS[objective](decay_from(spec, rate), len(rate))
 
 
 def _first_step(marginal: Callable[[Float64s], Float64s], edge: Float64s) -> Float64s:

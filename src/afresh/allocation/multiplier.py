@@ -144,8 +144,7 @@ def apply_caps(problem: AllocationProblem, most: Float64s) -> tuple[AllocationPr
         tight = caps.sums(problem.spends(most)) > caps.cap
     if not tight.any():
         return problem, np.zeros(len(caps.cap))
-    binding = _keep_groups(caps, tight)
-    ceiling, price = _solve_groups(problem, binding)
+    ceiling, price = _solve_groups(problem, _keep_groups(caps, tight))
     ceiling = ceiling if problem.upper is None else np.minimum(problem.upper, ceiling)
     prices = np.zeros(len(caps.cap))
     prices[tight] = price

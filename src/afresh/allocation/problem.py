@@ -184,7 +184,10 @@ def parse_caps(groups: Labels | None, caps: CapsLike | None, items: int) -> Grou
         return None
     if groups is None:
         raise UsageError("caps need groups: give the group of each item")
-    labels = _check_labels(groups, items)
+    array = groups if isinstance(groups, np.ndarray) else np.array(groups, dtype=object)
+    if array.shape != (items,):
+        raise InputError(f"groups has {array.size} labels for {items} items: give one for each item")
+    labels: list[Hashable] = array.tolist()
     if not isinstance(caps, Mapping):
         caps = _caps_by_number(labels, caps)
     present = set(labels)
@@ -196,14 +199,6 @@ def parse_caps(groups: Labels | None, caps: CapsLike | None, items: int) -> Grou
     cap = nonnegative("cap", list(caps.values()), infinite=True).astype(np.float64, copy=False)
     group = np.fromiter((rows.get(label, len(rows)) for label in labels), dtype=np.int64, count=items)
     return GroupCaps(group, cap, tuple(rows))
-
-
-def _check_labels(groups: Labels, items: int) -> list[Hashable]:
-    array = groups if isinstance(groups, np.ndarray) else np.array(groups, dtype=object)
-    if array.shape != (items,):
-        raise InputError(f"groups has {array.size} labels for {items} items: give one for each item")
-    labels: list[Hashable] = array.tolist()
-    return labels
 
 
 def _caps_by_number(labels: list[Hashable], caps: Sequence[float]) -> dict[Hashable, float]:

@@ -23,7 +23,7 @@ from afresh.money.interval_optima import (
     lomax_optimum,
     weibull_optimum,
 )
-from afresh.money.priced_items import CostOfSize, DecayLike, IncomeOptions, PricedItems, build_items
+from afresh.money.priced_items import IncomeOptions, PricedItems, build_items
 from afresh.money.record_bulks import build_bulks, solve_bulks
 from afresh.money.terms import IncomeTerms, IntervalOptimum, RefreshVerdict, describe_verdict, verdicts
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Floats
@@ -55,17 +55,7 @@ class Incomes:
     verdict: Codes
 
 
-def best_interval(
-    rate: float,
-    benefit: float,
-    cost: float,
-    *,
-    update_cost: float = 0,
-    stale_cost: float = 0,
-    decay: DecayLike = "exponential",
-    size: float = 1,
-    cost_of_size: CostOfSize = "constant",
-) -> Income:
+def best_interval(rate: float, benefit: float, cost: float, **options: Unpack[IncomeOptions]) -> Income:
     """The interval of the highest net income, what it earns, and the benefit above which refreshing pays.
 
     ``benefit`` is earned per time while the copy is right, ``stale_cost`` lost per time while it is wrong;
@@ -86,20 +76,11 @@ def best_interval(
     >>> hopeless.futile, hopeless.interval, hopeless.break_even
     (True, inf, 2.0)
     """
-    if not (np.ndim(rate) == np.ndim(benefit) == np.ndim(cost) == np.ndim(size) == 0):
+    found = best_intervals(rate, benefit, cost, **options)
+    if found.interval.ndim:
         raise UsageError(
             "best_interval takes one item: use afresh.money.best_interval.best_intervals for arrays"
         )
-    found = best_intervals(
-        rate,
-        benefit,
-        cost,
-        update_cost=update_cost,
-        stale_cost=stale_cost,
-        decay=decay,
-        size=size,
-        cost_of_size=cost_of_size,
-    )
     break_even = float(found.break_even)
     ratio = break_even / float(cost) if cost > 0 else np.inf
     return Income(
@@ -213,12 +194,6 @@ def _incomes(
     break_even: Float64s,
     verdict: Codes,
 ) -> Incomes:
-    return Incomes(
-        interval=items.in_input_shape(interval),
-        frequency=items.in_input_shape(frequency_of(interval)),
-        freshness=items.in_input_shape(freshness),
-        net_income=items.in_input_shape(income),
-        break_even=items.in_input_shape(break_even),
-        futile=np.isinf(interval).reshape(items.shape),
-        verdict=verdict.reshape(items.shape),
-    )
+    columns = (interval, frequency_of(interval), freshness, income, break_even)
+    shaped = (items.in_input_shape(column) for column in columns)
+    return Incomes(*shaped, np.isinf(interval).reshape(items.shape), verdict.reshape(items.shape))

@@ -57,60 +57,37 @@ def cohort_rates(
     >>> found.rate.round(3).tolist(), found.high.round(2).tolist()
     ([0.609, 0.196, 0.052, 0.022], [inf, 0.44, 0.14, 0.07])
     """
-    groups, which = _number_groups(group)
+    number: dict[Hashable, int] = {}
+    which = np.asarray([number.setdefault(name, len(number)) for name in group], np.int64)
     span, size, gone = _check_columns(elapsed, n, changed, which.size)
     order = np.argsort(which, kind="stable")
-    first = np.searchsorted(which[order], np.arange(len(groups)))
+    first = np.searchsorted(which[order], np.arange(len(number)))
     span, size, gone = span[order], size[order], gone[order]
     total, seen = (np.add.reduceat(column, first) if column.size else column for column in (size, gone))
-    low, high = ratio_interval(total, seen, level)
     one_sided = (seen == 0) | (seen == total)
     share = np.where(seen == 0, 0.5, seen) / np.where(one_sided, total + 0.5, total)
-    solve = _Expected(span, size, first, total)
-    return CohortRates(
-        groups=groups,
-        rate=solve.rate(-np.log1p(-share)),
-        low=solve.rate(low),
-        high=solve.rate(high),
-        n=total.astype(np.int64),
-        changed=seen.astype(np.int64),
-        one_sided=one_sided,
+    ratios, weight = (-np.log1p(-share), *ratio_interval(total, seen, level)), size / total[which[order]]
+    rate, low, high = (_solve_rates(ratio, span, weight, first) for ratio in ratios)
+    counts = total.astype(np.int64), seen.astype(np.int64)
+    return CohortRates(tuple(number), rate, low, high, *counts, one_sided)
+
+
+def _solve_rates(r: Float64s, span: Float64s, share: Float64s, first: npt.NDArray[np.intp]) -> Float64s:
+    """λ of each group with Σ n_j·e^{−λt_j}/N = e^{−r}, n_j/N the ``share``: between r/t_max and r/t_min."""
+    if r.size == 0:
+        return r
+    solvable = (r > 0) & np.isfinite(r)
+    inside, counts = np.where(solvable, r, 1.0), np.diff(first, append=span.size)
+
+    def mean_chance(rate: Float64s) -> Float64s:
+        return -np.add.reduceat(share * np.expm1(-np.repeat(rate, counts) * span), first)
+
+    found = find_crossing(
+        lambda rate: np.asarray(-np.expm1(-inside) / mean_chance(rate)),
+        inside / np.maximum.reduceat(span, first),
+        inside / np.minimum.reduceat(span, first),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Expected:
-    """The equation of each group: which λ makes the mean chance of a change 1−e^{−r}?"""
-
-    span: Float64s
-    size: Float64s
-    first: npt.NDArray[np.intp]
-    total: Float64s
-
-    def rate(self, r: ArrayLike) -> Float64s:
-        """λ with Σ n_j·e^{−λt_j}/N = e^{−r}, which lies between r/t_max and r/t_min."""
-        ratio = np.asarray(r, dtype=np.float64)
-        if ratio.size == 0:
-            return ratio
-        solvable = (ratio > 0) & np.isfinite(ratio)
-        inside = np.where(solvable, ratio, 1.0)
-        found = find_crossing(
-            lambda rate: np.asarray(-np.expm1(-inside) / self._mean_chance(rate)),
-            inside / np.maximum.reduceat(self.span, self.first),
-            inside / np.minimum.reduceat(self.span, self.first),
-        )
-        return np.where(solvable, found, ratio)
-
-    def _mean_chance(self, rate: Float64s) -> Float64s:
-        counts = np.diff(self.first, append=self.span.size)
-        gone = -self.size * np.expm1(-np.repeat(rate, counts) * self.span)
-        return np.asarray(np.add.reduceat(gone, self.first) / self.total)
-
-
-def _number_groups(group: Sequence[Any]) -> tuple[tuple[Hashable, ...], Ints]:
-    number: dict[Hashable, int] = {}
-    which = [number.setdefault(name, len(number)) for name in group]
-    return tuple(number), np.asarray(which, np.int64)
+    return np.where(solvable, found, r)
 
 
 def _check_columns(
@@ -123,13 +100,12 @@ def _check_columns(
     for name, column in zip(columns, (span, size, gone), strict=True):
         if column.shape != (rows,):
             raise InputError(f"{rows} groups and {column.size} values of {name}: give one for each group")
-    _refuse_where("elapsed", span, span == 0, "must be above 0")
-    _refuse_where("n", size, (size < 1) | (size % 1 != 0), "must be a whole number of 1 or more")
-    _refuse_where("changed", gone, (gone > size) | (gone % 1 != 0), "must be a whole number, at most n")
+    for name, column, wrong, what in (
+        ("elapsed", span, span == 0, "must be above 0"),
+        ("n", size, (size < 1) | (size % 1 != 0), "must be a whole number of 1 or more"),
+        ("changed", gone, (gone > size) | (gone % 1 != 0), "must be a whole number, at most n"),
+    ):
+        if wrong.any():
+            at = int(np.flatnonzero(wrong)[0])
+            raise InputError(f"{name}[{at}] is {column[at]:g}: {what}")
     return span, size, gone
-
-
-def _refuse_where(name: str, column: Float64s, wrong: Bools, what: str) -> None:
-    if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
-        raise InputError(f"{name}[{at}] is {column[at]:g}: {what}")

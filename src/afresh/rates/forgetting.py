@@ -23,7 +23,7 @@ import numpy as np
 from afresh.rates.estimators.gamma_filter import belief_after_change
 from afresh.rates.poll_table import PollTable
 from afresh.rates.priors.gamma_prior import GammaPrior
-from afresh.rates.segments import rank_within, rounds
+from afresh.rates.segments import rank_within, rounds, run_starts
 from afresh.values.arrays import Bools, Float64s, Ints
 
 MARGIN = 3.0  # the best of several horizons is compared: 2.5 was seen in one steady log in thirty
@@ -100,9 +100,7 @@ def predictive_scores(polls: PollTable, prior: GammaPrior, horizons: Float64s) -
     rows, over = prior.for_items(polls.items), horizons[:, None]
     shape = np.repeat(rows.shape[None], horizons.size, axis=0)
     rate, score = np.repeat(rows.rate[None], horizons.size, axis=0), np.zeros(shape.shape)
-    first = np.ones(polls.size, dtype=bool)
-    first[1:] = polls.item[1:] != polls.item[:-1]
-    for these in rounds(rank_within(first)):
+    for these in rounds(rank_within(run_starts(polls.item))):
         item, t, found = polls.item[these], polls.elapsed[these], polls.changed[these]
         own = GammaPrior(rows.shape[item], rows.rate[item])
         a, b = fade(shape[:, item], rate[:, item], own, t, over)
@@ -132,9 +130,11 @@ def choose_horizon(polls: PollTable, prior: GammaPrior) -> Drift:
     own = GammaPrior(own.shape[informative], own.rate[informative])
     longest = float(part.time_per_item().max())
     horizons = np.append(np.inf, longest / np.exp2(np.arange(1, HALVINGS + 1)))
-    gains = _gains(part, own, horizons)
+    scores = predictive_scores(part, own, horizons)
+    gains = scores[1:] - scores[0]  # over not forgetting, a column per item
     best = int(np.argmax(gains.sum(axis=1)))
-    ordered = gains[best] - _gains(_shuffle_order(part), own, horizons[[0, best + 1]])[0]
+    never, shuffled = predictive_scores(_shuffle_order(part), own, horizons[[0, best + 1]])
+    ordered = gains[best] - (shuffled - never)
     errors = min(_standard_errors(gains[best]), _standard_errors(ordered))
     horizon = float(horizons[best + 1]) if errors > MARGIN else math.inf
     return Drift(horizon, float(gains[best].sum()) / part.size)
@@ -157,16 +157,8 @@ def _latest_polls(polls: PollTable) -> PollTable:
 
 def _shuffle_order(polls: PollTable) -> PollTable:
     """Each item's polls in another order: by the fractions of their ranks times the golden ratio."""
-    first = np.ones(polls.size, dtype=bool)
-    first[1:] = polls.item[1:] != polls.item[:-1]
-    order: Ints = np.lexsort(((rank_within(first) * GOLDEN) % 1.0, polls.item))
+    order: Ints = np.lexsort(((rank_within(run_starts(polls.item)) * GOLDEN) % 1.0, polls.item))
     return PollTable(polls.item, polls.elapsed[order], polls.changed[order], polls.items)
-
-
-def _gains(polls: PollTable, prior: GammaPrior, horizons: Float64s) -> Float64s:
-    """What each horizon but the first gains over the first, a column per item."""
-    scores = predictive_scores(polls, prior, horizons)
-    return np.asarray(scores[1:] - scores[0])
 
 
 def _standard_errors(gains: Float64s) -> float:

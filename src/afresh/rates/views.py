@@ -153,14 +153,10 @@ def with_views(
         tails = ((1 - level) / 2, (1 + level) / 2)
         low, high = (np.where(variance > 0, scale * gammaincinv(shape, tail), rate) for tail in tails)
     low = np.where(summed(found.low) > 0, low, 0.0)
-    return graph.views, RateEstimates(
-        rate=np.concatenate([found.rate, rate]),
-        low=np.concatenate([found.low, low]),
-        high=np.concatenate([found.high, high]),
-        polls=np.concatenate([found.polls, summed(found.polls).astype(np.int64)]),
-        changes=np.concatenate([found.changes, summed(found.changes).astype(np.int64)]),
-        method=found.method,
-    )
+    counts = (summed(column).astype(np.int64) for column in (found.polls, found.changes))
+    before = (found.rate, found.low, found.high, found.polls, found.changes)
+    columns = zip(before, (rate, low, high, *counts), strict=True)
+    return graph.views, RateEstimates(*(np.concatenate(pair) for pair in columns), found.method)
 
 
 def _parts_first(parts_of: Mapping[str, Mapping[str, None]]) -> list[str]:
@@ -168,16 +164,11 @@ def _parts_first(parts_of: Mapping[str, Mapping[str, None]]) -> list[str]:
     try:
         order = list(TopologicalSorter(parts_of).static_order())
     except CycleError as error:
-        raise InputError(f"views stand on each other in a circle: {_cycle_text(error.args[1])}") from None
+        circle = error.args[1][::-1]  # from each view to one that it stands on
+        if len(circle) > 12:
+            circle = [*circle[:6], f"… {len(circle) - 11} more …", *circle[-5:]]
+        raise InputError(f"views stand on each other in a circle: {' → '.join(circle)}") from None
     return [name for name in order if name in parts_of]
-
-
-def _cycle_text(nodes: list[str]) -> str:
-    """The cycle from each view to one that it stands on, the middle of a long one left out."""
-    circle = nodes[::-1]
-    if len(circle) > 12:
-        circle = [*circle[:6], f"… {len(circle) - 11} more …", *circle[-5:]]
-    return " → ".join(circle)
 
 
 def _reversed_edges(parts: Sequence[Sequence[int]], first: int) -> tuple[tuple[int, ...], ...]:

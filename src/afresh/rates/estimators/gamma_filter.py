@@ -24,7 +24,7 @@ import numpy as np
 from afresh.rates.likelihood import PollEvidence, bit_evidence, count_evidence, stamp_evidence
 from afresh.rates.poll_table import PollTable
 from afresh.rates.priors.gamma_prior import GammaPrior, gamma_interval
-from afresh.rates.segments import rank_within, rounds
+from afresh.rates.segments import rank_within, rounds, run_starts
 from afresh.values.arrays import Bools, Float64s, Ints
 
 FEW = 12  # below so many items at once plain floats are faster than arrays
@@ -175,8 +175,7 @@ class _Steps:
 
     @classmethod
     def of(cls, polls: PollTable, evidence: PollEvidence, *, fading: bool) -> _Steps:
-        new_item = np.ones(polls.size, dtype=bool)
-        new_item[1:] = polls.item[1:] != polls.item[:-1]
+        new_item = run_starts(polls.item)
         begins = new_item.copy()
         # With fading every poll is a step of its own, for the evidence before it fades first.
         begins[1:] |= True if fading else evidence.bit[:-1]

@@ -129,11 +129,8 @@ FINE = 8  # rates to the octave for the climb
 CLIMB, CLOSE_ENOUGH = 40, 0.01  # most steps, and the last step in ln a and ln(a/b)
 
 
-def fit_gamma(polls: PollTable, groups: Ints | None = None, *, max_shape: float = np.inf) -> GammaPrior:
+def fit_gamma(polls: PollTable, groups: Ints | None = None) -> GammaPrior:
     """The Gamma prior of every item's group (of all items without ``groups``: one row).
-
-    ``max_shape`` caps a: with a ≤ 1 the value of looking again grows without bound, so that no item is
-    dropped for ever; policies that rank by that value ask for 1.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> rng = np.random.default_rng(1)
@@ -149,24 +146,10 @@ def fit_gamma(polls: PollTable, groups: Ints | None = None, *, max_shape: float 
     rates = rate_grid(polls)
     table, weak = log_likelihood(part, rates), weak_prior(polls)
     if groups is None:
-        return fit_gamma_table(table, rates, weak, max_shape=max_shape)
+        return fit_gamma_table(table, rates, weak)
     of_part = groups if sample is None else groups[sample]
-    by_group = fit_gamma_groups(table, rates, of_part, weak, max_shape=max_shape)
+    by_group = fit_gamma_groups(table, rates, of_part, weak)
     return GammaPrior(by_group.shape[groups], by_group.rate[groups])
-
-
-def fit_gamma_groups(
-    table: Float64s,
-    rates: Float64s,
-    groups: Ints,
-    parent: GammaPrior,
-    *,
-    max_shape: float = np.inf,
-    static: Float64s | None = None,
-) -> GammaPrior:
-    """A Gamma prior for each group of the rows, near that of all of them, loosely near ``parent``."""
-    everyone = fit_gamma_table(table, rates, parent, max_shape=max_shape, static=static)
-    return _fit_groups(table, rates, groups, int(groups.max(initial=0)) + 1, everyone, max_shape, static)
 
 
 def fit_gamma_table(
@@ -174,7 +157,6 @@ def fit_gamma_table(
     rates: Float64s,
     parent: GammaPrior,
     *,
-    max_shape: float = np.inf,
     static: Float64s | None = None,
     start: GammaPrior | None = None,
 ) -> GammaPrior:
@@ -186,44 +168,38 @@ def fit_gamma_table(
     polled = max(1.0, float(np.count_nonzero(np.any(table, axis=1))))
     loosely = (min(WHOLE[0], FEW[0] * polled**0.5), min(WHOLE[1], FEW[1] * polled**0.5))
     if start is None:
-        lattice, every = _Lattice.of(rates, max_shape), -(-max(1, len(table)) // ENOUGH_TO_START)
+        lattice, every = _Lattice.of(rates), -(-max(1, len(table)) // ENOUGH_TO_START)
         scores = lattice.scores(table[::every], None if static is None else static[::every]).sum(0)
-        start = lattice.best((every * scores + lattice.near(parent, loosely))[None])
-    return _climb(table, rates, start, parent, loosely, max_shape, static)
+        start = lattice.best((every * scores + _near(lattice.candidates, parent, loosely))[None])
+    return _climb(table, rates, start, parent, loosely, static)
 
 
 @dataclass(frozen=True, slots=True)
 class _Lattice:
     """Candidate Gamma priors: every shape with every mean on the grid, and their cell masses."""
 
-    shapes: Float64s
     means: Float64s
-    rates: Float64s
+    candidates: GammaPrior
     masses: Float64s
 
     @classmethod
-    def of(cls, rates: Float64s, max_shape: float) -> _Lattice:
-        shapes = SHAPES if max_shape >= SHAPES[-1] else np.geomspace(SHAPES[0], max_shape, SHAPES.size)
-        a, m = (grid.ravel() for grid in np.meshgrid(shapes, rates, indexing="ij"))
-        return cls(shapes, rates, rates, cell_masses(GammaPrior(a, a / m), rates))
+    def of(cls, rates: Float64s) -> _Lattice:
+        shape, mean = (grid.ravel() for grid in np.meshgrid(SHAPES, rates, indexing="ij"))
+        candidates = GammaPrior(shape, shape / mean)
+        return cls(rates, candidates, cell_masses(candidates, rates))
 
     def scores(self, table: Float64s, static: Float64s | None = None) -> Float64s:
         """ln ∫ Gamma·L of every row under every candidate."""
         return _log_mixed(table, self.masses, static)
 
-    def near(self, parent: GammaPrior, deviations: tuple[float, float]) -> Float64s:
-        """ln of how likely each candidate is around ``parent``, by normal ln a and ln(a/b)."""
-        shape, mean = np.meshgrid(self.shapes, self.means, indexing="ij")
-        return _near(GammaPrior(shape.ravel(), (shape / mean).ravel()), parent, deviations)
-
     def best(self, scores: Float64s) -> GammaPrior:
         """The best candidate of each row of scores, moved to the top of the parabola around it."""
         rows = np.arange(len(scores))
-        surface = scores.reshape(-1, self.shapes.size, self.means.size)
+        surface = scores.reshape(-1, SHAPES.size, self.means.size)
         i, j = np.divmod(scores.argmax(1), self.means.size)
         di = _peak(surface[rows, :, j], i)
         dj = _peak(surface[rows, i, :], j)
-        shape = np.exp(np.log(self.shapes[i]) + di * np.log(self.shapes[1] / self.shapes[0]))
+        shape = np.exp(np.log(SHAPES[i]) + di * np.log(SHAPES[1] / SHAPES[0]))
         mean = np.exp(np.log(self.means[j]) + dj * np.log(self.means[1] / self.means[0]))
         return GammaPrior(shape, shape / mean)
 
@@ -239,6 +215,7 @@ def _log_mixed(
 
 
 def _near(candidates: GammaPrior, parent: GammaPrior, deviations: tuple[float, float]) -> Float64s:
+    """ln of how likely each candidate is around ``parent``, by normal ln a and ln(a/b)."""
     shape = np.log(candidates.shape / parent.shape[0]) / deviations[0]
     mean = np.log(candidates.mean() / parent.mean()[0]) / deviations[1]
     return np.asarray(-0.5 * (shape * shape + mean * mean))
@@ -250,13 +227,12 @@ def _climb(
     start: GammaPrior,
     parent: GammaPrior,
     deviations: tuple[float, float],
-    max_shape: float,
     static: Float64s | None,
 ) -> GammaPrior:
     """From ``start`` uphill to the best of eight neighbours, in steps halved where none is better."""
     finer_table, grid = interpolate_table(table, rates, FINE)
     likelihood = scale_to_maximum(finer_table)
-    bounds = np.log([[SHAPES[0], rates[0]], [min(SHAPES[-1], max_shape), rates[-1]]])
+    bounds = np.log([[SHAPES[0], rates[0]], [SHAPES[-1], rates[-1]]])
     around = np.array([(0, 0), *((i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)])
     at, step = np.clip(np.log([start.shape[0], start.mean()[0]]), *bounds), 0.2
     for _ in range(CLIMB):
@@ -282,34 +258,28 @@ def _peak(lines: Float64s, at: Ints) -> Float64s:
     return np.where(inner, 0.5 * (left - right) / np.where(inner, left + right, 1.0), 0.0)
 
 
-def _fit_groups(
-    table: Float64s,
-    rates: Float64s,
-    groups: Ints,
-    number: int,
-    parent: GammaPrior,
-    max_shape: float,
-    static: Float64s | None,
+def fit_gamma_groups(
+    table: Float64s, rates: Float64s, groups: Ints, parent: GammaPrior, *, static: Float64s | None = None
 ) -> GammaPrior:
-    lattice = _Lattice.of(rates, max_shape)
-    near = lattice.near(parent, GROUPS)
-    shape, rate = np.repeat(parent.shape, number), np.repeat(parent.rate, number)
+    """A Gamma prior for each group of the rows, near that of all of them, loosely near ``parent``."""
+    everyone = fit_gamma_table(table, rates, parent, static=static)
+    number = int(groups.max(initial=0)) + 1
+    lattice = _Lattice.of(rates)
+    near = _near(lattice.candidates, everyone, GROUPS)
+    shape, rate = np.repeat(everyone.shape, number), np.repeat(everyone.rate, number)
     order = np.argsort(groups, kind="stable")
     present, starts = np.unique(groups[order], return_index=True)
     for begin, end in whole_groups(starts, groups.size):
         rows = order[starts[begin] : starts[end] if end < starts.size else groups.size]
-        of_rows = None if static is None else static[rows]
-        scores = np.add.reduceat(
-            lattice.scores(table[rows], of_rows), starts[begin:end] - starts[begin], axis=0
-        )
-        fitted = lattice.best(scores + near)
+        scores = lattice.scores(table[rows], None if static is None else static[rows])
+        fitted = lattice.best(np.add.reduceat(scores, starts[begin:end] - starts[begin], axis=0) + near)
         shape[present[begin:end]], rate[present[begin:end]] = fitted.shape, fitted.rate
     sizes = np.diff(np.append(starts, groups.size))
     for k in np.flatnonzero(sizes >= MANY):
         group, rows = present[k], order[starts[k] : starts[k] + sizes[k]]
         first = GammaPrior.of(shape[group], rate[group])
         of_rows = None if static is None else static[rows]
-        fitted = _climb(table[rows], rates, first, parent, GROUPS, max_shape, of_rows)
+        fitted = _climb(table[rows], rates, first, everyone, GROUPS, of_rows)
         shape[group], rate[group] = fitted.shape[0], fitted.rate[0]
     return GammaPrior(shape, rate)
 
