@@ -46,7 +46,10 @@ def budget_for(
     """
     default = "age" if options.get("objective") == "age" else "freshness"
     aim = one_of("target", target_is or default, _TARGETS)
-    target = _check_target(aim, target)
+    if aim == "freshness" and not 0 <= target <= 1:
+        raise UsageError(f"a freshness of {target:g} is no target: give a number from 0 to 1")
+    if aim == "age" and not 0 <= target < np.inf:
+        raise UsageError(f"an age of {target:g} is no target: give a number of 0 or more")
     one_of("policy", policy, POLICIES)
     problem = build_problem(rates, **options)
     if policy != "optimal":
@@ -60,14 +63,6 @@ def budget_for(
 def budget_for_problem(problem: AllocationProblem, target: float, aim: str) -> float:
     """The same for a problem whose caps have been turned into upper bounds."""
     return _search(problem, _Goal(aim, target), problem.plan, problem.max_plan())
-
-
-def _check_target(aim: str, target: float) -> float:
-    if aim == "freshness" and not 0 <= target <= 1:
-        raise UsageError(f"a freshness of {target:g} is no target: give a number from 0 to 1")
-    if aim == "age" and not 0 <= target < np.inf:
-        raise UsageError(f"an age of {target:g} is no target: give a number of 0 or more")
-    return float(target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +158,12 @@ def budget_curve(
     limited, _ = apply_caps(problem, problem.max_plan())
     budget = default_budgets(limited) if budgets is None else nonnegative("budget", budgets)
     budget = np.atleast_1d(np.asarray(budget, dtype=np.float64))
-    points = []
+    points: list[tuple[float, ...]] = []
     for one in budget:
-        points.append(_point(problem, replace(limited, caps=None), float(one)))
+        optimum = find_optimal_plan(replace(limited, caps=None), float(one))
+        plan = optimum.frequency
+        dropped = int((statuses(problem, plan, optimum.multiplier) == DROPPED).sum())
+        points.append((problem.mean_freshness(plan), problem.mean_age(plan), optimum.multiplier, dropped))
         if on_point:
             on_point(len(points) / budget.size)
     columns = np.array(points, dtype=np.float64).reshape(-1, 4).T
@@ -181,12 +179,3 @@ def default_budgets(problem: AllocationProblem) -> Float64s:
         budget_for_problem(problem, least + share * (most - least), "freshness") for share in (0.01, 0.99)
     )
     return np.asarray(np.geomspace(first, last, _POINTS), dtype=np.float64)
-
-
-def _point(
-    problem: AllocationProblem, limited: AllocationProblem, budget: float
-) -> tuple[float, float, float, int]:
-    optimum = find_optimal_plan(limited, budget)
-    plan = optimum.frequency
-    dropped = int((statuses(problem, plan, optimum.multiplier) == DROPPED).sum())
-    return problem.mean_freshness(plan), problem.mean_age(plan), optimum.multiplier, dropped

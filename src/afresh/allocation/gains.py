@@ -11,7 +11,7 @@ has steps or stands still the marginal is flat, and any frequency between two st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -139,7 +139,10 @@ class _DecayGains:
 
     def max_frequency(self) -> Float64s:
         """Finite where z starts with a step: nothing is gained before it."""
-        return _first_step(self.marginal_at, self.frequency(TINY))
+        edge = self.frequency(TINY)
+        with np.errstate(all="ignore"):
+            nothing = self.marginal_at(_interval(edge) * _JUST_BEFORE) == 0
+        return np.where(nothing | (edge == 0), edge, np.inf)
 
 
 class DecayFreshness(_DecayGains):
@@ -183,7 +186,7 @@ class DecayAge(_DecayGains):
         return self.decay.age_gain(interval)
 
 
-_DECAY_GAINS = {"freshness": DecayFreshness, "age": DecayAge}
+_DECAY_GAINS: Mapping[str, type[DecayFreshness | DecayAge]] = {"freshness": DecayFreshness, "age": DecayAge}
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,13 +242,6 @@ def _gains_of_name(objective: str, spec: str, rate: Float64s) -> Gains:
     if spec.strip() == "exponential":
         return RateGains(objective_for(objective, "fixed"), rate)
     return _DECAY_GAINS[objective](decay_from(spec, rate), len(rate))
-
-
-def _first_step(marginal: Callable[[Float64s], Float64s], edge: Float64s) -> Float64s:
-    """The ``edge`` where nothing at all is gained before it, infinity where there always is a little."""
-    with np.errstate(all="ignore"):
-        nothing = marginal(_interval(edge) * _JUST_BEFORE) == 0
-    return np.where(nothing | (edge == 0), edge, np.inf)
 
 
 def _interval(frequency: Float64s) -> Float64s:

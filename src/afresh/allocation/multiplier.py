@@ -29,7 +29,7 @@ from afresh.allocation.gains import RateGains
 from afresh.allocation.objectives import Objective
 from afresh.allocation.problem import AllocationProblem, GroupCaps
 from afresh.model.roots import HUGE, JUST_ABOVE, TINY, solve_decreasing
-from afresh.values.arrays import Bools, Float64s
+from afresh.values.arrays import Float64s
 
 _MANY = 4096  # items from which the histogram's start pays
 
@@ -144,19 +144,15 @@ def apply_caps(problem: AllocationProblem, most: Float64s) -> tuple[AllocationPr
         tight = caps.sums(problem.spends(most)) > caps.cap
     if not tight.any():
         return problem, np.zeros(len(caps.cap))
-    ceiling, price = _solve_groups(problem, _keep_groups(caps, tight))
+    # Only the groups whose cap binds are solved; the items of the others belong to no group.
+    number = np.where(tight, np.cumsum(tight) - 1, tight.sum())
+    group = np.append(number, tight.sum())[caps.group]
+    labels = tuple(label for label, keep in zip(caps.labels, tight, strict=True) if keep)
+    ceiling, price = _solve_groups(problem, GroupCaps(group, caps.cap[tight], labels))
     ceiling = ceiling if problem.upper is None else np.minimum(problem.upper, ceiling)
     prices = np.zeros(len(caps.cap))
     prices[tight] = price
     return replace(problem, upper=ceiling), prices
-
-
-def _keep_groups(caps: GroupCaps, kept: Bools) -> GroupCaps:
-    """The caps of the chosen groups; the items of the others belong to no group."""
-    number = np.where(kept, np.cumsum(kept) - 1, kept.sum())
-    group = np.append(number, kept.sum())[caps.group]
-    labels = tuple(label for label, keep in zip(caps.labels, kept, strict=True) if keep)
-    return GroupCaps(group, caps.cap[kept], labels)
 
 
 def _solve_groups(problem: AllocationProblem, caps: GroupCaps) -> tuple[Float64s, Float64s]:

@@ -70,19 +70,16 @@ class AllocationProblem:
 
     def plan(self, price: float | Float64s) -> Float64s:
         """The best frequencies when one unit of spend costs ``price`` (one for all, or each its own)."""
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            frequency = self.gains.frequency(self._threshold(price))
-        if self.lower is not None or self.upper is not None:
-            frequency = np.clip(frequency, self.lower, self.upper)
-        return frequency
-
-    def _threshold(self, price: float | Float64s) -> Float64s:
-        """The marginal at which a refresh is worth its price: μc/(w−μ·c_u·λ), infinite where it never is."""
         worth = self.weight
         if self.update_cost is not None:
             worth = worth - price * self.update_cost * self.rate
-        threshold = price * self.cost / worth
-        return np.where(self.active() & (worth > 0), threshold, np.inf)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            # A refresh is worth its price at the marginal μc/(w−μ·c_u·λ), infinite where it never is.
+            threshold = np.where(self.active() & (worth > 0), price * self.cost / worth, np.inf)
+            frequency = self.gains.frequency(threshold)
+        if self.lower is not None or self.upper is not None:
+            frequency = np.clip(frequency, self.lower, self.upper)
+        return frequency
 
     def spends(self, frequency: Float64s) -> Float64s:
         """Cost per time of each item at these frequencies."""

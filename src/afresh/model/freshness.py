@@ -90,8 +90,9 @@ def freshness(rate: npt.ArrayLike, frequency: npt.ArrayLike, order: str = "fixed
     order = check_order(order)
     rates, frequencies = check_rates_and_frequencies(rate, frequency)
     r = changes_per_refresh(rates, frequencies)
-    curve = {"fixed": freshness_curve, "random": _random_order, "memoryless": lambda r: 1 / (1 + r)}[order]
-    return cast_like_inputs(curve(r), rates, frequencies)
+    if order == "memoryless":
+        return cast_like_inputs(np.asarray(1 / (1 + r)), rates, frequencies)
+    return cast_like_inputs(freshness_curve(r) if order == "fixed" else _random_order(r), rates, frequencies)
 
 
 def _random_order(r: Float64s) -> Float64s:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -195,5 +195,6 @@ def _incomes(
     verdict: Codes,
 ) -> Incomes:
     columns = (interval, frequency_of(interval), freshness, income, break_even)
-    shaped = (items.in_input_shape(column) for column in columns)
-    return Incomes(*shaped, np.isinf(interval).reshape(items.shape), verdict.reshape(items.shape))
+    shaped: list[Any] = [items.in_input_shape(column) for column in columns]
+    shaped += [np.isinf(interval).reshape(items.shape), verdict.reshape(items.shape)]
+    return Incomes(*shaped)

@@ -364,13 +364,13 @@ def _weibull_threshold(
     late = _late_threshold(decay, terms, np.asarray(decay.rate) > 0)
     if not falls_due.any():
         return late
-    u = find_crossing(partial(_cheaper_later, decay, terms), low, high)
+
+    def cheaper_later(u: Float64s) -> Float64s:
+        """(K+U(1−z))/(U·η·Z): above 1 where (K+U(1−z))/Z falls with u."""
+        hazard = np.asarray(decay.shape) * weibull_power(decay, u) / u
+        paid = terms.check + terms.update * change_probability(decay, u)
+        return ratio_of(paid, terms.update * hazard * decay.integral(u))
+
+    u = find_crossing(cheaper_later, low, high)
     inner = (terms.check + terms.update * change_probability(decay, u)) / decay.integral(u)
     return np.where(falls_due & (late < np.inf), np.minimum(inner, late), late)
-
-
-def _cheaper_later(decay: Weibull, terms: IncomeTerms, u: Float64s) -> Float64s:
-    """(K+U(1−z))/(U·η·Z): above 1 where (K+U(1−z))/Z falls with u."""
-    hazard = np.asarray(decay.shape) * weibull_power(decay, u) / u
-    paid = terms.check + terms.update * change_probability(decay, u)
-    return ratio_of(paid, terms.update * hazard * decay.integral(u))

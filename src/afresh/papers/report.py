@@ -79,7 +79,8 @@ class Check:
     @property
     def printed_text(self) -> str:
         """The printed number for people: ``16e3`` as 16000."""
-        return self.printed if _is_claim(self.printed) or "/" in self.printed else _plain(self.printed)
+        plain = _is_claim(self.printed) or "/" in self.printed
+        return self.printed if plain else format(Decimal(self.printed), "f")
 
     @property
     def recomputed_text(self) -> str:
@@ -153,10 +154,6 @@ def _is_claim(written: str) -> bool:
 def _exponent(written: str) -> int:
     """The power of ten of the last digit written: −2 for 1.15, 3 for 16e3."""
     return int(Decimal(written).as_tuple().exponent)
-
-
-def _plain(written: str) -> str:
-    return format(Decimal(written), "f")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,11 @@ class RankingPolicy:
         raise NotImplementedError
 
     def next(self, now: float, k: int) -> Ints:
-        return self.items.pick(now, k, lambda n: self._most_urgent(now, n))
+        def most_urgent(n: int) -> Ints:
+            urgency = np.where(self.items.alive, self.urgency(now), -np.inf)
+            return largest(urgency, min(n, self.items.alive_count))
 
-    def _most_urgent(self, now: float, n: int) -> Ints:
-        urgency = np.where(self.items.alive, self.urgency(now), -np.inf)
-        return largest(urgency, min(n, self.items.alive_count))
+        return self.items.pick(now, k, most_urgent)
 
     def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
         """Ignore notices."""

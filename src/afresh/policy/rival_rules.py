@@ -172,14 +172,8 @@ class LambdaCrawl(IntervalPolicy):
         """Plan the memoryless optimum for the rates as they are estimated now."""
         objective = "harmonic" if self.is_harmonic else "freshness"
         weight = np.where(self.items.alive, self.items.weight, 0.0)
-        plan = allocate(
-            self.rates(),
-            self.items.budget,
-            weights=weight,
-            costs=self.items.cost,
-            objective=objective,
-            order="random",
-        )
+        rates, costs, budget = self.rates(), self.items.cost, self.items.budget
+        plan = allocate(rates, budget, weights=weight, costs=costs, objective=objective, order="random")
         self.interval = 1.0 / np.maximum(np.asarray(plan.frequency, dtype=np.float64), 1e-6 / self.round)
         self.due = self.items.last_poll + self.interval
         self.last_plan = now

@@ -120,25 +120,23 @@ def run_campaign(
     places = {key: place for place, key in enumerate(keys)}
     steps: list[ProbeStep] = []
     seen = _SeenKeys(server.page_size)
+    nothing: tuple[int, ...] = ()
     with suppress(ServerStoppedError):
         while (request := campaign.next_request()) is not None:
             expected = campaign.expected(request)
             if isinstance(request, LookUp):
-                key = keys[request.tuple]
-                answer = server.look_up(key)
+                keywords, key, number = nothing, keys[request.tuple], 1
+                answer, cut = server.look_up(key), False
+                total: int | None = len(answer.keys)
                 new = campaign.learn(request, local_tuples(answer.keys, places))
-                steps.append(
-                    ProbeStep((), key, 1, len(answer.keys), expected, new, doubled=_doubled_keys(answer))
-                )
             else:
-                keywords, number = campaign.words(request), request.number
+                keywords, key, number = campaign.words(request), "", request.number
                 answer = server.page(keywords, number)
-                over = seen.ends(keywords, number, answer)
-                new = campaign.learn(request, local_tuples(answer.keys, places), answer.total, over=over)
+                total, over = answer.total, seen.ends(keywords, number, answer)
+                new = campaign.learn(request, local_tuples(answer.keys, places), total, over=over)
                 cut = over and seen.promised(answer) > number
-                steps.append(
-                    ProbeStep(keywords, "", number, answer.total, expected, new, cut, _doubled_keys(answer))
-                )
+            doubled = _doubled_keys(answer)
+            steps.append(ProbeStep(keywords, key, number, total, expected, new, cut, doubled))
             on_step(int(campaign.wanted.sum()))
     return tuple(steps)
 
@@ -162,19 +160,9 @@ def run_probes(
                 over, promised = seen.ends(probe.keywords, number, answer), seen.promised(answer)
                 last = number if over else promised if pages is None else min(promised, pages)
                 share = probe.expected / max(probe.requests, 1.0)
-                cut = over and promised > number
-                steps.append(
-                    ProbeStep(
-                        probe.keywords,
-                        "",
-                        number,
-                        answer.total,
-                        share,
-                        len(found),
-                        cut,
-                        _doubled_keys(answer),
-                    )
-                )
+                cut, doubled = over and promised > number, _doubled_keys(answer)
+                found_in = (number, answer.total, share, len(found), cut, doubled)
+                steps.append(ProbeStep(probe.keywords, "", *found_in))
     return tuple(steps)
 
 

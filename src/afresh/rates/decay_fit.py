@@ -151,12 +151,6 @@ class _Found(NamedTuple):
     shape: float | None = None
 
 
-def _exponential(data: _Lifetimes) -> _Found:
-    """λ = d/Σt, d the lifetimes that ended."""
-    rate = data.ends / float(data.t.sum())
-    return _Found(rate, data.ends * (math.log(rate) - 1))
-
-
 def _linear(data: _Lifetimes) -> _Found:
     """Ends are uniform on (0, 1/λ): ln L = d·ln λ + Σ_not ended ln(1−λt), concave; λ ≤ 1/(longest ended)."""
     going = data.t[~data.over]
@@ -209,7 +203,8 @@ def _lomax(data: _Lifetimes) -> _Found:
 
 
 _FITTERS: dict[str, Callable[[_Lifetimes], _Found]] = {
-    "exponential": _exponential,
+    # In units of the mean lifetime Σt/d, d the lifetimes that ended, the rate d/Σt is 1.
+    "exponential": lambda data: _Found(1.0, -data.ends),
     "linear": _linear,
     "weibull": _weibull,
     "lomax": _lomax,

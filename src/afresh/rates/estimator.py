@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from afresh.rates.estimators.gamma_filter import Counts, GammaFilter, GammaState, LastModified
+from afresh.rates.estimators.gamma_filter import Counts, GammaFilter, LastModified
 from afresh.rates.estimators.grid_integrals import map_parts
 from afresh.rates.estimators.grid_posterior import GridPosterior, GridState
 from afresh.rates.estimators.history_estimators import MaximumLikelihood, MomentMatching
@@ -35,7 +35,7 @@ from afresh.rates.priors.gamma_prior import (
 )
 from afresh.rates.priors.static_share import fit_static_share, static_log_odds
 from afresh.rates.season import HOURS, Season, fit_season
-from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints
+from afresh.values.arrays import ArrayLike, Float64s, Ints
 from afresh.values.errors import InputError, UsageError, one_of
 from afresh.values.results import RateEstimate, RateEstimates
 
@@ -128,18 +128,14 @@ def estimate(
         raise InputError(f"times must be a list of times, not an array of {when.ndim} dimensions")
     rows = np.zeros(when.size, dtype=np.int64)
     polls = polls_from_times(rows, when, changed, items=1, modified=modified, count=count, reached=reached)
-    belief = weak_prior(polls) if prior is None else _parse_prior(prior)
+    try:
+        given = None if prior is None else (float(prior[0]), float(prior[1]))
+    except (TypeError, ValueError, IndexError):
+        raise InputError(f"prior is {prior!r}: must be two numbers, changes and the time they took") from None
+    belief = weak_prior(polls) if given is None else GammaPrior.of(*given)
     many = estimate_polls(polls, method=method, level=level, prior=belief, horizon=horizon)
     ends = (float(many.rate[0]), float(many.low[0]), float(many.high[0]))
     return RateEstimate(*ends, int(many.polls[0]), int(many.changes[0]), method)
-
-
-def _parse_prior(prior: tuple[float, float]) -> GammaPrior:
-    try:
-        shape, rate = map(float, prior)
-    except (TypeError, ValueError):
-        raise InputError(f"prior is {prior!r}: must be two numbers, changes and the time they took") from None
-    return GammaPrior.of(shape, rate)
 
 
 def estimate_many(
@@ -207,7 +203,11 @@ def estimate_polls(
             estimator = replace(estimator, horizon=horizon)
         state = estimator.update(estimator.start(belief, polls.items), polls)
         if forgets:
-            state = _fade_to_now(state, polls, horizon)
+            # Each belief fades from its item's own latest poll to the latest of all.
+            gap = np.full(polls.items, np.inf)
+            np.minimum.at(gap, polls.item, poll_ages(polls))
+            shape, scale = fade(state.shape, state.rate, state.prior, gap, horizon)
+            state = replace(state, shape=shape, rate=scale)
         rate = estimator.rate(state)
         low, high = estimator.interval(state, level)
     counts = polls.polls_per_item(), polls.changes_per_item()
@@ -284,14 +284,6 @@ def _check_horizon(estimator: Estimator[Any], horizon: float) -> bool:
     return True
 
 
-def _fade_to_now(state: GammaState, polls: PollTable, horizon: float) -> GammaState:
-    """The belief of each item faded from its own latest poll to the latest of all."""
-    gap = np.full(polls.items, np.inf)
-    np.minimum.at(gap, polls.item, poll_ages(polls))
-    shape, rate = fade(state.shape, state.rate, state.prior, gap, horizon)
-    return replace(state, shape=shape, rate=rate)
-
-
 POLLS_ENOUGH = 100_000  # to decide on
 
 
@@ -321,7 +313,8 @@ def find_regime(
     flat = Season(np.ones(HOURS), hour)
     if polls.size == 0 or (season is False and horizon is not None):
         return Regime(flat, math.inf if horizon is None else horizon)
-    part = polls.of_items(_sample(polls))
+    every = max(1, -(-polls.size // POLLS_ENOUGH))  # every k-th item suffices to decide
+    part = polls.of_items(np.arange(polls.items) % every == 0)
     prior = fit_gamma(part)
     found = flat
     if season is not False:
@@ -329,9 +322,3 @@ def find_regime(
         found = fit_season(part, estimate_polls(part).rate, hour=hour, always=season is True)
         part = found.apply_to(part) if found.is_supported else part
     return Regime(found, choose_horizon(part, prior).horizon if horizon is None else horizon)
-
-
-def _sample(polls: PollTable) -> Bools:
-    """Every k-th item, so that the polls of these suffice to decide."""
-    every = max(1, -(-polls.size // POLLS_ENOUGH))
-    return np.asarray(np.arange(polls.items) % every == 0)

@@ -126,7 +126,10 @@ def choose_horizon(polls: PollTable, prior: GammaPrior) -> Drift:
     informative = _informative_items(polls)
     if np.count_nonzero(informative) < FEWEST:
         return Drift(math.inf, 0.0)
-    part, own = _latest_polls(polls.of_items(informative)), prior.for_items(polls.items)
+    part, own = polls.of_items(informative), prior.for_items(polls.items)
+    ends = np.cumsum(part.polls_per_item())
+    latest = ends[part.item] - np.arange(part.size) <= LATEST
+    part = PollTable(part.item[latest], part.elapsed[latest], part.changed[latest], part.items)
     own = GammaPrior(own.shape[informative], own.rate[informative])
     longest = float(part.time_per_item().max())
     horizons = np.append(np.inf, longest / np.exp2(np.arange(1, HALVINGS + 1)))
@@ -146,13 +149,6 @@ def _informative_items(polls: PollTable) -> Bools:
     informative = np.asarray((number >= FEWEST) & (polls.changes_per_item() > 0))
     every = -(-int(np.minimum(number[informative], LATEST).sum()) // POLLS_ENOUGH)
     return np.asarray(informative & (np.cumsum(informative) % max(every, 1) == 0))
-
-
-def _latest_polls(polls: PollTable) -> PollTable:
-    """The latest polls of each item, bits alone."""
-    ends = np.cumsum(polls.polls_per_item())
-    keep = ends[polls.item] - np.arange(polls.size) <= LATEST
-    return PollTable(polls.item[keep], polls.elapsed[keep], polls.changed[keep], polls.items)
 
 
 def _shuffle_order(polls: PollTable) -> PollTable:

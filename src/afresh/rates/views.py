@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +63,11 @@ class ViewGraph:
         parts = tuple(tuple(number[part] for part in parts_of[name]) for name in order)
         position = {name: at for at, name in enumerate(parts_of)}
         place = tuple(position[name] for name in order)
-        return cls(tuple(parts_of), bases, parts, _reversed_edges(parts, len(bases)), place)
+        above: list[list[int]] = [[] for _ in number]
+        for whole_at, nodes in enumerate(parts, start=len(bases)):
+            for node in nodes:
+                above[node].append(whole_at)
+        return cls(tuple(parts_of), bases, parts, tuple(map(tuple, above)), place)
 
     def rates(self, base_rates: Mapping[str, float]) -> Float64s:
         """The rate of each view, in the order of ``views``. A rate given for a view itself is not looked at.
@@ -153,10 +158,11 @@ def with_views(
         tails = ((1 - level) / 2, (1 + level) / 2)
         low, high = (np.where(variance > 0, scale * gammaincinv(shape, tail), rate) for tail in tails)
     low = np.where(summed(found.low) > 0, low, 0.0)
-    counts = (summed(column).astype(np.int64) for column in (found.polls, found.changes))
+    polls, changes = (summed(column).astype(np.int64) for column in (found.polls, found.changes))
     before = (found.rate, found.low, found.high, found.polls, found.changes)
-    columns = zip(before, (rate, low, high, *counts), strict=True)
-    return graph.views, RateEstimates(*(np.concatenate(pair) for pair in columns), found.method)
+    columns = zip(before, (rate, low, high, polls, changes), strict=True)
+    joined: list[Any] = [np.concatenate(pair) for pair in columns]
+    return graph.views, RateEstimates(*joined, method=found.method)
 
 
 def _parts_first(parts_of: Mapping[str, Mapping[str, None]]) -> list[str]:
@@ -169,14 +175,6 @@ def _parts_first(parts_of: Mapping[str, Mapping[str, None]]) -> list[str]:
             circle = [*circle[:6], f"… {len(circle) - 11} more …", *circle[-5:]]
         raise InputError(f"views stand on each other in a circle: {' → '.join(circle)}") from None
     return [name for name in order if name in parts_of]
-
-
-def _reversed_edges(parts: Sequence[Sequence[int]], first: int) -> tuple[tuple[int, ...], ...]:
-    above: list[list[int]] = [[] for _ in range(first + len(parts))]
-    for view, below in enumerate(parts):
-        for part in below:
-            above[part].append(first + view)
-    return tuple(tuple(nodes) for nodes in above)
 
 
 def _reachable(start: Sequence[int], edges: Sequence[Sequence[int]]) -> set[int]:

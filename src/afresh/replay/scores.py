@@ -139,7 +139,11 @@ def item_scores(history: ChangeHistory, item: Ints, time: Float64s, begin: float
     period = history.end - begin
     owner = history.change_item
     seen = seen_at(owner, history.time, item, time, history.end)
-    lacking, lag = _overlap(history.time, seen, begin), _integral(history.time, seen, begin)
+    # The part after ``begin`` of the span from each change until it is seen, and ∫(t − change)dt over it.
+    lacking = np.maximum(seen - np.maximum(history.time, begin), 0.0)
+    until = np.maximum(seen - history.time, 0.0)
+    before = np.maximum(np.minimum(begin, seen) - history.time, 0.0)
+    lag = 0.5 * (until * until - before * before)
     rank = change_rank(owner, seen)
     first = rank == 1  # a copy is stale, and ages, from the first change that it lacks
 
@@ -215,14 +219,3 @@ def _bootstrap_interval(value: Float64s, weight: Float64s, rng: np.random.Genera
         draws[draw] = times @ value / max(times.sum(), np.finfo(float).tiny)
     low, high = np.quantile(draws, [0.05, 0.95])
     return float(low), float(high)
-
-
-def _overlap(begin: Float64s, end: Float64s, after: float) -> Float64s:
-    """The length of each span after ``after``."""
-    return np.maximum(end - np.maximum(begin, after), 0.0)
-
-
-def _integral(begin: Float64s, end: Float64s, after: float) -> Float64s:
-    """∫(t − begin)dt over the part of each span after ``after``."""
-    whole, before = np.maximum(end - begin, 0.0), np.maximum(np.minimum(after, end) - begin, 0.0)
-    return np.asarray(0.5 * (whole * whole - before * before))

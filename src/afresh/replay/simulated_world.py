@@ -181,7 +181,10 @@ def simulate_world(
     rates = np.asarray(nonnegative("rate", rates_per_s), dtype=np.float64)
     if not start < end:
         raise UsageError(f"the window is empty: it starts at {start:g} and ends at {end:g}")
-    _check_count(float(rates.sum()) * (end - start))
+    expected = float(rates.sum()) * (end - start)
+    if expected > MOST_CHANGES:
+        problem = f"these rates make about {expected:.2g} changes, more than {MOST_CHANGES:.0e}"
+        raise UsageError(f"{problem}: take fewer items, a shorter window or lower rates")
     parts = [_own_changes(rates, start, end, nature, rng)]
     if nature.mass_edits is not None:
         groups = np.zeros(rates.size, dtype=np.int64) if group is None else group
@@ -216,12 +219,6 @@ def _own_changes(
         moment = begin + span * time_of_progress(place, owner, reached)
         parts.append((owner + first, clock_times(season, moment)))
     return _joined(parts)
-
-
-def _check_count(expected: float) -> None:
-    if expected > MOST_CHANGES:
-        problem = f"these rates make about {expected:.2g} changes, more than {MOST_CHANGES:.0e}"
-        raise UsageError(f"{problem}: take fewer items, a shorter window or lower rates")
 
 
 def _joined(parts: list[tuple[Ints, Float64s]]) -> tuple[Ints, Float64s]:

@@ -65,7 +65,8 @@ def allocate_large(
     columns, budget = ItemColumns.from_arrays(rates, weights, costs), check_budget(budget)
     out = _output(columns, out)
     passes = _passes(engine, columns.size)
-    workers = threads or min(_processors(), passes.THREADS)
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = threads or min(available, passes.THREADS)
     with ThreadPoolExecutor(workers) as pool:
         run = _Run(columns, out, passes, pool, workers)
         return _solve(run, budget)
@@ -91,12 +92,6 @@ def _passes(engine: str, items: int) -> ModuleType:
     from afresh.allocation.large import passes_numba
 
     return passes_numba
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,8 +186,10 @@ class Histogram:
         least = float(self.start.view(np.float64)[0])
         if budget == 0:
             return Cutoff(least)
-        guess = self._rich_multiplier(budget) if near is None else near.multiplier
         stretches = self._stretches()
+        # A rich budget has small y, where 1/Φ ≈ 1/√(2y) and C ≈ Σ w·√x/√(2μ).
+        root = float((self.sums[1] * np.sqrt(stretches[0])).sum()) / budget
+        guess = 0.5 * root * root if near is None else near.multiplier
 
         def spends(multiplier: Float64s) -> Float64s:
             return np.array([self._spend(Cutoff(1 / float(m)), stretches) for m in multiplier])
@@ -198,12 +200,6 @@ class Histogram:
         if above - below <= 1e-12 * budget:
             return Cutoff(1 / float(found.low[0]))
         return self._split_edge(1 / float(found.low[0]), budget)
-
-    def _rich_multiplier(self, budget: float) -> float:
-        """μ of a rich budget: y is small, 1/Φ ≈ 1/√(2y) and C ≈ Σ w·√x/√(2μ)."""
-        middle, _ = self._stretches()
-        root = float((self.sums[1] * np.sqrt(middle)).sum()) / budget
-        return 0.5 * root * root
 
     def _split_edge(self, edge: float, budget: float) -> Cutoff:
         """The spend jumps at ``edge``: the items of one price just below it share what the others leave."""

@@ -42,7 +42,12 @@ def write_plan(
     inverse = cutoff.inverse_ratio(prices)
     with np.errstate(over="ignore"):
         prices *= cutoff.multiplier
-    fresh = _freshness_at_scale(np.minimum(prices, 1.0, out=prices), inverse, scale)
+    y = np.minimum(prices, 1.0, out=prices)
+    fresh = freshness_at(y, inverse)
+    if scale != 1:
+        # To the first order e^{−r} is off by r·e^{−r}·(1−1/scale), and r·e^{−r} = (1−y)/(1+1/r).
+        fresh -= inverse / (1 + inverse) * (1 - y) * (1 - 1 / scale)
+        fresh *= scale
     if static:
         fresh[still] = 1.0
     if columns.weights is not None:
@@ -55,18 +60,6 @@ def write_plan(
     if columns.costs is not None:
         inverse *= columns.costs
     return PlanSums(float(inverse.sum()), float(fresh.sum()), age, dropped)
-
-
-def _freshness_at_scale(y: Float64s, inverse: Float64s, scale: float) -> Float64s:
-    """F at the frequency scale·f: to the first order e^{−r} is off by r·e^{−r}·(1−1/scale).
-
-    And r·e^{−r} = (1−y)/(1+1/r) where y = g(r).
-    """
-    fresh = freshness_at(y, inverse)
-    if scale != 1:
-        fresh -= inverse / (1 + inverse) * (1 - y) * (1 - 1 / scale)
-        fresh *= scale
-    return fresh
 
 
 def _age(columns: ItemColumns, inverse: Float64s) -> float:

@@ -61,20 +61,16 @@ _ORDER_NAMES = {"fixed": "fixed order", "random": "random order", "memoryless": 
 
 
 # Table 3 as printed, in units of I; d stands for δ².
-def _uniform_freshness(r: float, d: float) -> float:
-    return (1 - math.pow(1 + r * d, 1 - 1 / d)) / (r * (1 - d))
-
-
-def _uniform_age(r: float, d: float) -> float:
-    return ((1 - d) / 2 - 1 / r + (1 - math.pow(1 + r * d, 2 - 1 / d)) / (r**2 * (1 - 2 * d))) / (1 - d)
-
-
-def _proportional_freshness(r: float, d: float) -> float:  # noqa: ARG001  # the same for every δ
-    return (1 - math.exp(-r)) / r
-
-
-def _proportional_age(r: float, d: float) -> float:
-    return (1 / 2 - 1 / r + (1 - math.exp(-r)) / r**2) / (1 - d)
+_GAMMA_FRESHNESS: Mapping[str, Callable[[float, float], float]] = {
+    "uniform": lambda r, d: (1 - math.pow(1 + r * d, 1 - 1 / d)) / (r * (1 - d)),
+    "proportional": lambda r, _: (1 - math.exp(-r)) / r,
+}
+_GAMMA_AGE: Mapping[str, Callable[[float, float], float]] = {
+    "uniform": lambda r, d: (
+        ((1 - d) / 2 - 1 / r + (1 - math.pow(1 + r * d, 2 - 1 / d)) / (r**2 * (1 - 2 * d))) / (1 - d)
+    ),
+    "proportional": lambda r, d: (1 / 2 - 1 / r + (1 - math.exp(-r)) / r**2) / (1 - d),
+}
 
 
 def _formula(name: str, printed: float, recomputed: float, correction: Correction | None = None) -> Check:
@@ -128,15 +124,12 @@ def table_3() -> Section:
     for delta in _SPREADS:
         for r in _RATIOS[1:]:
             at, d = f"r = {r:g}, δ = {delta:g}", delta**2
-            for policy, fresh, old in (
-                ("uniform", _uniform_freshness, _uniform_age),
-                ("proportional", _proportional_freshness, _proportional_age),
-            ):
-                model_fresh = gamma_freshness(r, 1.0, delta, policy)
-                model_age = gamma_age(r, 1.0, delta, policy)
+            for policy in ALLOCATIONS:
+                fresh, old = _GAMMA_FRESHNESS[policy](r, d), _GAMMA_AGE[policy](r, d)
+                model_fresh, model_age = (f(r, 1.0, delta, policy) for f in (gamma_freshness, gamma_age))
                 infinite = diverges if policy == "proportional" and delta >= 1 else None
-                checks.append(_formula(f"freshness, {policy}, {at}", fresh(r, d), model_fresh))
-                checks.append(_formula(f"age / I, {policy}, {at}", old(r, d), model_age, infinite))
+                checks.append(_formula(f"freshness, {policy}, {at}", fresh, model_fresh))
+                checks.append(_formula(f"age / I, {policy}, {at}", old, model_age, infinite))
     return Section(
         "Table 3: Gamma-distributed rates, uniform and proportional allocation",
         tuple(checks),

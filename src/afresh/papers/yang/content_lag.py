@@ -114,7 +114,7 @@ def simulate_courses(seed: int = _SEED) -> LagCourses:
     rng = np.random.default_rng(seed)
     citations = (1.0 - rng.random(PAPERS)) ** -0.5  # the inverse of P(X > x) = 1/x²
     rates = 0.25 * citations
-    groups = _groups(rng)
+    groups = rng.permutation(np.repeat(np.arange(GROUPS), MOST))[:PAPERS]  # at most MOST in each
     changes = rng.poisson(rates, (STEPS, PAPERS))
     moments = {name: _run(name, rates, groups, changes) for name in ("Naive 1", "Naive 2", "Greedy", "ours")}
     return LagCourses(moments)
@@ -153,12 +153,6 @@ def figure_2(found: LagCourses) -> PaperFigure:
     )
 
 
-def _groups(rng: np.random.Generator) -> Ints:
-    """A group for each paper, at random, at most ``MOST`` in each."""
-    places = np.repeat(np.arange(GROUPS), MOST)
-    return np.asarray(rng.permutation(places)[:PAPERS])
-
-
 def _run(name: str, rates: Float64s, groups: Ints, changes: Ints) -> Float64s:
     """Lag after each step; a step's changes come in its middle, on average, then its queries are sent."""
     count, lag = np.zeros(PAPERS), np.zeros(PAPERS)
@@ -172,14 +166,10 @@ def _run(name: str, rates: Float64s, groups: Ints, changes: Ints) -> Float64s:
         if name.startswith("Naive"):
             fresh = turn[(step * QUERIES + np.arange(QUERIES)) % len(turn)]
         else:
-            fresh = _chosen(name, rates, groups, since)
+            worth = rates * (0.5 * since**2 if name == "Greedy" else since**3 / 3)
+            gains = np.bincount(groups, weights=worth, minlength=GROUPS)
+            best = np.argsort(-gains, kind="stable")[:QUERIES]
+            fresh = np.flatnonzero(np.isin(groups, best))
         count[fresh], lag[fresh], since[fresh] = 0, 0, 0
         course[step] = lag.mean()
     return course
-
-
-def _chosen(name: str, rates: Float64s, groups: Ints, since: Float64s) -> Ints:
-    worth = rates * (0.5 * since**2 if name == "Greedy" else since**3 / 3)
-    gains = np.bincount(groups, weights=worth, minlength=GROUPS)
-    best = np.argsort(-gains, kind="stable")[:QUERIES]
-    return np.flatnonzero(np.isin(groups, best))

@@ -148,7 +148,11 @@ def _figure(name: str, records: SearchRecords, experiment: _Experiment) -> Paper
     ours = tuples / _fewest_requests(experiment)
     pools = np.array(POOLS, dtype=np.float64)
     coverage, speedups = (
-        tuple(_line(run, pools, measure) for run in runs) for measure in ("coverage_ratio", "speedup_ratio")
+        tuple(
+            Series(run.label, pools, np.array([getattr(quality, measure) for quality in run.quality]))
+            for run in runs
+        )
+        for measure in ("coverage_ratio", "speedup_ratio")
     )
     panels = (
         Panel("Coverage", "keyword pool k", "coverage ratio", coverage, log_x=True),
@@ -170,10 +174,6 @@ def _figure(name: str, records: SearchRecords, experiment: _Experiment) -> Paper
         f"{best.quality[place].distinct_ratio:.0%} covered; ours {ours:.2f} at 100%.",
         panels,
     )
-
-
-def _line(run: _Measured, pools: Float64s, measure: str) -> Series:
-    return Series(run.label, pools, np.array([getattr(quality, measure) for quality in run.quality]))
 
 
 def _growth(probes: Sequence[Probe], tuples: int) -> Series:

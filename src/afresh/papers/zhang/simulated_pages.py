@@ -86,7 +86,10 @@ def simulate_saa(
         raise InputError(f"guesses and fastest must be above 0 and most_polls above {ROUND}")
     true = true.astype(np.float64).ravel()
     size = true.size
-    pages = _fresh_pages(np.minimum(start.astype(np.float64).ravel(), fastest))
+    have, changes, doublings, divisions, origin = (np.zeros(size, np.int64) for _ in range(5))
+    frequency, bits = np.minimum(start.astype(np.float64).ravel(), fastest), np.zeros((size, ROUND), np.bool_)
+    target = np.full(size, ROUND)
+    pages = _SaaPages(frequency, bits, have, changes, target, doublings, divisions, origin)
     runs = SaaRuns(np.zeros(size), np.ones(size, np.int64), np.zeros(size), np.full(size, "unfinished"))
     running = np.arange(size)
     while running.size:
@@ -97,13 +100,6 @@ def simulate_saa(
         going = ~np.isin(moves, [_code(move) for move in _ENDS]) & (runs.polls[running] < most_polls)
         running = running[going]
     return runs
-
-
-def _fresh_pages(frequency: Float64s) -> _SaaPages:
-    size = frequency.size
-    have, changes, doublings, divisions, origin = (np.zeros(size, np.int64) for _ in range(5))
-    bits = np.zeros((size, ROUND), np.bool_)
-    return _SaaPages(frequency, bits, have, changes, np.full(size, ROUND), doublings, divisions, origin)
 
 
 def _poll_round(

@@ -53,10 +53,8 @@ class Nodes:
         inner = of(np.exp(self.log_rate))
         under = self.below * self.ratio[..., 0]
         none = self.static * of(np.zeros(1))
-        return np.asarray((self._sum(inner) + under * of(self.mean_below) + none) / self._total())
-
-    def _total(self) -> Float64s:
-        return self._sum(np.ones(1)) + self.below * self.ratio[..., 0] + self.static
+        total = self._sum(np.ones(1)) + under + self.static
+        return np.asarray((self._sum(inner) + under * of(self.mean_below) + none) / total)
 
     def _sum(self, values: Float64s) -> Float64s:
         """Σ of values × density, the end nodes counting half."""
