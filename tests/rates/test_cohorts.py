@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from afresh.rates.cohorts import cohort_rates
+from afresh.rates.log_ratio import cohort_rates
 from afresh.values.errors import InputError
 
 COHORTS = st.lists(

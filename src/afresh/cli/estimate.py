@@ -83,7 +83,7 @@ def estimate(
 
 
 def _cohorts(path: str, level: float, answer: Answer) -> None:
-    from afresh.rates.cohorts import cohort_rates
+    from afresh.rates.log_ratio import cohort_rates
     from afresh.tables.reading import read_table
     from afresh.tables.writing import write_table
 

@@ -71,7 +71,7 @@ class Items:
         """The items with the rates to plan with where rates are uncertain, at the plan's mean interval."""
         if self.shape is None or not budget > 0:
             return self
-        from afresh.rates.planning_rate import uncertain_rate
+        from afresh.rates.estimator import uncertain_rate
 
         costs = self.options.get("costs")
         every = float(self.count if costs is None else np.sum(costs, dtype=np.float64)) / budget
@@ -140,7 +140,7 @@ def _check_level(table: CheckedTable, before: list[Any] | None) -> None:
 
 def _shape(rates: Floats, low: Floats, level: Floats, for_interval: Floats) -> Floats:
     """How uncertain rates are; those without ``low``, or made for a plan's interval, are taken as told."""
-    from afresh.rates.planning_rate import posterior_shape
+    from afresh.rates.estimator import posterior_shape
 
     said = np.isnan(low) | ~np.isnan(for_interval)
     return posterior_shape(rates, np.where(said, rates, low), float(level[0]) if level.size else 0.9)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from afresh.rates.planning_rate import posterior_shape
+from afresh.rates.estimator import posterior_shape
 from afresh.values.arrays import Bools, Float64s, nonnegative
 from afresh.values.errors import InputError, did_you_mean
 from afresh.values.results import RateEstimates

@@ -73,9 +73,8 @@ def section_8_4() -> Section:
     intervals = [income.interval for income in best]
     sites: dict[str, Any] = {"size": _SIZES, "cost_of_size": "sqrt", "count": _COUNTS}
     plans = {u: against_uniform(_SITE_RATE, 1.0, 1.0, interval=u, **sites) for u in (1.5, 0.53, 1.0)}
-    total = plans[1.0].best_net_income
-    incomes = [plan.net_income for plan in plans.values()]
-    lost = [100 * plan.loss_share for plan in plans.values()]
+    incomes, total = [alike for alike, _ in plans.values()], plans[1.0][1]
+    lost = [100 * (1 - alike / total) for alike in incomes]
     rounded = Correction("1673.3", "the paper adds rounded incomes: 901 + 10 · 46.5 + 20 · 15.3")
     follows = "follows from 1672 for 1673.3"
     losses = {

@@ -12,8 +12,8 @@ from afresh.model.decay import Exponential
 from afresh.papers.razniewski.bulk_updates import GROUPS, MOVED, PEOPLE, YEARS
 from afresh.papers.report import Correction, PaperFigure, Section, row
 from afresh.plots.panels import Panel, Series
-from afresh.rates.cohorts import cohort_rates
 from afresh.rates.decay_fit import DecayFits, fit_decays
+from afresh.rates.log_ratio import cohort_rates
 from afresh.values.arrays import Floats
 
 _CLUBS = {"Manchester United": (0.26, 789), "Bayern München": (0.36, 366)}

@@ -163,7 +163,7 @@ def example_4() -> Section:
     best = [best_interval(float(rate), 1.0, 1.0) for rate in RATES]
     intervals = np.array([income.interval for income in best])
     mean = float(np.mean([income.net_income for income in best]))
-    uniform = against_uniform(RATES, 1.0, 1.0, interval=4.06).net_income / RATES.size
+    uniform = against_uniform(RATES, 1.0, 1.0, interval=4.06)[0] / RATES.size
     harmonic = float(1 / np.mean(1 / intervals))
     incomes = [income.net_income for income in best]
     mean_interval = Correction(

@@ -6,6 +6,17 @@ density 2/x³ from 1 up, λ a quarter of them; 200 groups of at most 10 papers, 
 largest expected lag Σ ½λτ², ours those of the largest index Σ λτ³/3 (τ·½λτ² − ∫½λτ²: what a refresh now is
 worth beside a steady one). A look-up never beats the query of its group here, so none is made. The order of
 the curves is the result. Its levels (over 2000, and 350) do not follow from the parameters.
+
+With k queries in a round, one every I, and A_q = Σ_{e ∈ g_q} w_e λ_e the group sum of the tuples that q
+refreshes, the expected content lag at the end of the round is Σ_q a_q (k − x_q)², a_q = A_q I²/(2|L|), x_q
+the query's place (§4.3). It is least with the a_q ascending. The lag per time of the round,
+
+    g(x̃, I) = I · Σ_i (k − i)² A_(i) / (2k|L|),
+
+grows with I, so the best I is where it meets the threshold α (§4.4; the paper divides by |L| once more, so
+its α is ours over |L|). The paper searches for it; since g is linear in I, it is I = α/g(x̃, 1). With one
+query g is 0. In a repeating cycle the order does not change the average lag, but how often each group is
+refreshed does: frequencies ∝ (A_q/c_q)^{1/3}, which is the allocation with objective lag.
 """
 
 from __future__ import annotations
@@ -17,9 +28,8 @@ import numpy as np
 
 from afresh.papers.report import Check, PaperFigure, Section, corrected, row
 from afresh.plots.panels import Panel, Series
-from afresh.probes.query_order import best_order, coefficients, interval_for, lag_after_round, lag_per_time
 from afresh.probes.update_models import expected_lag
-from afresh.values.arrays import ArrayLike, Float64s, Ints
+from afresh.values.arrays import ArrayLike, Float64s, Ints, nonnegative
 from afresh.values.errors import UsageError
 
 _GROUP_SUMS = (3.0, 7.0)  # λ = 1, 2 behind the first query, 3, 4 behind the second, all weights 1
@@ -173,3 +183,53 @@ def _run(name: str, rates: Float64s, groups: Ints, changes: Ints) -> Float64s:
         count[fresh], lag[fresh], since[fresh] = 0, 0, 0
         course[step] = lag.mean()
     return course
+
+
+def lag_after_round(coefficients: ArrayLike, places: ArrayLike) -> float:
+    """Eqn. (4): Σ a_q (k − x_q)²; place 0 is a query not sent.
+
+    >>> lag_after_round([0.375, 0.875], [1, 2])  # the least of the paper's Table 3
+    0.375
+    """
+    a = nonnegative("coefficients", coefficients).astype(np.float64)
+    x = nonnegative("places", places).astype(np.float64)
+    return float((a * np.square(len(a) - x)).sum())
+
+
+def coefficients(group_sums: ArrayLike, tuples: int, interval: float) -> Float64s:
+    """a_q = A_q I²/(2|L|).
+
+    >>> coefficients([3.0, 7.0], tuples=4, interval=1.0)
+    array([0.375, 0.875])
+    """
+    return np.asarray(nonnegative("group sums", group_sums) * (interval * interval / (2 * tuples)))
+
+
+def best_order(group_sums: ArrayLike) -> Ints:
+    """The queries in the order to send them: ascending group sums, ties as given.
+
+    >>> best_order([7.0, 3.0])
+    array([1, 0])
+    """
+    return np.argsort(nonnegative("group sums", group_sums), kind="stable")
+
+
+def lag_per_time(group_sums: ArrayLike, tuples: int, interval: float) -> float:
+    """g(x̃, I), the lag at the end of the best-ordered round per time of the round.
+
+    >>> lag_per_time([3.0, 7.0], tuples=4, interval=1.0)
+    0.1875
+    """
+    sums = np.sort(nonnegative("group sums", group_sums).astype(np.float64))
+    left = np.arange(len(sums) - 1, -1, -1.0)
+    return float(interval * (left * left * sums).sum() / (2 * len(sums) * tuples))
+
+
+def interval_for(group_sums: ArrayLike, tuples: int, alpha: float) -> float:
+    """The interval at which g meets ``alpha``; infinite where the lag is 0 at every interval.
+
+    >>> interval_for([3.0, 7.0], tuples=4, alpha=0.75)
+    4.0
+    """
+    per_interval = lag_per_time(group_sums, tuples, 1.0)
+    return math.inf if per_interval == 0 else alpha / per_interval

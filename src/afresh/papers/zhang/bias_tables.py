@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -109,51 +108,23 @@ def polls_needed(low: float, high: float, a: float = 0.4, *, tolerance: float = 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SuitableA:
-    """The a for a range of r: from ``low`` to ``high`` both promises hold, ``best`` has the least bias.
-
-    ``bias`` and ``spread`` are the largest |bias| and σ/r over the range at ``best``. Where no a keeps
-    both promises, ``low`` exceeds ``high`` and ``best`` is the one with the least bias.
-    """
-
-    best: float
-    low: float
-    high: float
-    bias: float
-    spread: float
-
-
 def suitable_a(
     low: float, high: float, polls: int = 7, *, tolerance: float = 0.05, widest: float = 0.6
-) -> SuitableA:
-    """The a in (0, 1] that keep |bias| < ``tolerance`` and σ/r < ``widest`` for all r in [low, high].
+) -> tuple[float, float]:
+    """From which to which a in (0, 1] |bias| < ``tolerance`` and σ/r < ``widest`` for all r in [low, high].
 
     E[r̂] and the differences between the values of r̂ fall as a grows, at every r. So the largest bias, the
-    smallest bias and the spread each cross their limit at one a, and the largest |bias| is least where
-    the largest and the smallest are opposite. Zhang 2007, Table 2 has 0.7 for r from 0.5 to 0.9:
+    smallest bias and the spread each cross their limit at one a; where no a keeps both, the first exceeds the
+    second. Zhang 2007, Table 2 has 0.7 for r from 0.5 to 0.9:
 
-    >>> found = suitable_a(0.5, 0.9)
-    >>> round(found.low, 2), round(found.high, 2)
+    >>> low, high = suitable_a(0.5, 0.9)
+    >>> round(low, 2), round(high, 2)
     (0.68, 0.71)
     """
     ratios = _range(low, high)
-
-    def largest(a: float) -> float:
-        return float(np.max(bias(ratios, polls, a)))
-
-    def least(a: float) -> float:
-        return float(np.min(bias(ratios, polls, a)))
-
-    def width(a: float) -> float:
-        return float(np.max(spread(ratios, polls, a)))
-
-    lowest = max(_falling_root(lambda a: largest(a) - tolerance), _falling_root(lambda a: width(a) - widest))
-    highest = _falling_root(lambda a: least(a) + tolerance)
-    best = _falling_root(lambda a: largest(a) + least(a))
-    if lowest <= highest:
-        best = min(max(best, lowest), highest)
-    return SuitableA(best, lowest, highest, float(np.max(np.abs(bias(ratios, polls, best)))), width(best))
+    too_high = _falling_root(lambda a: float(np.max(bias(ratios, polls, a))) - tolerance)
+    too_wide = _falling_root(lambda a: float(np.max(spread(ratios, polls, a))) - widest)
+    return max(too_high, too_wide), _falling_root(lambda a: float(np.min(bias(ratios, polls, a))) + tolerance)
 
 
 def _falling_root(function: Callable[[float], float]) -> float:
@@ -247,8 +218,8 @@ def table_2() -> Section:
             name = f"a = {a:g}, r = {r:g}"
             checks.append(Check(f"{name}: |bias|", "< 5", 100 * abs(bias(r, 7, a)), "%"))
             checks.append(Check(f"{name}: σ/r", "< 60", 100 * spread(r, 7, a), "%"))
-    found = [(low, high, suitable_a(low, high)) for low, high, _ in RANGES_OF_SEVEN]
-    kept = "; ".join(f"r {low:g}–{high:g}: a {each.low:.3f}–{each.high:.3f}" for low, high, each in found)
+    found = [(low, high, *suitable_a(low, high)) for low, high, _ in RANGES_OF_SEVEN]
+    kept = "; ".join(f"r {low:g}–{high:g}: a {least:.3f}–{most:.3f}" for low, high, least, most in found)
     return Section(
         "Table 2: the best a for n = 7",
         tuple(checks),
