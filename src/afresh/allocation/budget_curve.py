@@ -175,7 +175,6 @@ def default_budgets(problem: AllocationProblem) -> Float64s:
     least, most = (problem.mean_freshness(frequency) for frequency in (problem.floor(), problem.max_plan()))
     if most <= least:
         return np.array([problem.spend(problem.floor())])
-    first, last = (
-        budget_for_problem(problem, least + share * (most - least), "freshness") for share in (0.01, 0.99)
-    )
+    targets = (least + share * (most - least) for share in (0.01, 0.99))
+    first, last = (budget_for_problem(problem, target, "freshness") for target in targets)
     return np.asarray(np.geomspace(first, last, _POINTS), dtype=np.float64)

@@ -139,9 +139,7 @@ def choose_budget(
         seeming = extra * most_requests if extra else 0.0
         return _within(rate, benefit, check + extra * requests, limit, seeming, options)
 
-    request_price = _least_price(
-        lambda extra: _total(requests, frequency_of(within(extra)[0])), most_requests
-    )
+    request_price = _least_price(lambda more: _total(requests, frequency_of(within(more)[0])), most_requests)
     interval, price = within(request_price)
     frequency = frequency_of(interval)
     # λ times the freshness is how often a poll finds a change

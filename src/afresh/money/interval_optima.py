@@ -276,9 +276,8 @@ def weibull_optimum(decay: Weibull, terms: IncomeTerms) -> IntervalOptimum:
 
         peak = find_crossing(rises, low, high)
     found = _crossing(decay, terms, low, np.where(falls_due, peak, high), rate > 0)
-    return make_optimum(
-        *found, _weibull_threshold(decay, terms, low, high, falls_due), np.where(rate > 0, 0.0, 1.0)
-    )
+    threshold = _weibull_threshold(decay, terms, low, high, falls_due)
+    return make_optimum(*found, threshold, np.where(rate > 0, 0.0, 1.0))
 
 
 def lomax_optimum(decay: Lomax, terms: IncomeTerms) -> IntervalOptimum:

@@ -93,9 +93,8 @@ class _State:
         self._left = values.copy()  # value times the probability that the tuple has not come yet
 
     def page_gains(self) -> Float64s:
-        share = np.minimum(
-            1.0, self._page_size / np.maximum(self._totals - self._read * self._page_size, 1e-9)
-        )
+        unread = self._totals - self._read * self._page_size
+        share = np.minimum(1.0, self._page_size / np.maximum(unread, 1e-9))
         return np.where(self._read < self._pages, self._tuples.sums(self._left) * share, 0.0)
 
     def gain(self, kind: int, number: int) -> float:

@@ -196,9 +196,8 @@ def _lomax(data: _Lifetimes) -> _Found:
         return _Found(shape / scale, density - shape * float(grown.sum()), shape)
 
     # Beyond a million mean lifetimes the class is the exponential to all digits shown.
-    best = find_maximum(
-        lambda scale: np.array([at_scale(float(scale[0])).log_likelihood]), np.array([1e-3]), np.array([1e6])
-    )
+    ends = np.array([1e-3]), np.array([1e6])
+    best = find_maximum(lambda scale: np.array([at_scale(float(scale[0])).log_likelihood]), *ends)
     return at_scale(float(best[0]))
 
 

@@ -103,9 +103,7 @@ ESTIMATORS: Mapping[str, Estimator[Any]] = {
     )
 }
 
-POSTERIOR_METHODS = tuple(
-    name for name, e in ESTIMATORS.items() if isinstance(e, GammaFilter | GridPosterior)
-)
+POSTERIOR_METHODS = tuple(e.name for e in ESTIMATORS.values() if isinstance(e, GammaFilter | GridPosterior))
 
 
 DEFAULT_METHOD = "grid"  # the best measured across items; see docs/estimators.md
@@ -276,9 +274,8 @@ def _learn_priors(estimator: GridPosterior, polls: PollTable, groups: Ints | Non
         return estimator.with_learned_priors(state, fitted, share), np.zeros(polls.items, dtype=np.int64)
     of_part = groups if sample is None else groups[sample]
     by_group = fit_gamma_groups(table, rates, of_part, weak, static=static)
-    learned = estimator.with_learned_priors(
-        state, GammaPrior(by_group.shape[of_part], by_group.rate[of_part]), share
-    )
+    own = GammaPrior(by_group.shape[of_part], by_group.rate[of_part])
+    learned = estimator.with_learned_priors(state, own, share)
     of_group = np.zeros(by_group.shape.size, dtype=np.int64)
     of_group[of_part] = learned.kind
     return learned, of_group[groups]

@@ -181,9 +181,8 @@ def _check_columns(
     elapsed: ArrayLike, n: ArrayLike, changed: ArrayLike, rows: int
 ) -> tuple[Float64s, Float64s, Float64s]:
     columns = {"elapsed": elapsed, "n": n, "changed": changed}
-    span, size, gone = (
-        np.asarray(nonnegative(name, given), dtype=np.float64) for name, given in columns.items()
-    )
+    checked = (nonnegative(name, given) for name, given in columns.items())
+    span, size, gone = (np.asarray(column, dtype=np.float64) for column in checked)
     for name, column in zip(columns, (span, size, gone), strict=True):
         if column.shape != (rows,):
             raise InputError(f"{rows} groups and {column.size} values of {name}: give one for each group")

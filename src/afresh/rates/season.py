@@ -70,9 +70,8 @@ class Season:
         elapsed = np.maximum(elapsed, 1e-9 * polls.elapsed)
         since = polls.since
         if since is not None:
-            since = np.minimum(
-                end - self.operational(polls.end - since), np.where(polls.changed, elapsed, np.inf)
-            )
+            most = np.where(polls.changed, elapsed, np.inf)
+            since = np.minimum(end - self.operational(polls.end - since), most)
         return replace(polls, elapsed=elapsed, since=since, end=end)
 
     def operational(self, times: ArrayLike) -> Float64s:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from afresh.rates.estimator import posterior_shape
-from afresh.values.arrays import Bools, Float64s, nonnegative
+from afresh.values.arrays import Float64s, nonnegative
 from afresh.values.errors import InputError, did_you_mean
 from afresh.values.results import RateEstimates
 
@@ -84,23 +84,6 @@ class ViewGraph:
         for start in range(0, len(self.bases), _BLOCK):
             self._add_block(start, given[start : start + _BLOCK], total)
         return total
-
-    def stale(self, changed: Iterable[str]) -> Bools:
-        """Which views are stale once these bases have changed: all that stand on any of them.
-
-        >>> ViewGraph.of(["V1", "V2", "V3"], ["R", "S", "V1"]).stale(["R"]).tolist()
-        [True, False, True]
-        """
-        number = {name: at for at, name in enumerate(self.bases)}
-        names = list(changed)
-        unknown = next((name for name in names if name not in number), None)
-        if unknown is not None:
-            raise InputError(f"no view stands on {unknown!r}{did_you_mean(unknown, number)}")
-        found = np.zeros(len(self.views), np.bool_)
-        for node in _reachable([number[name] for name in names], self.above):
-            if node >= len(self.bases):
-                found[self.place[node - len(self.bases)]] = True
-        return found
 
     def _add_block(self, start: int, rates: Float64s, total: Float64s) -> None:
         """Add to ``total`` what the bases from ``start`` on give to every view above them."""

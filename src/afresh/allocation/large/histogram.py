@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.allocation.large.cutoff import Cutoff, freshness_at
+from afresh.allocation.large.cutoff import Cutoff
 from afresh.allocation.large.item_columns import (
     WHOLE,
     ItemColumns,
@@ -126,12 +126,6 @@ class Histogram:
     def _spend(self, cutoff: Cutoff, stretches: tuple[Float64s, Float64s]) -> float:
         place, weight = self._measure(cutoff.edge, stretches)
         return float((weight * place * cutoff.inverse_ratio(place)).sum())
-
-    def value(self, cutoff: Cutoff) -> float:
-        """Σ w·F of the plan with this cut-off, static items included."""
-        place, weight = self._measure(cutoff.edge, self._stretches())
-        fresh = freshness_at(np.minimum(place * cutoff.multiplier, 1.0), cutoff.inverse_ratio(place))
-        return float((weight * fresh).sum()) + self.static_weight
 
     def dropped(self, cutoff: Cutoff) -> float:
         """How many changing, weighted items the plan drops: exact but for the bin that holds the edge."""

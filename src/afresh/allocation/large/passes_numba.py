@@ -69,9 +69,7 @@ def build_histogram(columns: ItemColumns, window: PriceWindow = WHOLE) -> Histog
     return Histogram.from_table(table.T, window, *rest)
 
 
-def write_plan(
-    columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, *, with_age: bool
-) -> PlanSums:
+def write_plan(columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, with_age: bool) -> PlanSums:
     """Write f = scale·λ/Φ(y) of each item into ``out`` and say what the plan adds up to.
 
     >>> frequency = np.empty(2)

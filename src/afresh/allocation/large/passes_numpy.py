@@ -21,9 +21,7 @@ THREADS = 1  # half of the time the GIL is held: a second thread gets in the way
 build_histogram = Histogram.from_columns
 
 
-def write_plan(
-    columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, *, with_age: bool
-) -> PlanSums:
+def write_plan(columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, with_age: bool) -> PlanSums:
     """Write f = scale·λ/Φ(y) of each item into ``out`` and say what the plan adds up to.
 
     ``scale`` is 1 but for a few parts in 1e7, the correction that makes the spend meet the budget.

@@ -102,9 +102,8 @@ def web_plan(policy: str, objective: str) -> Allocation:
 
     Classes stand for their pages: a class of share s is one item of weight s and cost s.
     """
-    return allocate(
-        1 / INTERVALS_DAYS, 1 / MONTH_DAYS, weights=SHARES, costs=SHARES, policy=policy, objective=objective
-    )
+    rates, budget = 1 / INTERVALS_DAYS, 1 / MONTH_DAYS
+    return allocate(rates, budget, weights=SHARES, costs=SHARES, policy=policy, objective=objective)
 
 
 def frequencies_at(rates: Floats, multiplier: float, objective: str) -> Floats:

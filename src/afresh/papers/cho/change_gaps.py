@@ -52,7 +52,6 @@ def figure_11(history: ChangeLog) -> PaperFigure:
 def _shares(gaps: Floats) -> str:
     """The histogram in words: how many gaps are up to one mean gap long, up to two, and so on."""
     found = gap_histogram(gaps, 4, width=float(gaps.mean()))
-    ours, model = (
-        ", ".join(f"{100 * share:.0f}" for share in shares) for shares in (found.share, found.expected)
-    )
+    both = (found.share, found.expected)
+    ours, model = (", ".join(f"{100 * share:.0f}" for share in shares) for shares in both)
     return f"Of these {ours} % last up to 1, 2, 3 and 4 mean gaps (Poisson: {model})."

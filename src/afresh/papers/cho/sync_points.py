@@ -94,9 +94,8 @@ def hours_of(parts: list[Visits]) -> Float64s:
 
 def mean_freshness(parts: list[Visits]) -> float:
     """∫e^{−λs}ds between the polls of each page, over the time between them."""
-    gaps = np.concatenate(
-        [np.diff(part.time[part.item == page]) for part in parts for page in np.unique(part.item)]
-    )
+    pages = ((part, page) for part in parts for page in np.unique(part.item))
+    gaps = np.concatenate([np.diff(part.time[part.item == page]) for part, page in pages])
     return float(-np.expm1(-RATE * gaps).sum() / (RATE * gaps.sum()))
 
 

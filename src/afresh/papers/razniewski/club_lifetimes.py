@@ -67,9 +67,8 @@ def figure_7() -> PaperFigure:
         time = np.linspace(0, 15, 301)
         fitted = _exponential_rate(found)
         series.append(Series(f"{club}, simulated", time, found.empirical.survival(time)))
-        series.append(
-            Series(f"{club}, rate {fitted:.2f}", time, Exponential(fitted).survival(time), "dashed")
-        )
+        curve = Exponential(fitted).survival(time)
+        series.append(Series(f"{club}, rate {fitted:.2f}", time, curve, "dashed"))
     return PaperFigure(
         "Figure 7",
         "players still at their club",

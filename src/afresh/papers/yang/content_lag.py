@@ -62,9 +62,8 @@ def expected_lag_section() -> Section:
     rng = np.random.default_rng(1)
     rate, span, runs = 0.7, 3.0, 200_000
     counts = rng.poisson(rate * span, runs)
-    lags = np.add.reduceat(
-        np.append(span * rng.random(int(counts.sum())), 0.0), np.append(0, np.cumsum(counts)[:-1])
-    )
+    spans = np.append(span * rng.random(int(counts.sum())), 0.0)
+    lags = np.add.reduceat(spans, np.append(0, np.cumsum(counts)[:-1]))
     mean = float(lags[counts > 0].sum() / runs)
     ratio = mean / float(expected_lag(rate, span))
     note = "The paper calls ½λt² asymptotic; by Campbell's theorem it is exact at every t."

@@ -129,9 +129,8 @@ def suitable_a(
 
 def _falling_root(function: Callable[[float], float]) -> float:
     """The a from 0 to 1 at which a falling function is 0, or the end that comes nearest to it."""
-    found = find_crossing(
-        lambda a: np.array([math.exp(function(float(a[0])))]), np.array([1e-9]), np.array([1.0])
-    )
+    ends = np.array([1e-9]), np.array([1.0])
+    found = find_crossing(lambda a: np.array([math.exp(function(float(a[0])))]), *ends)
     return float(found[0])
 
 

@@ -160,9 +160,8 @@ def _finish(pages: _SaaPages, runs: SaaRuns, running: Ints, moves: Ints, most_po
 
 
 def _advance(pages: _SaaPages, running: Ints, moves: Ints) -> None:
-    faster, slower, longer = (
-        running[moves == _code(move)] for move in (Move.DOUBLE, Move.DIVIDE, Move.EXTEND)
-    )
+    moved = (Move.DOUBLE, Move.DIVIDE, Move.EXTEND)
+    faster, slower, longer = (running[moves == _code(move)] for move in moved)
     pages.frequency[faster] *= 2
     pages.have[faster] = 0
     pages.changes[faster] = 0
@@ -235,9 +234,7 @@ def run_trials() -> dict[str, EstimatorTrial]:
         "SAA": (saa.rate, spent),
         MORE_POLLS: (ratio_estimate(np.full(rates.size, alike), longer, 0.4) / _INTERVAL_DAYS, alike + 1),
     }
-    return {
-        name: EstimatorTrial(name, estimate / rates, cost) for name, (estimate, cost) in estimates.items()
-    }
+    return {name: EstimatorTrial(name, found / rates, cost) for name, (found, cost) in estimates.items()}
 
 
 def figure_4(made: Mapping[str, EstimatorTrial]) -> Section:

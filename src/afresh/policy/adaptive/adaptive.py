@@ -46,9 +46,8 @@ class Adaptive(ReviewSchedule):
         self.latest_poll = max(latest, self.latest_poll)
         self.belief.extend_horizon(self.learning_time)
         risen = self.learn(which, when, found)
-        self.next_review[risen] = np.minimum(
-            self.next_review[risen], self.clock.read(when.max(keepdims=True))
-        )
+        read = self.clock.read(when.max(keepdims=True))
+        self.next_review[risen] = np.minimum(self.next_review[risen], read)
         self.set_reviews(which, when)
         self.polls_since_rekey += which.size
         self.polls_since_refit += which.size
@@ -103,9 +102,8 @@ class Adaptive(ReviewSchedule):
     ) -> None:
         """Believe Gamma(shape, rate) of these items' rates; they were last polled at ``last_poll``."""
         which = self.items.as_numbers(items)
-        a, b = (
-            np.broadcast_to(np.asarray(one, dtype=np.float64), which.shape)[:, None] for one in (shape, rate)
-        )
+        a, b = (np.asarray(one, dtype=np.float64) for one in (shape, rate))
+        a, b = (np.broadcast_to(one, which.shape)[:, None] for one in (a, b))
         if not (np.all(a > 0) and np.all(b > 0) and np.all(np.isfinite(a + b))):
             raise InputError("a summary needs a shape and a rate above 0")
         # The Gamma's density per step of the ladder, which is even in ln λ: λ^a·e^{−bλ}.

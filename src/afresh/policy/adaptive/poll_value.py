@@ -46,9 +46,8 @@ class PollValue:
         small = np.flatnonzero(expected < SMALL)
         if small.size:
             few = expected.ravel()[small]
-            gain.ravel()[small] = (
-                few * few * (0.5 - few * (1 / 3 - few * (1 / 8 - few * (1 / 30 - few / 144))))
-            )
+            series = 0.5 - few * (1 / 3 - few * (1 / 8 - few * (1 / 30 - few / 144)))
+            gain.ravel()[small] = few * few * series
         return gain
 
     def mean(self, posterior: Floats, expected: Float64s, rate: Float64s) -> Float64s:

@@ -139,9 +139,8 @@ class _Known:
             grown = np.expm1(x)
             hazard = x / grown
             slope[self.of_bits] += self.bits.sums(self.weight * hazard)
-            curvature[self.of_bits] += self.bits.sums(
-                self.weight * (hazard - hazard * hazard * (grown + 1.0))
-            )
+            bend = hazard - hazard * hazard * (grown + 1.0)
+            curvature[self.of_bits] += self.bits.sums(self.weight * bend)
         return slope, curvature
 
     def log_likelihood(self, log_rate: Float64s) -> Float64s:
@@ -245,9 +244,8 @@ class GridPosterior:
         changing = 1.0 - mixture.responsible(shares[started.kind])
         if len(gamma) == 1 and len(table) >= FEWEST:
             lognormal, probable = fit_lognormal(table, state.rates, gamma[0], changing)
-            started = replace(
-                started, log_prior=lognormal.mixed_density(started.log_prior, state.rates, probable)
-            )
+            density = lognormal.mixed_density(started.log_prior, state.rates, probable)
+            started = replace(started, log_prior=density)
             gamma = (1.0 - probable) * gamma + probable * lognormal.cell_masses(state.rates)
         share = np.bincount(started.kind, minlength=len(gamma)) / max(started.kind.size, 1)
         flat = flat_share(table, share @ gamma, changing)

@@ -251,7 +251,6 @@ def matching_rate(polls: PollTable, share: Float64s) -> Float64s:
         return value, -pull / np.where(few, found, unfound)
 
     start = step * lengths / runs.sums(runs.values)
-    rate[items] = find_roots(
-        runs, missing, step / longest * (1 - 1e-12), step / shortest * (1 + 1e-12), start
-    )
+    low, high = step / longest * (1 - 1e-12), step / shortest * (1 + 1e-12)
+    rate[items] = find_roots(runs, missing, low, high, start)
     return rate

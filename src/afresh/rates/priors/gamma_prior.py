@@ -112,9 +112,8 @@ def cell_masses(prior: GammaPrior, rates: Float64s) -> Float64s:
     none, full = np.zeros_like(shape), np.ones_like(shape)
     below, above = np.hstack((none, below, full)), np.hstack((full, above, none))
     # The difference of the smaller tails keeps far cells positive.
-    return np.maximum(
-        np.where(below[:, 1:] < 0.5, np.diff(below, axis=1), -np.diff(above, axis=1)), LEAST_MASS
-    )
+    masses = np.where(below[:, 1:] < 0.5, np.diff(below, axis=1), -np.diff(above, axis=1))
+    return np.maximum(masses, LEAST_MASS)
 
 
 GROUPS = (0.7, 0.7)  # of ln a and of ln(a/b)

@@ -84,9 +84,8 @@ def fit_grid_groups(
     for begin, end in whole_groups(starts, groups.size):
         rows = order[starts[begin] : starts[end] if end < starts.size else groups.size]
         local = starts[begin:end] - starts[begin]
-        weights[present[begin:end]] = _ems(
-            scale_to_maximum(table[rows]), local, everyone, BORROWED, each[rows]
-        )
+        likelihood = scale_to_maximum(table[rows])
+        weights[present[begin:end]] = _ems(likelihood, local, everyone, BORROWED, each[rows])
     return weights
 
 
