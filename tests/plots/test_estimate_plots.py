@@ -1,13 +1,39 @@
-"""The picture of fitted decay functions."""
+"""The pictures of the Poisson check and of fitted decay functions."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from afresh.model.decay import Exponential, Lomax, Weibull
-from afresh.plots.estimate_plots import decay_figure, decay_panels
+from afresh.plots.estimate_plots import decay_figure, decay_panels, poisson_figure, poisson_panel
 from afresh.plots.style import render
 from afresh.rates.decay_fit import fit_decays
+from afresh.rates.poisson_check import gap_histogram
+
+GAPS = np.random.default_rng(0).standard_exponential(500) * 10
+
+
+def test_the_model_is_a_straight_line_on_the_logarithmic_axis() -> None:
+    panel = poisson_panel(gap_histogram(GAPS, bins=20), "h")
+    line, dots = panel.series
+    assert panel.log_y
+    assert panel.x_label == "gap between changes, hours"
+    assert np.ptp(np.diff(np.log(line.y))) < 1e-9
+    assert dots.mark == "dots"
+
+
+def test_empty_bins_are_left_out() -> None:
+    histogram = gap_histogram([1.0, 1.0, 9.0], bins=10, width=1.0)
+    _, dots = poisson_panel(histogram).series
+    assert dots.x.tolist() == [1.5, 9.5]
+    assert np.all(dots.y > 0)
+
+
+def test_the_sentence_stands_below() -> None:
+    words = "Changes come in bursts: the variance of the gaps is 3 times that of the Poisson model."
+    figure = poisson_figure(gap_histogram(GAPS), words)
+    assert figure.get_supxlabel().replace("\n", " ") == words
+    assert render(figure, "png").startswith(b"\x89PNG")
 
 
 def test_the_observed_curve_is_drawn_as_steps_beside_the_best_classes() -> None:
@@ -37,7 +63,7 @@ def test_an_infinite_mean_lifetime_leaves_out_its_curve() -> None:
     assert len(copies.series) == 2
 
 
-def test_the_finding_stands_below() -> None:
+def test_the_finding_on_decay_stands_below() -> None:
     found = fit_decays([1.0, 2.0, 5.0], [1, 0, 1])
     figure = decay_figure(found, "d")
     assert figure.get_supxlabel() == found.sentence
