@@ -172,22 +172,19 @@ def _solve_groups(problem: AllocationProblem, caps: GroupCaps) -> tuple[Float64s
     # A cap that the floors use up has no root: nothing more is bought at any price.
     room = caps.cap > floors
     target = np.where(room, caps.cap, 1.0)
-    bracket = solve_decreasing(spends, target, _first_prices(problem, caps), high=highest[:-1])
+    # First guess of each group's price: what one more unit buys if the group spends its cap uniformly.
+    active = problem.active()
+    cost = np.maximum(caps.sums(np.where(active, problem.cost, 0.0)), TINY)
+    even = np.maximum(caps.spread(caps.cap / cost, 1.0), TINY)
+    marginal = np.where(active, problem.weight * problem.gains.marginal(even), 0.0)
+    guess = np.clip(caps.sums(marginal) / cost, TINY, HUGE)
+    bracket = solve_decreasing(spends, target, guess, high=highest[:-1])
     share = caps.spread(bracket.share(target), 0.0)
     upper_plan = plan(bracket.high)
     at_cap = upper_plan + share * (plan(bracket.low) - upper_plan)
     at_cap = np.where(np.append(room, True)[caps.group], at_cap, floor)
     price = np.where(room, bracket.high, np.inf)
     return np.where(caps.group < len(caps.cap), at_cap, np.inf), price
-
-
-def _first_prices(problem: AllocationProblem, caps: GroupCaps) -> Float64s:
-    """First guess of each group's price: what one more unit buys if the group spends its cap uniformly."""
-    active = problem.active()
-    cost = caps.sums(np.where(active, problem.cost, 0.0))
-    even = caps.spread(caps.cap / np.maximum(cost, TINY), 1.0)
-    marginal = np.where(active, problem.weight * problem.gains.marginal(np.maximum(even, TINY)), 0.0)
-    return np.clip(caps.sums(marginal) / np.maximum(cost, TINY), TINY, HUGE)
 
 
 _BINS = 2048

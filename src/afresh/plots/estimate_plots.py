@@ -54,7 +54,9 @@ def decay_panels(found: DecayFits, unit: str = "d", *, most: int = 3) -> tuple[P
     observed = Series("observed", x, y)
     fits = [fit for fit in found.fits if np.isfinite(fit.aic)][:most]
     curves = [Series(fit.words, time, fit.decay.survival(time), "dashed") for fit in fits]
-    label = f"time, {UNIT_NAMES[unit]}s"
+    label, mid_life = f"time, {UNIT_NAMES[unit]}s", []
+    if np.isfinite(found.best.decay.total()):  # else a copy met in mid-life never goes wrong
+        mid_life.append(_curve(f"the same, {found.best.name}", found.best.since_refresh(), time, dashed=True))
     lifetimes = Panel("How long a lifetime lasts", label, "share still going", (observed, *curves))
     copies = Panel(
         "How long a copy stays right",
@@ -62,7 +64,7 @@ def decay_panels(found: DecayFits, unit: str = "d", *, most: int = 3) -> tuple[P
         "chance that the copy is right",
         (
             _curve("refreshed at any time, observed", found.since_refresh, time),
-            *_mid_life(found, time),
+            *mid_life,
             _curve("refresh restarts the lifetime", found.best.decay, time, dashed=True),
         ),
     )
@@ -78,13 +80,6 @@ def decay_figure(found: DecayFits, unit: str = "d") -> Figure:
     ['time, years', 'time, years']
     """
     return captioned_figure(decay_panels(found, unit), found.sentence, 120)
-
-
-def _mid_life(found: DecayFits, time: Floats) -> list[Series]:
-    """The best class as a copy meets it in mid-life; nothing where its mean lifetime is infinite."""
-    if not np.isfinite(found.best.decay.total()):
-        return []
-    return [_curve(f"the same, {found.best.name}", found.best.since_refresh(), time, dashed=True)]
 
 
 def _curve(label: str, decay: Decay, time: Floats, *, dashed: bool = False) -> Series:

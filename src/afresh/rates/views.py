@@ -102,7 +102,8 @@ class ViewGraph:
                 elif mask & other == mask:  # nothing but what the part has too
                     rate = sums[part]
                 elif new:
-                    rate += _sum_of_bits(new, rates)
+                    packed = np.frombuffer(new.to_bytes(_BLOCK // 8, "little"), np.uint8)
+                    rate += float(rates[np.unpackbits(packed, bitorder="little", count=rates.size) > 0].sum())
                 mask |= other
             masks[node], sums[node] = mask, rate
             total[self.place[node - first]] += rate
@@ -169,8 +170,3 @@ def _reachable(start: Sequence[int], edges: Sequence[Sequence[int]]) -> set[int]
                 reached.add(node)
                 waiting.append(node)
     return reached
-
-
-def _sum_of_bits(mask: int, rates: Float64s) -> float:
-    packed = np.frombuffer(mask.to_bytes(_BLOCK // 8, "little"), np.uint8)
-    return float(rates[np.unpackbits(packed, bitorder="little", count=rates.size).astype(np.bool_)].sum())

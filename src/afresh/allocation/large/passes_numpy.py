@@ -13,7 +13,7 @@ from afresh.allocation.large.cutoff import Cutoff, freshness_at
 from afresh.allocation.large.histogram import Histogram
 from afresh.allocation.large.item_columns import ItemColumns, PlanSums
 from afresh.model.curves import age_curve
-from afresh.values.arrays import Float64s, Floats
+from afresh.values.arrays import Floats
 
 PART = 1 << 14  # items per call of ``apply``
 THREADS = 1  # half of the time the GIL is held: a second thread gets in the way
@@ -52,17 +52,14 @@ def write_plan(columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, 
         fresh *= weight
     dropped = columns.size - int(np.count_nonzero(inverse)) - static - unweighted
     inverse *= scale
-    age = _age(columns, inverse) if with_age else 0.0
+    age = 0.0
+    if with_age:  # A = r·aged(r)/λ of the items that are refreshed
+        kept = inverse > 0
+        ratio = 1 / inverse[kept]
+        kept_weight = np.broadcast_to(weight, kept.shape)[kept]
+        age = float((kept_weight * age_curve(ratio) * ratio / columns.rates[kept]).sum())
     inverse *= columns.rates
     out[:] = inverse
     if columns.costs is not None:
         inverse *= columns.costs
     return PlanSums(float(inverse.sum()), float(fresh.sum()), age, dropped)
-
-
-def _age(columns: ItemColumns, inverse: Float64s) -> float:
-    """Σ w·A over the items that are refreshed: A = r·aged(r)/λ."""
-    kept = inverse > 0
-    ratio = 1 / inverse[kept]
-    weight = np.broadcast_to(columns.weight(), kept.shape)[kept]
-    return float((weight * age_curve(ratio) * ratio / columns.rates[kept]).sum())

@@ -205,13 +205,10 @@ def _finish_one_by_one(
             b = float(prior.rate[i]) * (1.0 - keep) + b * keep
         a, b = a + float(steps.events[k]), b + float(steps.exposure[k])
         if steps.bit[k]:
-            a, b = _found_change_once(a, b, float(steps.bit_elapsed[k]))
+            # ``belief_after_change`` for one item.
+            ell = math.log1p(max(float(steps.bit_elapsed[k]) / b, 1e-300))
+            none, more = math.expm1(-a * ell), math.expm1(-(a + 1.0) * ell)
+            ratio = math.expm1(-ell) / more
+            shaped = a / (1.0 - (a + 1.0) * math.exp(-a * ell) * ratio * ratio)
+            a, b = shaped, shaped * b / a * (none / more)
         shape[i], rate[i] = a, b
-
-
-def _found_change_once(a: float, b: float, elapsed: float) -> tuple[float, float]:
-    ell = math.log1p(max(elapsed / b, 1e-300))
-    none, more = math.expm1(-a * ell), math.expm1(-(a + 1.0) * ell)
-    ratio = math.expm1(-ell) / more
-    shape = a / (1.0 - (a + 1.0) * math.exp(-a * ell) * ratio * ratio)
-    return shape, shape * b / a * (none / more)
