@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.rates.estimate import estimate_polls
-from afresh.rates.estimator import ESTIMATORS, Estimator
+from afresh.rates.estimator import ESTIMATORS, Estimator, estimate_polls
 from afresh.rates.poll_table import PollTable, polls_from_intervals
 from afresh.rates.priors.gamma_prior import GammaPrior
 

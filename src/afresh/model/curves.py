@@ -67,11 +67,7 @@ def freshness_curve(r: npt.ArrayLike) -> Float64s:
     >>> round(float(freshness_curve(1.0)), 2)
     0.63
     """
-
-    def above(x: Float64s) -> Float64s:
-        return -np.expm1(-x) / x
-
-    return _split(r, 1e-300, np.ones_like, above)
+    return _split(r, 1e-300, np.ones_like, lambda x: -np.expm1(-x) / x)
 
 
 _G = [1 / math.factorial(j + 2) for j in _TERMS]
@@ -85,16 +81,13 @@ def g(r: npt.ArrayLike) -> Float64s:
     >>> g([1e-8, 1.7933])
     array([4.99999997e-17, 5.35166642e-01])
     """
-
-    def below(x: Float64s) -> Float64s:
-        return np.exp(-x) * x * x * horner(_G, x)
-
-    def above(x: Float64s) -> Float64s:
-        decay = np.exp(-x)
-        # Past r = 700 the product is 0; the cut keeps ∞·0 out.
-        return 1 - (1 + np.minimum(x, 1e3)) * decay
-
-    return _split(r, 1.0, below, above)
+    # Past r = 700 the product is 0; the cut keeps ∞·0 out.
+    return _split(
+        r,
+        1.0,
+        lambda x: np.exp(-x) * x * x * horner(_G, x),
+        lambda x: 1 - (1 + np.minimum(x, 1e3)) * np.exp(-x),
+    )
 
 
 # r = Σ cⱼ·sʲ, j ≥ 1, solves r − log1p(r) = s²/2: the reversion behind both Φ and h⁻¹.
@@ -114,8 +107,7 @@ def phi(y: npt.ArrayLike) -> Float64s:
     """
 
     def inner(x: Float64s) -> Float64s:
-        log_rest = -np.log1p(-x)
-        return _split(np.sqrt(2 * log_rest), 0.1, lambda s: horner(_REVERSION, s), _phi_by_halley)
+        return _split(np.sqrt(-2 * np.log1p(-x)), 0.1, lambda s: horner(_REVERSION, s), _phi_by_halley)
 
     return _split(y, 1.0, inner, lambda x: np.full_like(x, np.inf))
 
@@ -141,11 +133,7 @@ def age_curve(r: npt.ArrayLike) -> Float64s:
     >>> round(float(age_curve(1.0)), 3)
     0.132
     """
-
-    def above(x: Float64s) -> Float64s:
-        return 0.5 - (1 + np.expm1(-x) / x) / x
-
-    return _split(r, 1.0, lambda x: x * horner(_AGED, x), above)
+    return _split(r, 1.0, lambda x: x * horner(_AGED, x), lambda x: 0.5 - (1 + np.expm1(-x) / x) / x)
 
 
 _K = [(-1) ** j * (j + 2) / math.factorial(j + 3) for j in _TERMS]
@@ -157,11 +145,7 @@ def k(r: npt.ArrayLike) -> Float64s:
     >>> k([1e-4, 2.0])
     array([3.33320834e-13, 1.40600585e+00])
     """
-
-    def above(x: Float64s) -> Float64s:
-        return 0.5 * x * x - g(x)
-
-    return _split(r, 1.0, lambda x: x * x * x * horner(_K, x), above)
+    return _split(r, 1.0, lambda x: x * x * x * horner(_K, x), lambda x: 0.5 * x * x - g(x))
 
 
 def k_inverse(y: npt.ArrayLike) -> Float64s:

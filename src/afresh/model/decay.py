@@ -15,12 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.model.decays.empirical import Empirical
-from afresh.model.decays.exponential import Exponential
 from afresh.model.decays.geometric import Geometric
-from afresh.model.decays.linear import Linear
 from afresh.model.decays.lomax import Lomax
 from afresh.model.decays.parameters import Size, check_parameter
-from afresh.model.decays.weibull import Weibull
+from afresh.model.decays.rate_decays import Exponential, Linear, Weibull
 from afresh.values.arrays import Float64s
 from afresh.values.errors import UsageError, one_of
 

@@ -41,7 +41,6 @@ class OpenTime:
         return cls(begin, end)
 
     def is_open(self, now: float) -> bool:
-        """Whether polling is allowed at this moment."""
         at = int(np.searchsorted(self.opens, now, side="right")) - 1
         return bool(at >= 0 and now < self.closes[at])
 
@@ -124,7 +123,6 @@ class PolicyInput:
 
     @property
     def items(self) -> int:
-        """How many items there are."""
         return self.weight.size
 
     @property
@@ -137,13 +135,11 @@ PolicyFactory = Callable[[PolicyInput], Policy]
 
 
 def check_budget(budget: float) -> None:
-    """Refuse a budget that is not positive and finite."""
     if not (np.isfinite(budget) and budget > 0):
         raise InputError(f"budget is {budget:g}: must be above 0 and finite")
 
 
 def check_costs(cost: Float64s) -> None:
-    """Refuse costs of 0 or less."""
     if cost.size and not cost.min() > 0:
         raise InputError("a cost is 0 or less: a poll must cost something")
 

@@ -60,7 +60,6 @@ class CapAllowances:
         return result
 
     def spend(self, items: Ints) -> None:
-        """Pay for polls of these items."""
         group = np.minimum(self.group[items], self.cap.size)
         self.allowance -= np.bincount(group, self.cost[items], minlength=self.cap.size + 1)[:-1]
 
@@ -123,12 +122,10 @@ class PolicyItems:
         return numbers
 
     def remove(self, items: ArrayLike) -> None:
-        """Mark these items as gone."""
         self.alive[self.as_numbers(items)] = False
         self._count()
 
     def reweigh(self, items: ArrayLike, weights: ArrayLike, costs: ArrayLike) -> None:
-        """Set another weight and cost of these items."""
         which = self.as_numbers(items)
         cost = np.broadcast_to(nonnegative("cost", costs).astype(np.float64), which.shape)
         check_costs(cost)
@@ -142,7 +139,6 @@ class PolicyItems:
             self.caps.cost[which] = cost
 
     def set_budget(self, budget: float) -> None:
-        """Set another cost per time."""
         check_budget(budget)
         self.budget = float(budget)
 

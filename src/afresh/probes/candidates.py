@@ -38,7 +38,6 @@ class Candidates:
     totals: Float64s
 
     def __len__(self) -> int:
-        """How many queries there are."""
         return len(self.sets)
 
     def take(self, wanted: Ints) -> Candidates:

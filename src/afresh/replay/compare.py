@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -83,7 +84,7 @@ def replay(
             open_time=start.open_time,
             notices=notices,
             batch=batch or batch_for(history.items, per_round),
-            progress=_share_of_all(progress, done, len(names)),
+            progress=None if progress is None else partial(_tell, progress, done, len(names)),
         )
         visits[name] = run
         # The same resampled items for all, so that their intervals can be compared.
@@ -93,11 +94,8 @@ def replay(
     return [_result(name, visits[name], found, start) for name in dict.fromkeys(policies)]
 
 
-def _share_of_all(
-    progress: Callable[[float], None] | None, done: int, runs: int
-) -> Callable[[float], None] | None:
-    """Turns the share of one run that is done into that of all runs."""
-    return None if progress is None else lambda share: progress((done + share) / runs)
+def _tell(progress: Callable[[float], None], done: int, runs: int, share: float) -> None:
+    progress((done + share) / runs)
 
 
 def captured(cells: Iterable[tuple[float, float, float]]) -> float:

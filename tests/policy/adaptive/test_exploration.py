@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation.objectives.registry import objective_for
+from afresh.allocation.objectives import objective_for
 from afresh.policy.adaptive.exploration import Exploration
 from afresh.policy.policy import PolicyInput
 from afresh.replay.change_history import ChangeHistory

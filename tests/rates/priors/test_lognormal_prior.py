@@ -7,8 +7,7 @@ import pytest
 from tests.rates.populations import draw_rates, poll
 
 from afresh.rates.likelihood import log_likelihood, rate_grid
-from afresh.rates.priors.fit_gamma import fit_gamma_table
-from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses, weak_prior
+from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses, fit_gamma_table, weak_prior
 from afresh.rates.priors.lognormal_prior import LogNormalPrior, fit_lognormal
 
 

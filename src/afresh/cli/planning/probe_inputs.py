@@ -13,9 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from afresh.cli.planning.probes_command import ProbeOptions, ServerOptions
-from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation
-from afresh.probes.probe_server import ProbeAnswer, ServerStoppedError
-from afresh.probes.splitters import KeywordAttribute, parse_keywords
+from afresh.probes.keyword_index import (
+    KeywordAttribute,
+    KeywordIndex,
+    index_corpus,
+    index_relation,
+    parse_keywords,
+)
+from afresh.probes.rounds import ProbeAnswer, ServerStoppedError
 from afresh.probes.update_models import expected_lag
 from afresh.sources.context import SourceContext
 from afresh.sources.search.factory import make_server

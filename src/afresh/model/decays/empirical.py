@@ -72,7 +72,6 @@ class Empirical:
         return cls(knots, np.clip(1 - lived / lived[-1], 0.0, 1.0), linear=True)
 
     def survival(self, t: npt.ArrayLike) -> Float64s:
-        """z(t)."""
         i, d = self._pieces.locate(t)
         return self._pieces.level[i] + self._pieces.slope[i] * d
 
@@ -110,7 +109,6 @@ class Empirical:
         return self.integral(np.inf)
 
     def plateau(self) -> Float64s:
-        """The last value."""
         return np.asarray(self.values, dtype=np.float64)[-1:].reshape(())
 
 

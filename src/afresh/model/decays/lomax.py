@@ -66,7 +66,6 @@ class Lomax:
         return self._near_or_far(t, 2, lambda u, y, a: -u * np.expm1(-a * np.log1p(y)), far)
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
-        """Times from a refresh to the first change."""
         draws = rng.standard_exponential(sample_shape(size, self.shape, self.scale))
         with np.errstate(over="ignore"):
             return self.scale * np.expm1(draws / self.shape)

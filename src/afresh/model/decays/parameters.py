@@ -30,7 +30,6 @@ def check_parameter(
 
 
 def as_times(t: npt.ArrayLike) -> Float64s:
-    """Times since the refresh as float64."""
     return np.asarray(t, dtype=np.float64)
 
 

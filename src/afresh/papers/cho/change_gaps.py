@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from afresh.papers.report import PaperFigure
-from afresh.plots.poisson_plot import poisson_panel
+from afresh.plots.estimate_plots import poisson_panel
 from afresh.rates.poisson_check import check_items, gap_histogram, gaps_near
 from afresh.values.arrays import Floats, Ints
 from afresh.values.errors import InputError
@@ -39,20 +39,16 @@ def figure_11(history: ChangeLog) -> PaperFigure:
             break
     else:
         raise InputError(f"{history.name}: too few items change often enough to show gaps between changes")
+    # How many gaps are up to one mean gap long, up to two, and so on.
+    found = gap_histogram(gaps, 4, width=float(gaps.mean()))
+    both = (found.share, found.expected)
+    ours, model = (", ".join(f"{100 * share:.0f}" for share in shares) for shares in both)
     return PaperFigure(
         f"Figure 11, {history.name}",
         "gaps between changes",
         "for pages that change every 10 days on average, the shares of gaps lie on the Poisson line.",
         f"{gaps.size} gaps of items of {history.name} that change every {interval:g} days on average. "
-        f"{_shares(gaps)} {check_items(history.item, history.days).sentence}",
+        f"Of these {ours} % last up to 1, 2, 3 and 4 mean gaps (Poisson: {model}). "
+        f"{check_items(history.item, history.days).sentence}",
         (poisson_panel(gap_histogram(gaps), title=""),),
     )
-
-
-def _shares(gaps: Floats) -> str:
-    """The histogram in words: how many gaps are up to one mean gap long, up to two, and so on."""
-    found = gap_histogram(gaps, 4, width=float(gaps.mean()))
-    ours, model = (
-        ", ".join(f"{100 * share:.0f}" for share in shares) for shares in (found.share, found.expected)
-    )
-    return f"Of these {ours} % last up to 1, 2, 3 and 4 mean gaps (Poisson: {model})."

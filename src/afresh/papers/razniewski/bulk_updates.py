@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from afresh.model.decay import Linear
 from afresh.money.best_interval import best_interval
-from afresh.papers.check import Check, Correction, corrected, row
-from afresh.papers.razniewski.uniform_interval import UniformIncome, against_uniform
-from afresh.papers.report import Section
-from afresh.rates.estimators.log_family import ratio_estimate
-from afresh.values.arrays import Floats
+from afresh.papers.razniewski.incomes import against_uniform
+from afresh.papers.report import Check, Correction, Section, corrected, row
+from afresh.rates.log_ratio import ratio_estimate
 
 # Example 7: doctors on one page, at the linear rate of age 40
 _PAGES = (200, 50, 5, 1)
@@ -32,7 +32,6 @@ _LAST_DIGIT = {1: Correction("3.651", "√(2/0.15) = 3.651 rounds to 3.65")}
 
 
 def example_7() -> Section:
-    """The best intervals of pages that hold many records."""
     best = [best_interval(_FORTY_LINEAR, n, 1.0, decay="linear").interval for n in _PAGES]
     wrong = 1 - float(Linear(_FORTY_LINEAR).survival(0.25))
     life = "from a longest life of 7 years; a rate of 0.15 is 6.67 years"
@@ -49,8 +48,8 @@ def example_7() -> Section:
 
 
 def table_3() -> Section:
-    """Relocation probabilities, and the rates that follow from them."""
-    rates = _known_rates()
+    some, rates = MOVED < PEOPLE, np.full(MOVED.shape, np.inf)  # infinite where all moved
+    rates[some] = ratio_estimate(PEOPLE[some], MOVED[some], a=0.0) / YEARS
     mean = float((rates[3] + 2 * rates[1] + 5 * rates[0]) / 8)
     endless = Correction(
         "inf", "all 10 students moved, so their rate has no finite estimate; below, 0.24 is taken as given"
@@ -68,23 +67,14 @@ def table_3() -> Section:
     )
 
 
-def _known_rates() -> Floats:
-    """−ln(1−k/n)/t of each group, infinite where all moved."""
-    some = MOVED < PEOPLE
-    rates = np.full(MOVED.shape, np.inf)
-    rates[some] = ratio_estimate(PEOPLE[some], MOVED[some], a=0.0) / YEARS
-    return rates
-
-
 def section_8_4() -> Section:
-    """Department pages of three sizes."""
     costs = np.sqrt(_SIZES)
     best = [best_interval(_SITE_RATE, n, c) for n, c in zip(_SIZES, costs, strict=True)]
     intervals = [income.interval for income in best]
-    plans = {u: _all_at(u) for u in (1.5, 0.53, 1.0)}
-    total = plans[1.0].best_net_income
-    incomes = [plan.net_income for plan in plans.values()]
-    lost = [100 * plan.loss_share for plan in plans.values()]
+    sites: dict[str, Any] = {"size": _SIZES, "cost_of_size": "sqrt", "count": _COUNTS}
+    plans = {u: against_uniform(_SITE_RATE, 1.0, 1.0, interval=u, **sites) for u in (1.5, 0.53, 1.0)}
+    incomes, total = [alike for alike, _ in plans.values()], plans[1.0][1]
+    lost = [100 * (1 - alike / total) for alike in incomes]
     rounded = Correction("1673.3", "the paper adds rounded incomes: 901 + 10 · 46.5 + 20 · 15.3")
     follows = "follows from 1672 for 1673.3"
     losses = {
@@ -102,10 +92,4 @@ def section_8_4() -> Section:
             *row("loss, all at u = {:g}", plans, "3.96 6.53 1.92", lost, "%", losses),
         ),
         "Exponential decay at 0.24 a year; updating n records costs √n.",
-    )
-
-
-def _all_at(interval: float) -> UniformIncome:
-    return against_uniform(
-        _SITE_RATE, 1.0, 1.0, interval=interval, size=_SIZES, cost_of_size="sqrt", count=_COUNTS
     )

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.allocation.objectives.objective import Objective
+from afresh.allocation.objectives import Objective
 from afresh.policy.adaptive.rate_belief import Posteriors
 from afresh.values.arrays import Bools, Float64s
 
@@ -32,7 +32,7 @@ SOONEST, TIMES = 5, 8  # octaves below the mean interval at which a poll may be 
 class Exploration:
     """B(τ) on the ladder of rates.
 
-    >>> from afresh.allocation.objectives.registry import objective_for
+    >>> from afresh.allocation.objectives import objective_for
     >>> exploration = Exploration(objective_for("freshness", "fixed"), np.array([1 / 7, 1.0]), 1 / 30)
     >>> either = np.array([[0.5, 0.5]], dtype=np.float32)       # changes weekly or daily
     >>> soon, late = (exploration.information(either, np.array([t]), np.array([3.4]))[0] for t in (5.0, 30.0))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.allocation.objectives.registry import objective_for
+from afresh.allocation.objectives import objective_for
 from afresh.policy.adaptive.rate_belief import Posteriors
 from afresh.values.arrays import Float64s, Floats
 
@@ -37,7 +37,6 @@ class PollValue:
         self.table = values.astype(np.float32)  # of each rate at each of the times
 
     def marginal(self, expected: Float64s) -> Float64s:
-        """marginal(E) of the objective."""
         if self.name != "freshness":
             return self.objective.marginal(expected)
         # The same as curves.g with fewer passes over the array: this is the innermost loop of the policy.
@@ -47,9 +46,8 @@ class PollValue:
         small = np.flatnonzero(expected < SMALL)
         if small.size:
             few = expected.ravel()[small]
-            gain.ravel()[small] = (
-                few * few * (0.5 - few * (1 / 3 - few * (1 / 8 - few * (1 / 30 - few / 144))))
-            )
+            series = 0.5 - few * (1 / 3 - few * (1 / 8 - few * (1 / 30 - few / 144)))
+            gain.ravel()[small] = few * few * series
         return gain
 
     def mean(self, posterior: Floats, expected: Float64s, rate: Float64s) -> Float64s:

@@ -204,14 +204,12 @@ class Shocks:
 
     def _update(self, rows: Ints) -> None:
         kind = self.kind[rows]
-        self.mean[rows] = (SHRINK * self.pooled_mean[kind] + self.total_found[rows]) / (
-            SHRINK + self.total_seen[rows]
-        )
+        found, seen = self.total_found[rows], self.total_seen[rows]
+        self.mean[rows] = (SHRINK * self.pooled_mean[kind] + found) / (SHRINK + seen)
         self.probability[rows] = self._shock_probability(rows)
         self._accumulate(rows)
 
     def _shock_probability(self, rows: Ints) -> Float64s:
-        """The probability that these families have shocks."""
         share = self.share[self.kind[rows]]
         odds = np.log(share / (1.0 - share)) + self.evidence[rows]
         return np.asarray(1.0 / (1.0 + np.exp(-odds)))
@@ -221,11 +219,9 @@ class Shocks:
         self.cumulative[rows, 1:] = np.cumsum(expected, axis=1)
 
     def _members(self, families: Ints) -> Ints:
-        """All items of these families."""
         parts = [self.member_order[self.first_member[one] : self.first_member[one + 1]] for one in families]
-        return (
-            np.unique(np.concatenate(parts) % len(self.family_ids)) if parts else np.zeros(0, dtype=np.int64)
-        )
+        items = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+        return np.unique(items % max(len(self.family_ids), 1))
 
 
 def covered_bins(shape: tuple[int, int], row: Ints, place: Float64s, weight: Float64s) -> Float64s:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.rates.likelihood import scale_to_maximum
-from afresh.rates.priors.fit_gamma import ITEMS_ENOUGH
+from afresh.rates.priors.gamma_prior import ITEMS_ENOUGH
 from afresh.rates.segments import whole_groups
 from afresh.values.arrays import Float64s, Ints
 
@@ -84,9 +84,8 @@ def fit_grid_groups(
     for begin, end in whole_groups(starts, groups.size):
         rows = order[starts[begin] : starts[end] if end < starts.size else groups.size]
         local = starts[begin:end] - starts[begin]
-        weights[present[begin:end]] = _ems(
-            scale_to_maximum(table[rows]), local, everyone, BORROWED, each[rows]
-        )
+        likelihood = scale_to_maximum(table[rows])
+        weights[present[begin:end]] = _ems(likelihood, local, everyone, BORROWED, each[rows])
     return weights
 
 

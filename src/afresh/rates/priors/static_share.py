@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.rates.likelihood import scale_to_maximum
-from afresh.rates.priors.fit_gamma import fit_gamma_table
-from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses
+from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses, fit_gamma_table
 from afresh.values.arrays import Bools, Float64s, Ints
 
 MARGIN = 8.0  # after three polls slow items look static: 7 was seen where none was

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from afresh.probes.keyword_index import Keyword, KeywordIndex, index_corpus
-from afresh.probes.probe_server import IndexServer
+from afresh.probes.rounds import IndexServer
 from afresh.sources.context import SourceContext
 from afresh.sources.search.relation import TextColumns, read_columns
 from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer

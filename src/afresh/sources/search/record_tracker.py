@@ -36,7 +36,7 @@ class RecordTracker:
     """The records of a relation, by row. ``measures`` tell how much two values of a content field differ.
 
     >>> from afresh.probes.keyword_index import index_relation
-    >>> from afresh.probes.splitters import parse_keywords
+    >>> from afresh.probes.keyword_index import parse_keywords
     >>> index = index_relation({"t": ["a", "b"]}, [parse_keywords("t")])
     >>> book = RecordTracker(LocalRelation(["x", "y"], index, np.ones(2), {"x": 0, "y": 1}), {"n": unequal})
     >>> book.record(0, {"n": 1}, 100.0); book.record(1, {"n": 1}, 100.0); book.record(0, {"n": 2}, 110.0)

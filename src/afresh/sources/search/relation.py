@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from afresh.probes.keyword_index import KeywordIndex, index_relation
-from afresh.probes.splitters import KeywordAttribute
+from afresh.probes.keyword_index import KeywordAttribute, KeywordIndex, index_relation
 from afresh.sources.context import no_secrets
 from afresh.sources.secrets import Resolver, Secret
 from afresh.sources.sql.connections import PostgresConnection

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from afresh.probes.splitters import KeywordAttribute, parse_keywords
+from afresh.probes.keyword_index import KeywordAttribute, parse_keywords
 from afresh.sources.change_detection import compile_json_path
 from afresh.sources.http.fetcher import USER_AGENT
 from afresh.sources.http.settings import HttpSettings
