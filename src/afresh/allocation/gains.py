@@ -50,7 +50,6 @@ class Gains(Protocol):
 class RateGains:
     """Items whose changes are Poisson processes of ``rate`` > 0, under any objective of the table.
 
-    >>> from afresh.allocation.objectives import objective_for
     >>> gains = RateGains(objective_for("missed", "fixed"), np.array([8.0]))
     >>> gains.value(np.array([2.0])), gains.marginal(np.array([2.0])), gains.frequency(1.0)
     (array([-2.]), array([1.]), array([2.]))

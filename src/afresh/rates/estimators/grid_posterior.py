@@ -68,7 +68,6 @@ def find_sharp_items(polls: PollTable, table: Float64s, rates: Float64s) -> Shar
 
     ``table`` holds the log-likelihood of the same polls on the grid.
 
-    >>> from afresh.rates.likelihood import log_likelihood
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> item = np.zeros(4000, dtype=np.int64)
     >>> polls = polls_from_intervals(np.ones(4000), np.arange(4000) % 4 == 0, item=item)
@@ -203,8 +202,6 @@ class GridPosterior:
 
     rates: Float64s | None = None
     name = "grid"
-    order_free = True
-    consistent = True
 
     def start(self, prior: GammaPrior, items: int) -> GridState:
         """A Gamma prior laid on the grid; the grid spans 15 octaves around its mean unless given."""
