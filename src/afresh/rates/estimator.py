@@ -44,7 +44,7 @@ from afresh.rates.priors.gamma_prior import (
     sample_items,
     weak_prior,
 )
-from afresh.rates.priors.static_share import fit_static_share, static_log_odds
+from afresh.rates.priors.grid_prior import fit_static_share, static_log_odds
 from afresh.rates.season import HOURS, Season, fit_season
 from afresh.values.arrays import ArrayLike, Float64s, Ints
 from afresh.values.errors import InputError, UsageError, one_of
