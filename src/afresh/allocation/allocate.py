@@ -119,10 +119,10 @@ def allocate(
         from afresh.allocation.large.allocate_large import allocate_large
 
         return allocate_large(rates, budget, weights, costs)
-    columns: ProblemOptions = {"weights": weights, "costs": costs, "update_costs": update_costs}
-    limits: ProblemOptions = {"lower": lower, "upper": upper, "groups": groups, "caps": caps}
-    problem = build_problem(rates, objective=objective, order=order, decay=decay, **columns, **limits)
-    return _evaluate_plan(problem, budget, policy, as_floats("rate", rates))
+    options: ProblemOptions = {"weights": weights, "costs": costs, "update_costs": update_costs}
+    options |= {"objective": objective, "order": order, "decay": decay}
+    options |= {"lower": lower, "upper": upper, "groups": groups, "caps": caps}
+    return _evaluate_plan(build_problem(rates, **options), budget, policy, as_floats("rate", rates))
 
 
 def _evaluate_plan(problem: AllocationProblem, budget: float, policy: str, rates: Floats) -> Allocation:

@@ -86,8 +86,9 @@ def best_interval(
     >>> hopeless.futile, hopeless.interval, hopeless.break_even
     (True, inf, 2.0)
     """
-    more: IncomeOptions = {"update_cost": update_cost, "stale_cost": stale_cost, "cost_of_size": cost_of_size}
-    found = best_intervals(rate, benefit, cost, decay=decay, size=size, **more)
+    options: IncomeOptions = {"update_cost": update_cost, "stale_cost": stale_cost, "decay": decay}
+    options |= {"size": size, "cost_of_size": cost_of_size}
+    found = best_intervals(rate, benefit, cost, **options)
     if found.interval.ndim:
         raise UsageError(
             "best_interval takes one item: use afresh.money.best_interval.best_intervals for arrays"
