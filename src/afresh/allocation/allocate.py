@@ -7,13 +7,21 @@ freshness and by age, whatever the rates (Cho & Garcia-Molina 2000, §4.1).
 
 from __future__ import annotations
 
-from typing import Unpack
+from collections.abc import Sequence
 
 import numpy as np
 
 from afresh.allocation.explain import DROPPED, statuses
 from afresh.allocation.multiplier import find_optimal_plan, optimality_gap
-from afresh.allocation.problem import AllocationProblem, ProblemOptions, build_problem, check_budget
+from afresh.allocation.problem import (
+    AllocationProblem,
+    CapsLike,
+    Labels,
+    ProblemOptions,
+    build_problem,
+    check_budget,
+)
+from afresh.model.decay import Decay
 from afresh.model.roots import solve_decreasing
 from afresh.values.arrays import ArrayLike, Float64s, Floats, as_floats, like_inputs
 from afresh.values.errors import UsageError, one_of
@@ -54,12 +62,24 @@ def marginal_of_shape(problem: AllocationProblem, shape: Float64s, frequency: Fl
     return float(gained / spent) if spent > 0 else 0.0
 
 
-_PLAIN = [(objective, order) for objective in (None, "freshness") for order in (None, "fixed")]
 _MANY = 100_000  # items from which a histogram and one pass are faster than passes alone
 
 
 def allocate(
-    rates: ArrayLike, budget: float, *, policy: str = "optimal", **options: Unpack[ProblemOptions]
+    rates: ArrayLike,
+    budget: float,
+    *,
+    weights: ArrayLike | None = None,
+    costs: ArrayLike | None = None,
+    update_costs: ArrayLike | None = None,
+    objective: str = "freshness",
+    order: str = "fixed",
+    policy: str = "optimal",
+    decay: str | Sequence[str] | Decay | None = None,
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
+    groups: Labels | None = None,
+    caps: CapsLike | None = None,
 ) -> Allocation:
     """How often to refresh each item so that Σ c·f = budget and the weighted objective is best.
 
@@ -92,19 +112,17 @@ def allocate(
     """
     one_of("policy", policy, POLICIES)
     budget = check_budget(budget)
-    if policy == "optimal" and np.size(rates) >= _MANY and _is_plain(options):
+    plain = (objective, order, policy) == ("freshness", "fixed", "optimal")
+    plain &= all(given is None for given in (update_costs, decay, lower, upper, caps))
+    if plain and np.size(rates) >= _MANY:
         # Threads and tables that few items need not load.
         from afresh.allocation.large.allocate_large import allocate_large
 
-        return allocate_large(rates, budget, options.get("weights"), options.get("costs"))
+        return allocate_large(rates, budget, weights, costs)
+    options: ProblemOptions = {"weights": weights, "costs": costs, "update_costs": update_costs}
+    options |= {"objective": objective, "order": order, "decay": decay}
+    options |= {"lower": lower, "upper": upper, "groups": groups, "caps": caps}
     return _evaluate_plan(build_problem(rates, **options), budget, policy, as_floats("rate", rates))
-
-
-def _is_plain(options: ProblemOptions) -> bool:
-    """Whether nothing is asked for but freshness in fixed order, with weights and costs."""
-    given = {name: value for name, value in options.items() if value is not None}
-    special = given.keys() - {"weights", "costs", "groups", "objective", "order"}
-    return not special and (given.get("objective"), given.get("order")) in _PLAIN
 
 
 def _evaluate_plan(problem: AllocationProblem, budget: float, policy: str, rates: Floats) -> Allocation:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from afresh.allocation.objectives import Objective, objective_for
 from afresh.model.decay import Decay, decay_from
 from afresh.model.roots import TINY, solve_decreasing
-from afresh.values.arrays import Float64s
+from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.errors import InputError, UsageError
 
 _BLOCK = 8192  # items whose temporaries stay in the cache
@@ -36,7 +36,7 @@ class Gains(Protocol):
     def marginal(self, frequency: Float64s) -> Float64s:
         """Derivative of the value, decreasing in the frequency; its limit at frequency 0."""
 
-    def frequency(self, price: npt.ArrayLike) -> Float64s:
+    def frequency(self, price: ArrayLike) -> Float64s:
         """Where the marginal is ``price`` > 0; 0 for prices of ``max_marginal`` and above."""
 
     def max_marginal(self) -> Float64s:
@@ -50,7 +50,6 @@ class Gains(Protocol):
 class RateGains:
     """Items whose changes are Poisson processes of ``rate`` > 0, under any objective of the table.
 
-    >>> from afresh.allocation.objectives import objective_for
     >>> gains = RateGains(objective_for("missed", "fixed"), np.array([8.0]))
     >>> gains.value(np.array([2.0])), gains.marginal(np.array([2.0])), gains.frequency(1.0)
     (array([-2.]), array([1.]), array([2.]))
@@ -76,7 +75,7 @@ class RateGains:
 
         return _in_blocks(of, self.rate, frequency)
 
-    def frequency(self, price: npt.ArrayLike) -> Float64s:
+    def frequency(self, price: ArrayLike) -> Float64s:
         """λ/r with marginal(r) = price·λ^p."""
 
         def of(rate: Float64s, price: Float64s) -> Float64s:
@@ -131,7 +130,7 @@ class _DecayGains:
     def marginal(self, frequency: Float64s) -> Float64s:
         return np.broadcast_to(self.marginal_at(_interval(frequency)), (self.items,))
 
-    def frequency(self, price: npt.ArrayLike) -> Float64s:
+    def frequency(self, price: ArrayLike) -> Float64s:
         return _invert(self.marginal_at, price, self.items)
 
     def max_marginal(self) -> Float64s:
@@ -202,7 +201,7 @@ class MixedGains:
     def marginal(self, frequency: Float64s) -> Float64s:
         return self._gather(lambda gains, own: gains.marginal(own), frequency)
 
-    def frequency(self, price: npt.ArrayLike) -> Float64s:
+    def frequency(self, price: ArrayLike) -> Float64s:
         every = np.broadcast_to(np.asarray(price, dtype=np.float64), (self.items,))
         return self._gather(lambda gains, own: gains.frequency(own), every)
 
@@ -249,7 +248,7 @@ def _interval(frequency: Float64s) -> Float64s:
         return np.asarray(1 / frequency, dtype=np.float64)
 
 
-def _invert(marginal: Callable[[Float64s], Float64s], price: npt.ArrayLike, items: int) -> Float64s:
+def _invert(marginal: Callable[[Float64s], Float64s], price: ArrayLike, items: int) -> Float64s:
     """f with marginal(1/f) = price, 0 where the marginal never reaches the price."""
     price = np.broadcast_to(np.asarray(price, dtype=np.float64), (items,))
     top = np.broadcast_to(marginal(np.asarray(np.inf)), (items,))

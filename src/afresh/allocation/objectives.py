@@ -48,11 +48,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.model.curves import age_curve, freshness_curve, g, h, h_inverse, harmonic_curve, k, k_inverse, phi
 from afresh.model.freshness import ORDERS
-from afresh.values.arrays import Float64s
+from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.errors import one_of
 from afresh.values.objective_names import OBJECTIVE_NAMES
 
@@ -72,9 +71,9 @@ class Objective:
 
     power: int
     top: float
-    value: Callable[[npt.ArrayLike], Float64s]
-    marginal: Callable[[npt.ArrayLike], Float64s]
-    inverse: Callable[[npt.ArrayLike], Float64s]
+    value: Callable[[ArrayLike], Float64s]
+    marginal: Callable[[ArrayLike], Float64s]
+    inverse: Callable[[ArrayLike], Float64s]
 
 
 Formula = Callable[[Float64s], Float64s]
@@ -84,14 +83,14 @@ def _objective(power: int, top: float, value: Formula, marginal: Formula, invers
     return Objective(power, top, *(as_array_function(formula) for formula in (value, marginal, inverse)))
 
 
-def as_array_function(formula: Formula) -> Callable[[npt.ArrayLike], Float64s]:
+def as_array_function(formula: Formula) -> Callable[[ArrayLike], Float64s]:
     """The formula for scalars and arrays alike; overflow and 1/0 give the right limits, without warnings.
 
     >>> as_array_function(lambda r: 1 / (1 + 1 / r))([0.0, 1.0])
     array([0. , 0.5])
     """
 
-    def function(x: npt.ArrayLike) -> Float64s:
+    def function(x: ArrayLike) -> Float64s:
         with np.errstate(divide="ignore", over="ignore"):
             return np.asarray(formula(np.asarray(x, dtype=np.float64)), dtype=np.float64)
 

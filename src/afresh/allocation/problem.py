@@ -246,7 +246,10 @@ def build_problem(
     if rate.ndim != 1:
         raise InputError(f"rate has {rate.ndim} dimensions: give a list of numbers, one for each item")
     _check_range("rate", rate)
-    decay = _simplify_decay(decay)
+    if isinstance(decay, str) or (isinstance(decay, Sequence) and len(decay)):
+        names = [decay.strip()] if isinstance(decay, str) else decay
+        if all(name == "exponential" for name in names):
+            decay = None  # which needs no decay object
     _check_combination(objective, order, decay, update_costs)
     cost = _column("cost", costs, rate, 1.0)
     if cost.size and cost.min() <= 0:
@@ -267,15 +270,6 @@ def build_problem(
     )
     problem.check_bounds()
     return problem
-
-
-def _simplify_decay(decay: str | Sequence[str] | Decay | None) -> str | Sequence[str] | Decay | None:
-    """None if all items decay exponentially, which needs no decay object."""
-    if isinstance(decay, str):
-        return None if decay.strip() == "exponential" else decay
-    if isinstance(decay, Sequence) and len(decay) and all(spec == "exponential" for spec in decay):
-        return None
-    return decay
 
 
 def _check_range(name: str, column: Float64s) -> None:

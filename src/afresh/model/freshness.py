@@ -14,10 +14,9 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.model.curves import age_curve, freshness_curve, h, horner
-from afresh.values.arrays import Float64s, Floats, like_inputs, nonnegative
+from afresh.values.arrays import ArrayLike, Float64s, Floats, like_inputs, nonnegative
 from afresh.values.errors import InputError, one_of
 
 ORDERS = ("fixed", "random", "memoryless")
@@ -33,7 +32,7 @@ def check_order(order: str) -> str:
     return "memoryless" if order == "purely random" else one_of("order", order, ORDERS)
 
 
-def check_rates_and_frequencies(rate: npt.ArrayLike, frequency: npt.ArrayLike) -> tuple[Floats, Floats]:
+def check_rates_and_frequencies(rate: ArrayLike, frequency: ArrayLike) -> tuple[Floats, Floats]:
     """Both as checked arrays: rates are finite, frequencies 0 to infinity, and their shapes broadcast."""
     rates, frequencies = nonnegative("rate", rate), nonnegative("frequency", frequency, infinite=True)
     check_shapes(rate=rates, frequency=frequencies)
@@ -75,7 +74,7 @@ def cast_like_inputs(result: Float64s, *inputs: Floats) -> Any:
         return like_inputs(result, *(array for array in inputs if array.ndim))
 
 
-def freshness(rate: npt.ArrayLike, frequency: npt.ArrayLike, order: str = "fixed") -> Any:
+def freshness(rate: ArrayLike, frequency: ArrayLike, order: str = "fixed") -> Any:
     """The share of time for which a copy is right, from 0 to 1; floats for scalars, else arrays.
 
     An item that never changes is always fresh; one that changes and is never refreshed never is. Refreshed as
@@ -106,7 +105,7 @@ def _random_order(r: Float64s) -> Float64s:
 _RANDOM_AGE = [(-1) ** (j + 1) * (2**j - 2) / math.factorial(j) for j in range(5, 33)]
 
 
-def age(rate: npt.ArrayLike, frequency: npt.ArrayLike, order: str = "fixed") -> Any:
+def age(rate: ArrayLike, frequency: ArrayLike, order: str = "fixed") -> Any:
     """The mean age of a copy, in the time unit of the rates; floats for scalars, else arrays.
 
     An item that never changes has age 0; one that changes and is never refreshed has an infinite age. At one

@@ -12,15 +12,14 @@ So an item is due when its index reaches μ.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.model.curves import phi
 from afresh.model.decays.parameters import check_parameter, divide_by_rate
-from afresh.values.arrays import Float64s
+from afresh.values.arrays import ArrayLike, Float64s
 
 
 def poisson_due(
-    rate: npt.ArrayLike, multiplier: npt.ArrayLike, weight: npt.ArrayLike = 1.0, cost: npt.ArrayLike = 1.0
+    rate: ArrayLike, multiplier: ArrayLike, weight: ArrayLike = 1.0, cost: ArrayLike = 1.0
 ) -> Float64s:
     """Time after a refresh at which the index reaches μ under Poisson changes: Φ(μcλ/w)/λ; infinite if never.
 

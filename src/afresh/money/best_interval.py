@@ -23,7 +23,7 @@ from afresh.money.interval_optima import (
     lomax_optimum,
     weibull_optimum,
 )
-from afresh.money.priced_items import IncomeOptions, PricedItems, build_items
+from afresh.money.priced_items import CostOfSize, DecayLike, IncomeOptions, PricedItems, build_items
 from afresh.money.record_bulks import build_bulks, solve_bulks
 from afresh.money.terms import IncomeTerms, IntervalOptimum, RefreshVerdict, describe_verdict, verdicts
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Floats
@@ -55,7 +55,17 @@ class Incomes:
     verdict: Codes
 
 
-def best_interval(rate: float, benefit: float, cost: float, **options: Unpack[IncomeOptions]) -> Income:
+def best_interval(
+    rate: float,
+    benefit: float,
+    cost: float,
+    *,
+    update_cost: float = 0,
+    stale_cost: float = 0,
+    decay: DecayLike = "exponential",
+    size: float = 1,
+    cost_of_size: CostOfSize = "constant",
+) -> Income:
     """The interval of the highest net income, what it earns, and the benefit above which refreshing pays.
 
     ``benefit`` is earned per time while the copy is right, ``stale_cost`` lost per time while it is wrong;
@@ -76,6 +86,8 @@ def best_interval(rate: float, benefit: float, cost: float, **options: Unpack[In
     >>> hopeless.futile, hopeless.interval, hopeless.break_even
     (True, inf, 2.0)
     """
+    options: IncomeOptions = {"update_cost": update_cost, "stale_cost": stale_cost, "decay": decay}
+    options |= {"size": size, "cost_of_size": cost_of_size}
     found = best_intervals(rate, benefit, cost, **options)
     if found.interval.ndim:
         raise UsageError(

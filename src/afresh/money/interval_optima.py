@@ -1,10 +1,8 @@
 """The best interval under each decay function: in closed form, piece by piece, or by search.
 
-Best intervals in closed form: exponential, linear and geometric decay (Razniewski 2016, §5 and §7).
-
 With the terms G, K, U of ``afresh.money.terms``, the excess of net income over never refreshing is
 
-    E(u) = (G·Z(u) − K − U·(1−z(u))) / u,    Z(u) = ∫₀ᵘ z.
+    E(u) = (G·Z(u) − K − U·(1−z(u))) / u,    Z(u) = ∫₀ᵘ z    (Razniewski 2016, §5 and §7).
 
 Exponential. U(1−z)/u = λU·F, so an update cost only lowers the gain to G−λU, and E'(u) = 0 is
 g(λu) = λK/(G−λU), g(r) = 1−(1+r)e^{−r}. Hence u* = Φ(y)/λ, y = λK/(G−λU), which is the branch −1
@@ -17,9 +15,7 @@ before a step u = js: E = (a − b·q^j)/(js) with a = Gs/p−K−U, b = Gs/p−
 that is the exponential case, j = Φ((b−a)/b)/(−ln q); E rises before it and falls after it, so that
 the best whole number j is one of its two neighbours, or 1.
 
-The best interval under an empirical decay of steps or straight lines, solved piece by piece.
-
-On a piece where z(u) = α − m·u the excess of net income is
+Empirical. On a piece where z(u) = α − m·u
 
     E(u) = a/u + G·(α−z∞) − U·m − G·m·u/2,    a = G·ζ − K − U·(1−α),    ζ = Z(u)−α·u+m·u²/2 (constant)
 
@@ -27,9 +23,8 @@ so its highest point there is √(−2a/(G·m)), cut to the piece; on a step (m 
 At a jump of z the end of the piece before it counts with z from the left: net income has its supremum just
 before the jump, since a refresh there rarely finds a change and so rarely pays the update cost.
 
-Best intervals by search: for Weibull and Lomax decay the root of H, for any other decay its income.
-
-With H of ``afresh.money.excess_income``, E rises while H < 0. How often H changes its sign follows from
+Others by search: for Weibull and Lomax the root of H of ``afresh.money.excess_income``, E rising while H < 0,
+for any other decay its income. How often H changes its sign follows from
 
     H'(u) = −u·(G·z' + U·z'') = u·z·(G·η − U·(η² − η')),    η = −z'/z the hazard.
 

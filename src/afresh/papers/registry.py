@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from afresh.values.errors import one_of
 
 if TYPE_CHECKING:
-    from afresh.papers.cho.change_gaps import ChangeLog
+    from afresh.papers.cho.cho_figures import ChangeLog
     from afresh.papers.report import Report
     from afresh.papers.yang.probe_experiments import SearchRecords
 

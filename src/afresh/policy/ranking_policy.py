@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.allocation.objectives import objective_for
-from afresh.policy.policy import PolicyInput, as_poll_arrays, largest
-from afresh.policy.policy_items import PolicyItems
+from afresh.policy.policy import PolicyInput, PolicyItems, as_poll_arrays, largest
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints
 from afresh.values.errors import UsageError
 
@@ -105,7 +104,6 @@ class IntervalPolicy(RankingPolicy):
 class UniformPolicy(IntervalPolicy):
     """One interval for all, round robin (Cho & Garcia-Molina 2000, §4.3): the baseline to beat.
 
-    >>> from afresh.policy.policy import PolicyInput
     >>> policy = UniformPolicy(PolicyInput.of(3, 1.0))
     >>> policy.next(1.0, 2).tolist()
     [0, 1]

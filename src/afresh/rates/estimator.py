@@ -44,7 +44,7 @@ from afresh.rates.priors.gamma_prior import (
     sample_items,
     weak_prior,
 )
-from afresh.rates.priors.static_share import fit_static_share, static_log_odds
+from afresh.rates.priors.grid_prior import fit_static_share, static_log_odds
 from afresh.rates.season import HOURS, Season, fit_season
 from afresh.values.arrays import ArrayLike, Float64s, Ints
 from afresh.values.errors import InputError, UsageError, one_of
@@ -65,14 +65,6 @@ class Estimator(Protocol[State]):
     @property
     def name(self) -> str:
         """Its name on the command line."""
-
-    @property
-    def order_free(self) -> bool:
-        """Whether the order of an item's polls makes no difference."""
-
-    @property
-    def consistent(self) -> bool:
-        """Whether regular polls without end lead to the true rate."""
 
     def start(self, prior: GammaPrior, items: int) -> State:
         """The state of items without polls."""
@@ -202,7 +194,11 @@ def estimate_polls(
     """
     check_level(level)
     estimator = ESTIMATORS[one_of("method", method, ESTIMATORS)] if isinstance(method, str) else method
-    forgets = _check_horizon(estimator, horizon)
+    if not horizon > 0:
+        raise InputError(f"horizon is {horizon}: must be a time above 0")
+    forgets = math.isfinite(horizon)
+    if forgets and estimator.name not in POSTERIOR_METHODS:
+        raise UsageError(f"method {estimator.name!r} does not forget: {', '.join(POSTERIOR_METHODS)} do")
     if isinstance(estimator, GridPosterior):
         weighed = weigh_by_age(polls, horizon) if forgets else polls
         rate, low, high = _by_grid(weighed, prior, groups, level)
@@ -281,17 +277,6 @@ def _learn_priors(estimator: GridPosterior, polls: PollTable, groups: Ints | Non
     return learned, of_group[groups]
 
 
-def _check_horizon(estimator: Estimator[Any], horizon: float) -> bool:
-    """Whether evidence is forgotten; only methods with a posterior can do so."""
-    if not horizon > 0:
-        raise InputError(f"horizon is {horizon}: must be a time above 0")
-    if math.isinf(horizon):
-        return False
-    if estimator.name not in POSTERIOR_METHODS:
-        raise UsageError(f"method {estimator.name!r} does not forget: {', '.join(POSTERIOR_METHODS)} do")
-    return True
-
-
 POLLS_ENOUGH = 100_000  # to decide on
 
 
@@ -312,7 +297,6 @@ def find_regime(
 
     A given ``horizon`` (∞: none) is taken as it is, and so is a ``season`` of true or false.
 
-    >>> from afresh.rates.poll_table import polls_from_times
     >>> steady = polls_from_times(np.repeat([0, 1], 50), np.tile(np.arange(50.0), 2), np.arange(100) % 3 == 0)
     >>> found = find_regime(steady, hour=1 / 24)
     >>> found.season.is_supported, found.horizon

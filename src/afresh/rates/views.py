@@ -145,8 +145,8 @@ def with_views(
     polls, changes = (summed(column).astype(np.int64) for column in (found.polls, found.changes))
     before = (found.rate, found.low, found.high, found.polls, found.changes)
     columns = zip(before, (rate, low, high, polls, changes), strict=True)
-    joined: list[Any] = [np.concatenate(pair) for pair in columns]
-    return graph.views, RateEstimates(*joined, method=found.method)
+    every: tuple[Any, ...] = tuple(np.concatenate(pair) for pair in columns)
+    return graph.views, RateEstimates(every[0], every[1], every[2], every[3], every[4], found.method)
 
 
 def _parts_first(parts_of: Mapping[str, Mapping[str, None]]) -> list[str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import UsageError
@@ -24,7 +25,7 @@ CHO_SHARES = (0.23, 0.15, 0.16, 0.16, 0.30)
 CHO_INTERVALS_D = (1.0, 7.0, 30.0, 120.0, 365.0)
 
 
-def gamma_rates(items: int, rng: np.random.Generator, *, mean: float, cv: float) -> Float64s:
+def gamma_rates(items: int, rng: Generator, *, mean: float, cv: float) -> Float64s:
     """Gamma distributed rates; ``cv`` is their standard deviation over their mean, δ of Cho's Table 3.
 
     >>> rates = gamma_rates(100_000, np.random.default_rng(1), mean=0.2, cv=1.5)
@@ -38,9 +39,7 @@ def gamma_rates(items: int, rng: np.random.Generator, *, mean: float, cv: float)
     return rng.gamma(1 / cv**2, mean * cv**2, items)
 
 
-def power_law_rates(
-    items: int, rng: np.random.Generator, *, low: float, high: float, exponent: float
-) -> Float64s:
+def power_law_rates(items: int, rng: Generator, *, low: float, high: float, exponent: float) -> Float64s:
     """Rates of density ∝ λ^−exponent from ``low`` to ``high``; exponent 1 is even on a logarithmic scale.
 
     >>> rates = power_law_rates(100_000, np.random.default_rng(1), low=0.01, high=1.0, exponent=1.0)
@@ -57,7 +56,7 @@ def power_law_rates(
     return np.asarray(np.clip(low * np.exp(np.log1p(share * np.expm1(power * width)) / power), low, high))
 
 
-def cho_rates(items: int, rng: np.random.Generator) -> Float64s:
+def cho_rates(items: int, rng: Generator) -> Float64s:
     """Changes per day of web pages as Cho's Table 6 has them: every 1, 7, 30, 120 or 365 days.
 
     >>> rates = cho_rates(100_000, np.random.default_rng(1))
@@ -94,7 +93,7 @@ class RateDrift:
         """How many steps of constant rate a span is cut into."""
         return int(min(max(np.ceil(_STEPS_PER_HORIZON * span_s / self.horizon_s), 1), _MOST_STEPS))
 
-    def factors(self, items: int, span_s: float, rng: np.random.Generator) -> Float64s:
+    def factors(self, items: int, span_s: float, rng: Generator) -> Float64s:
         """What each item's rate is multiplied by in each step: items × steps, of mean 1.
 
         >>> factors = RateDrift(0.5, 10.0).factors(100_000, 25.0, np.random.default_rng(1))
@@ -132,7 +131,7 @@ def time_of_progress(amount: Float64s, owner: Ints, reached: Float64s) -> Float6
     return np.asarray((low + np.clip(part, 0.0, 1.0)) / steps)
 
 
-def renewal_events(lengths: Float64s, shape: float, rng: np.random.Generator) -> tuple[Ints, Float64s]:
+def renewal_events(lengths: Float64s, shape: float, rng: Generator) -> tuple[Ints, Float64s]:
     """Owner and position of every event in [0, lengths[owner]) of processes of rate 1, one for each length.
 
     >>> owner, place = renewal_events(np.array([0.0, 1e5]), 4.0, np.random.default_rng(1))
@@ -159,9 +158,7 @@ def renewal_events(lengths: Float64s, shape: float, rng: np.random.Generator) ->
     return owner[order], place[order]
 
 
-def _next_events(
-    begin: Float64s, end: Float64s, shape: float, rng: np.random.Generator
-) -> tuple[Ints, Float64s]:
+def _next_events(begin: Float64s, end: Float64s, shape: float, rng: Generator) -> tuple[Ints, Float64s]:
     """The next events of each process, probably as many as it needs to pass its end."""
     expected = end - begin
     counts = np.ceil(expected + 2 * np.sqrt(expected / shape) + 1).astype(np.int64)

@@ -91,7 +91,13 @@ def replay(
         found[name] = [
             score_visits(history, run.item, run.time, begin, np.random.default_rng(seed)) for begin in begins
         ]
-    return [_result(name, visits[name], found, start) for name in dict.fromkeys(policies)]
+
+    def period(name: str, at: int) -> PeriodScores:
+        own, uniform, oracle = (getattr(found[one][at], start.objective) for one in (name, *REFERENCES))
+        return PeriodScores(found[name][at], captured([(own, uniform, oracle)]))
+
+    asked = dict.fromkeys(policies)
+    return [ReplayResult(one, start.budget, visits[one], period(one, 0), period(one, 1)) for one in asked]
 
 
 def _tell(progress: Callable[[float], None], done: int, runs: int, share: float) -> None:
@@ -109,11 +115,3 @@ def captured(cells: Iterable[tuple[float, float, float]]) -> float:
         gained += own - uniform
         to_gain += oracle - uniform
     return round(gained / to_gain, 12) + 0.0 if to_gain else math.nan  # −0 is 0
-
-
-def _result(name: str, visits: Visits, found: dict[str, list[Scores]], start: PolicyInput) -> ReplayResult:
-    periods = []
-    for period in (0, 1):
-        own, uniform, oracle = (getattr(found[one][period], start.objective) for one in (name, *REFERENCES))
-        periods.append(PeriodScores(found[name][period], captured([(own, uniform, oracle)])))
-    return ReplayResult(name, start.budget, visits, *periods)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 from afresh.rates.season import HOURS, Season
 from afresh.replay.change_process import RateDrift, renewal_events, time_of_progress
@@ -70,9 +71,7 @@ class MassEdits:
         if not 0 < self.share <= 1:
             raise UsageError(f"mass edits: share is {self.share:g}: must be above 0 and at most 1")
 
-    def changes(
-        self, group: Ints, start: float, end: float, rng: np.random.Generator
-    ) -> tuple[Ints, Float64s]:
+    def changes(self, group: Ints, start: float, end: float, rng: Generator) -> tuple[Ints, Float64s]:
         """Item and time of every change by mass edits; item ``i`` is in group ``group[i]``.
 
         >>> edits = MassEdits(rate_per_s=1.0, share=1.0)
@@ -112,7 +111,7 @@ class Lifetimes:
 
 
 def draw_lifetimes(
-    items: int, start: float, end: float, rng: np.random.Generator, *, births: float, deaths: float
+    items: int, start: float, end: float, rng: Generator, *, births: float, deaths: float
 ) -> Lifetimes:
     """A share ``births`` of the items appears in the window, a share ``deaths`` vanishes, at uniform times.
 
@@ -168,7 +167,7 @@ def simulate_world(
     start: float,
     end: float,
     nature: WorldBehaviour,
-    rng: np.random.Generator,
+    rng: Generator,
     *,
     group: Ints | None = None,
 ) -> SimulatedWorld:
@@ -203,7 +202,7 @@ def simulate_world(
 
 
 def _own_changes(
-    rates: Float64s, start: float, end: float, nature: WorldBehaviour, rng: np.random.Generator
+    rates: Float64s, start: float, end: float, nature: WorldBehaviour, rng: Generator
 ) -> tuple[Ints, Float64s]:
     """Every item's own changes; only so many items at a time that their drift fits in memory."""
     season, drift = nature.season or working_hours(), nature.drift or _NO_DRIFT

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from afresh.papers.cho.change_gaps import ChangeLog
+    from afresh.papers.cho.cho_figures import ChangeLog
     from afresh.papers.report import Check, Report
     from afresh.papers.yang.probe_experiments import SearchRecords
 

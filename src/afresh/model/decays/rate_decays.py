@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.model import curves
 from afresh.model.decays.parameters import (
@@ -18,7 +17,7 @@ from afresh.model.decays.parameters import (
     multiply_by_rate,
     sample_shape,
 )
-from afresh.values.arrays import Float64s
+from afresh.values.arrays import ArrayLike, Float64s
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -27,7 +26,7 @@ class RateDecay:
 
     rate: Float64s
 
-    def __init__(self, rate: npt.ArrayLike) -> None:
+    def __init__(self, rate: ArrayLike) -> None:
         object.__setattr__(self, "rate", check_parameter("rate", rate))
 
     def plateau(self) -> Float64s:
@@ -44,23 +43,23 @@ class Exponential(RateDecay):
     0.63
     """
 
-    def survival(self, t: npt.ArrayLike) -> Float64s:
+    def survival(self, t: ArrayLike) -> Float64s:
         """e^{−λt}."""
         return np.exp(-multiply_by_rate(as_times(t), self.rate))
 
-    def integral(self, t: npt.ArrayLike) -> Float64s:
+    def integral(self, t: ArrayLike) -> Float64s:
         """(1−e^{−λt})/λ."""
         return self._scale_curve(lambda x: -np.expm1(-x), t, 1, lambda x: np.ones_like(x))
 
-    def gain(self, t: npt.ArrayLike) -> Float64s:
+    def gain(self, t: ArrayLike) -> Float64s:
         """g(λt)/λ."""
         return self._scale_curve(curves.g, t, 1, lambda x: x / 2)
 
-    def loss(self, t: npt.ArrayLike) -> Float64s:
+    def loss(self, t: ArrayLike) -> Float64s:
         """h(λt)/λ."""
         return self._scale_curve(curves.h, t, 1, lambda x: x / 2)
 
-    def age_gain(self, t: npt.ArrayLike) -> Float64s:
+    def age_gain(self, t: ArrayLike) -> Float64s:
         """k(λt)/λ²."""
         return self._scale_curve(curves.k, t, 2, lambda x: x / 3)
 
@@ -74,7 +73,7 @@ class Exponential(RateDecay):
     def _scale_curve(
         self,
         curve: Callable[[Float64s], Float64s],
-        t: npt.ArrayLike,
+        t: ArrayLike,
         power: int,
         lead: Callable[[Float64s], Float64s],
     ) -> Float64s:
@@ -104,27 +103,27 @@ class Linear(RateDecay):
     0.75
     """
 
-    def survival(self, t: npt.ArrayLike) -> Float64s:
+    def survival(self, t: ArrayLike) -> Float64s:
         """max(1 − λt, 0)."""
         return 1 - np.minimum(multiply_by_rate(as_times(t), self.rate), 1.0)
 
-    def integral(self, t: npt.ArrayLike) -> Float64s:
+    def integral(self, t: ArrayLike) -> Float64s:
         """u(1 − λu/2), u = min(t, 1/λ)."""
         u, x = self._until_wrong(t)
         return u * (1 - x / 2)
 
-    def gain(self, t: npt.ArrayLike) -> Float64s:
+    def gain(self, t: ArrayLike) -> Float64s:
         """λu²/2."""
         u, x = self._until_wrong(t)
         return np.where(x > 0, u, 0.0) * x / 2
 
-    def loss(self, t: npt.ArrayLike) -> Float64s:
+    def loss(self, t: ArrayLike) -> Float64s:
         """λu²/2, and all of the time after 1/λ."""
         u, x = self._until_wrong(t)
         late = np.where(x < 1, 0.0, as_times(t) - np.where(x < 1, 0.0, u))
         return self.gain(t) + late
 
-    def age_gain(self, t: npt.ArrayLike) -> Float64s:
+    def age_gain(self, t: ArrayLike) -> Float64s:
         """λu³/3, and ∫s ds after 1/λ."""
         u, x = self._until_wrong(t)
         u = np.where(x > 0, u, 0.0)
@@ -140,7 +139,7 @@ class Linear(RateDecay):
         """1/(2λ)."""
         return divide_by_rate(0.5, self.rate)
 
-    def _until_wrong(self, t: npt.ArrayLike) -> tuple[Float64s, Float64s]:
+    def _until_wrong(self, t: ArrayLike) -> tuple[Float64s, Float64s]:
         """u = min(t, 1/λ) and λu."""
         u = np.minimum(as_times(t), divide_by_rate(1.0, self.rate))
         return u, np.minimum(multiply_by_rate(as_times(t), self.rate), 1.0)
@@ -161,33 +160,33 @@ class Weibull(RateDecay):
 
     shape: Float64s
 
-    def __init__(self, rate: npt.ArrayLike, shape: npt.ArrayLike) -> None:
+    def __init__(self, rate: ArrayLike, shape: ArrayLike) -> None:
         RateDecay.__init__(self, rate)
         object.__setattr__(self, "shape", check_parameter("shape", shape, low=0.02, high=100))
 
-    def survival(self, t: npt.ArrayLike) -> Float64s:
+    def survival(self, t: ArrayLike) -> Float64s:
         """e^{−(λt)^k}."""
         return np.exp(-self._power(t))
 
-    def integral(self, t: npt.ArrayLike) -> Float64s:
+    def integral(self, t: ArrayLike) -> Float64s:
         """γ(1/k, v)/(kλ)."""
         t, v, a = as_times(t), self._power(t), 1 / self.shape
         with np.errstate(over="ignore", under="ignore"):
             near = t * (1 - _complement(a, np.minimum(v, 1.0)))
         return np.where(v <= 1, near, _lower_gamma(a, v, self.rate, 1) * a)
 
-    def gain(self, t: npt.ArrayLike) -> Float64s:
+    def gain(self, t: ArrayLike) -> Float64s:
         """γ(1+1/k, v)/λ."""
         t, v, a = as_times(t), self._power(t), 1 / self.shape
         near = np.minimum(v, 1.0)
         share = near / (1 + a) * (1 - _complement(1 + a, near))
         return np.where(v <= 1, np.where(share > 0, t, 0.0) * share, _lower_gamma(1 + a, v, self.rate, 1))
 
-    def loss(self, t: npt.ArrayLike) -> Float64s:
+    def loss(self, t: ArrayLike) -> Float64s:
         """t − ∫₀ᵗz, by its own series while v ≤ 1."""
         return self._lost_share(t, 1)
 
-    def age_gain(self, t: npt.ArrayLike) -> Float64s:
+    def age_gain(self, t: ArrayLike) -> Float64s:
         """t²/2 − ∫₀ᵗs·z, by its own series while v ≤ 1."""
         return self._lost_share(t, 2)
 
@@ -205,11 +204,11 @@ class Weibull(RateDecay):
         """0, or 1 for what never changes."""
         return RateDecay.plateau(self) + np.zeros_like(self.shape)
 
-    def _power(self, t: npt.ArrayLike) -> Float64s:
+    def _power(self, t: ArrayLike) -> Float64s:
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(multiply_by_rate(as_times(t), self.rate) ** self.shape, dtype=np.float64)
 
-    def _lost_share(self, t: npt.ArrayLike, power: int) -> Float64s:
+    def _lost_share(self, t: ArrayLike, power: int) -> Float64s:
         """∫₀ᵗ s^{p−1}·(1−z(s))ds."""
         t, v, b = as_times(t), self._power(t), power / self.shape
         share = _complement(b, np.minimum(v, 1.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from afresh.papers.cho import budget_tables, cho_figures, refresh_orders, sync_points
-from afresh.papers.cho.change_gaps import ChangeLog, figure_11
+from afresh.papers.cho.cho_figures import ChangeLog, figure_11
 from afresh.papers.report import Report
 
 CITATION = "Cho & Garcia-Molina, Synchronizing a Database to Improve Freshness, SIGMOD 2000"

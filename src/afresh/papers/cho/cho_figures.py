@@ -1,9 +1,10 @@
-"""Cho & Garcia-Molina 2000, Figures 2, 3, 5, 6, 7, 9, 10 and 12, as values to draw."""
+"""Cho & Garcia-Molina 2000, Figures 2, 3, 5 to 7, 9, 10 and 12, and 11 (§6.2) on real changes, to draw."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-import numpy.typing as npt
 
 from afresh.allocation.allocate import allocate
 from afresh.model.decay import Exponential
@@ -25,8 +26,11 @@ from afresh.papers.cho.budget_tables import (
 from afresh.papers.cho.refresh_orders import gamma_age, gamma_freshness
 from afresh.papers.cho.sync_points import figure_5
 from afresh.papers.report import PaperFigure
+from afresh.plots.estimate_plots import poisson_panel
 from afresh.plots.panels import Panel, Series
-from afresh.values.arrays import Floats
+from afresh.rates.poisson_check import check_items, gap_histogram, gaps_near
+from afresh.values.arrays import ArrayLike, Floats, Ints
+from afresh.values.errors import InputError
 
 _SEED = 2000
 _ORDERS = {"fixed": "fixed order", "random": "random order", "memoryless": "purely random"}
@@ -190,7 +194,7 @@ def _figure_12() -> PaperFigure:
     )
 
 
-def observed_course(changes: npt.ArrayLike, refreshes: npt.ArrayLike, t: npt.ArrayLike) -> FreshnessCourse:
+def observed_course(changes: ArrayLike, refreshes: ArrayLike, t: ArrayLike) -> FreshnessCourse:
     """Freshness (1 or 0) and age of one copy, fresh at 0, whose source changed and which was refreshed then.
 
     A refresh at the very time of a change sees it. Cho & Garcia-Molina 2000, Figure 2.
@@ -209,3 +213,46 @@ def observed_course(changes: npt.ArrayLike, refreshes: npt.ArrayLike, t: npt.Arr
     missed = first_missed <= times
     age = np.where(missed, times - np.where(missed, first_missed, 0.0), 0.0)
     return FreshnessCourse(times, np.where(missed, 0.0, 1.0), age)
+
+
+_MEAN_GAPS_DAYS = (10.0, 20.0, 40.0, 80.0, 5.0)
+_FEWEST_GAPS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLog:
+    """Changes of items: one number per item and one time in days per change, in any order."""
+
+    name: str
+    item: Ints
+    days: Floats
+
+
+def figure_11(history: ChangeLog) -> PaperFigure:
+    """Gaps of the items that change every 10 days on average; every 20, 40, 80 or 5 where those are few.
+
+    >>> rng = np.random.default_rng(1)
+    >>> item = np.repeat(np.arange(50), 100)
+    >>> made = ChangeLog("made", item, np.cumsum(rng.exponential(10, item.size)))
+    >>> figure_11(made).panels[0].log_y
+    True
+    """
+    for interval in _MEAN_GAPS_DAYS:
+        gaps = gaps_near(history.item, history.days, interval, tolerance=0.15)
+        if gaps.size >= _FEWEST_GAPS:
+            break
+    else:
+        raise InputError(f"{history.name}: too few items change often enough to show gaps between changes")
+    # How many gaps are up to one mean gap long, up to two, and so on.
+    found = gap_histogram(gaps, 4, width=float(gaps.mean()))
+    both = (found.share, found.expected)
+    ours, model = (", ".join(f"{100 * share:.0f}" for share in shares) for shares in both)
+    return PaperFigure(
+        f"Figure 11, {history.name}",
+        "gaps between changes",
+        "for pages that change every 10 days on average, the shares of gaps lie on the Poisson line.",
+        f"{gaps.size} gaps of items of {history.name} that change every {interval:g} days on average. "
+        f"Of these {ours} % last up to 1, 2, 3 and 4 mean gaps (Poisson: {model}). "
+        f"{check_items(history.item, history.days).sentence}",
+        (poisson_panel(gap_histogram(gaps), title=""),),
+    )

@@ -24,7 +24,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.allocation.budget_curve import budget_for
 from afresh.model import curves
@@ -39,7 +38,7 @@ from afresh.model.freshness import (
     freshness,
 )
 from afresh.papers.report import Check, Correction, Section
-from afresh.values.arrays import Float64s, Floats, as_floats
+from afresh.values.arrays import ArrayLike, Float64s, Floats, as_floats
 from afresh.values.errors import one_of
 
 _DIGITS = 6
@@ -160,7 +159,7 @@ _EQUAL = 1e-12  # δ² below this, all rates are equal to double precision
 
 
 def gamma_freshness(
-    rate: npt.ArrayLike, frequency: npt.ArrayLike, delta: npt.ArrayLike, allocation: str = "uniform"
+    rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str = "uniform"
 ) -> Any:
     """Mean freshness at mean rate λ and mean frequency f, for δ from 0 to 300.
 
@@ -176,9 +175,7 @@ def gamma_freshness(
     return cast_like_inputs(value, *inputs)
 
 
-def gamma_age(
-    rate: npt.ArrayLike, frequency: npt.ArrayLike, delta: npt.ArrayLike, allocation: str = "uniform"
-) -> Any:
+def gamma_age(rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str = "uniform") -> Any:
     """Mean age at mean rate λ and mean frequency f, for δ from 0 to 300.
 
     At δ = 1 it is T[½ + 1/r − (1+r)ln(1+r)/r²].
@@ -199,7 +196,7 @@ def gamma_age(
 
 
 def _gamma_world(
-    rate: npt.ArrayLike, frequency: npt.ArrayLike, delta: npt.ArrayLike, allocation: str
+    rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str
 ) -> tuple[tuple[Floats, Floats, Floats], Float64s, Float64s, Lomax]:
     """The checked inputs, r, δ², and survival over an interval of 1: E[e^{−Λt}] for Gamma rates of mean r."""
     one_of("allocation", allocation, ALLOCATIONS)

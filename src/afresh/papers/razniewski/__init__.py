@@ -5,7 +5,6 @@ from __future__ import annotations
 from afresh.papers.razniewski import (
     bulk_updates,
     club_lifetimes,
-    crawl_income,
     doctor_addresses,
     razniewski_figures,
 )
@@ -35,9 +34,9 @@ def report() -> Report:
         club_lifetimes.section_8_1(),
         bulk_updates.table_3(),
         club_lifetimes.table_3_again(),
-        crawl_income.table_4(),
+        bulk_updates.table_4(),
         bulk_updates.section_8_4(),
-        crawl_income.search_engine(),
+        bulk_updates.search_engine(),
     )
     figures = (*razniewski_figures.figures(), club_lifetimes.figure_7())
     return Report("razniewski", CITATION, sections, figures)

@@ -2,7 +2,7 @@
 
 change model          how many changes to expect of an item       ``change_model``
 poll value            what a poll now would gain                  ``poll_value``
-value of information  what its answer would be worth later        ``exploration``
+value of information  what its answer would be worth later        ``poll_value``
 review schedule       when to look at which item again            ``review_schedule``
 """
 
@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.policy.adaptive import saved_state
-from afresh.policy.adaptive.exploration import Exploration
-from afresh.policy.adaptive.poll_value import PollValue
+from afresh.policy.adaptive.poll_value import Exploration, PollValue
 from afresh.policy.adaptive.review_schedule import ReviewSchedule
 from afresh.policy.adaptive.saved_state import Arrays, Stored
 from afresh.policy.policy import as_poll_arrays

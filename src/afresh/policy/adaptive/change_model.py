@@ -18,8 +18,7 @@ from afresh.policy.adaptive.notice_model import NoticeModel
 from afresh.policy.adaptive.rate_belief import Posteriors, RateBelief
 from afresh.policy.adaptive.season_clock import SeasonClock
 from afresh.policy.adaptive.shocks import Shocks
-from afresh.policy.policy import PolicyInput
-from afresh.policy.policy_items import PolicyItems
+from afresh.policy.policy import PolicyInput, PolicyItems
 from afresh.values.arrays import Bools, Float64s, Ints
 
 

@@ -11,9 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.policy.adaptive.change_model import ChangeModel
-from afresh.policy.adaptive.exploration import Exploration
-from afresh.policy.adaptive.poll_value import PollValue
-from afresh.policy.adaptive.rate_belief import Posteriors
+from afresh.policy.adaptive.poll_value import Exploration, PollValue
 from afresh.policy.policy import PolicyInput, largest
 from afresh.values.arrays import ArrayLike, Float64s, Ints
 
@@ -105,20 +103,19 @@ class ReviewSchedule(ChangeModel):
         value = self.poll_value.mean(posterior, expected, rate)
         unsure = np.flatnonzero(np.isfinite(self.baseline_information[items]))
         if unsure.size:
-            value[unsure] += self._information_gain(items[unsure], posterior[unsure], now)
+            some = items[unsure]
+            elapsed = self.clock.read(np.array(now)) - self.clock.read(self.items.last_poll[some])
+            price = self._price_per_weight(some)
+            information = self.exploration.information(posterior[unsure], np.maximum(elapsed, 0.0), price)
+            # Beyond what the answer of the poll that is due anyway is worth.
+            beyond = np.maximum(information - self.baseline_information[some], 0.0)
+            value[unsure] += self._time_of_use() * beyond
         return np.asarray(value * self.items.weight[items] / self.items.cost[items])
 
     def _poll_values_blockwise(self, items: Ints, now: float) -> Float64s:
         """``poll_values``, a block at a time: millions at once would take too much memory, and longer."""
         parts = [self.poll_values(items[begin : begin + BLOCK], now) for begin in range(0, items.size, BLOCK)]
         return np.concatenate(parts) if parts else np.zeros(0)
-
-    def _information_gain(self, items: Ints, posterior: Posteriors, now: float) -> Float64s:
-        """What the answer of a poll now is worth beyond that of the poll which is due anyway."""
-        last_poll = self.clock.read(self.items.last_poll[items])
-        elapsed = np.maximum(self.clock.read(np.array(now)) - last_poll, 0.0)
-        information = self.exploration.information(posterior, elapsed, self._price_per_weight(items))
-        return self._time_of_use() * np.maximum(information - self.baseline_information[items], 0.0)
 
     def _time_of_use(self) -> float:
         """How long an answer will be of use: as long as polls were made so far, up to a limit."""

@@ -55,8 +55,6 @@ class GammaFilter:
 
     horizon: float = math.inf
     name = "gamma"
-    order_free = False
-    consistent = True
 
     def start(self, prior: GammaPrior, items: int) -> GammaState:
         rows = prior.for_items(items)

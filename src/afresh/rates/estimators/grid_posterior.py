@@ -36,9 +36,14 @@ from afresh.rates.likelihood import PollEvidence, best_evidence, log_likelihood
 from afresh.rates.log_ratio import check_level
 from afresh.rates.poll_table import PollTable
 from afresh.rates.priors.gamma_prior import LEAST_MASS, GammaPrior, cell_masses
-from afresh.rates.priors.grid_prior import fit_grid, fit_grid_groups, flat_share
-from afresh.rates.priors.lognormal_prior import FEWEST, fit_lognormal
-from afresh.rates.priors.static_share import StaticMixture
+from afresh.rates.priors.grid_prior import (
+    FEWEST_FOR_FORM,
+    StaticMixture,
+    fit_grid,
+    fit_grid_groups,
+    fit_lognormal,
+    flat_share,
+)
 from afresh.rates.segments import Segments
 from afresh.values.arrays import Bools, Float64s, Ints
 
@@ -68,7 +73,6 @@ def find_sharp_items(polls: PollTable, table: Float64s, rates: Float64s) -> Shar
 
     ``table`` holds the log-likelihood of the same polls on the grid.
 
-    >>> from afresh.rates.likelihood import log_likelihood
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> item = np.zeros(4000, dtype=np.int64)
     >>> polls = polls_from_intervals(np.ones(4000), np.arange(4000) % 4 == 0, item=item)
@@ -203,8 +207,6 @@ class GridPosterior:
 
     rates: Float64s | None = None
     name = "grid"
-    order_free = True
-    consistent = True
 
     def start(self, prior: GammaPrior, items: int) -> GridState:
         """A Gamma prior laid on the grid; the grid spans 15 octaves around its mean unless given."""
@@ -242,7 +244,7 @@ class GridPosterior:
         mixture = StaticMixture.of(table, state.quiet, gamma[started.kind])
         shares = mixture.shares(started.kind, len(gamma), static)
         changing = 1.0 - mixture.responsible(shares[started.kind])
-        if len(gamma) == 1 and len(table) >= FEWEST:
+        if len(gamma) == 1 and len(table) >= FEWEST_FOR_FORM:
             lognormal, probable = fit_lognormal(table, state.rates, gamma[0], changing)
             density = lognormal.mixed_density(started.log_prior, state.rates, probable)
             started = replace(started, log_prior=density)

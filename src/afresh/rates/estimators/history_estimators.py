@@ -37,8 +37,6 @@ class HistoryState(StateWithPrior):
 class HistoryEstimator:
     """What the estimators on a ``HistoryState`` share; an update is O(polls so far)."""
 
-    order_free = True
-
     def start(self, prior: GammaPrior, items: int) -> HistoryState:
         empty = PollTable(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=bool), items)
         return HistoryState(prior.for_items(items), empty)
@@ -56,7 +54,6 @@ class HistoryEstimator:
 class MaximumLikelihood(HistoryEstimator):
     """The most likely rate of each item.
 
-    >>> from afresh.rates.priors.gamma_prior import GammaPrior
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> mle = MaximumLikelihood()
     >>> polls = polls_from_intervals([1.0] * 4, [True, False, True, False], item=[0] * 4)
@@ -65,7 +62,6 @@ class MaximumLikelihood(HistoryEstimator):
     """
 
     name = "mle"
-    consistent = True
 
     def rate(self, state: HistoryState) -> Float64s:
         """The maximum, 0 and ∞ included; the prior's mean without polls."""
@@ -197,7 +193,6 @@ def _low_when_always_changed(polls: PollTable, drop: float) -> Float64s:
 class MomentMatching(HistoryEstimator):
     """The rate that makes the changes found the expected ones: 0 if X = 0, ∞ if X = n.
 
-    >>> from afresh.rates.priors.gamma_prior import GammaPrior
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> moment = MomentMatching()
     >>> polls = polls_from_intervals([1.0] * 4, [True, False, True, False], item=[0] * 4)
@@ -206,7 +201,6 @@ class MomentMatching(HistoryEstimator):
     """
 
     name = "moment"
-    consistent = True
 
     def rate(self, state: HistoryState) -> Float64s:
         """The match; the prior's mean without polls."""

@@ -60,8 +60,6 @@ class TallyState(StateWithPrior):
 class TallyEstimator:
     """What the estimators on a ``TallyState`` share: how it starts and grows."""
 
-    order_free = True
-
     def start(self, prior: GammaPrior, items: int) -> TallyState:
         return TallyState(prior.for_items(items), *(np.zeros(items) for _ in range(3)))
 
@@ -79,7 +77,6 @@ class TallyEstimator:
 class Naive(TallyEstimator):
     """X/Σt (Cho & Garcia-Molina 2003; Zhang 2007 §2.1).
 
-    >>> from afresh.rates.priors.gamma_prior import GammaPrior
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> polls = polls_from_intervals([1.0, 3.0], [True, False], item=[0, 0])
     >>> Naive().rate(Naive().update(Naive().start(GammaPrior.of(1, 1), 1), polls)).tolist()
@@ -87,7 +84,6 @@ class Naive(TallyEstimator):
     """
 
     name = "naive"
-    consistent = False
 
     def rate(self, state: TallyState) -> Float64s:
         return state.rate_or_prior(state.changes / _time(state))
@@ -113,7 +109,6 @@ def _time(state: TallyState) -> Float64s:
 class LogFamily(TallyEstimator):
     """−ln((n−X+a)/(n+a))/t with t the mean interval.
 
-    >>> from afresh.rates.priors.gamma_prior import GammaPrior
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> cho = LogFamily("cho", 0.5)
     >>> polls = polls_from_intervals([1.0] * 3, [True] * 3, item=[0] * 3)
@@ -123,7 +118,6 @@ class LogFamily(TallyEstimator):
 
     name: str
     a: float
-    consistent = True
 
     def rate(self, state: TallyState) -> Float64s:
         """r̂ per mean interval."""
@@ -143,7 +137,6 @@ ALPHA = 1.0  # any fixed number keeps it finite and vanishes as n grows
 class LawOfLargeNumbers(TallyEstimator):
     """p·X/(n+α−X) with p = n/Σt.
 
-    >>> from afresh.rates.priors.gamma_prior import GammaPrior
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> polls = polls_from_intervals([0.5, 1.5, 1.0], [True, False, True], item=[0] * 3)
     >>> lln = LawOfLargeNumbers()
@@ -152,7 +145,6 @@ class LawOfLargeNumbers(TallyEstimator):
     """
 
     name = "lln"
-    consistent = False  # on regular polls, which is what the common checks make
 
     def rate(self, state: TallyState) -> Float64s:
         odds = state.changes / (state.polls + ALPHA - state.changes)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.policy.policy import PolicyInput
-from afresh.policy.policy_items import CapAllowances, PolicyItems
+from afresh.policy.policy import CapAllowances, PolicyInput, PolicyItems
 
 
 def test_other_costs_are_counted_and_other_weights_need_not_be() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from afresh.papers.cho.change_gaps import ChangeLog, figure_11
+from afresh.papers.cho.cho_figures import ChangeLog, figure_11
 from afresh.values.errors import InputError
 
 

@@ -8,7 +8,7 @@ from tests.rates.populations import draw_rates, poll
 
 from afresh.rates.likelihood import log_likelihood, rate_grid
 from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses, fit_gamma_table, weak_prior
-from afresh.rates.priors.lognormal_prior import LogNormalPrior, fit_lognormal
+from afresh.rates.priors.grid_prior import LogNormalPrior, fit_lognormal
 
 
 def fitted(population: str, number: int) -> tuple[LogNormalPrior, float]:

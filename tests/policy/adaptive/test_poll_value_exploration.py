@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.allocation.objectives import objective_for
-from afresh.policy.adaptive.exploration import Exploration
+from afresh.policy.adaptive.poll_value import Exploration
 from afresh.policy.policy import PolicyInput
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import replay
