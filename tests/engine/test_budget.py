@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from afresh.engine.pace.budget import UNCOUNTED_PER_S, Limits, Slots, window_of
 from afresh.engine.pace.gate import Gate
-from afresh.stores.reservations import ReservationState
+from afresh.stores.shared_time import ReservationState
 from afresh.values.outcome import Spent
 from afresh.values.stored import RequestWindow
 

@@ -11,10 +11,8 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
-from afresh.stores.replaced_file import write_then_replace
 from afresh.stores.rows import Row
 from afresh.stores.sql.transfer import TABLES, Counters, SqlSnapshot, SqlTables
 from afresh.values.errors import InputError, UsageError
@@ -28,8 +26,7 @@ OnRows = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class _Progress:
-    """``table`` is filled up to the key ``after``, the tables before it are complete; ``done`` rows in
-    all."""
+    """``table`` is filled up to the key ``after``, the tables before it completely: ``done`` rows in all."""
 
     source: str
     fingerprint: str
@@ -65,14 +62,6 @@ def copy_store(source: SqlTables[Any], target: SqlTables[Any], on_rows: OnRows =
             after = None
         target.finish(counters, {PROGRESS: None})
     return done
-
-
-def backup_to_file(source: SqlTables[Any], target: Path) -> None:
-    """Copy a store to a SQLite file; an older file there is replaced when the copy is complete."""
-    from afresh.stores.sqlite.store import SqliteStore
-
-    with write_then_replace(target) as file, SqliteStore(file) as copy:
-        copy_store(source, copy.tables)
 
 
 def unfinished_copy_error(data: bytes | None, name: str) -> InputError | None:

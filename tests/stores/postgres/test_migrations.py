@@ -12,11 +12,10 @@ import psycopg
 import pytest
 from tests.stores.backends import new_items, schema_url
 
-from afresh.stores.postgres.address import parse_address
+from afresh.stores.postgres.connection import fetch_rows, parse_address
 from afresh.stores.postgres.database import PostgresDatabase
-from afresh.stores.postgres.reconnection import fetch_rows
 from afresh.stores.postgres.store import PostgresStore
-from afresh.stores.sql.statements import load_migrations, load_statements
+from afresh.stores.sql.dialect import load_migrations, load_statements
 from afresh.values.errors import (
     StoreCorruptError,
     StoreError,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.stores.backends import new_items
 
-from afresh.stores.sql.statements import load_migrations, load_statements
+from afresh.stores.sql.dialect import load_migrations, load_statements
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.migrations import APPLICATION_ID
 from afresh.stores.sqlite.store import SqliteStore

@@ -19,7 +19,7 @@ from afresh.engine.pace.steady import SteadyTime
 from afresh.engine.pace.worker_name import is_dead, this_worker
 from afresh.engine.state_names import LEFT
 from afresh.engine.writer import Writer
-from afresh.stores.shared_clock import SharedClock
+from afresh.stores.shared_time import SharedClock
 from afresh.stores.store import PLANNER, Store
 from afresh.values.clock import Clock
 from afresh.values.errors import StoreError

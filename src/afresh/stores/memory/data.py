@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import RLock
 
-from afresh.stores.reservations import ReservationState
+from afresh.stores.shared_time import ReservationState
 from afresh.values.errors import StoreError
 from afresh.values.items import Item
 from afresh.values.lease import Lease

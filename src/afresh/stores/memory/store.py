@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from afresh.stores.content_codec import content_hash
+from afresh.stores.codecs import content_hash
 from afresh.stores.memory.data import ItemRecord, MemoryData, MemoryGroup
 from afresh.stores.memory.fleet import MemoryFleet
 from afresh.stores.memory.item_history import MemoryCopies, MemoryObservations, MemoryPlan, keep_observation

@@ -16,14 +16,12 @@ from typing import Any
 
 import psycopg
 
-from afresh.stores.postgres.address import PostgresAddress
 from afresh.stores.postgres.binary_arrays import Array, column_arrays, to_array
+from afresh.stores.postgres.connection import Connection, LazyConnection, PostgresAddress, fetch_rows
 from afresh.stores.postgres.errors import is_lost, translate_error
 from afresh.stores.postgres.migrations import migrate
-from afresh.stores.postgres.reconnection import Connection, LazyConnection, fetch_rows
 from afresh.stores.rows import Row
-from afresh.stores.sql.database import Parameters, SqlDatabase, T
-from afresh.stores.sql.statements import load_migrations, load_statements
+from afresh.stores.sql.dialect import Parameters, SqlDatabase, T, load_migrations, load_statements
 from afresh.values.errors import StoreError, StoreLockedError, StoreMissingError, StoreReadOnlyError
 
 _SQL = load_statements(__package__, "database")

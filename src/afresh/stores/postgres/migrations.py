@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from psycopg import sql
 
-from afresh.stores.postgres.address import PostgresAddress
-from afresh.stores.postgres.reconnection import Connection, fetch_rows
-from afresh.stores.sql.statements import load_statements
+from afresh.stores.postgres.connection import Connection, PostgresAddress, fetch_rows
+from afresh.stores.sql.dialect import load_statements
 from afresh.values.errors import StoreCorruptError, StoreMissingError, StoreReadOnlyError, StoreVersionError
 
 _SQL = load_statements(__package__, "migrations")

@@ -12,14 +12,14 @@ from itertools import islice
 
 import numpy as np
 
-from afresh.stores.observation_codec import (
+from afresh.stores.codecs import (
     append_observations,
     count_observations,
     decode_runs,
     last_time_us,
 )
 from afresh.stores.rows import audit_columns, audit_rows, group_by_item
-from afresh.stores.sql.database import ConnectionT, Fetch, SqlDatabase, SqlGroup
+from afresh.stores.sql.dialect import ConnectionT, Fetch, SqlDatabase, SqlGroup
 from afresh.stores.store import Observations, Retention
 from afresh.values.errors import InputError
 from afresh.values.outcome import Observation
@@ -50,7 +50,7 @@ class SqlObservations(SqlGroup[ConnectionT], Observations):
 
     def add(self, observations: ObservationColumns) -> None:
         item_ids: list[int] = np.unique(observations.item_id).tolist()
-        unknown = self._database.fetch(self._sql["unknown"], {"ids": self._database.as_list(item_ids)})
+        unknown = self._fetch("unknown", ids=self._database.as_list(item_ids))
         if unknown:
             raise InputError(f"there is no item {unknown[0][0]}: register it before its observations")
         groups = group_by_item(observations)
@@ -58,7 +58,7 @@ class SqlObservations(SqlGroup[ConnectionT], Observations):
             self._database.write(partial(self._add_batch, batch=batch))
 
     def audits(self, since_s: float) -> ObservationColumns:
-        return audit_columns(self._database.fetch(self._sql["audits"], {"since": since_s}))
+        return audit_columns(self._fetch("audits", since=since_s))
 
     def _add_batch(self, connection: ConnectionT, batch: list[tuple[int, list[Observation]]]) -> None:
         self._database.lock_states(connection, [item_id for item_id, _ in batch])
@@ -95,8 +95,7 @@ def append_to_recent_runs(
     polls: Sequence[tuple[bytes | None, Observation | None]],
     retention: Retention,
 ) -> list[bytes | None]:
-    """Append each observation to its item's run of the latest; a full run is sealed, and the next one is
-    empty."""
+    """Append each observation to its item's latest run; a full run is sealed, and the next one is empty."""
     recent: list[bytes | None] = []
     full = []
     for run, seen in polls:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeAlias
 
 from afresh.stores.rows import Row
-from afresh.stores.sql.database import ConnectionT, SqlDatabase
-from afresh.stores.sql.state import set_values
+from afresh.stores.sql.dialect import ConnectionT, SqlDatabase
+from afresh.stores.sql.groups import set_values
 
 Counters: TypeAlias = Mapping[str, float]
 """The last number given of each kind, and the reservations of requests: what the next numbers go on from."""
@@ -26,8 +26,7 @@ RESERVATIONS = ("last_s", "debt_s", "asked_s")
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """The columns of one table; the first ``keys`` of them are its key and order. ``batch`` rows go at
-    once."""
+    """The columns of one table; the first ``keys`` are its key and order. ``batch`` rows go at once."""
 
     columns: tuple[str, ...]
     keys: int = 1

@@ -9,10 +9,11 @@ Contents are hashed and compressed before the transaction begins, so that others
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from afresh.stores.rows import Row, text_from_mapping
-from afresh.stores.sql.commit import (
+from afresh.stores.sql.commit_changes import (
     AcceptedPoll,
     CompressedCopy,
     LockedItem,
@@ -25,11 +26,9 @@ from afresh.stores.sql.commit import (
     status_changes,
     sum_spending,
 )
-from afresh.stores.sql.ledger import add_ledger_rows, ledger_rows
+from afresh.stores.sql.dialect import load_statements
+from afresh.stores.sql.groups import add_ledger_rows, ledger_rows, set_values
 from afresh.stores.sql.observations import add_audits, append_to_recent_runs
-from afresh.stores.sql.state import set_values
-from afresh.stores.sql.statements import load_statements
-from afresh.stores.sqlite.contents import drop_contents, keep_content
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.store import Retention
 from afresh.values.outcome import Outcome, Refusal
@@ -126,3 +125,22 @@ def _failure_rows(polls: Sequence[AcceptedPoll]) -> list[Row]:
     """Return the failures in a row of the items that have or had some."""
     outcomes = (poll.outcome for poll in polls)
     return [(each.failures, each.lease.item_id) for each in outcomes if each.failures or each.lease.failures]
+
+
+_CONTENTS = load_statements(__package__, "contents")
+
+
+def keep_content(connection: sqlite3.Connection, new: CompressedCopy) -> int:
+    """Count one more use of a content, write its bytes if nobody has them yet, and return its id."""
+    row = connection.execute(_CONTENTS["keep"], (new.hash, len(new.copy.content))).fetchall()
+    ((content_id, refs),) = row
+    if refs == 1:
+        connection.execute(_CONTENTS["keep_payload"], (content_id, new.data))
+    return int(content_id)
+
+
+def drop_contents(connection: sqlite3.Connection, content_ids: Iterable[int]) -> None:
+    """Count one use less of each of these contents, and delete those that nobody uses."""
+    for content_id, uses in Counter(content_ids).items():
+        connection.execute(_CONTENTS["drop"], (uses, content_id))
+        connection.execute(_CONTENTS["collect"], (content_id,))

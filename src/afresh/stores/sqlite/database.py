@@ -21,8 +21,7 @@ from typing import Any
 from urllib.parse import quote
 
 from afresh.stores.rows import Row
-from afresh.stores.sql.database import Fetch, Parameters, SqlDatabase, T
-from afresh.stores.sql.statements import load_migrations
+from afresh.stores.sql.dialect import Fetch, Parameters, SqlDatabase, T, load_migrations
 from afresh.stores.sqlite.errors import READ_ONLY, translate_errors
 from afresh.stores.sqlite.migrations import is_current, migrate
 from afresh.values.errors import StoreError, StoreMissingError, StoreReadOnlyError

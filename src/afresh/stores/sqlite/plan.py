@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.stores.rows import Row
-from afresh.stores.sql.plan import SqlPlan
+from afresh.stores.sql.groups import SqlPlan
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.values.arrays import Float64s
 from afresh.values.stored import Ids, PolicyColumns

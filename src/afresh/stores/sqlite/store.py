@@ -6,15 +6,12 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from afresh.stores.sql.fleet import SqlFleet
-from afresh.stores.sql.store import SqlStore
+from afresh.stores.sql.groups import SqlFleet, SqlStore
 from afresh.stores.sqlite.commit import commit
 from afresh.stores.sqlite.database import SqliteDatabase
-from afresh.stores.sqlite.leases import SqliteLeases
 from afresh.stores.sqlite.plan import SqlitePlan
-from afresh.stores.sqlite.stored_items import SqliteItems
-from afresh.stores.sqlite.transfer import SqliteTables
-from afresh.stores.sqlite.upkeep import SqliteUpkeep
+from afresh.stores.sqlite.stored_items import SqliteItems, SqliteLeases
+from afresh.stores.sqlite.upkeep import SqliteTables, SqliteUpkeep
 from afresh.stores.store import Retention
 from afresh.values.outcome import Outcome, Refusal
 

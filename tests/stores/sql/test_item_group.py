@@ -8,8 +8,8 @@ import pytest
 from tests.stores.backends import Backend, poll
 
 from afresh.stores.cursors import sort_value
-from afresh.stores.postgres.item_pages import PostgresPaging
-from afresh.stores.sqlite.item_pages import SqlitePaging
+from afresh.stores.postgres.stored_items import PostgresPaging
+from afresh.stores.sqlite.stored_items import SqlitePaging
 from afresh.stores.store import Store
 from afresh.values.items import SORTS, Item, ItemChange, ItemQuery, NewItem, Sort
 
@@ -22,7 +22,7 @@ def filled(store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
     for paging in (SqlitePaging, PostgresPaging):
         monkeypatch.setattr(paging, "looked_at", 7)
         monkeypatch.setattr(paging, "nearby", 2)
-    monkeypatch.setattr("afresh.stores.sql.item_pages.FEW", 5)
+    monkeypatch.setattr("afresh.stores.sql.item_group.FEW", 5)
     store.items.add(
         [
             NewItem(f"k{i * 7 % ITEMS}", "feed" if i % 20 == 1 else "web", f"h{i % 2}", weight=i % 3)

@@ -1,4 +1,4 @@
-"""A compact binary form of observations, nine bytes for a typical poll, decoded as arrays.
+"""The stored forms of contents, compressed under their hash, and of observations, nine bytes a poll.
 
 A *run* is the last time (int64, µs) and four variable-length integers per observation:
 
@@ -22,13 +22,38 @@ bit is set where more bytes follow; so one pass over millions of runs finds wher
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from struct import Struct
 
 import numpy as np
 import numpy.typing as npt
+import zstandard
 
+from afresh.values.errors import StoreCorruptError
 from afresh.values.outcome import Observation
 from afresh.values.stored import Ids, ObservationColumns
+
+
+def content_hash(content: bytes) -> bytes:
+    """Return the hash that a content is stored under: BLAKE2b, 256 bits.
+
+    >>> content_hash(b"").hex()[:16]
+    '0e5751c026e543b2'
+    """
+    return blake2b(content, digest_size=32).digest()
+
+
+def decompress(data: bytes, size: int, expected_hash: bytes, store: str) -> bytes:
+    """Return the content, and refuse one that does not have its hash; ``store`` is a name for messages."""
+    short_hash = expected_hash.hex()[:16]
+    try:
+        content = zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
+    except zstandard.ZstdError as error:
+        raise StoreCorruptError(f"{store}: content {short_hash} cannot be unpacked: {error}") from error
+    if content_hash(content) != expected_hash:
+        raise StoreCorruptError(f"{store}: content {short_hash} is not what was stored")
+    return content
+
 
 _LAST = Struct("<q")
 _FIELDS = 4

@@ -1,21 +1,48 @@
-"""The interface of a SQL database, as far as the groups of a store that are written once for both need it.
+"""What SQLite and PostgreSQL do differently, behind one interface, for all that is written once for both.
 
-The two databases differ in how they take parameters (``:name`` or ``%(name)s``), lists (a JSON text or an
-array) and many rows (one execution per row, or one statement with an array per column). Each implements these
-few methods; the statements themselves stand in the ``.sql`` files of its package, under the same names in
-both.
+They differ in how they take parameters (``:name`` or ``%(name)s``), lists (a JSON text or an array) and many
+rows (one execution per row, or one statement with an array per column). The statements themselves stand in
+the ``.sql`` files of each package, in blocks of the same names.
 """
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from afresh.stores.rows import Row
-from afresh.stores.sql.statements import load_statements
+
+_BLOCK = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
+
+def parse_statements(text: str) -> dict[str, str]:
+    """Return the statements of a file by name; a block starts with ``-- name: NAME``, comments may precede.
+
+    >>> parse_statements("-- Two.\\n-- name: one\\nSELECT 1;\\n-- name: two\\nSELECT 2;\\n")
+    {'one': 'SELECT 1', 'two': 'SELECT 2'}
+    """
+    parts = _BLOCK.split(text)
+    return {name: body.strip().removesuffix(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+@cache
+def load_statements(package: str, name: str) -> dict[str, str]:
+    """Return the statements of the file ``name``.sql in a package."""
+    return parse_statements(files(package).joinpath(f"{name}.sql").read_text(encoding="utf-8"))
+
+
+def load_migrations(package: str) -> tuple[str, ...]:
+    """Return the migration scripts of a package in order; ``NNNN_name.sql`` counts from 0001 without gaps."""
+    folder = files(package).joinpath("migrations")
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    return tuple(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
+
 
 ConnectionT = TypeVar("ConnectionT")
 T = TypeVar("T")
@@ -89,13 +116,11 @@ class SqlDatabase(ABC, Generic[ConnectionT]):
 
     @contextmanager
     def reader(self) -> Iterator[Fetch]:
-        """Give a function like ``fetch`` for a long series of statements, each of which sees a moment of its
-        own."""
+        """Give a function like ``fetch`` for many statements, each of which sees a moment of its own."""
         yield self.fetch
 
     def name_ids(self, connection: ConnectionT, texts: Collection[str]) -> dict[str, int]:
-        """Return the ids of these names (sources, groups, media types), which are added where they are
-        new."""
+        """Return the ids of names (sources, groups, media types); those that are new are added."""
         if not texts:
             return {}
         sql, given = self.statements("database"), self._name_parameters(texts)
@@ -134,3 +159,15 @@ class SqlGroup(Generic[ConnectionT]):
 
     def __init__(self, database: SqlDatabase[ConnectionT]) -> None:
         self._database, self._sql = database, database.statements(self.file)
+
+    def _fetch(self, name: str, /, **given: Any) -> list[Row]:
+        """Return the rows of the statement ``name``, which reads."""
+        return self._database.fetch(self._sql[name], given)
+
+    def _execute(self, name: str, /, *, durable: bool = True, **given: Any) -> list[Row]:
+        """Run the statement ``name``, which writes, as a transaction of its own, and return its rows."""
+        return self._database.execute(self._sql[name], given, durable=durable)
+
+    def _rows(self, connection: ConnectionT, name: str, given: Parameters) -> list[Row]:
+        """Run the statement ``name`` inside a transaction, and return its rows."""
+        return self._database.rows(connection, self._sql[name], given)

@@ -1,4 +1,6 @@
-"""Reservations of request starts for all workers: windows that never overlap, and debts that are paid first.
+"""The time that all workers of a fleet share: one clock, and reservations of request starts.
+
+Reservations are windows that never overlap, and debts that are paid first.
 
 A window is for one worker. Within it that worker starts its requests at least ``spacing`` apart, and the next
 window begins ``spacing`` after its end. So the starts of all workers together are at least ``spacing`` apart:
@@ -15,6 +17,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from afresh.stores.store import Fleet
+from afresh.values.clock import Clock
 from afresh.values.errors import InputError
 from afresh.values.stored import RequestWindow
 
@@ -64,3 +68,30 @@ def _check(count: int, spacing_s: float, slack_s: float) -> None:
     for name, value in (("spacing_s", spacing_s), ("slack_s", slack_s)):
         if not 0 <= value < math.inf:
             raise InputError(f"{name} is {value}: must be 0 or more, and finite")
+
+
+class SharedClock:
+    """A clock that shows the store's time. Call ``measure`` again now and then, since clocks drift.
+
+    >>> from afresh.stores.memory.store import MemoryStore
+    >>> from afresh.values.clock import SystemClock
+    >>> shared = SharedClock(SystemClock(), MemoryStore().fleet)
+    >>> shared.ahead_s
+    0.0
+    """
+
+    def __init__(self, clock: Clock, fleet: Fleet) -> None:
+        self._clock, self._fleet = clock, fleet
+        self.ahead_s = fleet.ahead_s(clock)
+
+    def measure(self) -> None:
+        """Measure again how far the store's clock is ahead."""
+        self.ahead_s = self._fleet.ahead_s(self._clock)
+
+    def now_s(self) -> float:
+        """Seconds since 1970, by the store's clock."""
+        return self._clock.now_s() + self.ahead_s
+
+    def elapsed_s(self) -> float:
+        """Seconds that only grow, of this machine."""
+        return self._clock.elapsed_s()

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.stores.observation_codec import append_observations, count_observations, decode_runs, last_time_us
+from afresh.stores.codecs import append_observations, count_observations, decode_runs, last_time_us
 from afresh.values.outcome import Observation
 from afresh.values.stored import ObservationColumns
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import zstandard
 
-from afresh.stores.content_codec import content_hash
+from afresh.stores.codecs import content_hash
 from afresh.stores.rows import PAUSED, STATUS_CODE, Row
-from afresh.stores.sql.database import ConnectionT, ItemCounts, SqlDatabase
+from afresh.stores.sql.dialect import ConnectionT, ItemCounts, SqlDatabase
 from afresh.values.outcome import NewCopy, Observation, Outcome, Refusal, Spent
 from afresh.values.storable_text import replace_unstorable
 from afresh.values.stored import minute_of
@@ -72,8 +72,7 @@ def separate_refused(
     copies: Sequence[CompressedCopy | None],
     locked: Mapping[int, LockedItem],
 ) -> tuple[list[AcceptedPoll], list[Refusal]]:
-    """Return the polls that count, and those refused: the item is gone, or the lease was lost or used
-    already."""
+    """Return the polls that count, and those refused: the item is gone, or the lease was lost or used."""
     polls: dict[int, AcceptedPoll] = {}
     refused = []
     for outcome, copy in zip(outcomes, copies, strict=True):
