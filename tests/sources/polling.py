@@ -52,11 +52,11 @@ def quick_settings(**changes: Any) -> HttpSettings:
     return read_settings(HttpSettings, QUICK | changes)
 
 
-def quick_source(around: SourceContext | None = None, **changes: Any) -> HttpSource:
+def quick_source(context: SourceContext | None = None, **changes: Any) -> HttpSource:
     """A source for loopback."""
     settings = quick_settings(**changes)
     return HttpSource(
-        settings, around or SourceContext(), AiohttpFetcher(allow_private=settings.allow_private)
+        settings, context or SourceContext(), AiohttpFetcher(allow_private=settings.allow_private)
     )
 
 
@@ -73,7 +73,7 @@ def held(lease: Lease, fetched: Fetched, polled_s: float = 1e9) -> Lease:
     return replace(lease, validators=fetched.validators, content_hash=found, polled_s=polled_s)
 
 
-def make_source(table: Mapping[str, Any], around: SourceContext) -> Source:
+def make_source(table: Mapping[str, Any], context: SourceContext) -> Source:
     """The source that a table of settings describes."""
     kind = BUILT_IN[table["kind"]]
-    return kind.build(read_settings(kind.settings, table), around)
+    return kind.build(read_settings(kind.settings, table), context)

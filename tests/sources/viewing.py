@@ -50,7 +50,7 @@ class Warehouse:
         self.leases: dict[str, Lease] = {}
 
     def make(self, **changes: Any) -> ViewSource:
-        table = {"name": "house", "kind": "view", "url": self.server.url(self.database)} | changes
+        table = {"name": "warehouse", "kind": "view", "url": self.server.url(self.database)} | changes
         source = make_source(table, SourceContext(clock=self.clock))
         assert isinstance(source, ViewSource)
         assert source.capabilities.staleness is source

@@ -18,7 +18,7 @@ from afresh.engine.mind.sight import pack_evidence
 from afresh.engine.outside import Reported
 from afresh.engine.show.pulse import Pulse
 from afresh.engine.state_names import EVIDENCE, PULSE, THRESHOLD
-from afresh.sources.staleness import StalenessReport
+from afresh.sources.capabilities import StalenessReport
 from afresh.values.items import ItemChange
 
 STATES = {

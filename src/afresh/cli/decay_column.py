@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from afresh.model.decay import decay_from
-from afresh.tables.checked_table import CheckedTable
+from afresh.tables.reading import CheckedTable
 from afresh.values.errors import AfreshError
 
 

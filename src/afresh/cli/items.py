@@ -15,10 +15,9 @@ import pyarrow as pa
 from afresh.cli.decay_column import check_decays
 from afresh.cli.view_pairs import ViewPairs
 from afresh.rates.views import ViewGraph
-from afresh.tables.checked_table import CheckedTable
 from afresh.tables.columns import Column
 from afresh.tables.input_file import InputFile
-from afresh.tables.reading import read_table, scan_table
+from afresh.tables.reading import CheckedTable, read_table, scan_table
 from afresh.values.arrays import Floats, Ints
 from afresh.values.errors import InputError, UsageError, did_you_mean
 

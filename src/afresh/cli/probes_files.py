@@ -14,9 +14,8 @@ from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relati
 from afresh.probes.splitters import KeywordAttribute, parse_keywords
 from afresh.probes.update_models import expected_lag
 from afresh.sources.search.relation import display_place, is_postgres, table_rows
-from afresh.tables.checked_table import CheckedTable
 from afresh.tables.columns import Column
-from afresh.tables.reading import read_table
+from afresh.tables.reading import CheckedTable, read_table
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError, UsageError
 

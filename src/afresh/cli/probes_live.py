@@ -11,9 +11,8 @@ from typing import Any, Self
 from afresh.probes.keyword_index import KeywordIndex
 from afresh.probes.probe_server import ProbeAnswer, ServerStoppedError
 from afresh.sources.context import SourceContext
-from afresh.sources.search.factory import make_server
 from afresh.sources.search.relation import LocalRelation
-from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer
+from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer, make_server
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.settings import read_settings
 

@@ -6,9 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from afresh.rates.views import ViewGraph
-from afresh.tables.checked_table import CheckedTable
 from afresh.tables.columns import Column
-from afresh.tables.reading import read_table
+from afresh.tables.reading import CheckedTable, read_table
 from afresh.values.errors import InputError, did_you_mean
 
 VIEWS = (Column("view", "text", required=True), Column("base", "text", required=True))

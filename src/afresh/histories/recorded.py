@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from afresh.tables.checked_table import CheckedTable
 from afresh.tables.columns import Column
-from afresh.tables.reading import read_table
+from afresh.tables.reading import CheckedTable, read_table
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError, did_you_mean
 from afresh.values.formatting import format_iso_time

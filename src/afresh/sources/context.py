@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from afresh.sources.http.fetcher import Fetcher
-from afresh.sources.http.hosts import HostRegistry
+from afresh.sources.http.politeness import HostRegistry
 from afresh.sources.secrets import Resolver, Secret
 from afresh.values.clock import Clock, SystemClock
 

@@ -48,7 +48,7 @@ def check_cells(column: Column, cells: pa.Array) -> Values:
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     _refuse_bytes(cells)
-    if column.kind == "text":
+    if column.is_text:
         return _check_texts(column, cells)
     if _is_text(cells.type):
         cells = _blank_to_null(cells)
@@ -117,7 +117,7 @@ def _blank_to_null(cells: pa.Array) -> pa.Array:
 
 
 def _check_texts(column: Column, cells: pa.Array) -> pa.Array:
-    texts = cells.cast(pa.large_string())
+    texts = _cast_or_name_cell(column, cells, lambda part: part.cast(pa.large_string()))
     empty = pc.fill_null(pc.equal(texts, ""), True)
     if not pc.any(empty).as_py():
         return texts

@@ -55,6 +55,7 @@ def _fits(wanted: Kind, kind: pa.DataType) -> bool:
     moment = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
     fitting: dict[Kind, bool] = {
         "text": text or pa.types.is_integer(kind),
+        "any": not pa.types.is_nested(kind),
         "number": number,
         "count": number,
         "time": number or moment or text,

@@ -21,8 +21,7 @@ from afresh.engine.run.listing_task import ListingTask
 from afresh.engine.run.source_set import SourceSet
 from afresh.engine.state_names import EVIDENCE, WITNESS
 from afresh.engine.writer import Writer
-from afresh.sources.capabilities import Capabilities
-from afresh.sources.staleness import StalenessReport
+from afresh.sources.capabilities import Capabilities, StalenessReport
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 

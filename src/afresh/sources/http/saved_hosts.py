@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass, field
 
 from afresh.sources.http.robots import AGENT, RobotsNote, restore_rules
-from afresh.sources.http.trust import ValidatorRecord, ValidatorTrust, complaints
 from afresh.sources.http.urls import host_group
+from afresh.sources.http.validators import ValidatorRecord, ValidatorTrust, complaints
 
 _VERSION = 1
 _DELAY = re.compile("crawl-delay|request-rate", re.IGNORECASE)  # parsing every file would take long

@@ -17,18 +17,26 @@ from afresh.sources.http.fetcher import Fetcher, Reply
 from afresh.sources.http.listings.reader import Document, read_listings
 from afresh.sources.http.saved_hosts import HttpState, read_state
 from afresh.sources.http.settings import HttpSettings, all_secrets, secret_headers, secret_proxy
-from afresh.sources.http.soft_errors import soft_error
-from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, http_date_s, requested_delay_s
+from afresh.sources.http.statuses import (
+    WITH_CONTENT,
+    classify_reply,
+    http_date_s,
+    requested_delay_s,
+    soft_error,
+)
 from afresh.sources.http.throttle import HostBackoffError
-from afresh.sources.http.trust import (
+from afresh.sources.http.urls import host_group, origin
+from afresh.sources.http.validators import (
+    MOVED,
     ValidatorTrust,
+    conditional_headers,
+    is_conditional,
     record_check_sent,
     record_content,
     record_date,
     record_not_modified,
+    validators_of,
 )
-from afresh.sources.http.urls import host_group, origin
-from afresh.sources.http.validators import MOVED, conditional_headers, is_conditional, validators_of
 from afresh.sources.secrets import redactor
 from afresh.sources.source import Source
 from afresh.sources.windows import CachedWindows

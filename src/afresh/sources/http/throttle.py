@@ -8,9 +8,9 @@ from typing import Self
 
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.context import SourceContext
-from afresh.sources.http.hosts import HostQueue
 from afresh.sources.http.politeness import (
     HostCondition,
+    HostQueue,
     HostState,
     Politeness,
     ready_s,

@@ -18,14 +18,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
+from typing import cast
 
 import numpy as np
 
-from afresh.probes.dissimilarity import Dissimilarity, record_change, unequal
+from afresh.probes.dissimilarity import DISSIMILARITIES, Dissimilarity, record_change, unequal
+from afresh.sources.python.user_function import find_function
 from afresh.sources.search.relation import LocalRelation
 from afresh.sources.search.saved_records import RecordNote
+from afresh.sources.search.settings import SearchSettings
 from afresh.sources.sql.canonical_json import value_json
 from afresh.values.arrays import Float64s
+from afresh.values.errors import UsageError, did_you_mean
 
 _LONGEST_VALUE = 64  # characters of a field that are stored; longer values are stored as a fingerprint
 _MOST_SAVED = 200_000  # records
@@ -135,3 +139,18 @@ def _short(value: object) -> str:
     if len(text) <= _LONGEST_VALUE:
         return text
     return "#" + blake2b(text.encode("utf-8", "backslashreplace"), digest_size=16).hexdigest()
+
+
+def make_measures(settings: SearchSettings) -> Mapping[str, Dissimilarity]:
+    """Return for each content field the function that measures how much two values differ."""
+    found: dict[str, Dissimilarity] = {}
+    for name, given in settings.fields.items():
+        if given in DISSIMILARITIES:
+            found[name] = DISSIMILARITIES[given]
+        elif ":" in given:
+            found[name] = cast(Dissimilarity, find_function(given))
+        else:
+            hint = did_you_mean(given, DISSIMILARITIES)
+            wanted = ", ".join(DISSIMILARITIES)
+            raise UsageError(f"source {settings.name!r}, fields.{name}: {given!r}{hint}: one of {wanted}")
+    return found

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import blake2b
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +95,7 @@ def _postgres_rows(address: Secret, place: str, table: str, names: Sequence[str]
         raise InputError(f"cannot be read: {error}", path=shown) from None
 
 
-def check_names(path: str, names: Sequence[str], known: Sequence[str]) -> None:
+def check_names(path: str, names: Sequence[str], known: Collection[str]) -> None:
     """Refuse a relation that lacks one of the columns ``names``."""
     for name in names:
         if name not in known:
@@ -108,7 +107,6 @@ def _list(names: Sequence[str]) -> str:
 
 
 _LONGEST = 1_000_000  # characters of one keyword field; a longer one is a document, or a quote is not closed
-_BLOCK_BYTES = 1 << 26  # bytes read at once, which limits the length of a row
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,10 +149,16 @@ def read_columns(path: str, names: Sequence[str], resolver: Resolver = no_secret
         rows = table_rows(path, names, resolver)
         found = {name: [_text(row[at]) for row in rows] for at, name in enumerate(names)}
         return TextColumns(display_place(path), found)
+    from afresh.tables.columns import Column
+    from afresh.tables.formats import ENDINGS
+    from afresh.tables.reading import read_table
+
     if not Path(path).is_file():
         raise InputError("does not exist", path=path)
-    lines = path.removesuffix(".gz").removesuffix(".zst").endswith(".jsonl")
-    return TextColumns(path, _read_json_lines(path, names) if lines else _read_arrow(path, names))
+    named = path.removesuffix(".gz").removesuffix(".zst").endswith(tuple(ENDINGS))
+    table = read_table(path, [Column(name, "any") for name in names], format=None if named else "csv")
+    check_names(path, names, table.given)
+    return TextColumns(path, {name: table.text(name).to_pylist() for name in names})
 
 
 def read_relation(
@@ -208,60 +212,6 @@ def _read_weights(columns: TextColumns, name: str) -> Float64s:
             raise InputError(problem, path=columns.path, row=row, line=0, column=name)
         values.append(value)
     return np.array(values, dtype=np.float64)
-
-
-def _read_arrow(path: str, names: Sequence[str]) -> dict[str, list[str]]:
-    import pyarrow as pa
-
-    try:
-        table = _read_parquet(path, names) if path.endswith(".parquet") else _read_csv(path, names)
-        columns = {name: table.column(name).cast(pa.large_string()).to_pylist() for name in names}
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {one_line(str(error))}", path=path) from None
-    return {name: [text or "" for text in column] for name, column in columns.items()}
-
-
-def _read_parquet(path: str, names: Sequence[str]) -> Any:
-    import pyarrow.parquet as pq
-
-    check_names(path, names, pq.read_schema(path).names)
-    return pq.read_table(path, columns=list(names))
-
-
-def _read_csv(path: str, names: Sequence[str]) -> Any:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    reading = csv.ReadOptions(block_size=_BLOCK_BYTES)
-    parsing = csv.ParseOptions(newlines_in_values=True)
-    types = {name: pa.large_string() for name in names}
-    converting = csv.ConvertOptions(
-        column_types=types, strings_can_be_null=False, quoted_strings_can_be_null=False
-    )
-    table = csv.read_csv(path, read_options=reading, parse_options=parsing, convert_options=converting)
-    check_names(path, names, table.column_names)
-    return table
-
-
-def _read_json_lines(path: str, names: Sequence[str]) -> dict[str, list[str]]:
-    import pyarrow as pa
-
-    found: dict[str, list[str]] = {name: [] for name in names}
-    try:
-        with TextIOWrapper(pa.input_stream(path, compression="detect"), "utf-8") as lines:
-            for row, line in enumerate(lines, 1):
-                record = json.loads(line) if line.strip() else None
-                if not isinstance(record, dict):
-                    raise InputError("is no JSON object", path=path, row=row, line=row)
-                for name, column in found.items():
-                    if name not in record:
-                        raise InputError(f"has no {name}", path=path, row=row, line=row)
-                    column.append(_text(record[name]))
-    except json.JSONDecodeError as error:
-        raise InputError(f"is no JSON: {error.msg}", path=path, row=row, line=row) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {one_line(str(error))}", path=path) from None
-    return found
 
 
 def _text(value: object) -> str:

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 
 from afresh.probes.keyword_index import Keyword
 from afresh.sources.capabilities import GroupBackoff
+from afresh.sources.context import SourceContext
+from afresh.sources.search.relation import LocalRelation
+from afresh.sources.search.settings import SearchSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +66,21 @@ class SearchServer(ABC):
     async def close(self) -> None:
         """Close all connections."""
         return
+
+
+def make_server(settings: SearchSettings, context: SourceContext, relation: LocalRelation) -> SearchServer:
+    """Build the server that the settings name; a file is searched for the keywords of ``relation``."""
+    if settings.over_http:
+        from afresh.sources.http.settings import secret_proxy
+        from afresh.sources.search.http_server import HttpSearchServer
+
+        proxy = secret_proxy(settings.http, context.resolver)
+        fetcher = context.new_fetcher(settings.allow_private, proxy, context.clock)
+        return HttpSearchServer(settings, context, fetcher)
+    if settings.in_database:
+        from afresh.sources.search.sql_server import SqlSearchServer
+
+        return SqlSearchServer(settings, context)
+    from afresh.sources.search.file_server import FileSearchServer
+
+    return FileSearchServer(settings, context, relation.index)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from afresh.sources.staleness import StalenessReport
+from afresh.sources.capabilities import StalenessReport
 from afresh.sources.views.catalogue import (
     Catalogue,
     Stamp,
