@@ -31,10 +31,8 @@ _COMMITS_PER_REPORT = 500
 
 @dataclass(frozen=True, slots=True)
 class GitHistory:
-    """Change ``j`` is of item ``items[item[j]]`` at ``time[j]`` (Unix seconds), sorted by time.
-
-    ``start`` and ``end`` are the window; what the commits up to ``start`` did is no change.
-    """
+    """Change ``j`` is of item ``items[item[j]]`` at ``time[j]`` (Unix seconds), sorted by time. ``start`` and
+    ``end`` are the window; what the commits up to ``start`` did is no change."""
 
     items: list[str]
     item: Ints
@@ -65,12 +63,9 @@ def read_git_history(
     on_read: Callable[[float], None] | None = None,
 ) -> GitHistory:
     """Read the changes of every path that matches one of ``paths`` (git globs such as ``docs/**``; none:
-    all).
-
-    The window goes from the first commit to the last unless ``start`` and ``end`` (Unix seconds) say
-    otherwise. With ``follow_renames`` a file keeps its history when it moves, and moving alone is no
-    change. ``on_read`` is called with the share of the commits that has been read.
-    """
+    all). The window goes from the first commit to the last unless ``start`` and ``end`` (Unix seconds) say
+    otherwise. With ``follow_renames`` a file keeps its history when it moves, and moving alone is no change.
+    ``on_read`` is called with the share of the commits that has been read."""
     folder = Path(repository)
     window = find_commit_range(folder, start, end)
     specs = [spec if spec.startswith(":") else f":(top,glob){spec}" for spec in paths]
@@ -207,10 +202,8 @@ _CHUNK_BYTES = 1 << 20
 def git_fields(
     repository: Path, arguments: Sequence[str], *, between: bytes = b"\0"
 ) -> Generator[bytes, None, None]:
-    """Yield the output of ``git -C repository arguments…`` as it comes, split at ``between``.
-
-    Only one field and one chunk are in memory at a time. git is ended if the reader stops early.
-    """
+    """Yield the output of ``git -C repository arguments…`` as it comes, split at ``between``. Only one field
+    and one chunk are in memory at a time. git is ended if the reader stops early."""
     with (
         tempfile.TemporaryFile() as messages,
         _start(repository, arguments, messages) as process,

@@ -30,18 +30,15 @@ async def admit_all(group: str) -> None:
 
 
 def ignore_cost(received: int, seconds: float) -> None:
-    """Ignore what requests cost."""
     del received, seconds
 
 
 def no_secrets(name: str) -> str | None:
-    """Resolve no secret."""
     del name
     return None
 
 
 def network_fetcher(allow_private: bool, proxy: Secret | None, clock: Clock) -> Fetcher:
-    """Build a fetcher that sends requests over the network."""
     from afresh.sources.http.aiohttp_fetcher import AiohttpFetcher
 
     return AiohttpFetcher(allow_private=allow_private, proxy=proxy, clock=clock)
@@ -50,9 +47,7 @@ def network_fetcher(allow_private: bool, proxy: Secret | None, clock: Clock) -> 
 @dataclass(frozen=True, slots=True)
 class SourceContext:
     """The environment of a source, passed in: no code in ``sources`` reads a clock, environment or global.
-
-    Sources with the same context share what is known of ``hosts``.
-    """
+    Sources with the same context share what is known of ``hosts``."""
 
     clock: Clock = field(default_factory=SystemClock)
     admit: Admit = admit_all

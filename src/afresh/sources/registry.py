@@ -31,10 +31,8 @@ def _source_name(settings: SourceSettings, key: str) -> str:
 @dataclass(frozen=True, slots=True)
 class SourceKind(Generic[Settings]):
     """A kind of source: the model of its settings, the function that builds a source, and its grouping.
-
     ``group(settings, key)`` returns the politeness group of an item, the same as ``Source.group``, without a
-    source; it refuses keys that can never be polled.
-    """
+    source; it refuses keys that can never be polled."""
 
     settings: type[Settings]
     build: Callable[[Settings, SourceContext], Source]

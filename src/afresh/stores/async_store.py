@@ -50,11 +50,9 @@ class Run(Protocol):
 
 
 class StoreCalls:
-    """Runs functions in the store's thread, once or until the store lets them.
-
-    ``trouble`` is why the store cannot be used at the moment, in words, empty while it can. ``report`` is
-    called with each new trouble, and with an empty text when the store works again.
-    """
+    """Runs functions in the store's thread, once or until the store lets them. ``trouble`` is why the store
+    cannot be used at the moment, in words, empty while it can. ``report`` is called with each new trouble,
+    and with an empty text when the store works again."""
 
     def __init__(
         self,
@@ -66,14 +64,11 @@ class StoreCalls:
         self.trouble = ""
 
     async def call(self, work: Callable[[], T]) -> T:
-        """Run ``work`` once."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def call_with_retry(self, work: Callable[[], T]) -> T:
-        """Run ``work`` until the store lets it: locks are released, disks are cleared, servers come back.
-
-        A damaged store, or one of a newer version, does not get better: these errors are raised at once.
-        """
+        """Run ``work`` until the store lets it: locks are released, disks are cleared, servers come back. A
+        damaged store, or one of a newer version, does not get better: these errors are raised at once."""
         failures = 0
         while True:
             try:

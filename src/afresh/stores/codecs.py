@@ -80,12 +80,10 @@ def append_observations(run: bytes | None, observations: Iterable[Observation]) 
 
 
 def count_observations(run: bytes) -> int:
-    """Return how many observations a run holds."""
     return len(run[_LAST.size :].translate(None, _CONTINUED)) // _FIELDS
 
 
 def last_time_us(run: bytes) -> int:
-    """Return the time of the last observation in µs."""
     last: int = _LAST.unpack_from(run)[0]
     return last
 

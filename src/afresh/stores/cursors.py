@@ -28,7 +28,6 @@ def sort_value(item: Item, sort: Sort) -> SortValue:
 
 
 def write_cursor(item: Item, query: ItemQuery) -> str:
-    """Return the cursor after an item."""
     return cursor_at(sort_value(item, query.sort), item.id)
 
 

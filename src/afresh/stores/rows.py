@@ -86,7 +86,6 @@ def group_by_item(columns: ObservationColumns) -> Iterator[tuple[int, list[Obser
 
 
 def observation_columns(seen: Sequence[Observation]) -> ObservationColumns:
-    """Return observations as arrays, in the order given."""
     rows = [(s.item_id, s.time_s, s.elapsed_s, s.changed, s.modified_s, s.count, s.audit) for s in seen]
     return _columns(rows)
 
@@ -97,7 +96,6 @@ def audit_rows(seen: Sequence[Observation]) -> list[Row]:
 
 
 def audit_columns(rows: Sequence[Row]) -> ObservationColumns:
-    """Return such rows as arrays."""
     return _columns([(*row, True) for row in rows])
 
 

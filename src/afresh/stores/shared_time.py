@@ -85,13 +85,10 @@ class SharedClock:
         self.ahead_s = fleet.ahead_s(clock)
 
     def measure(self) -> None:
-        """Measure again how far the store's clock is ahead."""
         self.ahead_s = self._fleet.ahead_s(self._clock)
 
     def now_s(self) -> float:
-        """Seconds since 1970, by the store's clock."""
         return self._clock.now_s() + self.ahead_s
 
     def elapsed_s(self) -> float:
-        """Seconds that only grow, of this machine."""
         return self._clock.elapsed_s()

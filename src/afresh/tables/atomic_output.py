@@ -25,10 +25,8 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def open_output(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a file to write to, which becomes ``path`` when the block ends well; ``-`` is standard output.
-
-    If the reader of a pipe has gone (``| head``), the block ends early and without an error.
-    """
+    """Open a file to write to, which becomes ``path`` when the block ends well; ``-`` is standard output. If
+    the reader of a pipe has gone (``| head``), the block ends early and without an error."""
     name = "standard output" if str(path) == STANDARD_STREAM else str(path)
     with _translate_errors(name, path):
         if str(path) == STANDARD_STREAM:

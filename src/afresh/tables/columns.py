@@ -78,7 +78,6 @@ class Column:
 
     @property
     def is_text(self) -> bool:
-        """Whether the values are texts."""
         return self.kind in ("text", "any")
 
     @property

@@ -61,13 +61,11 @@ class InputFile:
         return self._format.layout
 
     def __enter__(self) -> Self:
-        """Return the input, which is open already."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the input."""
         self.close()
 
     def close(self) -> None:
@@ -89,7 +87,6 @@ class InputFile:
             return pa.CompressedInputStream(self._raw, self._format.compression)
 
     def random_access(self) -> Any:
-        """Return a seekable pyarrow file, for Parquet."""
         with translate_errors(self.name):
             return pa.OSFile(self._path, "rb")
 
@@ -225,7 +222,6 @@ class _TemporaryCopy:
         return os.fdopen(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
 
     def close(self) -> None:
-        """Remove the file."""
         self.path.unlink(missing_ok=True)
         self._listed.close()
         self.closed = True

@@ -48,7 +48,6 @@ class CheckedTable:
     line_of: Callable[[int], int | None] = field(repr=False)
 
     def __contains__(self, name: str) -> bool:
-        """Return whether the file has the column."""
         return name in self.given
 
     def numbers(self, name: str) -> Floats:
@@ -57,17 +56,14 @@ class CheckedTable:
         return column
 
     def times(self, name: str) -> Float64s:
-        """Return a column of kind time: Unix seconds."""
         column: Float64s = self._column(name, np.float64)
         return column
 
     def counts(self, name: str) -> Ints:
-        """Return a column of kind count."""
         column: Ints = self._column(name, np.int64)
         return column
 
     def flags(self, name: str) -> Bools:
-        """Return a column of kind flag."""
         column: Bools = self._column(name, np.bool_)
         return column
 
@@ -139,10 +135,8 @@ def scan_table(
     format: str | None = None,  # noqa: A002
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[CheckedTable]:
-    """Yield a table in batches of at most ``batch_rows`` rows; at least one batch, even if it is empty.
-
-    A path is opened and closed here; an ``InputFile`` stays open, so that it can be scanned again.
-    """
+    """Yield a table in batches of at most ``batch_rows`` rows; at least one batch, even if it is empty. A
+    path is opened and closed here; an ``InputFile`` stays open, so that it can be scanned again."""
     opened = nullcontext(path) if isinstance(path, InputFile) else InputFile(path, format=format)
     with opened as source:
         rows = _open_reader(source, columns, batch_rows)
@@ -243,7 +237,6 @@ class KeyHashes:
         self._parts: list[Ints] = []
 
     def add(self, keys: pa.Array) -> None:
-        """Add the hashes of ``keys``."""
         self._parts.append(_hashes(keys))
 
     def find_repeated(self) -> Ints:

@@ -36,10 +36,8 @@ class Politeness:
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """What is remembered of a host; the default is a host that was never asked.
-
-    The host backs off until ``next_s`` for the reason ``why``; ``asked_s`` is when the last request started.
-    """
+    """What is remembered of a host; the default is a host that was never asked. The host backs off until
+    ``next_s`` for the reason ``why``; ``asked_s`` is when the last request started."""
 
     next_s: float = float("-inf")
     in_flight: int = 0
@@ -78,7 +76,6 @@ def strictest(first: Politeness, *others: Politeness) -> Politeness:
 
 
 def record_start(host: HostState, now_s: float) -> HostState:
-    """Return the state after a request has started."""
     asked_s = max(host.asked_s, now_s)
     return HostState(host.next_s, host.in_flight + 1, host.failures, host.crawl_delay_s, host.why, asked_s)
 
@@ -146,7 +143,6 @@ class HostRegistry:
         self._sources.setdefault(group, set()).add(source)
 
     def is_asked_by(self, group: str, source: str) -> bool:
-        """Tell whether this source has asked the group."""
         return source in self._sources.get(group, ())
 
     def politeness(self, group: str, own: Politeness) -> Politeness:

@@ -46,11 +46,9 @@ _TEXT_TYPES = ("text/", "application/octet-stream")
 
 @dataclass(frozen=True, slots=True)
 class RobotsRules:
-    """The rules of a host, valid until ``expires_s``.
-
-    ``unreadable`` says why nothing may be requested now, ``refused`` why nothing may ever be (the address is
-    private). ``text`` is the file itself, unless it is too long to be saved.
-    """
+    """The rules of a host, valid until ``expires_s``. ``unreadable`` says why nothing may be requested now,
+    ``refused`` why nothing may ever be (the address is private). ``text`` is the file itself, unless it is
+    too long to be saved."""
 
     expires_s: float
     rules: Protego | None = field(default=None, repr=False)
@@ -79,7 +77,6 @@ class RobotsRules:
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
-        """The sitemaps that the file names."""
         return tuple(self.rules.sitemaps) if self.rules else ()
 
 
@@ -153,9 +150,7 @@ def _lifetime_s(reply: Reply) -> float:
 
 class RobotsCache:
     """The rules of the hosts asked last. Two polls of one host never fetch its robots.txt twice at once.
-
-    ``fetching`` has one lock for each file that is being fetched.
-    """
+    ``fetching`` has one lock for each file that is being fetched."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -190,7 +185,6 @@ class RobotsCache:
         return min(known, key=lambda rules: rules.expires_s)
 
     def unreadable_groups(self) -> set[str]:
-        """Return the hosts with a robots.txt that could not be read."""
         return {host_group(place) for place, rules in self._rules.items() if rules.unreadable}
 
     def save(self) -> list[RobotsNote]:

@@ -28,7 +28,6 @@ class HttpState:
         return json.dumps({"v": _VERSION, "robots": self.robots, "honesty": trust}).encode()
 
     def untrusted_hosts(self) -> set[str]:
-        """Return the hosts with validators that are not used."""
         return {host for host, trust in self.trust.items() if complaints(trust)}
 
 

@@ -58,17 +58,14 @@ class HttpSettings(SourceSettings):
 
     @property
     def delay_s(self) -> float | None:
-        """The setting ``delay``."""
         return self.delay
 
     @property
     def polls_at_once(self) -> int:
-        """The setting ``concurrency``."""
         return self.concurrency
 
     @property
     def first_rest_s(self) -> float:
-        """The setting ``first_rest``."""
         return self.first_rest
 
     @property
@@ -80,7 +77,6 @@ class HttpSettings(SourceSettings):
 
     @property
     def limits(self) -> ResponseLimits:
-        """The limits of one response."""
         return ResponseLimits(
             self.connect_timeout,
             self.idle_timeout,
@@ -93,12 +89,10 @@ class HttpSettings(SourceSettings):
 
     @property
     def politeness(self) -> Politeness:
-        """The politeness rules for hosts."""
         return Politeness(self.delay, self.concurrency, self.first_rest, self.longest_rest)
 
     @property
     def error_patterns(self) -> tuple[re.Pattern[str], ...]:
-        """The compiled patterns of ``soft_errors``."""
         try:
             return tuple(re.compile(pattern) for pattern in self.soft_errors)
         except re.error as error:

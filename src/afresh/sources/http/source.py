@@ -52,7 +52,6 @@ _IN_THREAD_BYTES = 1 << 18  # normalising more than this in the event loop would
 
 
 def build_http_source(settings: HttpSettings, context: SourceContext) -> Source:
-    """Build a source with the fetcher that the context makes."""
     proxy = secret_proxy(settings, context.resolver)
     fetcher = context.new_fetcher(settings.allow_private, proxy, context.clock)
     return HttpSource(settings, context, fetcher)
@@ -74,11 +73,9 @@ class HttpSource:
 
     @property
     def name(self) -> str:
-        """The source's name in the settings."""
         return self._settings.name
 
     def group(self, key: str) -> str:
-        """Return the host of an address."""
         return host_group(key)
 
     def ready_s(self, group: str, now_s: float) -> float:
@@ -90,7 +87,6 @@ class HttpSource:
         return self._trust.get(group, ValidatorTrust())
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """See ``StatefulSource``."""
         return tuple(replace(one, why=self._hide(one.why)) for one in self._client.backoffs())
 
     def save_state(self) -> bytes:
@@ -99,7 +95,6 @@ class HttpSource:
         return HttpState(tuple(self._client.save_robots()), trust).pack()
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
-        """See ``StatefulSource``."""
         known = read_state(state)
         self._client.load_state(backoffs, known.robots)
         for host, trust in known.trust.items():
@@ -125,7 +120,6 @@ class HttpSource:
         )
 
     def listings(self) -> AsyncIterator[Listing]:
-        """Read the documents named in the settings, and those that they name."""
         return read_listings(self._settings, self)
 
     async def document(self, url: str) -> Document:
@@ -164,22 +158,18 @@ class HttpSource:
         return await self._fetch(lease, cost, url, conditional=False)
 
     async def sitemaps(self, url: str) -> tuple[str, ...]:
-        """Return the sitemaps that the robots.txt of an address names."""
         try:
             return (await self._client.robots_rules(url, RequestCost())).sitemaps
         except (HostBackoffError, UsageError):
             return ()
 
     async def close(self) -> None:
-        """Close every connection."""
         await self._client.close()
 
     async def _poll(self, lease: Lease, cost: RequestCost, *, conditional: bool) -> Fetched:
         """Request the address that the item moved to permanently, and its own address if that one fails.
-
         Audits use the item's own address as well. So a move that was undone is noticed, and one that no
-        longer leads anywhere is forgotten.
-        """
+        longer leads anywhere is forgotten."""
         moved = lease.validators.get(MOVED) if conditional and not lease.failures else None
         if moved is not None:
             response = await self._fetch(lease, cost, moved, conditional=conditional)

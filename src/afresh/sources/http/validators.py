@@ -39,7 +39,6 @@ class ValidatorRecord:
     noise: float = 0.0
 
     def count(self, *, right: int = 0, missed: int = 0, noise: int = 0) -> ValidatorRecord:
-        """Return the record with one more response."""
         new = ValidatorRecord(self.right + right, self.missed + missed, self.noise + noise)
         total = new.right + new.missed + new.noise
         return ValidatorRecord(new.right / 2, new.missed / 2, new.noise / 2) if total > _FORGET_AT else new
@@ -63,11 +62,9 @@ class ValidatorRecord:
 
 @dataclass(frozen=True, slots=True)
 class ValidatorTrust:
-    """The record of a host's validators; an unknown host is trusted. It is saved by position.
-
-    ``unseen`` counts the 304 responses since the last check, and ``gap`` is how many may pass before the next
-    one. ``date_problem`` says what was wrong with the last Last-Modified that was not believed.
-    """
+    """The record of a host's validators; an unknown host is trusted. It is saved by position. ``unseen``
+    counts the 304 responses since the last check, and ``gap`` is how many may pass before the next one.
+    ``date_problem`` says what was wrong with the last Last-Modified that was not believed."""
 
     etag: ValidatorRecord = ValidatorRecord()
     modified: ValidatorRecord = ValidatorRecord()
@@ -205,10 +202,8 @@ _LONGEST_VALIDATOR = 1024
 
 def conditional_headers(lease: Lease, url: str, recipe: str, trust: ValidatorTrust) -> dict[str, str]:
     """Return the conditional headers for a request to ``url``; none if the validators belong elsewhere.
-
-    ``recipe`` is the fingerprint of how content is normalised now. Without a copy there is nothing that a
-    304 could confirm.
-    """
+    ``recipe`` is the fingerprint of how content is normalised now. Without a copy there is nothing that a 304
+    could confirm."""
     if lease.content_hash is None:
         return {}
     validators = lease.validators

@@ -31,11 +31,9 @@ from afresh.values.listing import Listing
 
 
 class PythonSource:
-    """See ``Source``. All items are one group; one call counts as one request.
-
-    If a function does not return in time, its poll fails, but its thread is free again only when the function
-    returns. While all threads are in use, polls fail without a call.
-    """
+    """See ``Source``. All items are one group; one call counts as one request. If a function does not return
+    in time, its poll fails, but its thread is free again only when the function returns. While all threads
+    are in use, polls fail without a call."""
 
     def __init__(self, settings: PythonSettings, context: SourceContext) -> None:
         self._settings, self._context = settings, context
@@ -48,7 +46,6 @@ class PythonSource:
 
     @property
     def name(self) -> str:
-        """The source's name in the settings."""
         return self._settings.name
 
     def group(self, key: str) -> str:

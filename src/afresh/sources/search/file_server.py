@@ -24,7 +24,6 @@ class FileSearchServer(SearchServer):
         self._stamp: tuple[int, int] | None = None
 
     async def page(self, keywords: Sequence[Keyword], number: int) -> SearchResults:
-        """See ``SearchServer``."""
         await self._context.admit(self._settings.name)
         try:
             self._read()
@@ -34,7 +33,6 @@ class FileSearchServer(SearchServer):
         return SearchResults(tuple(self._record(key) for key in found.keys), found.total)
 
     async def look_up(self, key: str) -> SearchResults:
-        """See ``SearchServer``."""
         await self._context.admit(self._settings.name)
         try:
             self._read()

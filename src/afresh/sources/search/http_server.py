@@ -150,11 +150,9 @@ class HttpSearchServer(SearchServer):
         self._host = host_group(page_address(settings, (), 1))
 
     def wait_s(self) -> float:
-        """See ``SearchServer``."""
         return self._client.wait_s(self._host)
 
     async def page(self, keywords: Sequence[Keyword], number: int) -> SearchResults:
-        """See ``SearchServer``."""
         return await self._ask(page_address(self._settings, keywords, number), self._reader.page)
 
     async def look_up(self, key: str) -> SearchResults:
@@ -166,15 +164,12 @@ class HttpSearchServer(SearchServer):
         return await self._ask(self._settings.look_up.format(key=quote(key, safe="")), read, absent=_ABSENT)
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """See ``SearchServer``."""
         return tuple(replace(one, why=self._hide(one.why)) for one in self._client.backoffs())
 
     def load_backoffs(self, backoffs: Sequence[GroupBackoff]) -> None:
-        """See ``SearchServer``."""
         self._client.load_state(backoffs, ())
 
     async def close(self) -> None:
-        """See ``SearchServer``."""
         await self._client.close()
 
     async def _ask(self, url: str, read: ReadAnswer, absent: Sequence[int] = ()) -> SearchResults:

@@ -97,7 +97,6 @@ class RecordTracker:
         self.not_before_s[row] = -np.inf
 
     def put_off(self, row: int, until_s: float) -> None:
-        """Do not request a record until then."""
         self.not_before_s[row] = until_s
 
     def _expected_changes(self, row: int, elapsed: float) -> float:
@@ -106,7 +105,6 @@ class RecordTracker:
         return float(x / -math.expm1(-x))
 
     def save(self) -> Iterable[RecordNote]:
-        """Yield what was learned, by key."""
         for at, key in enumerate(self._relation.keys[:_MOST_SAVED]):
             fields = self._fields[at]
             if fields is not None:

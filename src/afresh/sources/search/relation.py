@@ -55,7 +55,6 @@ def display_place(place: str) -> str:
 
 
 def table_rows(place: str, names: Sequence[str], resolver: Resolver) -> Rows:
-    """Read the columns ``names`` of all rows of a table."""
     address, mark, table = place.rpartition("#")
     if not mark or not table:
         raise UsageError("relation: name the table, as in postgresql://…#papers or FILE.db#papers")
@@ -96,7 +95,6 @@ def _postgres_rows(address: Secret, place: str, table: str, names: Sequence[str]
 
 
 def check_names(path: str, names: Sequence[str], known: Collection[str]) -> None:
-    """Refuse a relation that lacks one of the columns ``names``."""
     for name in names:
         if name not in known:
             raise InputError(f"has no column {name}{did_you_mean(name, known)}", path=path)
@@ -117,11 +115,9 @@ class TextColumns:
     texts: dict[str, list[str]]
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return len(next(iter(self.texts.values()), []))
 
     def digest(self) -> bytes:
-        """Return a fingerprint of all texts."""
         found = blake2b(digest_size=16)
         for column in self.texts.values():
             for text in column:
@@ -131,10 +127,8 @@ class TextColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalRelation:
-    """The records: their keys, keywords and weights; ``rows`` maps each key to its row.
-
-    ``digest`` shows whether a relation that is read later differs.
-    """
+    """The records: their keys, keywords and weights; ``rows`` maps each key to its row. ``digest`` shows
+    whether a relation that is read later differs."""
 
     keys: list[str]
     index: KeywordIndex

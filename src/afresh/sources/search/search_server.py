@@ -23,11 +23,9 @@ class SearchRecord:
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """One answer. If it has a ``problem``, it holds no records; ``requests`` counts what was sent.
-
-    ``total`` is how many records match altogether, None if the server does not say. ``refused``: we may not
-    ask. ``retry_after_s``: the server must be left alone that long; ``busy``: it said so itself.
-    """
+    """One answer. If it has a ``problem``, it holds no records; ``requests`` counts what was sent. ``total``
+    is how many records match altogether, None if the server does not say. ``refused``: we may not ask.
+    ``retry_after_s``: the server must be left alone that long; ``busy``: it said so itself."""
 
     records: tuple[SearchRecord, ...] = ()
     total: int | None = None
@@ -64,7 +62,6 @@ class SearchServer(ABC):
         del backoffs
 
     async def close(self) -> None:
-        """Close all connections."""
         return
 
 

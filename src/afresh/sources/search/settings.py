@@ -69,22 +69,18 @@ class SearchSettings(SourceSettings):
 
     @property
     def delay_s(self) -> float | None:
-        """The setting ``delay``."""
         return self.delay
 
     @property
     def first_rest_s(self) -> float:
-        """The setting ``first_rest``."""
         return self.first_rest
 
     @property
     def lists_items(self) -> bool:
-        """The relation lists the items."""
         return True
 
     @property
     def listings_every_s(self) -> float | None:
-        """The setting ``listings_every``."""
         return self.listings_every
 
     @property
@@ -94,12 +90,10 @@ class SearchSettings(SourceSettings):
 
     @property
     def over_http(self) -> bool:
-        """Whether the server is a web address."""
         return self.server.startswith(_WEB)
 
     @property
     def in_database(self) -> bool:
-        """Whether the server is a table of a database."""
         return self.server.startswith(("sqlite:", "env:", *POSTGRES))
 
     @property

@@ -84,7 +84,6 @@ class SearchSource(SingleGroupSource):
     # State that outlives the process.
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """See ``StatefulSource``."""
         own = (self._backoff,) if self._backoff.until_s > self._context.clock.now_s() else ()
         return (*own, *self._server.backoffs())
 
@@ -103,7 +102,6 @@ class SearchSource(SingleGroupSource):
         )
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
-        """See ``StatefulSource``."""
         longest_s = self._context.clock.now_s() + self._settings.longest_rest
         for backoff in backoffs:
             if backoff.group == self.name:
@@ -119,7 +117,6 @@ class SearchSource(SingleGroupSource):
     # Choosing and asking.
 
     def keys(self) -> Sequence[str]:
-        """See ``BatchSource``."""
         return self._relation.keys
 
     async def choose(self, lead: str, weights: Float64s | None = None) -> Batch:
@@ -215,7 +212,6 @@ class SearchSource(SingleGroupSource):
         yield Listing(display_place(place), "catalogue", entries, complete=not problem, problem=problem)
 
     async def close(self) -> None:
-        """Close the connections to the server."""
         await self._server.close()
 
     async def _ask(
@@ -277,7 +273,6 @@ class SearchSource(SingleGroupSource):
         return found
 
     def _compare(self, lease: Lease, records: Sequence[SearchRecord]) -> Fetched:
-        """Compare one record with the copy of it."""
         settings, fields = self._settings, records[0].fields
         if any(other.fields != fields for other in records):
             problem = f"{len(records)} different records have this key in one answer: it must be unique"

@@ -49,20 +49,16 @@ class SqlSearchServer(SearchServer):
         )
 
     def wait_s(self) -> float:
-        """See ``SearchServer``."""
         now_s = self._context.clock.now_s()
         return self._thread.ready_s(now_s) - now_s
 
     async def page(self, keywords: Sequence[Keyword], number: int) -> SearchResults:
-        """See ``SearchServer``."""
         return await self._ask(lambda session: session.page(keywords, number))
 
     async def look_up(self, key: str) -> SearchResults:
-        """See ``SearchServer``."""
         return await self._ask(lambda session: session.record(key))
 
     async def close(self) -> None:
-        """See ``SearchServer``."""
         await self._thread.close()
 
     async def _ask(self, work: Callable[[SearchSession], Found]) -> SearchResults:
@@ -88,7 +84,6 @@ class SqliteSearchSession(SqliteConnection):
         self._columns = f"CAST({quoted(settings.key)} AS TEXT), {names or '*'}"
 
     def page(self, keywords: Sequence[Keyword], number: int) -> Found:
-        """See ``SearchSession``."""
         query = " AND ".join(_fts_term(keyword) for keyword in keywords)
         count, offset = page_rows(self._settings, number)
         where = f"FROM {self._table} WHERE {self._table} MATCH ?"
@@ -97,7 +92,6 @@ class SqliteSearchSession(SqliteConnection):
         return _records(self.table(text, (query,))), total
 
     def record(self, key: str) -> Found:
-        """See ``SearchSession``."""
         name = quoted(self._settings.key)
         text = f"SELECT {self._columns} FROM {self._table} WHERE CAST({name} AS TEXT) = ? LIMIT {_TWO}"
         rows = _records(self.table(text, (key,)))
@@ -115,7 +109,6 @@ class PostgresSearchSession(PostgresConnection):
         self._columns = f"{quoted(settings.key)}::text, {names or '*'}"
 
     def page(self, keywords: Sequence[Keyword], number: int) -> Found:
-        """See ``SearchSession``."""
         settings = self._settings
         count, offset = page_rows(settings, number)
         where = " AND ".join(f"{self._vector(word)} @@ phraseto_tsquery('simple', %s)" for word in keywords)
@@ -128,7 +121,6 @@ class PostgresSearchSession(PostgresConnection):
         return _records(self.table(text, values)), int(total)
 
     def record(self, key: str) -> Found:
-        """See ``SearchSession``."""
         name = quoted(self._settings.key)
         text = f"SELECT {self._columns} FROM {self._table} WHERE {name}::text = %s LIMIT {_TWO}"
         rows = _records(self.table(text, (key,)))

@@ -45,10 +45,8 @@ def _retrieve_error(answer: asyncio.Future[Found]) -> None:
 
 
 class ConnectionThread(Generic[Conn]):
-    """``connect`` opens the connection in the thread; it and the work raise ``SqlError``.
-
-    ``lock`` is held around ``run``, so that whoever waits does so before asking the budget for permission.
-    """
+    """``connect`` opens the connection in the thread; it and the work raise ``SqlError``. ``lock`` is held
+    around ``run``, so that whoever waits does so before asking the budget for permission."""
 
     def __init__(self, name: str, connect: Callable[[], Conn], clock: Clock) -> None:
         self._connect, self._clock = connect, clock

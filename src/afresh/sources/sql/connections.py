@@ -24,10 +24,8 @@ _AS_TEXT = ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "j
 
 
 class PostgresConnection:
-    """One connection in autocommit mode; ``read_only`` makes its transactions read-only.
-
-    Times come as text in UTC, because PostgreSQL has times that Python has not (infinity, the year 20000).
-    """
+    """One connection in autocommit mode; ``read_only`` makes its transactions read-only. Times come as text
+    in UTC, because PostgreSQL has times that Python has not (infinity, the year 20000)."""
 
     def __init__(self, address: Secret, *, timeout_s: float, lock_s: float, read_only: bool) -> None:
         self._hide = redactor(passwords(address))
@@ -64,7 +62,6 @@ class PostgresConnection:
         return list(self.stream(statement, values))
 
     def stream(self, statement: str, values: tuple[object, ...] = ()) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows one by one."""
         with self._translate_errors(), self._open.execute(statement.encode(), values) as cursor:
             yield from cursor
 
@@ -79,17 +76,14 @@ class PostgresConnection:
             return [column.name for column in cursor.description or ()], cursor.fetchall()
 
     def run(self, statement: str) -> None:
-        """Run a statement that gives no rows."""
         with self._translate_errors():
             self._open.execute(statement.encode())
 
     def interrupt(self) -> None:
-        """End the statement under way."""
         with suppress(SqlError), self._translate_errors():
             self._open.cancel_safe(timeout=_CONNECT_S)
 
     def close(self) -> None:
-        """Close the connection."""
         if self._raw is not None:
             self._raw.close()
 
@@ -148,28 +142,23 @@ class SqliteConnection:
             return [column[0] for column in cursor.description], cursor.fetchall()
 
     def stream(self, statement: str, values: tuple[object, ...]) -> Generator[tuple[Any, ...], None, None]:
-        """Yield the rows one by one."""
         with translate_errors(), closing(self._raw.execute(statement, values)) as cursor:
             yield from cursor
 
     def run(self, statement: str) -> None:
-        """Run a statement that gives no rows."""
         with translate_errors():
             self._raw.execute(statement)
 
     def interrupt(self) -> None:
-        """End the statement under way."""
         with suppress(sqlite3.Error):
             self._raw.interrupt()
 
     def close(self) -> None:
-        """Close the connection."""
         self._raw.close()
 
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raise errors of SQLite as ``SqlError``."""
     try:
         yield
     except sqlite3.OperationalError as error:

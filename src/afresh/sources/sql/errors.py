@@ -38,10 +38,8 @@ _CONNECTION_STATES = ("08", "28", "3D", "57P", "53")
 
 class SqlError(AfreshError):
     """A statement failed. The error never leaves ``sources``, where it becomes the ``problem`` of a poll.
-
     ``is_connection_lost``: there is no connection, so other items would not fare better. ``state`` is the
-    SQLSTATE, empty if there is none.
-    """
+    SQLSTATE, empty if there is none."""
 
     def __init__(self, message: str, *, is_connection_lost: bool = False, state: str = "") -> None:
         super().__init__(message)

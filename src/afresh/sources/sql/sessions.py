@@ -128,11 +128,9 @@ class SqliteSession(SqliteConnection):
         return _database_rows(self.table(text, values))
 
     def newest(self) -> object:
-        """See ``SqlSession``."""
         return self.table(f"SELECT max(q.{self._cursor}) {self._from}", ())[1][0][0]
 
     def list_keys(self, since: object) -> KeyListing:
-        """See ``SqlSession``."""
         settings = self._settings
         mark = f"CAST(q.{self._cursor} AS TEXT)" if settings.cursor else "''"
         text = f"SELECT CAST(q.{self._key} AS TEXT), {mark} {self._from}"
@@ -159,7 +157,6 @@ class PostgresSession(PostgresConnection):
             raise
 
     def rows(self, keys: list[str]) -> list[DatabaseRow]:
-        """See ``SqlSession``."""
         text = (
             f"SELECT q.{self._key}::text, q.* {self._from} "
             f"WHERE q.{self._key} = ANY (%s::text[]::{self._types[self._settings.key]}[]) "
@@ -168,11 +165,9 @@ class PostgresSession(PostgresConnection):
         return _database_rows(self.table(text, (keys,)))
 
     def newest(self) -> object:
-        """See ``SqlSession``."""
         return self.query(f"SELECT max(q.{self._cursor})::text {self._from}")[0][0]
 
     def list_keys(self, since: object) -> KeyListing:
-        """See ``SqlSession``."""
         settings = self._settings
         mark = f"q.{self._cursor}::text" if settings.cursor else "''"
         text = f"SELECT q.{self._key}::text, {mark} {self._from}"
@@ -182,7 +177,6 @@ class PostgresSession(PostgresConnection):
         return gather_keys(self.stream(f"{text} LIMIT {settings.max_rows + 1}", values), settings.max_rows)
 
     def _column_types(self) -> dict[str, str]:
-        """Return the SQL types of the key and the cursor."""
         found = self.columns(f"SELECT q.* {self._from} LIMIT 0")
         check_columns([name for name, _ in found], self._settings)
         wanted = [(name, code) for name, code in found if name in (self._settings.key, self._settings.cursor)]

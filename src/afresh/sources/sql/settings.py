@@ -40,7 +40,6 @@ class SqlSettings(SourceSettings):
 
     @property
     def lists_items(self) -> bool:
-        """The query lists the items."""
         return True
 
     @property

@@ -15,12 +15,9 @@ _LONGEST_RETRY_S = 300.0
 
 
 class ViewSettings(SourceSettings):
-    """A source of kind ``view``: items are the materialised views of a PostgreSQL database.
-
-    ``views`` are names or patterns (``sales.*``); without any, all views are items. The counters of the
-    tables below them are read every ``look_every``. A refresh waits ``lock_timeout`` for its lock and may
-    take ``timeout``.
-    """
+    """A source of kind ``view``: items are the materialised views of a PostgreSQL database. ``views`` are
+    names or patterns (``sales.*``); without any, all views are items. The counters of the tables below them
+    are read every ``look_every``. A refresh waits ``lock_timeout`` for its lock and may take ``timeout``."""
 
     kind: Literal["view"] = "view"
     url: str = Field(min_length=1, repr=False)
@@ -33,7 +30,6 @@ class ViewSettings(SourceSettings):
 
     @property
     def lists_items(self) -> bool:
-        """The catalogue lists the items."""
         return True
 
     @property

@@ -138,7 +138,6 @@ class ViewSource(SingleGroupSource):
         return self._tracker
 
     def staleness_reports(self) -> Mapping[str, StalenessReport]:
-        """See ``StalenessSource``."""
         return self._tracker.reports()
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
@@ -150,7 +149,6 @@ class ViewSource(SingleGroupSource):
         return self._tracker.pack()
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
-        """See ``StatefulSource``."""
         del backoffs
         self._tracker = ViewTracker.unpack(state)
 

@@ -56,7 +56,6 @@ class MemoryData:
         self.lock.release()
 
     def next_number(self, counter: str) -> int:
-        """Return the next number of a counter."""
         self.counters[counter] = self.counters.get(counter, 0) + 1
         return self.counters[counter]
 

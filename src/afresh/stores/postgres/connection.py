@@ -97,7 +97,6 @@ class LazyConnection:
         return self._connection is not None and not self._connection.closed
 
     def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
         self._connection = None

@@ -130,7 +130,6 @@ class PostgresDatabase(SqlDatabase[Connection]):
             return self._retry(self._writer, lambda: self._ask_whether_committed(xid, process))
 
     def close(self) -> None:
-        """Close the connections."""
         with self._write_lock, self._read_lock:
             self._closed = True
             for line in (self._reader, self._writer):

@@ -98,10 +98,8 @@ class CommitResolver:
 
 
 class PostgresStore(SqlStore[Connection]):
-    """Implements ``Store``: ``PostgresStore("postgresql://user@host/database?schema=afresh")``.
-
-    What the contract leaves open: keys sort by their first 600 characters, and ``free_bytes`` is 0.
-    """
+    """Implements ``Store``: ``PostgresStore("postgresql://user@host/database?schema=afresh")``. What the
+    contract leaves open: keys sort by their first 600 characters, and ``free_bytes`` is 0."""
 
     def __init__(
         self,

@@ -49,7 +49,6 @@ class AcceptedPoll:
 
     @property
     def item_id(self) -> int:
-        """The item that was polled."""
         return self.outcome.lease.item_id
 
     @property

@@ -33,7 +33,6 @@ def parse_statements(text: str) -> dict[str, str]:
 
 @cache
 def load_statements(package: str, name: str) -> dict[str, str]:
-    """Return the statements of the file ``name``.sql in a package."""
     return parse_statements(files(package).joinpath(f"{name}.sql").read_text(encoding="utf-8"))
 
 
@@ -55,11 +54,9 @@ _TALLY = ("sources", "groups", "statuses", "items")
 
 
 class SqlDatabase(ABC, Generic[ConnectionT]):
-    """One open database. Any thread may use it.
-
-    ``name`` says which one it is, for messages, without secrets. ``survives_alone`` says whether the database
-    may crash while the workers live on; then claims must be safe from power loss as everything else is.
-    """
+    """One open database. Any thread may use it. ``name`` says which one it is, for messages, without secrets.
+    ``survives_alone`` says whether the database may crash while the workers live on; then claims must be safe
+    from power loss as everything else is."""
 
     package: ClassVar[str]
     survives_alone: ClassVar[bool]
@@ -131,20 +128,16 @@ class SqlDatabase(ABC, Generic[ConnectionT]):
         return known
 
     def take_numbers(self, connection: ConnectionT, counter: str, numbers: int) -> int:
-        """Take so many numbers, all larger than any taken before, and return the last of them.
-
-        Whoever takes numbers holds the next taker up until it commits: numbers grow in the order of commits.
-        """
+        """Take so many numbers, all larger than any taken before, and return the last of them. Whoever takes
+        numbers holds the next taker up until it commits: numbers grow in the order of commits."""
         given = {"name": counter, "numbers": numbers}
         ((last,),) = self.rows(connection, self.statements("database")["take_numbers"], given)
         return int(last)
 
     def add_to_tally(self, connection: ConnectionT, counts: ItemCounts) -> None:
         """Add gains and losses to the number of items per source, group and status; drop what becomes empty.
-
         The numbers are kept while writing so that nobody has to count millions of items. They are written in
-        one order by everybody, so that no two workers wait for each other in a circle.
-        """
+        one order by everybody, so that no two workers wait for each other in a circle."""
         sql = self.statements("database")
         moved = sorted((*key, items) for key, items in counts.items() if items)
         self.run_many(connection, sql["add_to_tally"], _TALLY, moved)

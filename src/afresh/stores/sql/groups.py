@@ -168,10 +168,8 @@ def set_values(
 
 
 class SqlLeases(SqlGroup[ConnectionT], contract.Leases):
-    """Implements ``Leases``, except for how a database chooses and locks the items.
-
-    Every lease has a token that is larger than all tokens before it.
-    """
+    """Implements ``Leases``, except for how a database chooses and locks the items. Every lease has a token
+    that is larger than all tokens before it."""
 
     file = "leases"
 

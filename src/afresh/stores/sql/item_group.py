@@ -187,12 +187,10 @@ class Paging(ABC, Generic[ConnectionT]):
         """Return the parts of the statement that read all matching rows; None if these may be many."""
 
     def are_few(self, name: str, filters: Filters, **parts: str) -> bool:
-        """Return whether few rows match one of the filters."""
         statement = self._sql["matching"].format(matches=self.conditions[name], **parts)
         return int(self._rows(statement, filters | {"few": FEW})[0][0]) <= FEW
 
     def page(self, query: ItemQuery, limit: int, after: After | None) -> ItemPage:
-        """Return the page after a position."""
         filters = self._filters(query)
         if filters is None:
             return ItemPage((), None)
@@ -239,7 +237,6 @@ class Paging(ABC, Generic[ConnectionT]):
     def _statement(
         self, query: ItemQuery, filters: Filters, limit: int, after: After | None
     ) -> tuple[dict[str, str], dict[str, object]]:
-        """Return the parts of the statements, and their parameters."""
         order, comparison = self.orders[query.sort], "<" if query.descending else ">"
         place = f"({order.value.format(self._named('value'))}, {self._named('last_id')})"
         parts = {

@@ -88,7 +88,6 @@ class SqlSnapshot(Generic[ConnectionT]):
         return self._tables.database.rows(self._connection, statement, given)
 
     def count(self, table: str) -> int:
-        """Return how many rows a table has."""
         statement = f"SELECT count(*) FROM {self._tables.relation(table)}"
         return int(self._tables.database.rows(self._connection, statement, {})[0][0])
 
@@ -114,7 +113,6 @@ class SqlTables(ABC, Generic[ConnectionT]):
         return self.database.name
 
     def relation(self, table: str) -> str:
-        """Return what a table of the common form is read from: a table, or a query in brackets."""
         return self.sql.get(table, table)
 
     @contextmanager
@@ -147,7 +145,6 @@ class SqlTables(ABC, Generic[ConnectionT]):
         self.database.write(work)
 
     def clear(self) -> None:
-        """Delete everything."""
         homes = [home for table in reversed(list(TABLES)) for home in reversed(list(self._homes(table)))]
         self.database.write(lambda connection: self._clear(connection, homes))
 

@@ -109,10 +109,7 @@ def _state_row(poll: AcceptedPoll, recent: bytes | None) -> Row:
 
 def _validators(outcome: Outcome) -> str | None:
     """Return the validators of this poll, None where they are as before: only the holder of a lease changes
-    them.
-
-    A lease may have been made by hand, without any: that there are none now is always written.
-    """
+    them. A lease may have been made by hand, without any: that there are none now is always written."""
     new = outcome.validators
     return None if new is None or (new and new == outcome.lease.validators) else text_from_mapping(new)
 

@@ -312,7 +312,6 @@ def _is_readable(path: Path) -> bool:
 
 
 def _primary(error: sqlite3.OperationalError) -> int:
-    """Return the code of an error without its details."""
     return error.sqlite_errorcode & 0xFF
 
 

@@ -73,7 +73,6 @@ class _Columns(NamedTuple):
 
 
 def _from_rows(rows: list[Row]) -> _Columns:
-    """Return the columns from the rows of ``columns``."""
     columns: list[Row] = list(zip(*rows, strict=True)) if rows else [()] * 8
     numbers = (np.array(column, dtype=dtype) for column, dtype in zip(columns, _TYPES, strict=False))
     beliefs = columns[-1]

@@ -105,7 +105,6 @@ class SqliteTables(SqlTables[sqlite3.Connection]):
 
     @property
     def name(self) -> str:
-        """The absolute path of the file."""
         return str(self._file.path.absolute())
 
     @contextmanager
@@ -138,10 +137,8 @@ _SQLITE_ENDINGS = ("-wal", "-shm", "-journal")  # of the files that SQLite itsel
 
 @contextmanager
 def write_then_replace(target: Path) -> Iterator[Path]:
-    """Give the path of a new file in the same folder, which becomes ``target`` when the block ends well.
-
-    If the block fails, or the process is ended by a signal, nothing of the new file stays.
-    """
+    """Give the path of a new file in the same folder, which becomes ``target`` when the block ends well. If
+    the block fails, or the process is ended by a signal, nothing of the new file stays."""
     part = target.parent / f".{target.name[:100]}.{uuid.uuid4().hex[:12]}.part"
     with LEFTOVERS.path(part, *_SQLITE_ENDINGS):
         try:
