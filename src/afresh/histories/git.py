@@ -27,6 +27,7 @@ from afresh.values.leftovers import LEFTOVERS
 _ALWAYS = ("-c", "log.showRoot=true", "-c", "log.showSignature=false", "-c", "diff.renameLimit=2000")
 _DIFFS = ("--first-parent", "--diff-merges=first-parent", "--no-ext-diff", "--no-color", "--name-status")
 _COMMITS_PER_REPORT = 500
+_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +195,6 @@ class _Changes:
         time = np.frombuffer(self._time, dtype=np.float64) if self._time else np.zeros(0)
         order = np.lexsort((item, time))
         return GitHistory(names, item[order], time[order], window.start, window.end, window.commits)
-
-
-_CHUNK_BYTES = 1 << 20
 
 
 def git_fields(

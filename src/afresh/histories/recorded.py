@@ -64,7 +64,8 @@ def read_recorded(
     known, remarks = _known_items(table, items)
     if known.rows == 0:
         raise InputError("has no rows: a history needs items", path=known.path)
-    item = _item_indices(table, known)
+    _refuse_unknown(table, known.text("item"), known.path)
+    item = item_indices(table, known.text("item"))
     time = table.times("time")
     window, assumed = _window(table, start, end)
     _refuse_outside(table, time, *window)
@@ -128,11 +129,6 @@ def _known_items(table: CheckedTable, items: str | Path | None) -> tuple[Checked
     return known, (
         f"without --items only the {len(names):,} items that change are taken: the rest is missing",
     )
-
-
-def _item_indices(table: CheckedTable, known: CheckedTable) -> Ints:
-    _refuse_unknown(table, known.text("item"), known.path)
-    return item_indices(table, known.text("item"))
 
 
 def _refuse_unknown(table: CheckedTable, names: pa.LargeStringArray, where: str) -> None:

@@ -31,6 +31,15 @@ from afresh.values.fetched import Fetched
 HASH_BYTES = 16
 _NO_TEXT = ["script", "style", "noscript", "template"]
 _BLANKS = re.compile(r"\s+")
+_HASHES = 256
+_SHINGLE_WORDS = 3
+_CHUNK = 1024  # shingles at a time: 2 MB of hashes
+_LOW = 2.0**-8
+_WORDS = re.compile(rb"[^\s]+")
+# These must never change: sketches are stored with the copies.
+_STREAM = b"".join(blake2b(f"afresh {i}".encode(), digest_size=16).digest() for i in range(_HASHES))
+_PAIRS = np.frombuffer(_STREAM, dtype="<u8").reshape(_HASHES, 2)
+_TIMES, _PLUS = _PAIRS[:, 0] | np.uint64(1), _PAIRS[:, 1].copy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,23 +242,6 @@ def _check_selector(selector: str) -> None:
         LexborHTMLParser("<p>").css(selector)
     except SelectolaxError:
         raise UsageError(f"selectors: {selector!r} is not a CSS selector, such as 'main > article'") from None
-
-
-_HASHES = 256
-_SHINGLE_WORDS = 3
-_CHUNK = 1024  # shingles at a time: 2 MB of hashes
-_LOW = 2.0**-8
-_WORDS = re.compile(rb"[^\s]+")
-
-
-def _multipliers() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    # These must never change: sketches are stored with the copies.
-    stream = b"".join(blake2b(f"afresh {i}".encode(), digest_size=16).digest() for i in range(_HASHES))
-    pairs = np.frombuffer(stream, dtype="<u8").reshape(_HASHES, 2)
-    return pairs[:, 0] | np.uint64(1), pairs[:, 1].copy()
-
-
-_TIMES, _PLUS = _multipliers()
 
 
 def sketch(normal: bytes) -> str:

@@ -20,20 +20,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Executor
 from typing import ParamSpec, Protocol, TypeAlias, TypeVar
 
-from afresh.stores.store import (
-    Copies,
-    Events,
-    Fleet,
-    Leases,
-    Ledger,
-    Observations,
-    Plan,
-    State,
-    Store,
-    StoredItems,
-    StoredNotices,
-    Upkeep,
-)
+import afresh.stores.store as contract
 from afresh.values.backoff import Backoff
 from afresh.values.errors import StoreCorruptError, StoreError, StoreVersionError
 
@@ -103,7 +90,7 @@ def _awaited(run: Run, method: Callable[P, T]) -> Callable[P, Result[T]]:
 class AsyncItems:
     """The methods of ``StoredItems``, awaited."""
 
-    def __init__(self, items: StoredItems, run: Run) -> None:
+    def __init__(self, items: contract.StoredItems, run: Run) -> None:
         self.add = _awaited(run, items.add)
         self.change = _awaited(run, items.change)
         self.remove = _awaited(run, items.remove)
@@ -119,7 +106,7 @@ class AsyncItems:
 class AsyncLeases:
     """The methods of ``Leases``, awaited."""
 
-    def __init__(self, leases: Leases, run: Run) -> None:
+    def __init__(self, leases: contract.Leases, run: Run) -> None:
         self.take = _awaited(run, leases.take)
         self.take_due = _awaited(run, leases.take_due)
         self.release = _awaited(run, leases.release)
@@ -130,7 +117,7 @@ class AsyncLeases:
 class AsyncCopies:
     """The methods of ``Copies``, awaited."""
 
-    def __init__(self, copies: Copies, run: Run) -> None:
+    def __init__(self, copies: contract.Copies, run: Run) -> None:
         self.get = _awaited(run, copies.get)
         self.versions = _awaited(run, copies.versions)
 
@@ -138,7 +125,7 @@ class AsyncCopies:
 class AsyncPlan:
     """The methods of ``Plan``, awaited."""
 
-    def __init__(self, plan: Plan, run: Run) -> None:
+    def __init__(self, plan: contract.Plan, run: Run) -> None:
         self.columns_of = _awaited(run, plan.columns_of)
         self.names = _awaited(run, plan.names)
         self.save = _awaited(run, plan.save)
@@ -147,7 +134,7 @@ class AsyncPlan:
 class AsyncObservations:
     """The methods of ``Observations``, awaited."""
 
-    def __init__(self, observations: Observations, run: Run) -> None:
+    def __init__(self, observations: contract.Observations, run: Run) -> None:
         self.add = _awaited(run, observations.add)
         self.audits = _awaited(run, observations.audits)
 
@@ -155,7 +142,7 @@ class AsyncObservations:
 class AsyncEvents:
     """The methods of ``Events``, awaited."""
 
-    def __init__(self, events: Events, run: Run) -> None:
+    def __init__(self, events: contract.Events, run: Run) -> None:
         self.take = _awaited(run, events.take)
         self.done = _awaited(run, events.done)
         self.defer = _awaited(run, events.defer)
@@ -165,7 +152,7 @@ class AsyncEvents:
 class AsyncNotices:
     """The methods of ``StoredNotices``, awaited."""
 
-    def __init__(self, notices: StoredNotices, run: Run) -> None:
+    def __init__(self, notices: contract.StoredNotices, run: Run) -> None:
         self.add = _awaited(run, notices.add)
         self.open = _awaited(run, notices.open)
 
@@ -173,7 +160,7 @@ class AsyncNotices:
 class AsyncLedger:
     """The methods of ``Ledger``, awaited."""
 
-    def __init__(self, ledger: Ledger, run: Run) -> None:
+    def __init__(self, ledger: contract.Ledger, run: Run) -> None:
         self.add = _awaited(run, ledger.add)
         self.total = _awaited(run, ledger.total)
         self.rows = _awaited(run, ledger.rows)
@@ -183,7 +170,7 @@ class AsyncLedger:
 class AsyncState:
     """The methods of ``State``, awaited."""
 
-    def __init__(self, state: State, run: Run) -> None:
+    def __init__(self, state: contract.State, run: Run) -> None:
         self.get = _awaited(run, state.get)
         self.set = _awaited(run, state.set)
         self.names = _awaited(run, state.names)
@@ -192,7 +179,7 @@ class AsyncState:
 class AsyncFleet:
     """The methods of ``Fleet``, awaited."""
 
-    def __init__(self, fleet: Fleet, run: Run) -> None:
+    def __init__(self, fleet: contract.Fleet, run: Run) -> None:
         self.beat = _awaited(run, fleet.beat)
         self.leave = _awaited(run, fleet.leave)
         self.workers = _awaited(run, fleet.workers)
@@ -208,7 +195,7 @@ class AsyncFleet:
 class AsyncUpkeep:
     """The methods of ``Upkeep``, awaited."""
 
-    def __init__(self, upkeep: Upkeep, run: Run) -> None:
+    def __init__(self, upkeep: contract.Upkeep, run: Run) -> None:
         self.check = _awaited(run, upkeep.check)
         self.vacuum = _awaited(run, upkeep.vacuum)
         self.backup = _awaited(run, upkeep.backup)
@@ -218,7 +205,7 @@ class AsyncUpkeep:
 class AsyncStore:
     """The groups of a ``Store``, each of whose methods is awaited; ``run`` says how a call is run."""
 
-    def __init__(self, store: Store, run: Run) -> None:
+    def __init__(self, store: contract.Store, run: Run) -> None:
         self.items = AsyncItems(store.items, run)
         self.leases = AsyncLeases(store.leases, run)
         self.copies = AsyncCopies(store.copies, run)

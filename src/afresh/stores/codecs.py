@@ -33,6 +33,10 @@ from afresh.values.errors import StoreCorruptError
 from afresh.values.outcome import Observation
 from afresh.values.stored import Ids, ObservationColumns
 
+_LAST = Struct("<q")
+_FIELDS = 4
+_CONTINUED = bytes(range(128, 256))
+
 
 def content_hash(content: bytes) -> bytes:
     """Return the hash that a content is stored under: BLAKE2b, 256 bits.
@@ -55,9 +59,6 @@ def decompress(data: bytes, size: int, expected_hash: bytes, store: str) -> byte
     return content
 
 
-_LAST = Struct("<q")
-_FIELDS = 4
-_CONTINUED = bytes(range(128, 256))
 Unsigned = npt.NDArray[np.uint64]
 
 

@@ -67,7 +67,14 @@ def _open(
     if scheme == "memory" and not rest:
         return MemoryStore(retention=retention)
     if scheme in ("postgresql", "postgres"):
-        return _postgres()(url, create=create, read_only=read_only, timeout_s=timeout_s, retention=retention)
+        try:
+            from afresh.stores.postgres.store import PostgresStore
+        except ImportError as error:
+            words = f"a store in PostgreSQL needs 'pip install afresh[postgres]' ({error})"
+            raise UsageError(words) from error
+        return PostgresStore(
+            url, create=create, read_only=read_only, timeout_s=timeout_s, retention=retention
+        )
     # Other programs write an absolute path as sqlite:///path.
     path = rest.removeprefix("//")
     if scheme != "sqlite" or not path:
@@ -76,14 +83,6 @@ def _open(
     return SqliteStore(
         base / path, create=create, read_only=read_only, timeout_s=timeout_s, retention=retention
     )
-
-
-def _postgres() -> type[PostgresStore]:
-    try:
-        from afresh.stores.postgres.store import PostgresStore
-    except ImportError as error:
-        raise UsageError(f"a store in PostgreSQL needs 'pip install afresh[postgres]' ({error})") from error
-    return PostgresStore
 
 
 def _hide_password(url: str) -> str:

@@ -38,7 +38,11 @@ class ReservationState:
         self, count: int, spacing_s: float, slack_s: float, now_s: float
     ) -> tuple[RequestWindow, ReservationState]:
         """Return the next window, and the state after it; see ``Fleet.reserve`` for the parameters."""
-        _check(count, spacing_s, slack_s)
+        if count < 1:
+            raise InputError(f"a window for {count} requests: must be 1 or more")
+        for name, value in (("spacing_s", spacing_s), ("slack_s", slack_s)):
+            if not 0 <= value < math.inf:
+                raise InputError(f"{name} is {value}: must be 0 or more, and finite")
         before = self._at(now_s)
         first_s = max(now_s, before.last_s + spacing_s, before.debt_s)
         # The sum rounds, and the difference of the rounded times must not fall short.
@@ -60,14 +64,6 @@ class ReservationState:
         if back_s < _STEP_S:
             return replace(self, asked_s=max(self.asked_s, now_s))
         return ReservationState(self.last_s - back_s, self.debt_s - back_s, now_s)
-
-
-def _check(count: int, spacing_s: float, slack_s: float) -> None:
-    if count < 1:
-        raise InputError(f"a window for {count} requests: must be 1 or more")
-    for name, value in (("spacing_s", spacing_s), ("slack_s", slack_s)):
-        if not 0 <= value < math.inf:
-            raise InputError(f"{name} is {value}: must be 0 or more, and finite")
 
 
 class SharedClock:

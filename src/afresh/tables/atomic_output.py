@@ -148,7 +148,10 @@ def _problem(error: OSError, path: Path) -> str:
     if error.errno in _NO_SPACE:
         return "no space left to write it"
     if error.errno == errno.ENOENT:
-        return _no_folder(path.parent)
+        folder = path.parent
+        beside = [entry.name for entry in folder.parent.iterdir()] if folder.parent.is_dir() else []
+        hint = did_you_mean(folder.name, beside)
+        return f"no folder {folder}{hint if hint != '.' else ': make it first'}"
     if error.errno == errno.ENOTDIR:
         return f"{path.parent} is a file, not a folder"
     if error.errno == errno.EISDIR:
@@ -158,9 +161,3 @@ def _problem(error: OSError, path: Path) -> str:
     if error.errno == errno.EROFS:
         return f"{path.parent} is read-only"
     return f"cannot be written: {error.strerror or error}"
-
-
-def _no_folder(folder: Path) -> str:
-    beside = [entry.name for entry in folder.parent.iterdir()] if folder.parent.is_dir() else []
-    hint = did_you_mean(folder.name, beside)
-    return f"no folder {folder}{hint if hint != '.' else ': make it first'}"

@@ -28,6 +28,7 @@ _PLAIN = {
     "time": "Unix seconds or an ISO 8601 time such as 2026-01-31T12:00:00Z",
     "flag": "0 or 1 (or true, false, yes, no)",
 }
+_SHORT = 5  # in names this short one other letter makes another word: site is not size
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,6 @@ class Column:
         return 0 if self.kind == "count" else math.nan
 
 
-_SHORT = 5  # in names this short one other letter makes another word: site is not size
-
-
 def match_header(path: str, names: Sequence[str], columns: Sequence[Column]) -> list[Column]:
     """Return the declared columns that the file has; refuse double, missing and probably misspelt ones.
 
@@ -106,9 +104,11 @@ def match_header(path: str, names: Sequence[str], columns: Sequence[Column]) -> 
     """
     if any("\x00" in name or any("\ud800" <= letter <= "\udfff" for letter in name) for name in names):
         raise InputError("is not UTF-8 (its header is not): save the file as UTF-8", path=path)
-    _refuse_doubles(path, names, {column.name for column in columns})
-    absent = [column.name for column in columns if column.name not in names]
     known = {column.name for column in columns}
+    double = next((name for name in names if name in known and names.count(name) > 1), None)
+    if double is not None:
+        raise InputError("stands twice in the header: keep one", path=path, column=double)
+    absent = [column.name for column in columns if column.name not in names]
     unknown = [name for name in names if name not in known]
     for column in columns:
         if column.required and column.name in absent:
@@ -157,14 +157,6 @@ def _count_slips(a: str, b: str, other_letter: int) -> int:
             row.append(best)
         rows.append(row)
     return rows[-1][-1]
-
-
-def _refuse_doubles(path: str, names: Sequence[str], known: set[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen and name in known:
-            raise InputError("stands twice in the header: keep one", path=path, column=name)
-        seen.add(name)
 
 
 def _missing(name: str, unknown: Sequence[str], names: Sequence[str]) -> str:

@@ -122,7 +122,7 @@ class CsvReader:
                     problem = f"has {len(cells)} cell{'s' * (len(cells) != 1)}, the header has {expected}"
                     return InputError(problem, **where)
                 for name, cell in zip(self.names, cells, strict=True):
-                    if not cell.isascii() and not _is_unicode(cell):
+                    if any("\ud800" <= letter <= "\udfff" for letter in cell):  # a byte that is not UTF-8
                         return InputError("is not UTF-8: save the file as UTF-8", **where, column=name)
         except InputError as error:
             return error
@@ -156,11 +156,3 @@ def _first_row(head: str, separator: str) -> list[str]:
 
 def _strip_names(names: Sequence[str]) -> list[str]:
     return [name.strip() for name in names]
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

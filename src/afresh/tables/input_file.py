@@ -15,7 +15,6 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 import pyarrow as pa
@@ -63,9 +62,7 @@ class InputFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -138,7 +135,9 @@ class InputFile:
 
     def _copy_if_needed(self, path: str | Path) -> _TemporaryCopy | None:
         if str(path) == STANDARD_STREAM:
-            return _copy_to_temporary_file(self.name, _standard_input())
+            if sys.stdin is None:
+                raise InputError("is closed", path=self.name)
+            return _copy_to_temporary_file(self.name, sys.stdin.buffer)
         if _is_regular(self.name):
             return None
         with translate_errors(self.name), Path(path).open("rb") as stream:
@@ -239,9 +238,3 @@ def _read_head(path: str, compression: Compression | None) -> bytes:
     with pa.OSFile(path, "rb") as raw:
         stream = pa.CompressedInputStream(raw, compression) if compression else raw
         return bytes(stream.read(_HEAD_BYTES))
-
-
-def _standard_input() -> IO[bytes]:
-    if sys.stdin is None:
-        raise InputError("is closed", path="standard input")
-    return sys.stdin.buffer

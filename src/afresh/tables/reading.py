@@ -29,6 +29,8 @@ from afresh.tables.parquet_reader import ParquetReader
 from afresh.values.arrays import Bools, Float64s, Floats, Ints
 from afresh.values.errors import InputError
 
+BATCH_ROWS = 1 << 18
+
 
 @dataclass(frozen=True, slots=True)
 class CheckedTable:
@@ -84,9 +86,6 @@ class CheckedTable:
         return np.full(self.rows, self.empty_values[name], dtype=kind)
 
 
-BATCH_ROWS = 1 << 18
-
-
 class RowReader(Protocol):
     """What the reader of each layout offers."""
 
@@ -139,7 +138,11 @@ def scan_table(
     path is opened and closed here; an ``InputFile`` stays open, so that it can be scanned again."""
     opened = nullcontext(path) if isinstance(path, InputFile) else InputFile(path, format=format)
     with opened as source:
-        rows = _open_reader(source, columns, batch_rows)
+        rows: RowReader
+        if source.layout == "parquet":
+            rows = ParquetReader(source, batch_rows)
+        else:
+            rows = JsonlReader(source) if source.layout == "jsonl" else CsvReader(source, columns)
         present = match_header(source.name, rows.names, columns)
         # Objects may bring a column later than in the first line; files with a header cannot.
         wanted = list(columns) if source.layout == "jsonl" else present
@@ -150,12 +153,6 @@ def scan_table(
             yield batch
         if hashes is not None and unique is not None:
             _refuse_repeats(source, rows, next(c for c in columns if c.name == unique), hashes)
-
-
-def _open_reader(source: InputFile, columns: Sequence[Column], batch_rows: int) -> RowReader:
-    if source.layout == "parquet":
-        return ParquetReader(source, batch_rows)
-    return JsonlReader(source) if source.layout == "jsonl" else CsvReader(source, columns)
 
 
 def _check_batches(

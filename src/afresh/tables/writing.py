@@ -34,6 +34,8 @@ _TYPES: dict[Kind, pa.DataType] = {
 _Lines: TypeAlias = Callable[[Mapping[str, pa.Array]], bytes]
 _ROW_GROUP_ROWS = 1 << 20
 _TEXT_ROWS = 1 << 16  # rows encoded at once
+_CSV_SPECIAL = r'[",\r\n]'
+_JSON_SPECIAL = r'["\\\x00-\x1f\x7f]'
 
 
 class TableWriter:
@@ -58,7 +60,10 @@ class TableWriter:
         format: str | None = None,  # noqa: A002
     ) -> None:
         self._path, self._columns = path, dict(columns)
-        self._format = _choose_format(str(path), format)
+        if format is None:
+            self._format = Format("csv") if str(path) == STANDARD_STREAM else format_of(str(path))
+        else:
+            self._format = named_format(format)
         self._stack = ExitStack()
         self._make_writer: _RowWriter | None = None
         self._stream: Any = None
@@ -219,12 +224,6 @@ class _CompressedStream:
         self._stream.write(self._compressor.flush())
 
 
-def _choose_format(path: str, given: str | None) -> Format:
-    if given is not None:
-        return named_format(given)
-    return Format("csv") if path == STANDARD_STREAM else format_of(path)
-
-
 def _stored_type(kind: Kind, values: Any) -> pa.DataType:
     if kind == "number" and getattr(values, "dtype", None) == np.float32:
         return pa.float32()
@@ -239,10 +238,6 @@ def _as_arrow(values: Any, kind: pa.DataType) -> pa.Array:
     if isinstance(values, np.ndarray) and values.dtype.kind == "U":
         values = values.tolist()
     return pa.array(values, type=kind, from_pandas=False)
-
-
-_CSV_SPECIAL = r'[",\r\n]'
-_JSON_SPECIAL = r'["\\\x00-\x1f\x7f]'
 
 
 def csv_lines(columns: Mapping[str, pa.Array]) -> bytes:
@@ -282,11 +277,8 @@ def json_lines(columns: Mapping[str, pa.Array]) -> bytes:
 def _csv_cells(cells: pa.Array) -> pa.Array:
     if not _is_text(cells):
         return cells.cast(pa.large_string())
-    return _escape_matching(cells.cast(pa.large_string()), _CSV_SPECIAL, _quote_csv)
-
-
-def _quote_csv(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"'
+    texts = cells.cast(pa.large_string())
+    return _escape_matching(texts, _CSV_SPECIAL, lambda text: '"' + text.replace('"', '""') + '"')
 
 
 def _json_cells(cells: pa.Array) -> pa.Array:

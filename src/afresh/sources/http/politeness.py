@@ -22,6 +22,7 @@ HostCondition: TypeAlias = Literal["fine", "busy", "down"]
 """How a request ended for its host: it responded, asked us to come later (429, 503), or did not respond."""
 
 _MAX_DOUBLINGS = 30
+_PRUNE_FROM = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +107,6 @@ def record_end(
         wait_s = max(wait_s, rules.first_rest_s * 2.0 ** min(failures - 1, _MAX_DOUBLINGS))
     next_s = max(host.next_s, now_s + min(max(wait_s, 0.0), rules.longest_rest_s))
     return HostState(next_s, in_flight, failures, host.crawl_delay_s, why, host.asked_s)
-
-
-_PRUNE_FROM = 10_000
 
 
 @dataclass(slots=True)

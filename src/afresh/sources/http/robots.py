@@ -112,7 +112,9 @@ def read_robots(reply: Reply, now_s: float, before: RobotsRules | None = None) -
         return RobotsRules(now_s + DAY_S)
     text = decode(reply.body[:MAX_BYTES], reply.headers.get("content-type", ""))
     saved = text if len(text) <= _LONGEST_SAVED else ""
-    return RobotsRules(now_s + _lifetime_s(reply), Protego.parse(text), text=saved)
+    age = _MAX_AGE.search(reply.headers.get("cache-control", ""))
+    lifetime_s = min(max(float(age[1]), HOUR_S), DAY_S) if age else DAY_S
+    return RobotsRules(now_s + lifetime_s, Protego.parse(text), text=saved)
 
 
 def restore_rules(expires_s: float, text: str, unreadable: str, failures: int) -> RobotsRules:
@@ -141,11 +143,6 @@ def _is_text(reply: Reply) -> bool:
     # UTF-16 text has zero bytes too, but begins with a byte-order mark.
     binary = b"\x00" in reply.body[:1024] and not reply.body.startswith((b"\xff\xfe", b"\xfe\xff"))
     return kind.startswith(_TEXT_TYPES) and not binary
-
-
-def _lifetime_s(reply: Reply) -> float:
-    age = _MAX_AGE.search(reply.headers.get("cache-control", ""))
-    return min(max(float(age[1]), HOUR_S), DAY_S) if age else DAY_S
 
 
 class RobotsCache:

@@ -28,6 +28,9 @@ _NOISE_SHARE = 0.5
 _MISS_SHARE = 0.02
 _FIRST_CHECK, _RAREST_CHECK = 4, 64
 SKEW_S = 300.0  # clocks differ; smaller contradictions do not count
+MOVED = "moved"
+_STORED = ("etag", "last-modified")
+_LONGEST_VALIDATOR = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +196,6 @@ def _compare(
     if not same and not changed:
         return record.count(noise=1)
     return record.count(right=1)
-
-
-MOVED = "moved"
-_STORED = ("etag", "last-modified")
-_LONGEST_VALIDATOR = 1024
 
 
 def conditional_headers(lease: Lease, url: str, recipe: str, trust: ValidatorTrust) -> dict[str, str]:

@@ -31,6 +31,8 @@ from afresh.values.errors import UsageError
 
 _MOST_NAMES = 8  # keys of an answer that are shown if a path is wrong
 _SHOWN_CHARACTERS = 60
+_SINGLE_WORD = re.compile(r"\w+")
+_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 
 class AnswerError(Exception):
@@ -75,7 +77,8 @@ class AnswerReader:
         total = self._total(answer)
         if isinstance(total, str) and total.strip().isdecimal():
             total = int(total)
-        return int(total) if _is_count(total) else None
+        is_number = isinstance(total, int | float) and not isinstance(total, bool)
+        return int(total) if is_number and 0 <= total < 1e15 else None
 
     def record(self, body: bytes, media_type: str) -> tuple[SearchRecord, ...]:
         """Return the record of a look-up, which comes alone or as the only row; nothing if it is empty."""
@@ -120,10 +123,6 @@ def _parse(body: bytes, media_type: str) -> Any:
         raise AnswerError(f"not JSON: it begins with {start!r}") from None
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15
-
-
 def _describe_keys(value: object) -> str:
     if isinstance(value, dict):
         names = list(value)[:_MOST_NAMES]
@@ -133,9 +132,6 @@ def _describe_keys(value: object) -> str:
 
 ReadAnswer: TypeAlias = Callable[[bytes, str], tuple[tuple[SearchRecord, ...], int | None]]
 """Reads records and total from the body of an answer and its media type."""
-
-_SINGLE_WORD = re.compile(r"\w+")
-_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 
 class HttpSearchServer(SearchServer):

@@ -88,21 +88,18 @@ class RecordTracker:
         if before is not None and elapsed > 0:
             measures = self._measures or dict.fromkeys({*before, *texts}, unequal)
             change = record_change(before, texts, measures)
+            if change > 0 and self._is_binary:  # how many changes are expected behind the observed one
+                x = (self._drifted[row] + 1.0) / (self._observed_s[row] + elapsed) * elapsed
+                self._drifted[row] += x / -math.expm1(-x)
+            else:
+                self._drifted[row] += change
             self._changes[row] += change > 0
-            self._drifted[row] += (
-                self._expected_changes(row, elapsed) if change > 0 and self._is_binary else change
-            )
             self._observed_s[row] += elapsed
-        self._fields[row], self.seen_s[row] = texts, max(now_s, _or(self.seen_s[row], now_s))
+        self._fields[row], self.seen_s[row] = texts, np.fmax(now_s, self.seen_s[row])
         self.not_before_s[row] = -np.inf
 
     def put_off(self, row: int, until_s: float) -> None:
         self.not_before_s[row] = until_s
-
-    def _expected_changes(self, row: int, elapsed: float) -> float:
-        """Return how many changes are expected behind an observed one: x/(1 − e^{−x})."""
-        x = (self._drifted[row] + 1.0) / (self._observed_s[row] + elapsed) * elapsed
-        return float(x / -math.expm1(-x))
 
     def save(self) -> Iterable[RecordNote]:
         for at, key in enumerate(self._relation.keys[:_MOST_SAVED]):
@@ -126,10 +123,6 @@ class RecordTracker:
 
     def _columns(self) -> tuple[Float64s, ...]:
         return self.seen_s, self._drifted, self._observed_s, self._changes
-
-
-def _or(value: float, other: float) -> float:
-    return other if math.isnan(value) else value
 
 
 def _short(value: object) -> str:

@@ -34,6 +34,7 @@ SELECT attname::text FROM pg_attribute
 WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attnum
 """
 Rows = list[tuple[Any, ...]]
+_LONGEST = 1_000_000  # characters of one keyword field; a longer one is a document, or a quote is not closed
 
 
 def is_postgres(place: str) -> bool:
@@ -102,9 +103,6 @@ def check_names(path: str, names: Sequence[str], known: Collection[str]) -> None
 
 def _list(names: Sequence[str]) -> str:
     return ", ".join(map(quoted, names))
-
-
-_LONGEST = 1_000_000  # characters of one keyword field; a longer one is a document, or a quote is not closed
 
 
 @dataclass(frozen=True, slots=True, eq=False)

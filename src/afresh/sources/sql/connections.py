@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _CONNECT_S = 10
 _SILENCE_S = 30  # a broken network is noticed within this time
 _AS_TEXT = ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "json")
+_BUSY_S = 5.0
 
 
 class PostgresConnection:
@@ -118,9 +119,6 @@ def _read_as_text(connection: psycopg.Connection[Any]) -> None:
     set_json_loads(partial(json.loads, parse_float=Decimal, parse_int=Decimal), connection)
     for name in _AS_TEXT:
         connection.adapters.register_loader(name, TextLoader)
-
-
-_BUSY_S = 5.0
 
 
 class SqliteConnection:

@@ -34,6 +34,12 @@ _REASONS = {
 }
 _KEY_STATES = ("22P02", "22003", "22007", "22008", "22021")
 _CONNECTION_STATES = ("08", "28", "3D", "57P", "53")
+_LOGIN = {
+    "password authentication failed": _REASONS["28P01"],
+    "no password supplied": "a password is needed",
+    "does not exist": "there is no such database or role",
+    "starting up": _REASONS["57P03"],
+}
 
 
 class SqlError(AfreshError):
@@ -61,14 +67,6 @@ def postgres_error(error: psycopg.Error, hide: Hide, *, connected: bool) -> SqlE
         reason = next((words for mark, words in _LOGIN.items() if mark in said), "no connection")
     is_lost = not connected or state.startswith(_CONNECTION_STATES)
     return SqlError(f"{reason}: {said}" if reason else said, is_connection_lost=is_lost, state=state)
-
-
-_LOGIN = {
-    "password authentication failed": _REASONS["28P01"],
-    "no password supplied": "a password is needed",
-    "does not exist": "there is no such database or role",
-    "starting up": _REASONS["57P03"],
-}
 
 
 def one_line(text: str) -> str:

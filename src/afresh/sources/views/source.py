@@ -67,6 +67,7 @@ _BELOW = """
 _STANDBY = "the server is a standby, which lags behind and refreshes nothing: give the primary's address"
 _UNCOUNTED = "the server counts no rows, so that no change is seen: set track_counts to on"
 _VERSION = "SELECT relfilenode::bigint FROM pg_class WHERE oid = %s::regclass"
+_READING_S = 60.0  # time-out of a reading
 
 
 class ViewSession(PostgresConnection):
@@ -103,9 +104,6 @@ class ViewSession(PostgresConnection):
         self.run(f"REFRESH MATERIALIZED VIEW {concurrently}{view.name}")
         found = self.query(_VERSION, (view.name,))
         return int(found[0][0]) if found else 0
-
-
-_READING_S = 60.0  # time-out of a reading
 
 
 class ViewSource(SingleGroupSource):
@@ -161,7 +159,8 @@ class ViewSource(SingleGroupSource):
             try:
                 seen = await self._read_catalogue(self._refreshes)
                 if lease.key not in seen.views:
-                    return _missing(clock.elapsed_s() - start_s)
+                    words = "there is no such materialised view among those selected: names are schema.view"
+                    return Fetched("gone", problem=words, requests=1, seconds=clock.elapsed_s() - start_s)
                 chain = self._chain(lease.key, seen, conditional=conditional)
                 for view in chain:
                     await self._refresh(view, seen)
@@ -271,11 +270,6 @@ class ViewSource(SingleGroupSource):
             f"no unique index on {', '.join(found)}: a refresh locks out readers; "
             "CREATE UNIQUE INDEX on plain columns lets them read on"
         )
-
-
-def _missing(seconds: float) -> Fetched:
-    words = "there is no such materialised view among those selected: names are schema.view"
-    return Fetched("gone", problem=words, requests=1, seconds=seconds)
 
 
 def _mark(view: str, seen: Catalogue) -> str:

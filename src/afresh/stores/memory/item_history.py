@@ -109,13 +109,11 @@ class MemoryObservations(MemoryGroup, Observations):
             for row in rows:
                 record = self._data.records[row.item_id]
                 keep_observation(self._data, record, row, self._retention)
-                record.item = replace(
-                    record.item,
-                    polls=record.item.polls + 1,
-                    changes=record.item.changes + row.changed,
-                    polled_s=max(record.item.polled_s or row.time_s, row.time_s),
-                    changed_s=_later(record.item.changed_s, row.time_s if row.changed else None),
-                )
+                item, time_s = record.item, row.time_s
+                counts = {"polls": item.polls + 1, "changes": item.changes + row.changed}
+                changed_s = max(item.changed_s or time_s, time_s) if row.changed else item.changed_s
+                polled_s = max(item.polled_s or time_s, time_s)
+                record.item = replace(item, **counts, polled_s=polled_s, changed_s=changed_s)
 
     def audits(self, since_s: float) -> ObservationColumns:
         with self._data:
@@ -136,10 +134,6 @@ def keep_observation(data: MemoryData, record: ItemRecord, seen: Observation, re
     if seen.audit:
         data.audits.append(seen)
         del data.audits[: -retention.audits]
-
-
-def _later(one: float | None, other: float | None) -> float | None:
-    return max((time for time in (one, other) if time is not None), default=None)
 
 
 def _microseconds(seconds: float) -> float:

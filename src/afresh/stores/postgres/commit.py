@@ -17,19 +17,7 @@ from afresh.stores.postgres.binary_arrays import column_arrays, to_array
 from afresh.stores.postgres.connection import Connection, fetch_pipelined, fetch_rows
 from afresh.stores.postgres.database import PostgresDatabase
 from afresh.stores.rows import Row, text_from_mapping
-from afresh.stores.sql.commit_changes import (
-    AcceptedPoll,
-    CompressedCopy,
-    LockedItem,
-    compress_copies,
-    event_rows,
-    new_copies,
-    observations_of,
-    recent_runs,
-    separate_refused,
-    status_changes,
-    sum_spending,
-)
+from afresh.stores.sql import commit_changes as changes
 from afresh.stores.sql.dialect import load_statements
 from afresh.stores.sql.groups import add_ledger_rows, ledger_rows, set_values
 from afresh.stores.sql.observations import add_audits, append_to_recent_runs
@@ -38,6 +26,12 @@ from afresh.values.outcome import Outcome, Refusal
 from afresh.values.storable_text import replace_unstorable
 
 _CONTENTS = load_statements(__package__, "contents")
+_SQL = load_statements(__package__, "commit")
+_STATE = (
+    *("ids", "due", "statuses", "failures", "problems", "changed", "polled", "changed_s"),
+    *("versions", "beliefs", "validators", "recent"),
+)
+_EVENT = ("ids", "keys", "sources", "kinds", "versions", "times")
 
 
 @dataclass(slots=True)
@@ -51,7 +45,7 @@ class SizeChange:
 
 
 def keep_contents(
-    connection: Connection, copies: Sequence[CompressedCopy], sizes: SizeChange
+    connection: Connection, copies: Sequence[changes.CompressedCopy], sizes: SizeChange
 ) -> dict[bytes, int]:
     """Count one more use per copy, write the bytes that nobody has yet, and return the contents' ids by
     hash."""
@@ -93,14 +87,6 @@ def keep_size_change(connection: Connection, sizes: SizeChange) -> None:
         fetch_rows(connection, _CONTENTS["resize"], asdict(sizes))
 
 
-_SQL = load_statements(__package__, "commit")
-_STATE = (
-    *("ids", "due", "statuses", "failures", "problems", "changed", "polled", "changed_s"),
-    *("versions", "beliefs", "validators", "recent"),
-)
-_EVENT = ("ids", "keys", "sources", "kinds", "versions", "times")
-
-
 def commit(
     database: PostgresDatabase,
     outcomes: Sequence[Outcome],
@@ -108,13 +94,13 @@ def commit(
     retention: Retention,
 ) -> list[Refusal]:
     """Commit everything or nothing, and return the outcomes that were refused."""
-    copies = compress_copies(outcomes)
+    copies = changes.compress_copies(outcomes)
 
     def work(connection: Connection) -> list[Refusal]:
-        polls, refused = separate_refused(outcomes, copies, _lock(connection, outcomes))
+        polls, refused = changes.separate_refused(outcomes, copies, _lock(connection, outcomes))
         sizes = SizeChange()
         _keep_copies(database, connection, polls, retention, sizes)
-        spending = ledger_rows(database, connection, sum_spending(outcomes))
+        spending = ledger_rows(database, connection, changes.sum_spending(outcomes))
         # No answer of the server is needed from here on: the rest is sent at once.
         with connection.pipeline():
             if polls:
@@ -128,36 +114,39 @@ def commit(
 
 
 def _keep_states(
-    database: PostgresDatabase, connection: Connection, polls: Sequence[AcceptedPoll], retention: Retention
+    database: PostgresDatabase,
+    connection: Connection,
+    polls: Sequence[changes.AcceptedPoll],
+    retention: Retention,
 ) -> None:
-    runs = append_to_recent_runs(database, connection, recent_runs(polls), retention)
+    runs = append_to_recent_runs(database, connection, changes.recent_runs(polls), retention)
     states = [_state_row(poll, run) for poll, run in zip(polls, runs, strict=True)]
     database.run_many(connection, _SQL["keep_states"], _STATE, states)
-    add_audits(database, connection, observations_of(polls), retention)
-    database.run_many(connection, _SQL["queue_events"], _EVENT, event_rows(polls))
+    add_audits(database, connection, changes.observations_of(polls), retention)
+    database.run_many(connection, _SQL["queue_events"], _EVENT, changes.event_rows(polls))
     fetch_rows(connection, _SQL["end_leases"], {"ids": to_array([poll.item_id for poll in polls])})
-    database.add_to_tally(connection, status_changes(polls))
+    database.add_to_tally(connection, changes.status_changes(polls))
 
 
-def _lock(connection: Connection, outcomes: Sequence[Outcome]) -> dict[int, LockedItem]:
+def _lock(connection: Connection, outcomes: Sequence[Outcome]) -> dict[int, changes.LockedItem]:
     """Lock the items of these outcomes, and return them as they are."""
     if not outcomes:
         return {}
     given = {"ids": to_array([outcome.lease.item_id for outcome in outcomes])}
     states, leases = fetch_pipelined(connection, (_SQL["lock"], given), (_SQL["tokens"], given))
     tokens: dict[int, int] = dict(leases)
-    return {item_id: LockedItem(tokens.get(item_id), *state) for item_id, *state in states}
+    return {item_id: changes.LockedItem(tokens.get(item_id), *state) for item_id, *state in states}
 
 
 def _keep_copies(
     database: PostgresDatabase,
     connection: Connection,
-    polls: Sequence[AcceptedPoll],
+    polls: Sequence[changes.AcceptedPoll],
     retention: Retention,
     sizes: SizeChange,
 ) -> None:
     """Make new copies versions; if the bytes are the newest already, only their names may differ."""
-    new = new_copies(database, connection, polls)
+    new = changes.new_copies(database, connection, polls)
     if not new:
         return
     newest = [(poll.item_id, poll.before.version) for poll, _, _ in new]
@@ -173,7 +162,7 @@ def _keep_copies(
 
 def _add_versions(
     connection: Connection,
-    new: Sequence[tuple[AcceptedPoll, CompressedCopy, int]],
+    new: Sequence[tuple[changes.AcceptedPoll, changes.CompressedCopy, int]],
     retention: Retention,
     sizes: SizeChange,
 ) -> None:
@@ -190,7 +179,7 @@ def _add_versions(
     drop_contents(connection, [content_id for (content_id,) in dropped], sizes)
 
 
-def _state_row(poll: AcceptedPoll, recent: bytes | None) -> Row:
+def _state_row(poll: changes.AcceptedPoll, recent: bytes | None) -> Row:
     outcome, seen = poll.outcome, poll.outcome.observation
     has_changed = seen is not None and seen.changed
     return (

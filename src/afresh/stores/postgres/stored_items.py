@@ -21,6 +21,11 @@ from afresh.stores.store import EDITS_KEPT
 from afresh.values.items import NewItem, Sort
 from afresh.values.lease import Lease
 
+_COLUMNS = (
+    *("ids", "keys", "hashes", "sources", "groups", "weights", "costs"),
+    *("least", "most", "priors", "labels", "selectors"),
+)
+
 
 class PostgresPaging(Paging[Connection]):
     """Pages of items; where few items have a status other than active, all of these are sorted."""
@@ -46,12 +51,6 @@ class PostgresPaging(Paging[Connection]):
 
     def choose_index(self, filters: Filters) -> Mapping[str, str] | None:
         return {} if "idle" in filters and self.are_few("idle", filters) else None
-
-
-_COLUMNS = (
-    *("ids", "keys", "hashes", "sources", "groups", "weights", "costs"),
-    *("least", "most", "priors", "labels", "selectors"),
-)
 
 
 class PostgresItems(SqlItems[Connection]):

@@ -16,6 +16,8 @@ from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.sqlite.upkeep import write_then_replace
 from afresh.values.stored import StoreStats
 
+_ITEM, _AUDIT = TABLES["item"].columns, TABLES["audit"].columns
+
 
 class PostgresUpkeep(SqlUpkeep[Connection]):
     """Implements ``Upkeep``; backups are SQLite files."""
@@ -45,9 +47,6 @@ class PostgresUpkeep(SqlUpkeep[Connection]):
 
     def _count_contents(self, connection: Connection) -> int:
         return int(self._rows(connection, "stats", {})[0][3])
-
-
-_ITEM, _AUDIT = TABLES["item"].columns, TABLES["audit"].columns
 
 
 class PostgresTables(SqlTables[Connection]):

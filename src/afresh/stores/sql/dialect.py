@@ -19,6 +19,8 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 from afresh.stores.rows import Row
 
 _BLOCK = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+T = TypeVar("T")
+_TALLY = ("sources", "groups", "statuses", "items")
 
 
 def parse_statements(text: str) -> dict[str, str]:
@@ -44,13 +46,10 @@ def load_migrations(package: str) -> tuple[str, ...]:
 
 
 ConnectionT = TypeVar("ConnectionT")
-T = TypeVar("T")
 Parameters: TypeAlias = Mapping[str, Any]
 Fetch: TypeAlias = Callable[[str, Parameters], list[Row]]
 ItemCounts: TypeAlias = Counter[tuple[int, int, int]]
 """Items gained or lost by (source id, group id, status code)."""
-
-_TALLY = ("sources", "groups", "statuses", "items")
 
 
 class SqlDatabase(ABC, Generic[ConnectionT]):

@@ -26,6 +26,7 @@ from afresh.values.storable_text import is_storable
 from afresh.values.stored import Edits
 
 _BATCH = 10_000
+FEW = 5_000
 
 
 class SqlItems(SqlGroup[ConnectionT], StoredItems):
@@ -150,7 +151,6 @@ def _change_parameters(change: ItemChange) -> dict[str, object]:
     return given | {"labels": labels, "status": None if change.status is None else STATUS_CODE[change.status]}
 
 
-FEW = 5_000
 Filters: TypeAlias = dict[str, str | int]
 """What a row must match, by the name of the condition."""
 

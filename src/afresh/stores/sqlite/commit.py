@@ -13,19 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from afresh.stores.rows import Row, text_from_mapping
-from afresh.stores.sql.commit_changes import (
-    AcceptedPoll,
-    CompressedCopy,
-    LockedItem,
-    compress_copies,
-    event_rows,
-    new_copies,
-    observations_of,
-    recent_runs,
-    separate_refused,
-    status_changes,
-    sum_spending,
-)
+from afresh.stores.sql import commit_changes as changes
 from afresh.stores.sql.dialect import load_statements
 from afresh.stores.sql.groups import add_ledger_rows, ledger_rows, set_values
 from afresh.stores.sql.observations import add_audits, append_to_recent_runs
@@ -35,6 +23,7 @@ from afresh.values.outcome import Outcome, Refusal
 from afresh.values.storable_text import replace_unstorable
 
 _SQL = load_statements(__package__, "commit")
+_CONTENTS = load_statements(__package__, "contents")
 
 
 def commit(
@@ -44,35 +33,40 @@ def commit(
     retention: Retention,
 ) -> list[Refusal]:
     """Commit everything or nothing, and return the outcomes that were refused."""
-    copies = compress_copies(outcomes)
+    copies = changes.compress_copies(outcomes)
     with database.transaction() as connection:
         ids = database.as_list([outcome.lease.item_id for outcome in outcomes])
         found = connection.execute(_SQL["known"], {"ids": ids}).fetchall()
-        locked = {item_id: LockedItem(*state) for item_id, *state in found}
-        polls, refused = separate_refused(outcomes, copies, locked)
-        for poll, copy, media_type_id in new_copies(database, connection, polls):
+        locked = {item_id: changes.LockedItem(*state) for item_id, *state in found}
+        polls, refused = changes.separate_refused(outcomes, copies, locked)
+        for poll, copy, media_type_id in changes.new_copies(database, connection, polls):
             _keep_copy(connection, poll, copy, media_type_id, retention)
-        runs = append_to_recent_runs(database, connection, recent_runs(polls), retention)
+        runs = append_to_recent_runs(database, connection, changes.recent_runs(polls), retention)
         states = [_state_row(poll, run) for poll, run in zip(polls, runs, strict=True)]
         connection.executemany(_SQL["keep_state"], states)
-        connection.executemany(_SQL["keep_changed"], _changed_rows(polls))
-        connection.executemany(_SQL["keep_failures"], _failure_rows(polls))
-        database.add_to_tally(connection, status_changes(polls))
-        add_audits(database, connection, observations_of(polls), retention)
-        connection.executemany(_SQL["queue_event"], event_rows(polls))
+        observations = changes.observations_of(polls)
+        changed = [(seen.time_s, seen.item_id) for seen in observations if seen.changed]
+        connection.executemany(_SQL["keep_changed"], changed)
+        failures = [(each.outcome.failures, each.item_id) for each in polls if _has_failures(each.outcome)]
+        connection.executemany(_SQL["keep_failures"], failures)
+        database.add_to_tally(connection, changes.status_changes(polls))
+        add_audits(database, connection, observations, retention)
+        connection.executemany(_SQL["queue_event"], changes.event_rows(polls))
         if connection.execute(_SQL["any_notice"]).fetchone():
             answered = [(poll.item_id, poll.outcome.lease.leased_s) for poll in polls]
             connection.executemany(_SQL["answer_notice"], answered)
         connection.executemany(_SQL["end_lease"], [(poll.item_id,) for poll in polls])
-        add_ledger_rows(database, connection, ledger_rows(database, connection, sum_spending(outcomes)))
+        add_ledger_rows(
+            database, connection, ledger_rows(database, connection, changes.sum_spending(outcomes))
+        )
         set_values(database, connection, values)
     return refused
 
 
 def _keep_copy(
     connection: sqlite3.Connection,
-    poll: AcceptedPoll,
-    new: CompressedCopy,
+    poll: changes.AcceptedPoll,
+    new: changes.CompressedCopy,
     media_type_id: int,
     retention: Retention,
 ) -> None:
@@ -91,7 +85,7 @@ def _keep_copy(
         drop_contents(connection, [content_id for (content_id,) in dropped])
 
 
-def _state_row(poll: AcceptedPoll, recent: bytes | None) -> Row:
+def _state_row(poll: changes.AcceptedPoll, recent: bytes | None) -> Row:
     outcome, seen = poll.outcome, poll.outcome.observation
     return (
         outcome.due_s,
@@ -114,20 +108,11 @@ def _validators(outcome: Outcome) -> str | None:
     return None if new is None or (new and new == outcome.lease.validators) else text_from_mapping(new)
 
 
-def _changed_rows(polls: Sequence[AcceptedPoll]) -> list[Row]:
-    return [(seen.time_s, seen.item_id) for seen in observations_of(polls) if seen.changed]
+def _has_failures(outcome: Outcome) -> bool:
+    return bool(outcome.failures or outcome.lease.failures)
 
 
-def _failure_rows(polls: Sequence[AcceptedPoll]) -> list[Row]:
-    """Return the failures in a row of the items that have or had some."""
-    outcomes = (poll.outcome for poll in polls)
-    return [(each.failures, each.lease.item_id) for each in outcomes if each.failures or each.lease.failures]
-
-
-_CONTENTS = load_statements(__package__, "contents")
-
-
-def keep_content(connection: sqlite3.Connection, new: CompressedCopy) -> int:
+def keep_content(connection: sqlite3.Connection, new: changes.CompressedCopy) -> int:
     """Count one more use of a content, write its bytes if nobody has them yet, and return its id."""
     row = connection.execute(_CONTENTS["keep"], (new.hash, len(new.copy.content))).fetchall()
     ((content_id, refs),) = row

@@ -19,6 +19,9 @@ from afresh.values.leftovers import LEFTOVERS
 from afresh.values.stored import StoreStats
 
 _PAGES_PER_STEP = 4096
+_SEQUENCES = ("item", "edit", "event", "audit")
+_COUNTERS = ("lease", "notice")
+_SQLITE_ENDINGS = ("-wal", "-shm", "-journal")  # of the files that SQLite itself makes beside a database
 
 
 class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
@@ -80,10 +83,6 @@ def _damage(connection: sqlite3.Connection) -> Iterator[str]:
         yield f"{table} row {row} refers to a {parent} that is not there"
 
 
-_SEQUENCES = ("item", "edit", "event", "audit")
-_COUNTERS = ("lease", "notice")
-
-
 class SqliteTables(SqlTables[sqlite3.Connection]):
     """A SQLite file that can be copied from and to."""
 
@@ -130,9 +129,6 @@ class SqliteTables(SqlTables[sqlite3.Connection]):
     def _clear(self, connection: sqlite3.Connection, homes: list[str]) -> None:
         for home in homes:
             connection.execute(f"DELETE FROM {home}")
-
-
-_SQLITE_ENDINGS = ("-wal", "-shm", "-journal")  # of the files that SQLite itself makes beside a database
 
 
 @contextmanager
