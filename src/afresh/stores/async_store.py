@@ -88,8 +88,6 @@ def _awaited(run: Run, method: Callable[P, T]) -> Callable[P, Result[T]]:
 
 
 class AsyncItems:
-    """The methods of ``StoredItems``, awaited."""
-
     def __init__(self, items: contract.StoredItems, run: Run) -> None:
         self.add = _awaited(run, items.add)
         self.change = _awaited(run, items.change)
@@ -104,8 +102,6 @@ class AsyncItems:
 
 
 class AsyncLeases:
-    """The methods of ``Leases``, awaited."""
-
     def __init__(self, leases: contract.Leases, run: Run) -> None:
         self.take = _awaited(run, leases.take)
         self.take_due = _awaited(run, leases.take_due)
@@ -115,16 +111,12 @@ class AsyncLeases:
 
 
 class AsyncCopies:
-    """The methods of ``Copies``, awaited."""
-
     def __init__(self, copies: contract.Copies, run: Run) -> None:
         self.get = _awaited(run, copies.get)
         self.versions = _awaited(run, copies.versions)
 
 
 class AsyncPlan:
-    """The methods of ``Plan``, awaited."""
-
     def __init__(self, plan: contract.Plan, run: Run) -> None:
         self.columns_of = _awaited(run, plan.columns_of)
         self.names = _awaited(run, plan.names)
@@ -132,16 +124,12 @@ class AsyncPlan:
 
 
 class AsyncObservations:
-    """The methods of ``Observations``, awaited."""
-
     def __init__(self, observations: contract.Observations, run: Run) -> None:
         self.add = _awaited(run, observations.add)
         self.audits = _awaited(run, observations.audits)
 
 
 class AsyncEvents:
-    """The methods of ``Events``, awaited."""
-
     def __init__(self, events: contract.Events, run: Run) -> None:
         self.take = _awaited(run, events.take)
         self.done = _awaited(run, events.done)
@@ -150,16 +138,12 @@ class AsyncEvents:
 
 
 class AsyncNotices:
-    """The methods of ``StoredNotices``, awaited."""
-
     def __init__(self, notices: contract.StoredNotices, run: Run) -> None:
         self.add = _awaited(run, notices.add)
         self.open = _awaited(run, notices.open)
 
 
 class AsyncLedger:
-    """The methods of ``Ledger``, awaited."""
-
     def __init__(self, ledger: contract.Ledger, run: Run) -> None:
         self.add = _awaited(run, ledger.add)
         self.total = _awaited(run, ledger.total)
@@ -168,8 +152,6 @@ class AsyncLedger:
 
 
 class AsyncState:
-    """The methods of ``State``, awaited."""
-
     def __init__(self, state: contract.State, run: Run) -> None:
         self.get = _awaited(run, state.get)
         self.set = _awaited(run, state.set)
@@ -177,8 +159,6 @@ class AsyncState:
 
 
 class AsyncFleet:
-    """The methods of ``Fleet``, awaited."""
-
     def __init__(self, fleet: contract.Fleet, run: Run) -> None:
         self.beat = _awaited(run, fleet.beat)
         self.leave = _awaited(run, fleet.leave)
@@ -193,8 +173,6 @@ class AsyncFleet:
 
 
 class AsyncUpkeep:
-    """The methods of ``Upkeep``, awaited."""
-
     def __init__(self, upkeep: contract.Upkeep, run: Run) -> None:
         self.check = _awaited(run, upkeep.check)
         self.vacuum = _awaited(run, upkeep.vacuum)

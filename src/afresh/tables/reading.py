@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ from afresh.values.arrays import Bools, Float64s, Floats, Ints
 from afresh.values.errors import InputError
 
 BATCH_ROWS = 1 << 18
+RowReader: TypeAlias = CsvReader | JsonlReader | ParquetReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +85,6 @@ class CheckedTable:
         if name in self.values:
             return self.values[name]
         return np.full(self.rows, self.empty_values[name], dtype=kind)
-
-
-class RowReader(Protocol):
-    """What the reader of each layout offers."""
-
-    names: list[str]
-
-    def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
-        """Yield batches of cells, named as ``wanted``, with the share of the file read so far."""
-        ...
-
-    def line_of(self, row: int) -> int:
-        """Return the line on which data row ``row`` (from 1) starts, 0 where a layout has no lines."""
-        ...
 
 
 def read_table(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Protocol, Self, TypeAlias
+from typing import IO, Any, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -65,7 +65,7 @@ class TableWriter:
         else:
             self._format = named_format(format)
         self._stack = ExitStack()
-        self._make_writer: _RowWriter | None = None
+        self._writer: _TextWriter | _ParquetSink | None = None
         self._stream: Any = None
         self.rows = 0
 
@@ -90,7 +90,7 @@ class TableWriter:
 
     def write(self, batch: Mapping[str, Any]) -> None:
         """Write the rows of ``batch``: an array or list for each column, all of one length."""
-        sink = self._open_writer(batch)
+        sink = self._opened_writer(batch)
         arrays = [_as_arrow(batch[field.name], field.type) for field in sink.schema]
         rows = pa.RecordBatch.from_arrays(arrays, schema=sink.schema)
         sink.write(rows)
@@ -98,7 +98,7 @@ class TableWriter:
 
     def _finish(self) -> None:
         try:
-            self._open_writer({name: np.empty(0) for name in self._columns}).close()
+            self._opened_writer({name: np.empty(0) for name in self._columns}).close()
             if isinstance(self._stream, _CompressedStream):
                 self._stream.finish()
         except BaseException:
@@ -106,15 +106,15 @@ class TableWriter:
             raise
 
     def _abandon(self) -> None:
-        if self._make_writer is not None:
-            self._make_writer.abandon()
+        if self._writer is not None:
+            self._writer.abandon()
 
-    def _open_writer(self, batch: Mapping[str, Any]) -> _RowWriter:
+    def _opened_writer(self, batch: Mapping[str, Any]) -> _TextWriter | _ParquetSink:
         # The first batch decides whether numbers are float32, so the header is written with it.
-        if self._make_writer is None:
+        if self._writer is None:
             fields = [pa.field(name, _stored_type(kind, batch[name])) for name, kind in self._columns.items()]
-            self._make_writer = _make_writer(self._format.layout, self._stream, pa.schema(fields))
-        return self._make_writer
+            self._writer = _make_writer(self._format.layout, self._stream, pa.schema(fields))
+        return self._writer
 
 
 def write_table(
@@ -135,16 +135,6 @@ def write_table(
     """
     with TableWriter(path, columns, format=format) as writer:
         writer.write(values)
-
-
-class _RowWriter(Protocol):
-    schema: pa.Schema
-
-    def write(self, rows: pa.RecordBatch) -> None: ...
-
-    def close(self) -> None: ...
-
-    def abandon(self) -> None: ...
 
 
 class _TextWriter:
@@ -181,7 +171,7 @@ class _ParquetSink:
         self._writer.close()
 
 
-def _make_writer(layout: Layout, stream: Any, schema: pa.Schema) -> _RowWriter:
+def _make_writer(layout: Layout, stream: Any, schema: pa.Schema) -> _TextWriter | _ParquetSink:
     if layout == "parquet":
         return _ParquetSink(stream, schema)
     if layout == "csv":

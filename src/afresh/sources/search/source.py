@@ -19,12 +19,19 @@ from afresh.sources.capabilities import Batch, Capabilities, GroupBackoff, share
 from afresh.sources.change_detection import compare_content
 from afresh.sources.context import SourceContext
 from afresh.sources.http.client import RequestCost
-from afresh.sources.search.file_server import FileSearchServer, file_stamp, sample_index
 from afresh.sources.search.planner import PlannedRequest, Planner
 from afresh.sources.search.record_tracker import RecordTracker, make_measures
 from afresh.sources.search.relation import LocalRelation, display_place, is_postgres, read_relation
 from afresh.sources.search.saved_records import SearchState, read_state
-from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer, make_server
+from afresh.sources.search.search_server import (
+    FileSearchServer,
+    SearchRecord,
+    SearchResults,
+    SearchServer,
+    file_stamp,
+    make_server,
+    sample_index,
+)
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.source import SingleGroupSource
 from afresh.sources.sql.canonical_json import row_json

@@ -22,8 +22,6 @@ from afresh.values.stored import Copy, Ids, ObservationColumns, PolicyColumns, V
 
 
 class MemoryCopies(MemoryGroup, Copies):
-    """Implements ``Copies``."""
-
     def get(self, item_id: int, number: int | None = None) -> Copy | None:
         copies = self._copies(item_id)
         if number is None:
@@ -40,8 +38,6 @@ class MemoryCopies(MemoryGroup, Copies):
 
 
 class MemoryPlan(MemoryGroup, Plan):
-    """Implements ``Plan``."""
-
     def columns(
         self,
         *,
@@ -87,8 +83,6 @@ class MemoryPlan(MemoryGroup, Plan):
 
 
 class MemoryObservations(MemoryGroup, Observations):
-    """Implements ``Observations``."""
-
     def __init__(self, data: MemoryData, retention: Retention) -> None:
         super().__init__(data)
         self._retention = retention
@@ -110,10 +104,13 @@ class MemoryObservations(MemoryGroup, Observations):
                 record = self._data.records[row.item_id]
                 keep_observation(self._data, record, row, self._retention)
                 item, time_s = record.item, row.time_s
-                counts = {"polls": item.polls + 1, "changes": item.changes + row.changed}
-                changed_s = max(item.changed_s or time_s, time_s) if row.changed else item.changed_s
-                polled_s = max(item.polled_s or time_s, time_s)
-                record.item = replace(item, **counts, polled_s=polled_s, changed_s=changed_s)
+                record.item = replace(
+                    item,
+                    polls=item.polls + 1,
+                    changes=item.changes + row.changed,
+                    polled_s=max(item.polled_s or time_s, time_s),
+                    changed_s=max(item.changed_s or time_s, time_s) if row.changed else item.changed_s,
+                )
 
     def audits(self, since_s: float) -> ObservationColumns:
         with self._data:

@@ -44,8 +44,6 @@ class PostgresFleet(SqlFleet[Connection]):
 
 
 class PostgresPlan(SqlPlan[Connection]):
-    """Implements ``Plan``."""
-
     def columns(
         self,
         *,

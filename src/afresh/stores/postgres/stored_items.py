@@ -54,8 +54,6 @@ class PostgresPaging(Paging[Connection]):
 
 
 class PostgresItems(SqlItems[Connection]):
-    """Implements ``StoredItems``."""
-
     paging = PostgresPaging
 
     def _add_batch(self, connection: Connection, batch: list[NewItem], now_s: float) -> int:
@@ -106,8 +104,6 @@ def _row(item_id: int, item: NewItem, names: dict[str, int]) -> Row:
 
 
 class PostgresLeases(SqlLeases[Connection]):
-    """Implements ``Leases``."""
-
     def _lease(self, name: str, given: Parameters) -> list[Lease]:
         def work(connection: Connection) -> list[Lease]:
             free = self._ids(connection, name, given)

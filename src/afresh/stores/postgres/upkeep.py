@@ -73,7 +73,7 @@ class PostgresTables(SqlTables[Connection]):
         super().__init__(database)
         self._schema = database
 
-    def _separate_snapshot(self) -> AbstractContextManager[Connection]:
+    def snapshot(self) -> AbstractContextManager[Connection]:
         return self._schema.separate_snapshot()
 
     def _insert(

@@ -58,8 +58,6 @@ class SqlCopies(SqlGroup[ConnectionT], contract.Copies):
 
 
 class SqlEvents(SqlGroup[ConnectionT], contract.Events):
-    """Implements ``Events``."""
-
     file = "events"
 
     def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
@@ -77,8 +75,6 @@ class SqlEvents(SqlGroup[ConnectionT], contract.Events):
 
 
 class SqlNotices(SqlGroup[ConnectionT], contract.StoredNotices):
-    """Implements ``StoredNotices``."""
-
     file = "notices"
 
     def add(self, ids: Sequence[int], time_s: float) -> None:
@@ -99,8 +95,6 @@ class SqlNotices(SqlGroup[ConnectionT], contract.StoredNotices):
 
 
 class SqlLedger(SqlGroup[ConnectionT], contract.Ledger):
-    """Implements ``Ledger``."""
-
     file = "ledger"
 
     def add(self, source: str, time_s: float, spent: Spent) -> None:
@@ -141,8 +135,6 @@ def add_ledger_rows(
 
 
 class SqlState(SqlGroup[ConnectionT], contract.State):
-    """Implements ``State``."""
-
     file = "state"
 
     def get(self, name: str) -> bytes | None:

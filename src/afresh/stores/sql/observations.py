@@ -32,8 +32,6 @@ _AUDIT = ("ids", "times", "elapsed", "changed", "modified", "counts")
 
 
 class SqlObservations(SqlGroup[ConnectionT], Observations):
-    """Implements ``Observations``."""
-
     file = "observations"
 
     def __init__(self, database: SqlDatabase[ConnectionT], retention: Retention) -> None:

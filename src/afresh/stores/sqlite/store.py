@@ -9,7 +9,7 @@ from pathlib import Path
 from afresh.stores.sql.groups import SqlFleet, SqlStore
 from afresh.stores.sqlite.commit import commit
 from afresh.stores.sqlite.database import SqliteDatabase
-from afresh.stores.sqlite.plan import SqlitePlan
+from afresh.stores.sqlite.policy_columns import SqlitePlan
 from afresh.stores.sqlite.stored_items import SqliteItems, SqliteLeases
 from afresh.stores.sqlite.upkeep import SqliteTables, SqliteUpkeep
 from afresh.stores.store import Retention

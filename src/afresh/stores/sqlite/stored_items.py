@@ -52,8 +52,6 @@ class SqlitePaging(Paging[sqlite3.Connection]):
 
 
 class SqliteItems(SqlItems[sqlite3.Connection]):
-    """Implements ``StoredItems``."""
-
     paging = SqlitePaging
 
     def _add_batch(self, connection: sqlite3.Connection, batch: list[NewItem], now_s: float) -> int:
@@ -90,8 +88,6 @@ class SqliteItems(SqlItems[sqlite3.Connection]):
 
 
 class SqliteLeases(SqlLeases[sqlite3.Connection]):
-    """Implements ``Leases``."""
-
     def _lease(self, name: str, given: Parameters) -> list[Lease]:
         def work(connection: sqlite3.Connection) -> list[Lease]:
             token = self._database.take_numbers(connection, "lease", 1)

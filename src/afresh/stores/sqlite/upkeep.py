@@ -25,8 +25,6 @@ _SQLITE_ENDINGS = ("-wal", "-shm", "-journal")  # of the files that SQLite itsel
 
 
 class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
-    """Implements ``Upkeep``."""
-
     contradictions = ("tally", "references", "newest", "payloads")
 
     def __init__(self, database: SqliteDatabase) -> None:
@@ -107,7 +105,7 @@ class SqliteTables(SqlTables[sqlite3.Connection]):
         return str(self._file.path.absolute())
 
     @contextmanager
-    def _separate_snapshot(self) -> Iterator[sqlite3.Connection]:
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
         with self._file.separate_connection() as connection:
             connection.execute("BEGIN")
             yield connection

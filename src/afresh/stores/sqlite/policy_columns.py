@@ -21,8 +21,6 @@ _USUAL = (1.0, 0.0, math.inf, math.nan)  # cost, min and max interval, prior rat
 
 
 class SqlitePlan(SqlPlan[sqlite3.Connection]):
-    """Implements ``Plan``."""
-
     def __init__(self, database: SqliteDatabase) -> None:
         super().__init__(database)
         self._separate_connection = database.separate_connection
