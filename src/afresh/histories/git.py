@@ -64,9 +64,12 @@ def read_git_history(
     on_read: Callable[[float], None] | None = None,
 ) -> GitHistory:
     """Read the changes of every path that matches one of ``paths`` (git globs such as ``docs/**``; none:
-    all). The window goes from the first commit to the last unless ``start`` and ``end`` (Unix seconds) say
-    otherwise. With ``follow_renames`` a file keeps its history when it moves, and moving alone is no change.
-    ``on_read`` is called with the share of the commits that has been read."""
+    all).
+
+    The window goes from the first commit to the last unless ``start`` and ``end`` (Unix seconds) say
+    otherwise. With ``follow_renames`` a file keeps its history when it moves, and moving alone is no
+    change. ``on_read`` is called with the share of the commits that has been read.
+    """
     folder = Path(repository)
     window = find_commit_range(folder, start, end)
     specs = [spec if spec.startswith(":") else f":(top,glob){spec}" for spec in paths]

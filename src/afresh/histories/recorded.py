@@ -38,9 +38,11 @@ _MOST_NAMES_COMPARED = 5000  # a near name is looked for only where that is quic
 @dataclass(frozen=True, slots=True)
 class RecordedHistory:
     """Change ``j`` is of item ``item[j]`` at ``time[j]`` (Unix seconds), sorted by time, in (start, end].
+
     ``names``, ``weight``, ``cost`` (and ``group``, where the file ``items_path`` has it) have one entry per
     item. ``value`` is what an item changed to and ``initial`` what it was at the start (NaN: not known),
-    where the file of changes says it. ``remarks`` say in words what was assumed."""
+    where the file of changes says it. ``remarks`` say in words what was assumed.
+    """
 
     names: pa.LargeStringArray
     item: Ints

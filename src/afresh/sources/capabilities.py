@@ -60,8 +60,10 @@ class StalenessReport:
 
 @dataclass(frozen=True, slots=True)
 class GroupBackoff:
-    """A group that may not be asked until ``until_s`` (Unix seconds), after ``failures`` in a row. ``why`` is
-    the reason in one line, without secrets."""
+    """A group that may not be asked until ``until_s`` (Unix seconds), after ``failures`` in a row.
+
+    ``why`` is the reason in one line, without secrets.
+    """
 
     group: str
     until_s: float
@@ -72,46 +74,58 @@ class GroupBackoff:
 @dataclass(frozen=True, slots=True)
 class Batch:
     """The next request of a ``BatchSource``: the keys that it is expected to refresh, and the request itself.
-    ``request`` belongs to the source that made the batch; nobody else reads it."""
+
+    ``request`` belongs to the source that made the batch; nobody else reads it.
+    """
 
     keys: tuple[str, ...]
     request: object = None
 
 
 class BulkSource(Source, Protocol):
-    """A source that can poll several items of one group with one request. The engine gathers up to
-    ``bulk_limit`` items of a group that are due, or nearly due, and polls them together. Each item has its
-    own outcome, as if it had been polled alone. The fixed cost of a request is shared, so items get cheaper
-    the more of them it serves (Razniewski 2016, §6: bulks)."""
+    """A source that can poll several items of one group with one request.
+
+    The engine gathers up to ``bulk_limit`` items of a group that are due, or nearly due, and polls them
+    together. Each item has its own outcome, as if it had been polled alone. The fixed cost of a request is
+    shared, so items get cheaper the more of them it serves (Razniewski 2016, §6: bulks).
+    """
 
     def bulk_limit(self, group: str) -> int:
         """Return how many items one request to ``group`` may serve, 1 or more; may change at any time."""
 
     async def poll_many(self, leases: Sequence[Lease], *, conditional: bool = True) -> list[Fetched]:
         """Poll these items of one group with one request; return one ``Fetched`` per lease, in their order.
+
         The contract of ``Source.poll`` holds. ``admit`` is awaited once, because there is one request (more
         only to find the key that makes it fail). The engine passes at most ``bulk_limit`` leases. Requests,
-        bytes and seconds of the results add up to what was spent. No leases: no request."""
+        bytes and seconds of the results add up to what was spent. No leases: no request.
+        """
 
 
 class BatchSource(Source, Protocol):
     """A source that decides itself which items its next request refreshes: a query returns a page of records.
+
     The engine offers the item with the highest poll value, the *lead*. The source answers with a batch. The
-    engine leases those items and hands the batch back with the leases. One request at a time."""
+    engine leases those items and hands the batch back with the leases. One request at a time.
+    """
 
     def keys(self) -> Sequence[str]:
         """Return the keys of all items; the same list object until the set of items changes."""
 
     async def choose(self, lead: str, weights: Float64s | None = None) -> Batch:
-        """Choose the next request. ``lead`` is the key of an item that is worth a poll. The lead need not be
-        part of the batch, but it will be if it is offered again and again. ``weights`` says what each of
-        ``keys`` counts for, 0 for items that must not be polled; None means that the weights are those of the
-        previous call."""
+        """Choose the next request. ``lead`` is the key of an item that is worth a poll.
+
+        The lead need not be part of the batch, but it will be if it is offered again and again.
+        ``weights`` says what each of ``keys`` counts for, 0 for items that must not be polled; None means
+        that the weights are those of the previous call.
+        """
 
     async def poll_batch(self, batch: Batch, leases: Sequence[Lease]) -> list[Fetched | None]:
-        """Send the request of a batch; return one result per lease, None for items that did not come. The
-        contract of ``Source.poll`` holds. Keys of the batch that are not leased are in use elsewhere or must
-        not be polled; the source does not choose them again for a while. No leases: no request."""
+        """Send the request of a batch; return one result per lease, None for items that did not come.
+
+        The contract of ``Source.poll`` holds. Keys of the batch that are not leased are in use elsewhere or
+        must not be polled; the source does not choose them again for a while. No leases: no request.
+        """
 
 
 class StalenessSource(Source, Protocol):
@@ -122,9 +136,12 @@ class StalenessSource(Source, Protocol):
 
 
 class StatefulSource(Protocol):
-    """A source that has learned something that must outlive its process. The state is opaque to the engine,
-    which stores it and gives it to the successor before its first request. Back-offs are separate because
-    they are stored within a second, and because workers exchange them group by group."""
+    """A source that has learned something that must outlive its process.
+
+    The state is opaque to the engine, which stores it and gives it to the successor before its first request.
+    Back-offs are separate because they are stored within a second, and because workers exchange them group
+    by group.
+    """
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
         """Return the groups that wait longer than their usual delay, or that failed last; bounded."""
@@ -133,8 +150,10 @@ class StatefulSource(Protocol):
         """Return everything else that was learned; bounded."""
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
-        """Take over what an earlier process or another worker saved. What is already known stays, unless the
-        saved state is newer. State of another version is ignored."""
+        """Take over what an earlier process or another worker saved.
+
+        What is already known stays, unless the saved state is newer. State of another version is ignored.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +198,10 @@ def share_cost(fetched: Sequence[Fetched], *, requests: int, seconds: float) -> 
 
 
 class OldSource:
-    """A source of another package that follows the optional protocols of version 0.1.0. The methods of today
-    call the old ones; everything else is the source's own."""
+    """A source of another package that follows the optional protocols of version 0.1.0.
+
+    The methods of today call the old ones; everything else is the source's own.
+    """
 
     def __init__(self, source: Any) -> None:
         self._source = source

@@ -39,14 +39,18 @@ class Source(Protocol):
 
     def ready_s(self, group: str, now_s: float) -> float:
         """Return the earliest time at which the next request to ``group`` may start; ``now_s`` if at once.
+
         The answer accounts for windows, delays, back-off and requests in flight. It is infinite while all
-        slots are taken."""
+        slots are taken.
+        """
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
-        """Poll one item once. ``conditional=False`` asks for the content whatever the validators say. The
-        poll waits for its turn, but not for long: if the group backs off for longer than the source is
+        """Poll one item once. ``conditional=False`` asks for the content whatever the validators say.
+
+        The poll waits for its turn, but not for long: if the group backs off for longer than the source is
         willing to wait, the result is ``failed`` with ``retry_after_s``, and nothing is sent. The poll ends
-        within the time limits of the source."""
+        within the time limits of the source.
+        """
 
     def listings(self) -> AsyncIterator[Listing]:
         """Read what the source says exists, one document (a sitemap, a feed, a query) at a time; bounded."""

@@ -81,8 +81,10 @@ class StoredItems(Protocol):
         """Apply one change to these items, to all or none, and return the keys that are unknown."""
 
     def remove(self, keys: Sequence[str], now_s: float, *, announce: bool = False) -> tuple[str, ...]:
-        """Remove these items and their copies, and return the keys that are unknown. With ``announce`` an
-        event is queued for each item."""
+        """Remove these items and their copies, and return the keys that are unknown.
+
+        With ``announce`` an event is queued for each item.
+        """
 
     def get(self, key: str) -> Item | None:
         """Return an item by its key, or None."""
@@ -94,9 +96,11 @@ class StoredItems(Protocol):
         """Return the ids of the keys that are known."""
 
     def page(self, query: ItemQuery, limit: int, cursor: str | None = None) -> ItemPage:
-        """Return a page of items; ``cursor`` is that of the page before, of the same query. A store may bound
-        how many items it looks at. Then a page of a search or filter may have fewer items than ``limit``,
-        even none, and still a cursor for the next page."""
+        """Return a page of items; ``cursor`` is that of the page before, of the same query.
+
+        A store may bound how many items it looks at. Then a page of a search or filter may have fewer items
+        than ``limit``, even none, and still a cursor for the next page.
+        """
 
     def due(self, now_s: float, limit: int) -> list[int]:
         """Return the ids of active items that are due and not leased, the longest due first."""
@@ -120,9 +124,11 @@ class Leases(Protocol):
         any_status: bool = False,
         worker: str = "",
     ) -> list[Lease]:
-        """Lease these items, except those leased, unknown or (unless ``any_status``) not active. The longest
-        due comes first. A lease expires at its ``until_s``, by the ``now_s`` of other calls, or when the
-        ``worker`` that holds it leaves the fleet."""
+        """Lease these items, except those leased, unknown or (unless ``any_status``) not active.
+
+        The longest due comes first. A lease expires at its ``until_s``, by the ``now_s`` of other calls, or
+        when the ``worker`` that holds it leaves the fleet.
+        """
 
     def take_due(
         self, now_s: float, limit: int, duration_s: float, *, source: str | None = None
@@ -155,8 +161,11 @@ class Plan(Protocol):
     def columns(
         self, *, after_id: int = 0, batch: int = 8192, aside: bool = False
     ) -> Iterator[PolicyColumns]:
-        """Yield all items with an id above ``after_id``, in batches, by id. ``aside`` says that other threads
-        are busy, and the caller should not have to wait for the interpreter at every row."""
+        """Yield all items with an id above ``after_id``, in batches, by id.
+
+        ``aside`` says that other threads are busy, and the caller should not have to wait for the interpreter
+        at every row.
+        """
 
     def columns_of(self, ids: Sequence[int]) -> PolicyColumns:
         """Return the same of some items, by id, without the unknown ones."""
@@ -175,9 +184,11 @@ class Observations(Protocol):
         """Yield the observations of these items (or all), by item and time; a batch has whole items."""
 
     def add(self, observations: ObservationColumns) -> None:
-        """Add polls that were made elsewhere or long ago, in batches of whole items. Counts, ``polled_s`` and
-        ``changed_s`` only grow; due time and belief stay. A repeated call adds its rows again. Unknown ids
-        are refused before anything is added."""
+        """Add polls that were made elsewhere or long ago, in batches of whole items.
+
+        Counts, ``polled_s`` and ``changed_s`` only grow; due time and belief stay. A repeated call adds its
+        rows again. Unknown ids are refused before anything is added.
+        """
 
     def audits(self, since_s: float) -> ObservationColumns:
         """Return the audits since a time, of all items (removed ones too), in the order of their commits."""
@@ -239,10 +250,13 @@ class State(Protocol):
 
 
 class Fleet(Protocol):
-    """What workers on one store share: who they are, what each has claimed, when requests may start. **Whose
-    clock.** The clocks of machines differ, and claims, leases and windows are compared between machines. So
-    all times that the workers of a fleet pass to a store are of one clock, that of ``shared_clock``: the
-    machine's own, shifted by ``ahead_s``, which asks the database. A store on one machine is 0 s ahead."""
+    """What workers on one store share: who they are, what each has claimed, when requests may start.
+
+    **Whose clock.** The clocks of machines differ, and claims, leases and windows are compared between
+    machines. So all times that the workers of a fleet pass to a store are of one clock, that of
+    ``shared_clock``: the machine's own, shifted by ``ahead_s``, which asks the database. A store on one
+    machine is 0 s ahead.
+    """
 
     def beat(self, worker: Worker) -> None:
         """Note that this worker is alive; ``started_s`` and ``host`` are kept from its first call."""
@@ -254,10 +268,12 @@ class Fleet(Protocol):
         """Return the workers seen since a time, by name."""
 
     def take(self, names: Sequence[str], worker: str, now_s: float, duration_s: float) -> tuple[str, ...]:
-        """Claim each of these names that nobody else holds, and return those held now, in the order given. A
-        claim expires at ``now_s + duration_s``, by the ``now_s`` of other calls; claiming a name again renews
-        it. A worker that takes over a politeness group must wait its delay before the first request: the last
-        holder may have sent one just before."""
+        """Claim each of these names that nobody else holds, and return those held now, in the order given.
+
+        A claim expires at ``now_s + duration_s``, by the ``now_s`` of other calls; claiming a name again
+        renews it. A worker that takes over a politeness group must wait its delay before the first request:
+        the last holder may have sent one just before.
+        """
 
     def renew(self, worker: str, now_s: float, duration_s: float) -> tuple[str, ...]:
         """Renew all claims that others have not taken since, and return what is still held, sorted."""

@@ -36,7 +36,10 @@ def open_output(path: str | Path) -> Iterator[IO[bytes]]:
             with Path(path).open("wb") as stream:
                 yield stream
         else:
-            with _temporary_file(Path(os.path.realpath(path))) as stream:
+            target = Path(os.path.realpath(path))
+            with replaced_file(target) as part, part.open("xb") as stream:
+                if target.exists():
+                    os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
                 yield stream
 
 
@@ -69,21 +72,22 @@ def check_writable(path: str | Path) -> None:
 
 
 @contextmanager
-def _temporary_file(target: Path) -> Iterator[IO[bytes]]:
+def replaced_file(target: Path, *endings: str) -> Iterator[Path]:
+    """Give the path of a new file beside ``target``, which replaces it when the block ends well.
+
+    The block makes the file. If it fails, or the process is ended by a signal, nothing of the file stays, nor
+    of files with its name and one of ``endings``.
+    """
     part = _name_beside(target)
-    with LEFTOVERS.path(part):
+    with LEFTOVERS.path(part, *endings):
         try:
-            with part.open("xb") as stream:
-                yield stream
-                stream.flush()
-                if target.exists():
-                    os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
-                os.fsync(stream.fileno())
+            yield part
+            with part.open("rb") as complete:
+                os.fsync(complete.fileno())
             part.replace(target)
-        except BaseException:
-            # Closing a file on a full disk fails again, and must not hide the first error.
-            part.unlink(missing_ok=True)
-            raise
+        finally:
+            for ending in ("", *endings):
+                part.with_name(part.name + ending).unlink(missing_ok=True)
     _sync_folder(target.parent)
 
 

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from afresh.tables.columns import Column
-from afresh.tables.input_file import InputFile, one_line, translate_errors
+from afresh.tables.input_file import InputFile, translate_errors
 from afresh.values.errors import InputError
+from afresh.values.formatting import one_line
 
 _BLOCK_BYTES, _LARGE_BLOCK_BYTES = 4 << 20, 64 << 20  # a row must fit into a block
 _HEADER_CHARACTERS = 120_000  # just under what Python's reader takes in one cell

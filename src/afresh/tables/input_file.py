@@ -30,6 +30,7 @@ from afresh.tables.formats import (
     named_format,
 )
 from afresh.values.errors import InputError, UsageError, did_you_mean
+from afresh.values.formatting import one_line
 from afresh.values.leftovers import LEFTOVERS
 
 _COPY_BYTES = 1 << 20
@@ -162,16 +163,6 @@ def translate_errors(name: str, compression: Compression | None = None) -> Itera
         raise InputError(_problem(error, name, compression), path=name) from None
     except pa.ArrowException as error:
         raise InputError(f"cannot be read: {one_line(error)}", path=name) from None
-
-
-def one_line(error: BaseException) -> str:
-    """Return an error's text on one line, cut to a readable length.
-
-    >>> one_line(ValueError("a\\n  b"))
-    'a b'
-    """
-    text = " ".join(str(error).split())
-    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def _problem(error: OSError | EOFError, name: str, compression: Compression | None) -> str:

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from afresh.tables.columns import Column, Kind
-from afresh.tables.input_file import InputFile, one_line, translate_errors
+from afresh.tables.input_file import InputFile, translate_errors
 from afresh.values.errors import InputError
+from afresh.values.formatting import one_line
 
 
 class ParquetReader:

@@ -32,9 +32,11 @@ class Allocation:
 @dataclass(frozen=True, slots=True)
 class Income:
     """What refreshing one item at its best interval earns: what ``afresh.best_interval`` returns.
-    ``interval`` is infinite and ``net_income`` that of never refreshing where ``futile``; ``reason`` says in
-    words why, or what makes it worth while. ``break_even`` is the benefit per time at which refreshing starts
-    to pay, ``break_even_ratio`` that benefit as a multiple of the cost."""
+
+    ``interval`` is infinite and ``net_income`` that of never refreshing where ``futile``; ``reason``
+    says in words why, or what makes it worth while. ``break_even`` is the benefit per time at which
+    refreshing starts to pay, ``break_even_ratio`` that benefit as a multiple of the cost.
+    """
 
     interval: float
     net_income: float

@@ -26,8 +26,8 @@ from afresh.sources.http.urls import host_group, origin
 from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.secrets import redactor
-from afresh.sources.sql.errors import one_line
 from afresh.values.errors import UsageError
+from afresh.values.formatting import one_line
 
 _MOST_NAMES = 8  # keys of an answer that are shown if a path is wrong
 _SHOWN_CHARACTERS = 60
@@ -108,7 +108,7 @@ def _finder(path: str) -> Callable[[Any], Any]:
         try:
             return search(answer)
         except Exception as error:  # noqa: BLE001  (jmespath raises many kinds for data of the wrong type)
-            raise AnswerError(f"{path!r} does not suit the answer: {one_line(str(error))}") from None
+            raise AnswerError(f"{path!r} does not suit the answer: {one_line(error)}") from None
 
     return find
 

@@ -23,10 +23,11 @@ from afresh.sources.context import no_secrets
 from afresh.sources.secrets import Resolver, Secret
 from afresh.sources.sql.connections import PostgresConnection
 from afresh.sources.sql.database_url import POSTGRES, check_library, resolve_address
-from afresh.sources.sql.errors import SqlError, one_line
+from afresh.sources.sql.errors import SqlError
 from afresh.sources.sql.sessions import quoted
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError, UsageError, did_you_mean
+from afresh.values.formatting import one_line
 
 _TIMEOUT_S, _LOCK_S = 60.0, 5.0
 _COLUMNS = """
@@ -77,7 +78,7 @@ def _sqlite_rows(place: str, path: str, table: str, names: Sequence[str]) -> Row
             check_names(place, names, known)
             return database.execute(f"SELECT {_list(names)} FROM {quoted(table)}").fetchall()
     except sqlite3.Error as error:
-        raise InputError(f"cannot be read as SQLite: {one_line(str(error))}", path=path) from None
+        raise InputError(f"cannot be read as SQLite: {one_line(error)}", path=path) from None
 
 
 def _postgres_rows(address: Secret, place: str, table: str, names: Sequence[str]) -> Rows:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from afresh.sources.secrets import Secret, redactor
 from afresh.sources.sql.database_url import passwords
-from afresh.sources.sql.errors import SqlError, one_line, postgres_error
+from afresh.sources.sql.errors import SqlError, postgres_error
+from afresh.values.formatting import one_line
 
 if TYPE_CHECKING:
     import psycopg
@@ -160,11 +161,11 @@ def translate_errors() -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        message = one_line(str(error))
+        message = one_line(error)
         if message == "interrupted":
             raise SqlError("took longer than its time-out allows") from None
         lost = message.startswith(("unable to open", "disk I/O", "database is locked"))
         raise SqlError(message, is_connection_lost=lost) from None
     except sqlite3.Error as error:
         lost = isinstance(error, sqlite3.DatabaseError)
-        raise SqlError(one_line(str(error)), is_connection_lost=lost) from None
+        raise SqlError(one_line(error), is_connection_lost=lost) from None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from afresh.values.errors import AfreshError
+from afresh.values.formatting import one_line
 
 if TYPE_CHECKING:
     import psycopg
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 Hide: TypeAlias = Callable[[str], str]
 """Hides secrets in a text."""
 
-_LONGEST = 200
 _REASONS = {
     "28P01": "the password is wrong",
     "28000": "the server lets this user in from nowhere that we are",
@@ -67,12 +67,3 @@ def postgres_error(error: psycopg.Error, hide: Hide, *, connected: bool) -> SqlE
         reason = next((words for mark, words in _LOGIN.items() if mark in said), "no connection")
     is_lost = not connected or state.startswith(_CONNECTION_STATES)
     return SqlError(f"{reason}: {said}" if reason else said, is_connection_lost=is_lost, state=state)
-
-
-def one_line(text: str) -> str:
-    """Return the text without line breaks, cut to 200 characters.
-
-    >>> one_line("ERROR:  no\\n  such thing")
-    'ERROR: no such thing'
-    """
-    return " ".join(text.split())[:_LONGEST]

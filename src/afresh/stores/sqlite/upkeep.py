@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -14,8 +13,8 @@ from afresh.stores.sql.groups import SqlUpkeep
 from afresh.stores.sql.transfer import RESERVATIONS, TABLES, Counters, Homes, SqlTables, same_columns
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.errors import translate_errors
+from afresh.tables.atomic_output import replaced_file
 from afresh.values.errors import InputError, OutputError, StoreCorruptError
-from afresh.values.leftovers import LEFTOVERS
 from afresh.values.stored import StoreStats
 
 _PAGES_PER_STEP = 4096
@@ -131,19 +130,11 @@ class SqliteTables(SqlTables[sqlite3.Connection]):
 
 @contextmanager
 def write_then_replace(target: Path) -> Iterator[Path]:
-    """Give the path of a new file in the same folder, which becomes ``target`` when the block ends well. If
-    the block fails, or the process is ended by a signal, nothing of the new file stays."""
-    part = target.parent / f".{target.name[:100]}.{uuid.uuid4().hex[:12]}.part"
-    with LEFTOVERS.path(part, *_SQLITE_ENDINGS):
-        try:
+    """Give the path of a new SQLite file, which becomes ``target`` when the block ends well."""
+    try:
+        with replaced_file(target, *_SQLITE_ENDINGS) as part:
             # Only the user can read it, as a file with the copies of private pages should be.
             os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             yield part
-            with part.open("rb") as complete:
-                os.fsync(complete.fileno())
-            part.replace(target)
-        except OSError as error:
-            raise OutputError(f"{target} cannot be written: {error.strerror}") from error
-        finally:
-            for ending in ("", *_SQLITE_ENDINGS):
-                part.with_name(part.name + ending).unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"{target} cannot be written: {error.strerror}") from error
