@@ -29,10 +29,6 @@ async def admit_all(group: str) -> None:
     del group
 
 
-def ignore_cost(received: int, seconds: float) -> None:
-    del received, seconds
-
-
 def no_secrets(name: str) -> str | None:
     del name
     return None
@@ -51,7 +47,7 @@ class SourceContext:
 
     clock: Clock = field(default_factory=SystemClock)
     admit: Admit = admit_all
-    cost: ReportCost = ignore_cost
+    cost: ReportCost = lambda received, seconds: None  # noqa: ARG005 (they are ignored)
     sleep: Sleep = asyncio.sleep
     resolver: Resolver = no_secrets
     hosts: HostRegistry = field(default_factory=HostRegistry)

@@ -33,6 +33,7 @@ from afresh.values.errors import StoreCorruptError
 from afresh.values.outcome import Observation
 from afresh.values.stored import Ids, ObservationColumns
 
+Unsigned = npt.NDArray[np.uint64]
 _LAST = Struct("<q")
 _FIELDS = 4
 _CONTINUED = bytes(range(128, 256))
@@ -57,9 +58,6 @@ def decompress(data: bytes, size: int, expected_hash: bytes, store: str) -> byte
     if content_hash(content) != expected_hash:
         raise StoreCorruptError(f"{store}: content {short_hash} is not what was stored")
     return content
-
-
-Unsigned = npt.NDArray[np.uint64]
 
 
 def append_observations(run: bytes | None, observations: Iterable[Observation]) -> bytes:

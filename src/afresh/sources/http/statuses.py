@@ -21,6 +21,8 @@ from afresh.sources.http.politeness import HostCondition
 from afresh.sources.text_decoding import decode
 from afresh.values.fetched import FetchedKind
 
+SoftKind: TypeAlias = Literal["refused", "failed"]
+
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 PERMANENT = frozenset({301, 308})
 WITH_CONTENT = frozenset({200, 203, 204})
@@ -130,9 +132,6 @@ def retry_after_s(text: str | None, now_s: float) -> float | None:
         return min(float(stripped[:12]), _LONGEST_S)
     date_s = http_date_s(stripped)
     return None if date_s is None else min(max(0.0, date_s - now_s), _LONGEST_S)
-
-
-SoftKind: TypeAlias = Literal["refused", "failed"]
 
 
 def soft_error(

@@ -29,6 +29,9 @@ from afresh.sources.secrets import redactor
 from afresh.values.errors import UsageError
 from afresh.values.formatting import one_line
 
+ReadAnswer: TypeAlias = Callable[[bytes, str], tuple[tuple[SearchRecord, ...], int | None]]
+"""Reads records and total from the body of an answer and its media type."""
+
 _MOST_NAMES = 8  # keys of an answer that are shown if a path is wrong
 _SHOWN_CHARACTERS = 60
 _SINGLE_WORD = re.compile(r"\w+")
@@ -128,10 +131,6 @@ def _describe_keys(value: object) -> str:
         names = list(value)[:_MOST_NAMES]
         return f"which has {', '.join(map(str, names))}" if names else "which is empty"
     return f"which is a {type(value).__name__}"
-
-
-ReadAnswer: TypeAlias = Callable[[bytes, str], tuple[tuple[SearchRecord, ...], int | None]]
-"""Reads records and total from the body of an answer and its media type."""
 
 
 class HttpSearchServer(SearchServer):

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 from afresh.sources.secrets import Secret
-from afresh.sources.sql.connection_thread import DatabaseConnection
 from afresh.sources.sql.connections import PostgresConnection, SqliteConnection
 from afresh.sources.sql.errors import SqlError
 from afresh.sources.sql.settings import SqlSettings
@@ -36,19 +35,6 @@ class KeyListing:
     marks: dict[str, str]
     keyless: int
     cut: bool
-
-
-class SqlSession(DatabaseConnection, Protocol):
-    """What the source asks of a database; every method may raise ``SqlError``."""
-
-    def rows(self, keys: list[str]) -> list[DatabaseRow]:
-        """Return the rows with these keys, in any order; ``row_limit`` rows at most."""
-
-    def newest(self) -> object:
-        """Return the highest value of the cursor for ``list_keys``, None if there is none."""
-
-    def list_keys(self, since: object) -> KeyListing:
-        """Return the keys of all rows, or of those whose cursor is ``since`` or higher."""
 
 
 def quoted(name: str) -> str:
@@ -101,7 +87,7 @@ def _database_rows(table: tuple[list[str], list[tuple[object, ...]]]) -> list[Da
 
 
 class SqliteSession(SqliteConnection):
-    """See ``SqlSession``. Others may write to the file meanwhile; nothing is written here."""
+    """What the source asks of a SQLite file; others may write to it meanwhile. May raise ``SqlError``."""
 
     def __init__(self, path: Path, settings: SqlSettings) -> None:
         super().__init__(path)
@@ -118,7 +104,10 @@ class SqliteSession(SqliteConnection):
             raise
 
     def rows(self, keys: list[str]) -> list[DatabaseRow]:
-        """See ``SqlSession``. A key is searched as text and, if it looks like a number, as a number."""
+        """Return the rows with these keys (as texts and, where they look like it, as numbers), in any order.
+
+        ``row_limit`` rows at most are read.
+        """
         values = (*keys, *(_as_number(key) for key in keys if _NUMBER.fullmatch(key)))
         marks = ",".join("?" * len(values))
         text = (
@@ -128,9 +117,11 @@ class SqliteSession(SqliteConnection):
         return _database_rows(self.table(text, values))
 
     def newest(self) -> object:
+        """Return the highest value of the cursor for ``list_keys``, None if there is none."""
         return self.table(f"SELECT max(q.{self._cursor}) {self._from}", ())[1][0][0]
 
     def list_keys(self, since: object) -> KeyListing:
+        """Return the keys of all rows, or of those whose cursor is ``since`` or higher."""
         settings = self._settings
         mark = f"CAST(q.{self._cursor} AS TEXT)" if settings.cursor else "''"
         text = f"SELECT CAST(q.{self._key} AS TEXT), {mark} {self._from}"
@@ -142,7 +133,7 @@ class SqliteSession(SqliteConnection):
 
 
 class PostgresSession(PostgresConnection):
-    """See ``SqlSession``. Keys are compared in the type of the key column, so that an index can be used."""
+    """The same for PostgreSQL. Keys are compared in the type of the key column, so that an index is used."""
 
     def __init__(self, address: Secret, settings: SqlSettings) -> None:
         super().__init__(address, timeout_s=settings.timeout, lock_s=settings.timeout, read_only=True)
@@ -185,6 +176,9 @@ class PostgresSession(PostgresConnection):
             ([code for _, code in wanted],),
         )
         return {name: kind[0] for (name, _), kind in zip(wanted, types, strict=True)}
+
+
+SqlSession: TypeAlias = SqliteSession | PostgresSession
 
 
 def _as_number(key: str) -> float:

@@ -59,16 +59,14 @@ class PostgresPlan(SqlPlan[Connection]):
         return policy_columns(self._fetch("columns_of", ids=list(ids)))
 
 
-_Key = tuple[int, int]
-
-
 class CommitResolver:
     """Finds out what became of the commits of this process whose answer was lost."""
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._database, self._lock = database, RLock()
-        self._unknown: list[tuple[CommitUnknownError, list[_Key]]] = []
-        self._committed: dict[_Key, Refusal | None] = {}
+        # Outcomes are known by their item and the token of their lease.
+        self._unknown: list[tuple[CommitUnknownError, list[tuple[int, int]]]] = []
+        self._committed: dict[tuple[int, int], Refusal | None] = {}
 
     def commit(
         self, outcomes: Sequence[Outcome], work: Callable[[Sequence[Outcome]], list[Refusal]]
