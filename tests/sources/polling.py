@@ -65,7 +65,7 @@ def lease_of(key: str, **changes: Any) -> Lease:
     return replace(Lease(item_id=1, key=key, source="web", group="g", token=1, until_s=1e12), **changes)
 
 
-def held(lease: Lease, fetched: Fetched, polled_s: float = 1e9) -> Lease:
+def lease_with_copy(lease: Lease, fetched: Fetched, polled_s: float = 1e9) -> Lease:
     """The lease that follows after a poll was committed."""
     if not fetched.tells:
         return lease

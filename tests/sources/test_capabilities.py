@@ -92,23 +92,23 @@ class OldStalenessSource(Plain):
         self.recalled = memory
 
 
-def found(source: Any) -> Capabilities:
+def capabilities_of(source: Any) -> Capabilities:
     return find_capabilities(source)
 
 
 def test_our_sources_state_what_they_can_do() -> None:
     source = quick_source()
-    assert found(source) is source.capabilities
+    assert capabilities_of(source) is source.capabilities
     assert source.capabilities == Capabilities(state=source)
 
 
 def test_a_source_that_only_polls_can_do_nothing_else() -> None:
-    assert found(Plain()) == Capabilities()
+    assert capabilities_of(Plain()) == Capabilities()
 
 
 def test_a_source_of_another_package_is_known_by_its_methods() -> None:
     source: Any = Bulk()
-    can = found(source)
+    can = capabilities_of(source)
     assert can.bulk is source
     assert (can.batches, can.staleness, can.state) == (None, None, None)
 
@@ -116,7 +116,7 @@ def test_a_source_of_another_package_is_known_by_its_methods() -> None:
 def test_a_batch_source_written_for_0_1_0_still_works() -> None:
     async def run() -> None:
         source = OldBatchSource()
-        can = found(source)
+        can = capabilities_of(source)
         assert can.bulk is None
         assert can.staleness is None
         assert can.batches is not None
@@ -137,7 +137,7 @@ def test_a_batch_source_written_for_0_1_0_still_works() -> None:
 
 def test_a_staleness_source_written_for_0_1_0_still_works() -> None:
     source = OldStalenessSource()
-    can = found(source)
+    can = capabilities_of(source)
     assert can.batches is None
     assert can.staleness is not None
     assert can.state is not None

@@ -142,7 +142,7 @@ class Comparison:
     comparable: bool
     notes: Mapping[str, str]
 
-    def fetched(self, content: bytes, media_type: str) -> Fetched:
+    def to_fetched(self, content: bytes, media_type: str) -> Fetched:
         """Return the result of a poll that brought this content; it is stored if it is a change."""
         return Fetched(
             "content" if self.changed else "unchanged",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -120,8 +121,7 @@ class _DoubleKeyError(ValueError):
 def _refuse_double_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        seen: set[str] = set()
-        double = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        double = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise _DoubleKeyError(f"{double!r} stands twice")
     return found
 

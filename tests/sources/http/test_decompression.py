@@ -27,7 +27,7 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def inflated(inflater: Inflater, packed: bytes, step: int) -> bytes:
+def inflate(inflater: Inflater, packed: bytes, step: int) -> bytes:
     plain = b"".join(inflater.feed(packed[i : i + step]) for i in range(0, len(packed), step))
     inflater.finish()
     return plain
@@ -37,7 +37,7 @@ def inflated(inflater: Inflater, packed: bytes, step: int) -> bytes:
 @settings(deadline=None)
 def test_compressed_data_is_restored_however_it_is_cut(encoding: str, data: bytes, step: int) -> None:
     inflater = Inflater(encoding, max_bytes=10_000, max_ratio=1000)
-    assert inflated(inflater, PACKERS[encoding](data), step) == data
+    assert inflate(inflater, PACKERS[encoding](data), step) == data
 
 
 @given(st.binary(max_size=3000), st.integers(1, 500))
@@ -46,7 +46,7 @@ def test_deflate_without_its_header_is_understood(data: bytes, step: int) -> Non
     packed = raw_deflate(data)
     looks_like_zlib = len(packed) >= 2 and packed[0] & 15 == 8 and int.from_bytes(packed[:2], "big") % 31 == 0
     if not looks_like_zlib:
-        assert inflated(Inflater("deflate", max_bytes=10_000, max_ratio=1000), packed, step) == data
+        assert inflate(Inflater("deflate", max_bytes=10_000, max_ratio=1000), packed, step) == data
 
 
 @given(st.binary(max_size=500), st.binary(max_size=500), st.integers(1, 100))
@@ -54,7 +54,7 @@ def test_deflate_without_its_header_is_understood(data: bytes, step: int) -> Non
 def test_gzip_members_may_follow_one_another(one: bytes, two: bytes, step: int) -> None:
     inflater = Inflater("gzip", max_bytes=10_000, max_ratio=1000)
     packed = gzip.compress(one) + gzip.compress(two)
-    assert inflated(inflater, packed, step) == one + two
+    assert inflate(inflater, packed, step) == one + two
 
 
 @given(st.integers(0, 200_000), st.integers(1, 100_000), st.integers(1, 5000))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.servers.site import Answer, Seen, Site, page
-from tests.sources.polling import SetClock, held, lease_of, quick_source
+from tests.sources.polling import SetClock, lease_of, lease_with_copy, quick_source
 
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.context import SourceContext
@@ -49,7 +49,7 @@ def test_robots_rules_and_trust_are_loaded_without_requests() -> None:
             first = quick_source(respect_robots=True)
             lease = lease_of(site.url + "/p")
             fetched = await first.poll(lease)
-            await first.poll(held(lease, fetched))
+            await first.poll(lease_with_copy(lease, fetched))
             notes, trust = first.save_state(), first.validator_trust(host_group(lease.key))
             await first.close()
             second = quick_source(respect_robots=True)

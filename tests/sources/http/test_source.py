@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.servers.site import Answer, Handler, Seen, Site, page, redirect
-from tests.sources.polling import SetClock, held, lease_of, quick_source
+from tests.sources.polling import SetClock, lease_of, lease_with_copy, quick_source
 from tests.waiting import until_async
 
 from afresh.sources.context import SourceContext
@@ -55,7 +55,7 @@ def test_a_conditional_get_sends_the_validators_back_verbatim_and_asks_for_the_s
         first = await source.poll(lease)
         assert (first.kind, first.content, first.media_type) == ("content", b"hello", "text/html")
         assert first.validators == {"etag": etag, "accept-encoding": "gzip, deflate"}
-        other = held(lease, first)
+        other = lease_with_copy(lease, first)
         second = await source.poll(other)
         assert (second.kind, second.status, second.content) == ("unchanged", 304, None)
         assert second.validators == first.validators
@@ -93,7 +93,7 @@ def test_the_hash_decides_whatever_the_validators_say() -> None:
         for _ in range(4):
             fetched = await source.poll(lease)
             kinds.append(fetched.kind)
-            lease = held(lease, fetched)
+            lease = lease_with_copy(lease, fetched)
         assert kinds == ["content", "unchanged", "content", "content"]
 
     on_site({"/p": versions(b"a", b"a", b"b", b"a")}, visit)
@@ -143,7 +143,7 @@ def test_only_permanent_redirects_are_reported(statuses: tuple[int, ...], moved:
 def test_validators_go_only_to_the_address_that_they_came_from() -> None:
     async def visit(site: Site, source: HttpSource) -> None:
         lease = lease_of(site.url + "/old")
-        again = await source.poll(held(lease, await source.poll(lease)))
+        again = await source.poll(lease_with_copy(lease, await source.poll(lease)))
         assert (again.kind, again.status) == ("unchanged", 304)
 
     routes = {"/old": redirect("/new"), "/new": page(b"x", ETag='"1"')}
@@ -281,7 +281,7 @@ def test_own_error_pages_and_near_duplicates_are_no_changes() -> None:
         for _ in range(4):
             fetched = await source.poll(lease)
             results.append((fetched.kind, fetched.problem))
-            lease = held(lease, fetched)
+            lease = lease_with_copy(lease, fetched)
         assert results == [
             ("content", ""),
             ("failed", "error page: matches 'Oops'"),
@@ -303,9 +303,9 @@ def test_another_recipe_makes_a_new_baseline_and_asks_for_the_content() -> None:
         lease = lease_of(site.url + "/p")
         first = await source.poll(lease)
         stricter = quick_source(text_only=True)
-        second = await stricter.poll(held(lease, first))
+        second = await stricter.poll(lease_with_copy(lease, first))
         assert (second.kind, second.status, second.comparable) == ("content", 200, False)
-        third = await stricter.poll(held(lease, second))
+        third = await stricter.poll(lease_with_copy(lease, second))
         assert (third.kind, third.status, third.comparable) == ("unchanged", 304, True)
         await stricter.close()
 
@@ -315,7 +315,7 @@ def test_another_recipe_makes_a_new_baseline_and_asks_for_the_content() -> None:
 def test_polls_at_the_same_time_do_not_all_check_the_host() -> None:
     async def visit(site: Site, source: HttpSource) -> None:
         lease = lease_of(site.url + "/p")
-        lease = held(lease, await source.poll(lease))
+        lease = lease_with_copy(lease, await source.poll(lease))
         for _ in range(10):
             await asyncio.gather(*(source.poll(lease) for _ in range(20)))
 
@@ -368,10 +368,10 @@ def test_a_cancelled_poll_and_a_closed_source_leave_nothing_behind() -> None:
 def test_an_item_that_moved_permanently_is_requested_there_until_that_fails() -> None:
     async def visit(site: Site, source: HttpSource) -> None:
         lease = lease_of(site.url + "/old")
-        lease = held(lease, await source.poll(lease))
+        lease = lease_with_copy(lease, await source.poll(lease))
         again = await source.poll(lease)
         assert (again.kind, again.requests, again.moved_to) == ("unchanged", 1, site.url + "/new")
-        lease = held(lease, again)  # as the store would give it to another process
+        lease = lease_with_copy(lease, again)  # as the store would give it to another process
         site.routes["/old"] = page(b"back again")
         assert (await source.poll(lease, conditional=False)).content == b"back again"  # an audit
         del site.routes["/new"]
@@ -389,7 +389,7 @@ def test_an_item_that_moved_permanently_is_requested_there_until_that_fails() ->
 def test_a_remembered_target_is_checked_like_a_redirect_to_it() -> None:
     async def visit(site: Site, source: HttpSource) -> None:
         lease = lease_of(site.url + "/old")
-        lease = held(lease, await source.poll(lease))
+        lease = lease_with_copy(lease, await source.poll(lease))
         for moved in ("http://169.254.169.254/", site.url + "/closed"):
             again = await source.poll(replace(lease, validators={"moved": moved}))
             assert (again.kind, again.moved_to) == ("unchanged", site.url + "/new")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.servers.hostile import hostile_routes
 from tests.servers.site import Site
-from tests.sources.polling import held, lease_of, quick_source
+from tests.sources.polling import lease_of, lease_with_copy, quick_source
 
 from afresh.sources.http.source import HttpSource
 from afresh.values.fetched import Fetched
@@ -59,7 +59,7 @@ async def poll_once(path: str, source: HttpSource, site: Site) -> Fetched:
     return await source.poll(lease_of(site.url + path))
 
 
-def polled(path: str) -> tuple[Fetched, int]:
+def poll_path(path: str) -> tuple[Fetched, int]:
     """One poll of a hostile path: its result, and the most memory that Python held."""
     limits = IMPATIENT if path in SILENT else {}
 
@@ -81,7 +81,7 @@ def polled(path: str) -> tuple[Fetched, int]:
 
 @pytest.mark.parametrize("path", TROUBLES)
 def test_every_problem_is_described_within_bounds(path: str) -> None:
-    fetched, peak = polled(path)
+    fetched, peak = poll_path(path)
     kind, words = TROUBLES[path]
     assert fetched.kind == kind, fetched
     assert words in fetched.problem
@@ -93,7 +93,7 @@ def test_every_problem_is_described_within_bounds(path: str) -> None:
 
 @pytest.mark.parametrize("path", CONTENT)
 def test_odd_but_complete_answers_are_content(path: str) -> None:
-    fetched, _ = polled(path)
+    fetched, _ = poll_path(path)
     assert (fetched.kind, fetched.content, fetched.problem) == ("content", CONTENT[path], "")
     fetched.media_type.encode("utf-8")  # can be stored
     assert all(value.isascii() for value in fetched.validators.values())
@@ -145,7 +145,7 @@ def test_a_clock_in_the_page_is_no_change_once_it_is_dropped() -> None:
         async with Site(hostile_routes()) as site:
             source = quick_source(drop=drop)
             lease = lease_of(site.url + "/clock")
-            again = await source.poll(held(lease, await source.poll(lease)))
+            again = await source.poll(lease_with_copy(lease, await source.poll(lease)))
             await source.close()
             return again.kind
 
@@ -162,7 +162,7 @@ def test_an_etag_that_changes_every_time_is_replaced_by_the_date() -> None:
             for _ in range(6):
                 fetched = await source.poll(lease)
                 kinds.append(fetched.kind)
-                lease = held(lease, fetched)
+                lease = lease_with_copy(lease, fetched)
             assert kinds == ["content"] + ["unchanged"] * 5
             assert "if-none-match" in site.seen[1].headers
             assert "if-none-match" not in site.seen[-1].headers
@@ -181,7 +181,7 @@ def test_a_304_over_changed_content_ends_the_use_of_the_validator() -> None:
             for _ in range(9):
                 fetched = await source.poll(lease)
                 results.append((fetched.kind, fetched.status))
-                lease = held(lease, fetched)
+                lease = lease_with_copy(lease, fetched)
             assert results[:5] == [("content", 200)] + [("unchanged", 304)] * 4
             assert results[5:] == [("content", 200)] * 4  # noticed by the check, and never trusted again
             await source.close()
@@ -190,7 +190,7 @@ def test_a_304_over_changed_content_ends_the_use_of_the_validator() -> None:
 
 
 def test_a_date_in_the_future_is_no_evidence() -> None:
-    fetched, _ = polled("/future")
+    fetched, _ = poll_path("/future")
     assert fetched.modified_s is None
 
 

@@ -19,7 +19,7 @@ from afresh.sources.http.validators import (
 BOTH = {"etag": '"1"', "last-modified": "Thu, 01 Jan 1970 00:16:40 GMT"}
 
 
-def answers(trust: ValidatorTrust, times: int, *, same: bool, changed: bool) -> ValidatorTrust:
+def trust_after(trust: ValidatorTrust, times: int, *, same: bool, changed: bool) -> ValidatorTrust:
     """``times`` answers with content whose ETag is the same or not as the copy's."""
     after = {"etag": '"1"' if same else '"2"'}
     for _ in range(times):
@@ -32,14 +32,14 @@ def test_a_host_not_known_is_trusted() -> None:
 
 
 def test_one_missed_change_ends_trust_and_many_right_answers_restore_it() -> None:
-    untrusted = answers(ValidatorTrust(), 1, same=True, changed=True)
+    untrusted = trust_after(ValidatorTrust(), 1, same=True, changed=True)
     assert "If-None-Match" not in trusted_headers(BOTH, untrusted)
-    restored = answers(untrusted, 200, same=True, changed=False)
+    restored = trust_after(untrusted, 200, same=True, changed=False)
     assert "If-None-Match" in trusted_headers(BOTH, restored)
 
 
 def test_noise_ends_the_use_of_the_etag_only() -> None:
-    noisy = answers(ValidatorTrust(), 3, same=False, changed=False)
+    noisy = trust_after(ValidatorTrust(), 3, same=False, changed=False)
     assert list(trusted_headers(BOTH, noisy)) == ["If-Modified-Since"]
     assert not noisy.etag.is_wrong
 
@@ -49,7 +49,7 @@ def test_noise_ends_the_use_of_the_etag_only() -> None:
 def test_validators_that_are_right_stay_in_use(changes: list[bool]) -> None:
     trust = ValidatorTrust()
     for changed in changes:
-        trust = answers(trust, 1, same=not changed, changed=changed)
+        trust = trust_after(trust, 1, same=not changed, changed=changed)
     assert "If-None-Match" in trusted_headers(BOTH, trust)
 
 
@@ -58,7 +58,7 @@ def test_validators_that_are_right_stay_in_use(changes: list[bool]) -> None:
 def test_the_record_stays_a_few_small_numbers(answers_: list[tuple[bool, bool]]) -> None:
     trust = ValidatorTrust()
     for same, changed in answers_:
-        trust = answers(record_not_modified(trust), 1, same=same, changed=changed)
+        trust = trust_after(record_not_modified(trust), 1, same=same, changed=changed)
         total = trust.etag.right + trust.etag.missed + trust.etag.noise
         assert 0 <= total <= 64
         assert 4 <= trust.gap <= 64
@@ -72,9 +72,9 @@ def test_checks_get_rarer_as_they_are_passed_and_frequent_after_a_missed_change(
             trust = record_not_modified(trust)
             unseen += 1
         gaps.append(unseen)
-        trust = answers(record_check_sent(trust), 1, same=True, changed=False)
+        trust = trust_after(record_check_sent(trust), 1, same=True, changed=False)
     assert gaps == [4, 8, 16, 32, 64, 64]
-    assert answers(trust, 1, same=True, changed=True).gap == 4
+    assert trust_after(trust, 1, same=True, changed=True).gap == 4
 
 
 def test_dates_in_the_future_or_against_the_content_are_not_believed() -> None:

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.sources.polling import SetClock, held, lease_of, make_source
+from tests.sources.polling import SetClock, lease_of, lease_with_copy, make_source
 from tests.waiting import until_async
 
 from afresh.sources.context import SourceContext
@@ -56,7 +56,7 @@ def test_the_same_again_is_unchanged(source_of: Callable[..., Source]) -> None:
     async def run() -> str:
         source = source_of(lambda _: '{"a": 1, "t": 5}', json_path="a")
         lease = lease_of("k")
-        again = await source.poll(held(lease, await source.poll(lease)))
+        again = await source.poll(lease_with_copy(lease, await source.poll(lease)))
         await source.close()
         return again.kind
 

@@ -64,7 +64,7 @@ def table_of(kind: str, world: World, request: pytest.FixtureRequest) -> Iterato
         yield search_table(world, None, server=str(folder / "server.csv"))
 
 
-def asked(table: dict[str, Any], work: Callable[[SearchServer], Any]) -> SearchResults:
+def ask_server(table: dict[str, Any], work: Callable[[SearchServer], Any]) -> SearchResults:
     """What the server of a source answers."""
     settings = read_settings(SearchSettings, table)
     relation = read_relation(settings.relation, settings.key, settings.attributes, "", scoped=settings.scoped)
@@ -92,7 +92,7 @@ def test_pages_totals_and_look_ups(kind: str, world: World, request: pytest.Fixt
     words = [Keyword("authors", name)]
     with table_of(kind, world, request) as table:
         pages = -(-len(expected) // 10)
-        found = [asked(table, methodcaller("page", words, at)) for at in range(1, pages + 2)]
+        found = [ask_server(table, methodcaller("page", words, at)) for at in range(1, pages + 2)]
         assert all(not one.problem and one.requests == 1 for one in found)
         assert {one.total for one in found} == {len(expected)}
         keys = [record.key for one in found for record in one.records]
@@ -100,9 +100,9 @@ def test_pages_totals_and_look_ups(kind: str, world: World, request: pytest.Fixt
         assert set(keys) == expected
         assert not found[-1].records
         key = world.keys[3]
-        alone = asked(table, lambda server: server.look_up(key))
+        alone = ask_server(table, lambda server: server.look_up(key))
         assert [record.key for record in alone.records] == [key]
-        none = asked(table, lambda server: server.look_up("p99999"))
+        none = ask_server(table, lambda server: server.look_up("p99999"))
         assert not none.records
         assert not none.problem
         if kind != "http":
@@ -158,7 +158,7 @@ def test_a_wrong_server_is_reported(
     kind: str, change: dict[str, Any], words: str, world: World, request: pytest.FixtureRequest
 ) -> None:
     with table_of(kind, world, request) as table:
-        found = asked(table | change, lambda server: server.page([Keyword("title", "word1")], 1))
+        found = ask_server(table | change, lambda server: server.page([Keyword("title", "word1")], 1))
     assert words in found.problem
     assert not found.records
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 import psycopg
 import pytest
 from tests.servers.postgres import PostgresServer
-from tests.sources.polling import SetClock, held, lease_of, make_source
+from tests.sources.polling import SetClock, lease_of, lease_with_copy, make_source
 from tests.waiting import until_async
 
 from afresh.sources.context import SourceContext
@@ -93,7 +93,7 @@ def source_of(address: str, context: SourceContext | None = None, **changes: Any
     return source
 
 
-def using(source: SqlSource, work: Callable[[SqlSource], Awaitable[Found]]) -> Found:
+def use_source(source: SqlSource, work: Callable[[SqlSource], Awaitable[Found]]) -> Found:
     async def run() -> Found:
         try:
             return await work(source)
@@ -103,11 +103,11 @@ def using(source: SqlSource, work: Callable[[SqlSource], Awaitable[Found]]) -> F
     return asyncio.run(run())
 
 
-def polled(source: SqlSource, *leases: Lease) -> list[Fetched]:
-    return using(source, lambda source: source.poll_many(leases))
+def poll_rows(source: SqlSource, *leases: Lease) -> list[Fetched]:
+    return use_source(source, lambda source: source.poll_many(leases))
 
 
-async def listed(source: SqlSource) -> Listing:
+async def read_listing(source: SqlSource) -> Listing:
     (listing,) = [listing async for listing in source.listings()]
     return listing
 
@@ -126,7 +126,7 @@ def test_one_statement_brings_many_rows_at_a_shared_cost(db: Database) -> None:
     async def admit(group: str) -> None:
         admitted.append(group)
 
-    found = polled(source_of(db.url, SourceContext(admit=admit)), *leases_of("1", "3", "9"))
+    found = poll_rows(source_of(db.url, SourceContext(admit=admit)), *leases_of("1", "3", "9"))
     assert [one.kind for one in found] == ["content", "content", "gone"]
     assert found[0].content == b'{"id":1,"price":9.5,"seen":0,"title":"Emma","version":1}'
     assert found[1].content == b'{"id":3,"price":7,"seen":0,"title":"","version":3}'
@@ -138,7 +138,9 @@ def test_one_statement_brings_many_rows_at_a_shared_cost(db: Database) -> None:
 def test_a_change_is_a_change_of_value(db: Database) -> None:
     async def run(source: SqlSource) -> None:
         first = await source.poll_many(leases_of("1", "2", "3"))
-        leases = [held(lease, one) for lease, one in zip(leases_of("1", "2", "3"), first, strict=True)]
+        leases = [
+            lease_with_copy(lease, one) for lease, one in zip(leases_of("1", "2", "3"), first, strict=True)
+        ]
         db.run(
             "UPDATE book SET price = 9.50, seen = 8 WHERE id = 1", "UPDATE book SET price = 0 WHERE id = 2"
         )
@@ -146,16 +148,16 @@ def test_a_change_is_a_change_of_value(db: Database) -> None:
         assert [one.kind for one in again] == ["unchanged", "content", "unchanged"]
         assert again[1].content == b'{"id":2,"price":0,"seen":0,"title":"Ivanhoe","version":2}'
 
-    using(source_of(db.url, ignore_columns="seen"), run)
+    use_source(source_of(db.url, ignore_columns="seen"), run)
 
 
 def test_a_new_column_is_no_change_of_the_rows(db: Database) -> None:
     async def run(source: SqlSource) -> Fetched:
-        lease = held(lease_of("1"), await source.poll(lease_of("1")))
+        lease = lease_with_copy(lease_of("1"), await source.poll(lease_of("1")))
         db.run("ALTER TABLE book ADD COLUMN shelf text DEFAULT 'A'")
         return await source.poll(lease)
 
-    again = using(source_of(db.url), run)
+    again = use_source(source_of(db.url), run)
     assert (again.kind, again.comparable) == ("content", False)
     assert b'"shelf":"A"' in (again.content or b"")
 
@@ -164,7 +166,7 @@ def test_any_select_will_do(db: Database) -> None:
     query = (
         "WITH dear AS (SELECT * FROM book WHERE title LIKE '%a%') SELECT title AS k, 1 AS n FROM dear -- x"
     )
-    found = polled(source_of(db.url, query=query, key="k"), *leases_of("Emma", "Ivanhoe", "50%"))
+    found = poll_rows(source_of(db.url, query=query, key="k"), *leases_of("Emma", "Ivanhoe", "50%"))
     assert [one.content for one in found] == [b'{"k":"Emma","n":1}', b'{"k":"Ivanhoe","n":1}', None]
 
 
@@ -172,7 +174,7 @@ def test_listings_show_births_and_deaths_and_by_a_cursor_changes(db: Database) -
     clock = SetClock()
 
     async def run(source: SqlSource) -> None:
-        first = await listed(source)
+        first = await read_listing(source)
         assert (first.complete, first.requests, marks(first)) == (True, 1, {"1": "1", "2": "2", "3": "3"})
         db.run(
             "UPDATE book SET title = 'Emma!', version = 4 WHERE id = 1",
@@ -180,39 +182,39 @@ def test_listings_show_births_and_deaths_and_by_a_cursor_changes(db: Database) -
             "DELETE FROM book WHERE id = 2",
         )
         clock.time_s += 60
-        second = await listed(source)
+        second = await read_listing(source)
         assert (second.complete, marks(second)) == (False, {"1": "4", "3": "3", "4": "3"})
         found = compare_listing(marks(first), second.entries, complete=second.complete)
         assert (found.births, found.notices, found.deaths) == (("4",), ("1",), ())
         clock.time_s += 7200
-        third = await listed(source)
+        third = await read_listing(source)
         assert compare_listing(marks(first), third.entries, complete=third.complete).deaths == ("2",)
 
-    using(source_of(db.url, SourceContext(clock=clock), cursor="version"), run)
+    use_source(source_of(db.url, SourceContext(clock=clock), cursor="version"), run)
 
 
 def test_a_transaction_that_commits_late_is_noticed(db: Database) -> None:
     clock = SetClock()
 
     async def run(source: SqlSource) -> None:
-        await listed(source)
+        await read_listing(source)
         clock.time_s += 350
-        await listed(source)  # all rows are listed again: not for an hour now
+        await read_listing(source)  # all rows are listed again: not for an hour now
         for version in (10, 11, 12):
             clock.time_s += 100
             db.run(f"UPDATE book SET version = {version} WHERE id = 1")
-            await listed(source)
+            await read_listing(source)
         clock.time_s += 100
         # it took its number 350 seconds ago, when version 3 was the highest
         db.run("UPDATE book SET version = 9 WHERE id = 2")
-        assert marks(await listed(source)) == {"1": "12", "2": "9", "3": "3"}
+        assert marks(await read_listing(source)) == {"1": "12", "2": "9", "3": "3"}
 
     source = source_of(db.url, SourceContext(clock=clock), cursor="version", overlap="350s")
-    using(source, run)
+    use_source(source, run)
 
 
 def test_without_a_cursor_there_are_no_notices_but_births_and_deaths(db: Database) -> None:
-    listing = using(source_of(db.url), listed)
+    listing = use_source(source_of(db.url), read_listing)
     assert (listing.complete, set(marks(listing).values())) == (True, {""})
     assert settings_of(db.url).listings_every_s is None
     assert settings_of(db.url, cursor="version").listings_every_s == 60
@@ -220,32 +222,33 @@ def test_without_a_cursor_there_are_no_notices_but_births_and_deaths(db: Databas
 
 def test_rows_without_a_key_and_too_many_rows_are_reported(db: Database) -> None:
     async def twice(source: SqlSource) -> tuple[Listing, Listing]:
-        return await listed(source), await listed(source)
+        return await read_listing(source), await read_listing(source)
 
     keyless = source_of(db.url, query="SELECT NULLIF(title, '') AS k FROM book", key="k")
-    listing, again = using(keyless, twice)
+    listing, again = use_source(keyless, twice)
     assert set(marks(listing)) == set(marks(again)) == {"Emma", "Ivanhoe"}
     assert listing.problem == "1 row has no key (column 'k' is NULL or empty)"
     assert again.problem == ""  # it was said
-    cut = using(source_of(db.url, max_rows=2), listed)
+    cut = use_source(source_of(db.url, max_rows=2), read_listing)
     assert (cut.complete, len(cut.entries)) == (False, 2)
     assert "more than max_rows = 2" in cut.problem
 
 
 def test_a_key_that_is_not_unique_is_reported(db: Database) -> None:
     db.run("INSERT INTO book VALUES (4, 'Emma', 1, 0, 4)")
-    found = polled(source_of(db.url, key="title"), *leases_of("Emma", "Ivanhoe"))
+    found = poll_rows(source_of(db.url, key="title"), *leases_of("Emma", "Ivanhoe"))
     assert [one.kind for one in found] == ["failed", "content"]
     assert found[0].problem == "2 rows have this key: it must be unique"
     db.run(*(f"INSERT INTO book VALUES ({at}, 'Emma', 1, 0, 4)" for at in range(10, 20)))
     assert (
-        "not unique: 3 rows for 1 keys" in polled(source_of(db.url, key="title"), lease_of("Emma"))[0].problem
+        "not unique: 3 rows for 1 keys"
+        in poll_rows(source_of(db.url, key="title"), lease_of("Emma"))[0].problem
     )
 
 
 def test_a_row_that_is_too_large_fails_alone(db: Database) -> None:
     db.run(f"UPDATE book SET title = '{'x' * 500}' WHERE id = 1")
-    found = polled(source_of(db.url, max_size=400), *leases_of("1", "2"))
+    found = poll_rows(source_of(db.url, max_size=400), *leases_of("1", "2"))
     assert [one.kind for one in found] == ["failed", "content"]
     assert "more than 400" in found[0].problem
 
@@ -262,7 +265,7 @@ def test_a_row_that_is_too_large_fails_alone(db: Database) -> None:
 )
 def test_wrong_queries_are_reported_and_back_off(db: Database, changes: dict[str, Any], words: str) -> None:
     source = source_of(db.url, **changes)
-    one, other = polled(source, *leases_of("1", "2"))
+    one, other = poll_rows(source, *leases_of("1", "2"))
     assert (one.kind, other.kind) == ("failed", "failed")
     assert words in one.problem
     assert 0 < (other.retry_after_s or 0) <= 1
@@ -271,8 +274,8 @@ def test_wrong_queries_are_reported_and_back_off(db: Database, changes: dict[str
 
 def test_nothing_can_be_written(db: Database) -> None:
     query = "SELECT * FROM book) AS q; DELETE FROM book; SELECT * FROM (SELECT * FROM book"
-    polled(source_of(db.url, query=query), lease_of("1"))
-    assert len(using(source_of(db.url), listed).entries) == 3
+    poll_rows(source_of(db.url, query=query), lease_of("1"))
+    assert len(use_source(source_of(db.url), read_listing).entries) == 3
 
 
 def test_a_statement_that_takes_too_long_is_ended(db: Database) -> None:
@@ -284,7 +287,7 @@ def test_a_statement_that_takes_too_long_is_ended(db: Database) -> None:
         assert "time-out" in found.problem or "no answer within" in found.problem
         assert found.seconds > 0.2
 
-    using(source_of(db.url, query=endless, timeout="0.2s"), run)
+    use_source(source_of(db.url, query=endless, timeout="0.2s"), run)
 
 
 def test_a_cancelled_poll_ends_its_statement(db: Database) -> None:
@@ -299,7 +302,7 @@ def test_a_cancelled_poll_ends_its_statement(db: Database) -> None:
             await poll
         await until_async(lambda: source.ready_s("g", 0.0) < float("inf"), "the statement ends")
 
-    using(source_of(db.url, query=endless, timeout="1h"), run)
+    use_source(source_of(db.url, query=endless, timeout="1h"), run)
 
 
 def test_polls_at_once_take_turns_and_a_closed_source_says_so(db: Database) -> None:
@@ -309,7 +312,7 @@ def test_polls_at_once_take_turns_and_a_closed_source_says_so(db: Database) -> N
         await source.close()
         assert (await source.poll(lease_of("1"))).problem == "the source is closed"
 
-    using(source_of(db.url), run)
+    use_source(source_of(db.url), run)
 
 
 def test_keys_of_any_type_in_sqlite(tmp_path: Path) -> None:
@@ -317,23 +320,23 @@ def test_keys_of_any_type_in_sqlite(tmp_path: Path) -> None:
     db.run("CREATE TABLE t (k)", "INSERT INTO t VALUES (1), (1.5), ('a''b'), ('007'), (9223372036854775807)")
 
     async def run(source: SqlSource) -> None:
-        keys = [entry.key for entry in (await listed(source)).entries]
+        keys = [entry.key for entry in (await read_listing(source)).entries]
         assert keys == ["1", "1.5", "a'b", "007", "9223372036854775807"]
         assert [one.kind for one in await source.poll_many(leases_of(*keys))] == ["content"] * 5
 
-    using(source_of(db.url, query="SELECT k FROM t", key="k"), run)
+    use_source(source_of(db.url, query="SELECT k FROM t", key="k"), run)
 
 
 def test_text_that_is_no_unicode_in_sqlite(tmp_path: Path) -> None:
     db = SqliteDatabase(tmp_path / "odd.db")
     db.run("CREATE TABLE book (id, t)", "INSERT INTO book VALUES (1, CAST(x'ff41' AS TEXT))")
-    assert polled(source_of(db.url), lease_of("1"))[0].content == b'{"id":1,"t":"\\udcffA"}'
+    assert poll_rows(source_of(db.url), lease_of("1"))[0].content == b'{"id":1,"t":"\\udcffA"}'
 
 
 def test_a_file_that_is_missing_or_no_database(tmp_path: Path) -> None:
-    assert "unable to open" in polled(source_of(f"sqlite:{tmp_path}/none.db"), lease_of("1"))[0].problem
+    assert "unable to open" in poll_rows(source_of(f"sqlite:{tmp_path}/none.db"), lease_of("1"))[0].problem
     (tmp_path / "letter.db").write_text("Dear database, " * 100)
-    assert "not a database" in polled(source_of(f"sqlite:{tmp_path}/letter.db"), lease_of("1"))[0].problem
+    assert "not a database" in poll_rows(source_of(f"sqlite:{tmp_path}/letter.db"), lease_of("1"))[0].problem
 
 
 PG_VALUES = """
@@ -347,7 +350,7 @@ PG_VALUES = """
 
 
 def test_every_type_of_postgresql(postgres: PostgresServer) -> None:
-    content = polled(source_of(postgres.url(), query=PG_VALUES), lease_of("1"))[0].content
+    content = poll_rows(source_of(postgres.url(), query=PG_VALUES), lease_of("1"))[0].content
     assert content == (
         b'{"at":"2024-03-01 10:00:00+00","bytes":{"base64":"/w=="},"far":"20000-01-01","id":1,'
         b'"ip":"10.0.0.1","j":{"a":[100],"b":1},"list":[1.5,null],"n":1,"nan":{"number":"NaN"},'
@@ -358,14 +361,14 @@ def test_every_type_of_postgresql(postgres: PostgresServer) -> None:
 
 
 def test_two_columns_of_one_name_are_refused(postgres: PostgresServer) -> None:
-    found = polled(source_of(postgres.url(), query="SELECT 1 AS id, 2 AS id"), lease_of("1"))
+    found = poll_rows(source_of(postgres.url(), query="SELECT 1 AS id, 2 AS id"), lease_of("1"))
     assert found[0].problem == "query: gives two columns 'id': rename one with AS"
 
 
 def test_a_key_of_the_wrong_type_is_found_and_spoils_nothing(postgres: PostgresServer) -> None:
     query = "SELECT n AS id FROM generate_series(1, 9) AS n"
     source = source_of(postgres.url(), query=query)
-    found = polled(source, *leases_of("1", "2", "x", "3", "99999999999999"))
+    found = poll_rows(source, *leases_of("1", "2", "x", "3", "99999999999999"))
     assert [one.kind for one in found] == ["content", "content", "refused", "content", "refused"]
     assert (
         'the key is no value of the key\'s type: invalid input syntax for type integer: "x"'
@@ -385,7 +388,7 @@ def test_a_key_of_the_wrong_type_is_found_and_spoils_nothing(postgres: PostgresS
 def test_a_refused_login_is_reported_with_the_reason(
     postgres: PostgresServer, url: dict[str, str], words: str
 ) -> None:
-    found = polled(source_of(postgres.url(**url)), lease_of("1"))[0]
+    found = poll_rows(source_of(postgres.url(**url)), lease_of("1"))[0]
     assert words in found.problem
     assert "wrong-word" not in found.problem
     assert found.kind == "failed"
@@ -397,7 +400,7 @@ def test_a_role_without_rights(postgres: PostgresServer, schema_url: str) -> Non
         "CREATE TABLE book (id int)", f"GRANT USAGE ON SCHEMA {schema} TO locked"
     )
     url = schema_url.replace(postgres.url(), postgres.url(user="locked", password="right"))
-    assert polled(source_of(url), lease_of("1"))[0].problem == (
+    assert poll_rows(source_of(url), lease_of("1"))[0].problem == (
         "the role has no rights to it: permission denied for table book"
     )
 
@@ -424,7 +427,7 @@ def test_a_full_disk_is_reported_and_waited_for(schema_url: str) -> None:
         assert (await source.poll(lease_of("1"))).kind == "content"
 
     context = SourceContext(clock=SetClock())
-    using(source_of(schema_url, context, query="SELECT 1 AS id, disk_space() AS space"), run)
+    use_source(source_of(schema_url, context, query="SELECT 1 AS id, disk_space() AS space"), run)
 
 
 def test_a_server_that_restarts_between_polls_is_found_again(own_postgres: PostgresServer) -> None:
@@ -442,7 +445,7 @@ def test_a_server_that_restarts_between_polls_is_found_again(own_postgres: Postg
         # an old connection that proves dead is no failure of the item
         assert (await source.poll(lease_of("1"))).kind == "content"
 
-    using(source_of(own_postgres.url(), SourceContext(clock=SetClock()), query="SELECT 1 AS id"), run)
+    use_source(source_of(own_postgres.url(), SourceContext(clock=SetClock()), query="SELECT 1 AS id"), run)
 
 
 @pytest.mark.parametrize(
@@ -465,5 +468,5 @@ def test_wrong_settings_are_refused(changes: dict[str, Any], words: str) -> None
 def test_the_address_may_be_a_secret(db: Database) -> None:
     context = SourceContext(resolver={"BOOKS": db.url}.get)
     source = source_of("env:BOOKS", context)
-    assert polled(source, lease_of("1"))[0].kind == "content"
+    assert poll_rows(source, lease_of("1"))[0].kind == "content"
     assert db.url not in repr(settings_of(db.url))

@@ -114,4 +114,4 @@ class PythonSource(SingleGroupSource):
         recipe, copy = self._recipe.for_item(lease.selector), (lease.content_hash, lease.validators)
         near_duplicate = self._settings.near_duplicate
         found = await asyncio.to_thread(compare_content, content, media_type, recipe, *copy, near_duplicate)
-        return found.fetched(content, media_type)
+        return found.to_fetched(content, media_type)

@@ -24,7 +24,7 @@ from afresh.sources.secrets import Resolver, Secret
 from afresh.sources.sql.connections import PostgresConnection
 from afresh.sources.sql.database_url import POSTGRES, check_library, resolve_address
 from afresh.sources.sql.errors import SqlError
-from afresh.sources.sql.sessions import quoted
+from afresh.sources.sql.sessions import quote_identifier
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError, UsageError, did_you_mean
 from afresh.values.formatting import one_line
@@ -71,19 +71,19 @@ def _sqlite_rows(place: str, path: str, table: str, names: Sequence[str]) -> Row
         raise InputError("does not exist", path=path)
     try:
         with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as database:
-            known = [row[1] for row in database.execute(f"PRAGMA table_info({quoted(table)})")]
+            known = [row[1] for row in database.execute(f"PRAGMA table_info({quote_identifier(table)})")]
             if not known:
                 tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master")]
                 raise InputError(f"has no table {table!r}{did_you_mean(table, tables)}", path=path)
             check_names(place, names, known)
-            return database.execute(f"SELECT {_list(names)} FROM {quoted(table)}").fetchall()
+            return database.execute(f"SELECT {_list(names)} FROM {quote_identifier(table)}").fetchall()
     except sqlite3.Error as error:
         raise InputError(f"cannot be read as SQLite: {one_line(error)}", path=path) from None
 
 
 def _postgres_rows(address: Secret, place: str, table: str, names: Sequence[str]) -> Rows:
     shown = display_place(place)
-    of_table = ".".join(quoted(part) for part in table.split("."))
+    of_table = ".".join(quote_identifier(part) for part in table.split("."))
     try:
         connection = PostgresConnection(address, timeout_s=_TIMEOUT_S, lock_s=_LOCK_S, read_only=True)
         with closing(connection):
@@ -103,7 +103,7 @@ def check_names(path: str, names: Sequence[str], known: Collection[str]) -> None
 
 
 def _list(names: Sequence[str]) -> str:
-    return ", ".join(map(quoted, names))
+    return ", ".join(map(quote_identifier, names))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

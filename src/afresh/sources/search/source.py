@@ -296,7 +296,7 @@ class SearchSource(SingleGroupSource):
         self._absences.pop(lease.key, None)
         copy = lease.content_hash, lease.validators
         found = compare_content(content, _MEDIA_TYPE, settings.recipe, *copy, settings.near_duplicate)
-        return found.fetched(content, _MEDIA_TYPE)
+        return found.to_fetched(content, _MEDIA_TYPE)
 
     def _absent(self, key: str, *, is_complete: bool) -> Fetched:
         """Return the result for a record that was requested and did not come; put it off."""

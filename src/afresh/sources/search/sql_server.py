@@ -15,7 +15,7 @@ from afresh.sources.sql.connection_thread import GRACE_S, ConnectionThread
 from afresh.sources.sql.connections import PostgresConnection, SqliteConnection
 from afresh.sources.sql.database_url import usable_address
 from afresh.sources.sql.errors import SqlError
-from afresh.sources.sql.sessions import quoted
+from afresh.sources.sql.sessions import quote_identifier
 
 _LOCK_S = 5.0
 _TWO = 2  # rows read for one key: enough to see that it is not unique
@@ -30,9 +30,9 @@ class SqliteSearchSession(SqliteConnection):
     def __init__(self, path: Path, settings: SearchSettings) -> None:
         super().__init__(path)
         self._settings = settings
-        self._table = quoted(settings.table)
-        names = ", ".join(quoted(name) for name in settings.fields)
-        self._columns = f"CAST({quoted(settings.key)} AS TEXT), {names or '*'}"
+        self._table = quote_identifier(settings.table)
+        names = ", ".join(quote_identifier(name) for name in settings.fields)
+        self._columns = f"CAST({quote_identifier(settings.key)} AS TEXT), {names or '*'}"
 
     def page(self, keywords: Sequence[Keyword], number: int) -> Found:
         """Return one page of the records that match all keywords."""
@@ -45,7 +45,7 @@ class SqliteSearchSession(SqliteConnection):
 
     def record(self, key: str) -> Found:
         """Return the records of a key."""
-        name = quoted(self._settings.key)
+        name = quote_identifier(self._settings.key)
         text = f"SELECT {self._columns} FROM {self._table} WHERE CAST({name} AS TEXT) = ? LIMIT {_TWO}"
         rows = _records(self.table(text, (key,)))
         return rows, len(rows)
@@ -57,9 +57,9 @@ class PostgresSearchSession(PostgresConnection):
     def __init__(self, address: Secret, settings: SearchSettings) -> None:
         super().__init__(address, timeout_s=settings.timeout, lock_s=_LOCK_S, read_only=True)
         self._settings = settings
-        self._table = ".".join(quoted(part) for part in settings.table.split("."))
-        names = ", ".join(quoted(name) for name in settings.fields)
-        self._columns = f"{quoted(settings.key)}::text, {names or '*'}"
+        self._table = ".".join(quote_identifier(part) for part in settings.table.split("."))
+        names = ", ".join(quote_identifier(name) for name in settings.fields)
+        self._columns = f"{quote_identifier(settings.key)}::text, {names or '*'}"
 
     def page(self, keywords: Sequence[Keyword], number: int) -> Found:
         settings = self._settings
@@ -69,19 +69,19 @@ class PostgresSearchSession(PostgresConnection):
         total = self.query(f"SELECT count(*) FROM {self._table} WHERE {where}", values)[0][0]
         text = (
             f"SELECT {self._columns} FROM {self._table} WHERE {where} "
-            f"ORDER BY {quoted(settings.key)} LIMIT {count} OFFSET {offset}"
+            f"ORDER BY {quote_identifier(settings.key)} LIMIT {count} OFFSET {offset}"
         )
         return _records(self.table(text, values)), int(total)
 
     def record(self, key: str) -> Found:
-        name = quoted(self._settings.key)
+        name = quote_identifier(self._settings.key)
         text = f"SELECT {self._columns} FROM {self._table} WHERE {name}::text = %s LIMIT {_TWO}"
         rows = _records(self.table(text, (key,)))
         return rows, len(rows)
 
     def _vector(self, keyword: Keyword) -> str:
         names = [keyword.attribute] if keyword.attribute else [one.name for one in self._settings.attributes]
-        text = " || ' ' || ".join(f"coalesce({quoted(name)}::text, '')" for name in names)
+        text = " || ' ' || ".join(f"coalesce({quote_identifier(name)}::text, '')" for name in names)
         return f"to_tsvector('simple', {text})"
 
 
@@ -147,5 +147,5 @@ def page_rows(settings: SearchSettings, number: int) -> tuple[int, int]:
 
 
 def _fts_term(keyword: Keyword) -> str:
-    text = quoted(keyword.text)
-    return f"{quoted(keyword.attribute)} : {text}" if keyword.attribute else text
+    text = quote_identifier(keyword.text)
+    return f"{quote_identifier(keyword.attribute)} : {text}" if keyword.attribute else text

@@ -37,10 +37,10 @@ class KeyListing:
     cut: bool
 
 
-def quoted(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """Return the name of a column or table as an SQL identifier.
 
-    >>> quoted('a"b')
+    >>> quote_identifier('a"b')
     '"a""b"'
     """
     return '"' + name.replace('"', '""') + '"'
@@ -92,7 +92,7 @@ class SqliteSession(SqliteConnection):
     def __init__(self, path: Path, settings: SqlSettings) -> None:
         super().__init__(path)
         self._settings = settings
-        self._key, self._cursor = quoted(settings.key), quoted(settings.cursor)
+        self._key, self._cursor = quote_identifier(settings.key), quote_identifier(settings.cursor)
         self._from = f"FROM (\n{settings.select}\n) AS q"
         # Text that is not UTF-8 must not make a whole row unreadable.
         self._raw.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
@@ -138,7 +138,7 @@ class PostgresSession(PostgresConnection):
     def __init__(self, address: Secret, settings: SqlSettings) -> None:
         super().__init__(address, timeout_s=settings.timeout, lock_s=settings.timeout, read_only=True)
         self._settings = settings
-        self._key, self._cursor = quoted(settings.key), quoted(settings.cursor)
+        self._key, self._cursor = quote_identifier(settings.key), quote_identifier(settings.cursor)
         # A percent sign would be taken for the position of a value.
         self._from = f"FROM (\n{settings.select}\n) AS q".replace("%", "%%")
         try:

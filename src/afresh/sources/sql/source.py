@@ -199,7 +199,7 @@ class SqlSource(SingleGroupSource):
         shape = _fingerprint(tuple(counted))
         same_shape = lease.content_hash is None or lease.validators.get("columns") == shape
         return replace(
-            found.fetched(content, _MEDIA_TYPE),
+            found.to_fetched(content, _MEDIA_TYPE),
             comparable=found.comparable and same_shape,
             validators={**found.notes, "columns": shape},
         )
