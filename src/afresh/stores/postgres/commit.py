@@ -15,13 +15,10 @@ from dataclasses import asdict, dataclass
 
 from afresh.stores.postgres.binary_arrays import column_arrays, to_array
 from afresh.stores.postgres.connection import Connection, fetch_pipelined, fetch_rows
-from afresh.stores.postgres.database import PostgresDatabase
 from afresh.stores.rows import Row, text_from_mapping
 from afresh.stores.sql import commit_changes as changes
 from afresh.stores.sql.dialect import load_statements
-from afresh.stores.sql.groups import add_ledger_rows, ledger_rows, set_values
-from afresh.stores.sql.observations import add_audits, append_to_recent_runs
-from afresh.stores.store import Retention
+from afresh.stores.sql.groups import SqlStore
 from afresh.values.outcome import Outcome, Refusal
 from afresh.values.storable_text import replace_unstorable
 
@@ -88,10 +85,7 @@ def keep_size_change(connection: Connection, sizes: SizeChange) -> None:
 
 
 def commit(
-    database: PostgresDatabase,
-    outcomes: Sequence[Outcome],
-    values: Mapping[str, bytes | None],
-    retention: Retention,
+    store: SqlStore[Connection], outcomes: Sequence[Outcome], values: Mapping[str, bytes | None]
 ) -> list[Refusal]:
     """Commit everything or nothing, and return the outcomes that were refused."""
     copies = changes.compress_copies(outcomes)
@@ -99,30 +93,28 @@ def commit(
     def work(connection: Connection) -> list[Refusal]:
         polls, refused = changes.separate_refused(outcomes, copies, _lock(connection, outcomes))
         sizes = SizeChange()
-        _keep_copies(database, connection, polls, retention, sizes)
-        spending = ledger_rows(database, connection, changes.sum_spending(outcomes))
+        _keep_copies(store, connection, polls, sizes)
+        spending = store.ledger.as_rows(connection, changes.sum_spending(outcomes))
         # No answer of the server is needed from here on: the rest is sent at once.
         with connection.pipeline():
             if polls:
-                _keep_states(database, connection, polls, retention)
+                _keep_states(store, connection, polls)
             keep_size_change(connection, sizes)
-            set_values(database, connection, values)
-            add_ledger_rows(database, connection, spending)
+            store.state.set_inside(connection, values)
+            store.ledger.add_rows(connection, spending)
         return refused
 
-    return database.write(work)
+    return store.database.write(work)
 
 
 def _keep_states(
-    database: PostgresDatabase,
-    connection: Connection,
-    polls: Sequence[changes.AcceptedPoll],
-    retention: Retention,
+    store: SqlStore[Connection], connection: Connection, polls: Sequence[changes.AcceptedPoll]
 ) -> None:
-    runs = append_to_recent_runs(database, connection, changes.recent_runs(polls), retention)
+    database = store.database
+    runs = store.observations.append(connection, changes.recent_runs(polls))
     states = [_state_row(poll, run) for poll, run in zip(polls, runs, strict=True)]
     database.run_many(connection, _SQL["keep_states"], _STATE, states)
-    add_audits(database, connection, changes.observations_of(polls), retention)
+    store.observations.add_audits(connection, changes.observations_of(polls))
     database.run_many(connection, _SQL["queue_events"], _EVENT, changes.event_rows(polls))
     fetch_rows(connection, _SQL["end_leases"], {"ids": to_array([poll.item_id for poll in polls])})
     database.add_to_tally(connection, changes.status_changes(polls))
@@ -139,14 +131,13 @@ def _lock(connection: Connection, outcomes: Sequence[Outcome]) -> dict[int, chan
 
 
 def _keep_copies(
-    database: PostgresDatabase,
+    store: SqlStore[Connection],
     connection: Connection,
     polls: Sequence[changes.AcceptedPoll],
-    retention: Retention,
     sizes: SizeChange,
 ) -> None:
     """Make new copies versions; if the bytes are the newest already, only their names may differ."""
-    new = changes.new_copies(database, connection, polls)
+    new = changes.new_copies(store.database, connection, polls)
     if not new:
         return
     newest = [(poll.item_id, poll.before.version) for poll, _, _ in new]
@@ -155,15 +146,15 @@ def _keep_copies(
     same = [row for row in new if (row[0].item_id, row[1].hash) in kept]
     other = [row for row in new if (row[0].item_id, row[1].hash) not in kept]
     table = [(poll.item_id, poll.version, media, copy.copy.normal_hash) for poll, copy, media in same]
-    database.run_many(connection, _SQL["same_copies"], ("ids", "numbers", "media", "hashes"), table)
+    store.database.run_many(connection, _SQL["same_copies"], ("ids", "numbers", "media", "hashes"), table)
     if other:
-        _add_versions(connection, other, retention, sizes)
+        _add_versions(connection, other, store.retention.versions, sizes)
 
 
 def _add_versions(
     connection: Connection,
     new: Sequence[tuple[changes.AcceptedPoll, changes.CompressedCopy, int]],
-    retention: Retention,
+    versions_kept: int,
     sizes: SizeChange,
 ) -> None:
     contents = keep_contents(connection, [copy for _, copy, _ in new], sizes)
@@ -174,7 +165,7 @@ def _add_versions(
         table.append((*place, media_type_id, copy.copy.normal_hash))
     given = column_arrays(("ids", "numbers", "contents", "times", "media", "hashes"), table)
     fetch_rows(connection, _SQL["add_versions"], given)
-    dropped = fetch_rows(connection, _SQL["drop_versions"], given | {"kept": retention.versions})
+    dropped = fetch_rows(connection, _SQL["drop_versions"], given | {"kept": versions_kept})
     sizes.versions += len(table) - len(dropped)
     drop_contents(connection, [content_id for (content_id,) in dropped], sizes)
 

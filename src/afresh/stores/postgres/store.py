@@ -110,7 +110,6 @@ class PostgresStore(SqlStore[Connection]):
         address = parse_address(url)
         database = PostgresDatabase(address, create=create, read_only=read_only, timeout_s=timeout_s)
         super().__init__(database, retention or Retention())
-        self._database = database
         self._resolver = CommitResolver(database)
         self.items = PostgresItems(database)
         self.leases = PostgresLeases(database)
@@ -122,9 +121,4 @@ class PostgresStore(SqlStore[Connection]):
     def commit(
         self, outcomes: Sequence[Outcome], state: Mapping[str, bytes | None] | None = None
     ) -> list[Refusal]:
-        return self._resolver.commit(
-            outcomes, lambda rest: commit(self._database, rest, state or {}, self._retention)
-        )
-
-    def close(self) -> None:
-        self._database.close()
+        return self._resolver.commit(outcomes, lambda rest: commit(self, rest, state or {}))

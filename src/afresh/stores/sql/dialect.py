@@ -96,6 +96,10 @@ class SqlDatabase(ABC, Generic[ConnectionT]):
         """Keep other writers away from the states of these items until the transaction ends."""
 
     @abstractmethod
+    def close(self) -> None:
+        """Close all connections."""
+
+    @abstractmethod
     def _name_parameters(self, texts: Collection[str]) -> Parameters: ...
 
     def statements(self, name: str) -> Mapping[str, str]:

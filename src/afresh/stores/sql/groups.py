@@ -99,8 +99,7 @@ class SqlLedger(SqlGroup[ConnectionT], contract.Ledger):
 
     def add(self, source: str, time_s: float, spent: Spent) -> None:
         def work(connection: ConnectionT) -> None:
-            rows = ledger_rows(self._database, connection, {(minute_of(time_s), source): spent})
-            add_ledger_rows(self._database, connection, rows)
+            self.add_rows(connection, self.as_rows(connection, {(minute_of(time_s), source): spent}))
 
         self._database.write(work)
 
@@ -115,23 +114,17 @@ class SqlLedger(SqlGroup[ConnectionT], contract.Ledger):
     def forget(self, before_s: float) -> None:
         self._execute("forget", before=before_s / 60.0)
 
+    def as_rows(self, connection: ConnectionT, spending: Mapping[tuple[int, str], Spent]) -> list[Row]:
+        """Return what was spent by (minute, source) as rows of the ledger."""
+        ids = self._database.name_ids(connection, {source for _, source in spending})
+        return [
+            (minute, ids[source], spent.requests, spent.bytes, spent.seconds, spent.money)
+            for (minute, source), spent in sorted(spending.items(), key=lambda entry: entry[0])
+        ]
 
-def ledger_rows(
-    database: SqlDatabase[ConnectionT], connection: ConnectionT, spending: Mapping[tuple[int, str], Spent]
-) -> list[Row]:
-    """Return what was spent by (minute, source) as rows of the ledger."""
-    ids = database.name_ids(connection, {source for _, source in spending})
-    return [
-        (minute, ids[source], spent.requests, spent.bytes, spent.seconds, spent.money)
-        for (minute, source), spent in sorted(spending.items(), key=lambda entry: entry[0])
-    ]
-
-
-def add_ledger_rows(
-    database: SqlDatabase[ConnectionT], connection: ConnectionT, table: Sequence[Row]
-) -> None:
-    """Add these rows to what the ledger has for their minutes and sources."""
-    database.run_many(connection, database.statements("ledger")["add"], _LEDGER, table)
+    def add_rows(self, connection: ConnectionT, table: Sequence[Row]) -> None:
+        """Add these rows to what the ledger has for their minutes and sources."""
+        self._database.run_many(connection, self._sql["add"], _LEDGER, table)
 
 
 class SqlState(SqlGroup[ConnectionT], contract.State):
@@ -142,21 +135,17 @@ class SqlState(SqlGroup[ConnectionT], contract.State):
         return found[0][0] if found else None
 
     def set(self, values: Mapping[str, bytes | None]) -> None:
-        self._database.write(lambda connection: set_values(self._database, connection, values))
+        self._database.write(lambda connection: self.set_inside(connection, values))
 
     def names(self) -> list[str]:
         return [name for (name,) in self._fetch("names")]
 
-
-def set_values(
-    database: SqlDatabase[ConnectionT], connection: ConnectionT, values: Mapping[str, bytes | None]
-) -> None:
-    """Keep or drop each of these values, in one order for all writers."""
-    sql = database.statements("state")
-    kept = sorted((name, data) for name, data in values.items() if data is not None)
-    dropped = sorted((name,) for name, data in values.items() if data is None)
-    database.run_many(connection, sql["set"], ("names", "data"), kept)
-    database.run_many(connection, sql["drop"], ("names",), dropped)
+    def set_inside(self, connection: ConnectionT, values: Mapping[str, bytes | None]) -> None:
+        """Keep or drop each of these values inside a transaction, in one order for all writers."""
+        kept = sorted((name, data) for name, data in values.items() if data is not None)
+        dropped = sorted((name,) for name, data in values.items() if data is None)
+        self._database.run_many(connection, self._sql["set"], ("names", "data"), kept)
+        self._database.run_many(connection, self._sql["drop"], ("names",), dropped)
 
 
 class SqlLeases(SqlGroup[ConnectionT], contract.Leases):
@@ -324,10 +313,13 @@ class SqlStore(contract.ClosedOnExit, Generic[ConnectionT]):
     """The groups that both databases have; each store adds those that its database does in its own way."""
 
     def __init__(self, database: SqlDatabase[ConnectionT], retention: contract.Retention) -> None:
-        self._retention = retention
+        self.database, self.retention = database, retention
         self.copies = SqlCopies(database)
         self.observations = SqlObservations(database, retention)
         self.events = SqlEvents(database)
         self.notices = SqlNotices(database)
         self.ledger = SqlLedger(database)
         self.state = SqlState(database)
+
+    def close(self) -> None:
+        self.database.close()

@@ -15,7 +15,7 @@ from typing import ClassVar, Generic, TypeAlias
 
 from afresh.stores.rows import Row
 from afresh.stores.sql.dialect import ConnectionT, SqlDatabase
-from afresh.stores.sql.groups import set_values
+from afresh.stores.sql.groups import SqlState
 
 Counters: TypeAlias = Mapping[str, float]
 """The last number given of each kind, and the reservations of requests: what the next numbers go on from."""
@@ -76,6 +76,7 @@ class SqlTables(ABC, Generic[ConnectionT]):
 
     def __init__(self, database: SqlDatabase[ConnectionT]) -> None:
         self.database, self.sql = database, database.statements("transfer")
+        self._state = SqlState(database)
 
     @property
     def name(self) -> str:
@@ -120,7 +121,7 @@ class SqlTables(ABC, Generic[ConnectionT]):
                 parts = [place[o] if isinstance(o, str) else o for o in origins.values()]
                 table_rows = [[row[p] if isinstance(p, int) else p(row) for p in parts] for row in rows]
                 self._insert(connection, home, list(origins), table_rows)
-            set_values(self.database, connection, values)
+            self._state.set_inside(connection, values)
 
         self.database.write(work)
 
@@ -129,7 +130,7 @@ class SqlTables(ABC, Generic[ConnectionT]):
 
         def work(connection: ConnectionT) -> None:
             self._set_counters(connection, counters)
-            set_values(self.database, connection, values)
+            self._state.set_inside(connection, values)
 
         self.database.write(work)
 

@@ -15,10 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from afresh.stores.rows import Row, text_from_mapping
 from afresh.stores.sql import commit_changes as changes
 from afresh.stores.sql.dialect import load_statements
-from afresh.stores.sql.groups import add_ledger_rows, ledger_rows, set_values
-from afresh.stores.sql.observations import add_audits, append_to_recent_runs
-from afresh.stores.sqlite.database import SqliteDatabase
-from afresh.stores.store import Retention
+from afresh.stores.sql.groups import SqlStore
 from afresh.values.outcome import Outcome, Refusal
 from afresh.values.storable_text import replace_unstorable
 
@@ -27,21 +24,19 @@ _CONTENTS = load_statements(__package__, "contents")
 
 
 def commit(
-    database: SqliteDatabase,
-    outcomes: Sequence[Outcome],
-    values: Mapping[str, bytes | None],
-    retention: Retention,
+    store: SqlStore[sqlite3.Connection], outcomes: Sequence[Outcome], values: Mapping[str, bytes | None]
 ) -> list[Refusal]:
     """Commit everything or nothing, and return the outcomes that were refused."""
-    copies = changes.compress_copies(outcomes)
-    with database.transaction() as connection:
+    database, copies = store.database, changes.compress_copies(outcomes)
+
+    def work(connection: sqlite3.Connection) -> list[Refusal]:
         ids = database.as_list([outcome.lease.item_id for outcome in outcomes])
         found = connection.execute(_SQL["known"], {"ids": ids}).fetchall()
         locked = {item_id: changes.LockedItem(*state) for item_id, *state in found}
         polls, refused = changes.separate_refused(outcomes, copies, locked)
         for poll, copy, media_type_id in changes.new_copies(database, connection, polls):
-            _keep_copy(connection, poll, copy, media_type_id, retention)
-        runs = append_to_recent_runs(database, connection, changes.recent_runs(polls), retention)
+            _keep_copy(connection, poll, copy, media_type_id, store.retention.versions)
+        runs = store.observations.append(connection, changes.recent_runs(polls))
         states = [_state_row(poll, run) for poll, run in zip(polls, runs, strict=True)]
         connection.executemany(_SQL["keep_state"], states)
         observations = changes.observations_of(polls)
@@ -50,17 +45,18 @@ def commit(
         failures = [(each.outcome.failures, each.item_id) for each in polls if _has_failures(each.outcome)]
         connection.executemany(_SQL["keep_failures"], failures)
         database.add_to_tally(connection, changes.status_changes(polls))
-        add_audits(database, connection, observations, retention)
+        store.observations.add_audits(connection, observations)
         connection.executemany(_SQL["queue_event"], changes.event_rows(polls))
         if connection.execute(_SQL["any_notice"]).fetchone():
             answered = [(poll.item_id, poll.outcome.lease.leased_s) for poll in polls]
             connection.executemany(_SQL["answer_notice"], answered)
         connection.executemany(_SQL["end_lease"], [(poll.item_id,) for poll in polls])
-        add_ledger_rows(
-            database, connection, ledger_rows(database, connection, changes.sum_spending(outcomes))
-        )
-        set_values(database, connection, values)
-    return refused
+        spending = store.ledger.as_rows(connection, changes.sum_spending(outcomes))
+        store.ledger.add_rows(connection, spending)
+        store.state.set_inside(connection, values)
+        return refused
+
+    return database.write(work)
 
 
 def _keep_copy(
@@ -68,7 +64,7 @@ def _keep_copy(
     poll: changes.AcceptedPoll,
     new: changes.CompressedCopy,
     media_type_id: int,
-    retention: Retention,
+    versions_kept: int,
 ) -> None:
     newest = poll.before.version
     if connection.execute(_SQL["hash_of"], (poll.item_id, newest)).fetchone() == (new.hash,):
@@ -79,8 +75,8 @@ def _keep_copy(
     poll.version = newest + 1
     row = (poll.item_id, poll.version, content_id, poll.outcome.time_s, media_type_id, new.copy.normal_hash)
     connection.execute(_SQL["add_version"], row)
-    if poll.version > retention.versions:
-        oldest = (poll.item_id, poll.version - retention.versions)
+    if poll.version > versions_kept:
+        oldest = (poll.item_id, poll.version - versions_kept)
         dropped = connection.execute(_SQL["drop_versions"], oldest).fetchall()
         drop_contents(connection, [content_id for (content_id,) in dropped])
 

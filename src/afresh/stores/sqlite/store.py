@@ -39,7 +39,6 @@ class SqliteStore(SqlStore[sqlite3.Connection]):
         """Open the file, create or upgrade it; ``timeout_s`` is how long to wait for other writers."""
         database = SqliteDatabase(path, create=create, read_only=read_only, timeout_s=timeout_s)
         super().__init__(database, retention or Retention())
-        self._database = database
         self.items = SqliteItems(database)
         self.leases = SqliteLeases(database)
         self.plan = SqlitePlan(database)
@@ -50,7 +49,4 @@ class SqliteStore(SqlStore[sqlite3.Connection]):
     def commit(
         self, outcomes: Sequence[Outcome], state: Mapping[str, bytes | None] | None = None
     ) -> list[Refusal]:
-        return commit(self._database, outcomes, state or {}, self._retention)
-
-    def close(self) -> None:
-        self._database.close()
+        return commit(self, outcomes, state or {})
