@@ -254,7 +254,7 @@ class Fleet(Protocol):
 
     **Whose clock.** The clocks of machines differ, and claims, leases and windows are compared between
     machines. So all times that the workers of a fleet pass to a store are of one clock, that of
-    ``shared_clock``: the machine's own, shifted by ``ahead_s``, which asks the database. A store on one
+    ``SharedClock``: the machine's own, shifted by ``ahead_s``, which asks the database. A store on one
     machine is 0 s ahead.
     """
 

@@ -2,7 +2,7 @@
 
 A poll is a REFRESH. Its copy describes the parts of the view at that moment, and a change means that
 something below the view changed since the last refresh. Between polls, readings of the change counters of
-the tables give staleness and rates at the cost of three small queries (see ``staleness``). A view that
+the tables give staleness and rates at the cost of three small queries (see ``capabilities``). A view that
 depends on another stale one is refreshed after it, in the same poll. With a suitable unique index, readers
 are not locked out (CONCURRENTLY).
 
