@@ -30,7 +30,7 @@ Result: TypeAlias = Coroutine[object, object, T]
 RETRIES = Backoff(first_s=0.1, longest_s=5.0)
 
 
-class Run(Protocol):
+class RunCall(Protocol):
     """Runs a function in the store's thread and returns what it returns."""
 
     def __call__(self, work: Callable[[], T]) -> Result[T]: ...
@@ -78,7 +78,7 @@ class StoreCalls:
             self._report(trouble)
 
 
-def _awaited(run: Run, method: Callable[P, T]) -> Callable[P, Result[T]]:
+def _awaited(run: RunCall, method: Callable[P, T]) -> Callable[P, Result[T]]:
     """Return a function with the parameters of ``method`` that runs it by ``run``."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> Result[T]:
@@ -88,7 +88,7 @@ def _awaited(run: Run, method: Callable[P, T]) -> Callable[P, Result[T]]:
 
 
 class AsyncItems:
-    def __init__(self, items: contract.StoredItems, run: Run) -> None:
+    def __init__(self, items: contract.StoredItems, run: RunCall) -> None:
         self.add = _awaited(run, items.add)
         self.change = _awaited(run, items.change)
         self.remove = _awaited(run, items.remove)
@@ -102,7 +102,7 @@ class AsyncItems:
 
 
 class AsyncLeases:
-    def __init__(self, leases: contract.Leases, run: Run) -> None:
+    def __init__(self, leases: contract.Leases, run: RunCall) -> None:
         self.take = _awaited(run, leases.take)
         self.take_due = _awaited(run, leases.take_due)
         self.release = _awaited(run, leases.release)
@@ -111,26 +111,26 @@ class AsyncLeases:
 
 
 class AsyncCopies:
-    def __init__(self, copies: contract.Copies, run: Run) -> None:
+    def __init__(self, copies: contract.Copies, run: RunCall) -> None:
         self.get = _awaited(run, copies.get)
         self.versions = _awaited(run, copies.versions)
 
 
 class AsyncPlan:
-    def __init__(self, plan: contract.Plan, run: Run) -> None:
+    def __init__(self, plan: contract.Plan, run: RunCall) -> None:
         self.columns_of = _awaited(run, plan.columns_of)
         self.names = _awaited(run, plan.names)
         self.save = _awaited(run, plan.save)
 
 
 class AsyncObservations:
-    def __init__(self, observations: contract.Observations, run: Run) -> None:
+    def __init__(self, observations: contract.Observations, run: RunCall) -> None:
         self.add = _awaited(run, observations.add)
         self.audits = _awaited(run, observations.audits)
 
 
 class AsyncEvents:
-    def __init__(self, events: contract.Events, run: Run) -> None:
+    def __init__(self, events: contract.Events, run: RunCall) -> None:
         self.take = _awaited(run, events.take)
         self.done = _awaited(run, events.done)
         self.defer = _awaited(run, events.defer)
@@ -138,13 +138,13 @@ class AsyncEvents:
 
 
 class AsyncNotices:
-    def __init__(self, notices: contract.StoredNotices, run: Run) -> None:
+    def __init__(self, notices: contract.StoredNotices, run: RunCall) -> None:
         self.add = _awaited(run, notices.add)
         self.open = _awaited(run, notices.open)
 
 
 class AsyncLedger:
-    def __init__(self, ledger: contract.Ledger, run: Run) -> None:
+    def __init__(self, ledger: contract.Ledger, run: RunCall) -> None:
         self.add = _awaited(run, ledger.add)
         self.total = _awaited(run, ledger.total)
         self.rows = _awaited(run, ledger.rows)
@@ -152,14 +152,14 @@ class AsyncLedger:
 
 
 class AsyncState:
-    def __init__(self, state: contract.State, run: Run) -> None:
+    def __init__(self, state: contract.State, run: RunCall) -> None:
         self.get = _awaited(run, state.get)
         self.set = _awaited(run, state.set)
         self.names = _awaited(run, state.names)
 
 
 class AsyncFleet:
-    def __init__(self, fleet: contract.Fleet, run: Run) -> None:
+    def __init__(self, fleet: contract.Fleet, run: RunCall) -> None:
         self.beat = _awaited(run, fleet.beat)
         self.leave = _awaited(run, fleet.leave)
         self.workers = _awaited(run, fleet.workers)
@@ -173,7 +173,7 @@ class AsyncFleet:
 
 
 class AsyncUpkeep:
-    def __init__(self, upkeep: contract.Upkeep, run: Run) -> None:
+    def __init__(self, upkeep: contract.Upkeep, run: RunCall) -> None:
         self.check = _awaited(run, upkeep.check)
         self.vacuum = _awaited(run, upkeep.vacuum)
         self.backup = _awaited(run, upkeep.backup)
@@ -183,7 +183,7 @@ class AsyncUpkeep:
 class AsyncStore:
     """The groups of a ``Store``, each of whose methods is awaited; ``run`` says how a call is run."""
 
-    def __init__(self, store: contract.Store, run: Run) -> None:
+    def __init__(self, store: contract.Store, run: RunCall) -> None:
         self.items = AsyncItems(store.items, run)
         self.leases = AsyncLeases(store.leases, run)
         self.copies = AsyncCopies(store.copies, run)
