@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from afresh.money.best_interval import Incomes
-    from afresh.tables.checked_table import CheckedTable
+    from afresh.tables.reading import CheckedTable
 
 COLUMNS = (
     Column("item", "text", required=True, what="the item's name"),

@@ -15,10 +15,9 @@ import pyarrow as pa
 
 from afresh.model.decay import decay_from
 from afresh.rates.views import ViewGraph
-from afresh.tables.checked_table import CheckedTable
 from afresh.tables.columns import Column
 from afresh.tables.input_file import InputFile
-from afresh.tables.reading import read_table, scan_table
+from afresh.tables.reading import CheckedTable, read_table, scan_table
 from afresh.values.arrays import Floats, Ints
 from afresh.values.errors import AfreshError, InputError, UsageError, did_you_mean
 

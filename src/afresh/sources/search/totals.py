@@ -55,7 +55,6 @@ class LearnedTotals:
         self._most: Float64s = np.full(len(relation.keywords), np.inf)
 
     def scales(self) -> Float64s:
-        """Return log c as it is used, for each attribute."""
         mean, deviation = self._moments()
         return np.asarray(mean - deviation)
 
