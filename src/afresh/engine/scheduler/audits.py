@@ -38,7 +38,7 @@ def wilson_interval(fresh: int, n: int, level: float = 0.95) -> ShareEstimate:
     >>> share.value, round(share.low, 4), round(share.high, 4)
     (0.9, 0.5958, 0.9821)
     >>> wilson_interval(0, 0)
-    Share(value=nan, low=0.0, high=1.0, n=0, level=0.95)
+    ShareEstimate(value=nan, low=0.0, high=1.0, n=0, level=0.95)
     """
     if n == 0:
         return ShareEstimate(math.nan, 0.0, 1.0, 0, level)
