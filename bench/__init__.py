@@ -1,1 +1,1 @@
-"""Measured claims: each module times one thing against a yardstick in the same run. ``python -m bench``."""
+"""Benchmarks: each module measures one thing beside a yardstick in the same run (``python -m bench``)."""

@@ -1,4 +1,4 @@
-"""``python -m bench [NAME…] [--quick] [--case CASE]``: one table; exit 1 if a wanted ratio is missed."""
+"""``python -m bench [NAME…] [--quick] [--case CASE]`` prints one table; exit 1 if a limit is missed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.table import Table
 
 from bench.rows import Row
 
-# Each is a module here with a function rows(quick) and says in its docstring what it measures.
+# Each is a module of this folder with a function rows(quick); its docstring says what it measures.
 BENCHES = (
     "plan_stream",
     "plan_scale",
@@ -42,7 +42,7 @@ BENCHES = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the named benchmarks, or all."""
+    """Run the named benchmarks, or all of them, and return the exit code."""
     parser = argparse.ArgumentParser(prog="bench", description="Measured ratios of afresh.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(BENCHES)}; default all")
     parser.add_argument("--quick", action="store_true", help="small sizes: does it run at all")

@@ -1,4 +1,4 @@
-"""What docs/estimators.md says beside its tables: few items, several paces, long histories, drift, plans."""
+"""Claims of docs/estimators.md outside its tables: few items, own paces, long histories, drift, plans."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bench.rows import Row
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """A figure for each claim; the quick ones come from one seed and few items."""
+    """Return a figure for each claim; with ``quick`` they come from one seed and few items."""
     seeds, items = (1, 200) if quick else (3, 2000)
     return [
         *few_items(5 if quick else 200),
@@ -35,29 +35,29 @@ def rows(*, quick: bool) -> list[Row]:
     ]
 
 
-def covered(found: RateEstimates, rates: Float64s) -> Float64s:
-    """1 where the interval holds the true rate."""
+def is_covered(found: RateEstimates, rates: Float64s) -> Float64s:
+    """Return 1 where the interval contains the true rate, else 0."""
     return ((found.low <= rates) & (rates <= found.high)).astype(np.float64)
 
 
 def few_items(seeds: int) -> Iterator[Row]:
-    """Coverage with one to three polls of a few items."""
+    """Measure the coverage with one to three polls of a few items."""
     for items in (1, 2, 5):
         hits = []
         for seed in range(seeds):
             rng = np.random.default_rng(seed)
             rates = rng.gamma(1.0, 0.7, items)
-            hits.append(covered(estimate_polls(poll(rates, 1, 3, rng)), rates).mean())
+            hits.append(is_covered(estimate_polls(poll(rates, 1, 3, rng)), rates).mean())
         yield Row(f"one to three polls, items: {items}", float(np.mean(hits)), "covered")
 
 
 def several_paces(items: int) -> Iterator[Row]:
-    """Fast items among slow ones, each polled three times at its own pace."""
+    """Measure fast items among slow ones, each polled three times at its own pace."""
     for method, fast, share in (("grid", 1.0, 0.1), ("gamma", 1.0, 0.1), ("grid", 24.0, 0.3)):
         rng = np.random.default_rng(4)
         rates, is_fast, polls = poll_at_own_pace(fast, 1 / 365, share, 3, rng, items=items)
         found = estimate_polls(polls, method=method)
-        hit, changed = covered(found, rates), is_fast & (found.changes > 0)
+        hit, changed = is_covered(found, rates), is_fast & (found.changes > 0)
         name = f"{method}, own paces, {share:.0%} at {fast:g} a day"
         yield Row(name, float(np.median(found.rate[is_fast] / rates[is_fast])), "× the rate")
         yield Row(f"{name}: seen to change", float(hit[changed].mean()), "covered")
@@ -65,7 +65,7 @@ def several_paces(items: int) -> Iterator[Row]:
 
 
 def long_histories(quick: bool) -> Iterator[Row]:
-    """Coverage after very many polls."""
+    """Measure the coverage after very many polls."""
     for number, items in ((1000, 1200), (5000, 600), (20_000, 120), (100_000, 32))[: 1 if quick else None]:
         rng = np.random.default_rng(0)
         rates = np.exp(rng.uniform(np.log(0.05), np.log(5.0), items // 20 if quick else items))
@@ -73,12 +73,12 @@ def long_histories(quick: bool) -> Iterator[Row]:
         changed = rng.random(item.size) < -np.expm1(-rates[item])
         polls = PollTable(item, np.ones(item.size), changed, rates.size)
         for method in ("grid", "mle"):
-            hit = covered(estimate_polls(polls, method=method), rates).mean()
+            hit = is_covered(estimate_polls(polls, method=method), rates).mean()
             yield Row(f"{method}, {number} polls of {rates.size} items", float(hit), "covered")
 
 
 def regimes(seeds: int) -> Iterator[Row]:
-    """How often drift and seasons are seen, where they are and where not."""
+    """Count how often drift and seasons are detected, where they exist and where they do not."""
     worlds: dict[str, Callable[[np.random.Generator], PollTable]] = {
         "all alike, regular": lambda rng: steady(rng, 60, regular=True),
         "all alike, irregular": lambda rng: steady(rng, 60, regular=False),
@@ -105,7 +105,7 @@ def regimes(seeds: int) -> Iterator[Row]:
 
 
 def other_populations(seeds: int, items: int) -> Iterator[Row]:
-    """Coverage where rates are nearly equal, clustered or zero, polls regular, and of views of five items."""
+    """Measure coverage for nearly equal, clustered and zero rates, regular polls, and views of five items."""
     amounts = ((3, 3, 1.0, False), (3, 30, 1.0, False), (20, 60, 3.0, False), (10, 10, 5.0, True))
     names, views = [str(i) for i in range(items)], [f"v{i // 5}" for i in range(items)]
     populations = ("gamma 0.5", "lognormal", "narrow lognormal", "three points", "80 % static")
@@ -115,17 +115,17 @@ def other_populations(seeds: int, items: int) -> Iterator[Row]:
             rng = np.random.default_rng(seed)
             rates = draw_rates(population, items, rng)
             found = estimate_polls(poll(rates, fewest, most, rng, scale=scale, regular=regular))
-            hits.append(covered(found, rates)[rates > 0].mean())
+            hits.append(is_covered(found, rates)[rates > 0].mean())
             _, both = with_views(names, found, views, names)
             true = np.concatenate((rates, rates.reshape(-1, 5).sum(axis=1)))
-            seen_to.append(covered(both, true)[items:].mean())
+            seen_to.append(is_covered(both, true)[items:].mean())
         polls = f"{fewest}–{most} polls, interval {scale:g}{', regular' if regular else ''}"
         yield Row(f"{population}, {polls}", float(np.mean(hits)), "covered")
         yield Row(f"{population}, {polls}: views", float(np.mean(seen_to)), "covered")
 
 
 def plans_after_three_polls(seeds: int, items: int, quick: bool) -> Iterator[Row]:
-    """Points of freshness of plans made from three polls per item, less those of uniform ones."""
+    """Compare plans made from three polls per item with uniform ones, in points of freshness."""
     gains: dict[str, list[float]] = {"the rate to plan with": [], "the mean": []}
     populations = (*POPULATIONS[:1], *FAR_APART[:1]) if quick else (*POPULATIONS, *FAR_APART)
     for seed, population, scale in product(range(seeds), populations, (1.0,) if quick else (0.2, 1.0, 5.0)):

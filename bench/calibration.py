@@ -1,4 +1,4 @@
-"""Estimators on made populations: coverage of 90 % intervals, error of the rate, plans against uniform.
+"""Estimators on simulated populations: coverage of 90 % intervals, error of the rate, plans against uniform.
 
 ``python -m bench.calibration`` prints the tables of docs/estimators.md.
 """
@@ -65,7 +65,7 @@ def measure(
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """The ends of what is covered by the default method, and its worst plan against uniform ones."""
+    """Return the lowest and highest coverage of the default method, and its worst plan against uniform."""
     size = {"items": 200, "seeds": 1} if quick else {"items": ITEMS, "seeds": SEEDS}
     cells = [measure(name, *amount, "grid", **size) for amount in AMOUNTS for name in POPULATIONS]
     shares = [cell.coverage for cell in cells if cell.population in SMOOTH]

@@ -1,4 +1,4 @@
-"""Pages per second of the engine, commits included, against Scrapy, which keeps nothing; one site and run."""
+"""Pages per second of the engine, commits included, against Scrapy, which stores nothing, on one site."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bench.rows import Row
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Scrapy is the yardstick, before and after the engine, since machines are noisy."""
+    """Measure the engine between two runs of Scrapy, the yardstick, since the speed of machines varies."""
     pages = 300 if quick else 8_000
     with site() as port:
         before = _took("bench.scrapy_pages", port, pages)[0]
@@ -29,7 +29,7 @@ def rows(*, quick: bool) -> list[Row]:
 
 
 def _took(module: str, port: int, pages: int) -> list[tuple[float, float]]:
-    """Wall and processor seconds per page, one pair per line printed."""
+    """Return wall-clock and processor seconds per page, one pair for each line that was printed."""
     lines = run_python(module, str(port), str(pages)).output.splitlines()
     found = [tuple(map(float, line.split())) for line in lines]
     return [(wall_s / polls, cpu_s / polls) for polls, wall_s, cpu_s in found]

@@ -1,41 +1,41 @@
-"""The demo ten times: the share of the gap between uniform and optimum that afresh takes."""
+"""The demo, run ten times: the share of the gap between uniform and optimum that afresh gains."""
 
 from __future__ import annotations
 
-from afresh.cli.demo_run import Found, compare
-from afresh.cli.demo_score import Theory
+from afresh.cli.proving.demo.comparison import DemoResult, compare
+from afresh.cli.proving.demo.site_scores import Theory
 from bench.rows import Row
 
 RUNS = 10
 
 
-class Nobody:
-    """Looks on and says nothing."""
+class SilentObserver:
+    """An observer of the demo that ignores everything."""
 
     def starts(self) -> None:
-        """Nothing."""
+        """Ignore it."""
 
     def lives(self, theory: Theory, days_per_s: float, span_s: float, dashboard: str) -> None:
-        """Nothing."""
+        """Ignore it."""
 
     def sees(self, day: float, fresh: tuple[float, ...]) -> None:
-        """Nothing."""
+        """Ignore it."""
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """One row per run; the least of them is what is promised."""
+    """Return one row for each run; the documented promise is about the least of them."""
     seeds = range(1) if quick else range(1, RUNS + 1)
-    found = [(seed, compare(3.0 if quick else None, seed, Nobody())) for seed in seeds]
+    found = [(seed, compare(3.0 if quick else None, seed, SilentObserver())) for seed in seeds]
     wanted = None if quick else 0.6
     return [Row(_words(seed, run), _share(run), "of the gap", at_least=wanted) for seed, run in found]
 
 
-def _share(run: Found) -> float:
-    """As measured or at equal requests, whichever is less."""
+def _share(run: DemoResult) -> float:
+    """Return the share as measured or at equal requests, whichever is less."""
     return min(run.captured, run.captured_at_equal_requests)
 
 
-def _words(seed: int, run: Found) -> str:
+def _words(seed: int, run: DemoResult) -> str:
     spent = " and ".join(f"{one.requests / run.budget:.0%}" for one in (run.uniform, run.afresh))
     shares = f"uniform {run.uniform.freshness:.3f}, afresh {run.afresh.freshness:.3f}"
     equal = f"{run.captured:.2f} as measured, {run.captured_at_equal_requests:.2f} at equal requests"

@@ -15,7 +15,7 @@ from afresh.engine.app import make_engine
 from afresh.engine.settings.parsing import parse_settings
 from bench.polling import AT_ONCE
 
-RANKED_PER_S = 1600.0  # about what it polls: so the rounds take as long as each other
+RANKED_PER_S = 1600.0  # about its speed, so that all rounds take equally long
 SETTINGS = f"""
 [budget]
 requests = "1000000/s"
@@ -30,7 +30,7 @@ concurrency = {AT_ONCE}
 
 
 def main(port: int, pages: int) -> None:
-    """Fetch all pages, poll all again, then what is worth most."""
+    """Fetch all pages, poll all again, and then poll those with the highest poll value."""
     with tempfile.TemporaryDirectory() as folder, make_engine(parse_settings(SETTINGS), folder) as engine:
         keys = [f"http://127.0.0.1:{port}/{number}" for number in range(pages)]
         engine.add(keys)
@@ -43,7 +43,7 @@ def main(port: int, pages: int) -> None:
 
 
 def timed(work: Callable[[], int]) -> int:
-    """Print what so many polls took."""
+    """Print the time that these polls took."""
     start_s, cpu_s = time.perf_counter(), time.process_time()
     polls = work()
     print(polls, time.perf_counter() - start_s, time.process_time() - cpu_s)

@@ -47,7 +47,7 @@ concurrency = {AT_ONCE}
 _TYPICAL = 1000  # different histories
 _BLOCK = 1_000_000
 _BEFORE = 9  # polls of every item
-_AFTER_S, _MOST_S = 30.0, 600.0  # how long to look on once all are read, and to wait for it
+_AFTER_S, _MOST_S = 30.0, 600.0  # how long to measure once all items are read, and to wait for that
 _HOSTS, _ADDRESSES = 5000, "https://host{host}.example.org/path/to/page-{number}.html\n"
 
 _ITEMS = """
@@ -68,19 +68,19 @@ _TWICE = "SELECT count(*) FROM state WHERE polls > ? AND item_id NOT IN (SELECT 
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """A million items, and ten: all of them polled before, and believed to change at different rates."""
+    """Measure a million and ten million items, polled before and believed to change at different rates."""
     sizes = (2_000,) if quick else (MANY, 10 * MANY)
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        found += registered(Path(folder), sizes[0], judged=not quick)
+        found += measure_adding(Path(folder), sizes[0], judged=not quick)
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder, site() as port:
-            found += kept(Path(folder), port, size, 2.0 if quick else _AFTER_S, judged=not quick)
+            found += measure_run(Path(folder), port, size, 2.0 if quick else _AFTER_S, judged=not quick)
     return found
 
 
-def registered(folder: Path, size: int, *, judged: bool) -> list[Row]:
-    """``afresh add --file`` of so many addresses."""
+def measure_adding(folder: Path, size: int, *, judged: bool) -> list[Row]:
+    """Measure ``afresh add --file`` with ``size`` addresses."""
     say(f"{size:.0e} items added from a file")
     (folder / "afresh.toml").write_text(SETTINGS)
     addresses = folder / "addresses.txt"
@@ -94,8 +94,8 @@ def registered(folder: Path, size: int, *, judged: bool) -> list[Row]:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A run as it was seen: seconds since its start, polls per second before and after all items were there.
+class RunMeasures:
+    """What was measured of a run: seconds since its start, polls per second before and after the reading.
 
     ``pause_s`` is the longest time without a poll, once there was one.
     """
@@ -111,13 +111,13 @@ class Seen:
     status_s: float
 
 
-def kept(folder: Path, port: int, size: int, after_s: float, *, judged: bool) -> list[Row]:
-    """``run`` and ``status`` over items that were polled before."""
+def measure_run(folder: Path, port: int, size: int, after_s: float, *, judged: bool) -> list[Row]:
+    """Measure ``run`` and ``status`` over items that were polled before."""
     (folder / "afresh.toml").write_text(SETTINGS)
     fill(folder / "afresh.db", port, size)
     say(f"{size:.0e} items: run")
     took = run_python("bench.engine_scale", str(folder), str(after_s), str(_MOST_S))
-    seen = Seen(**json.loads(took.output))
+    seen = RunMeasures(**json.loads(took.output))
     name = f"{size:.0e} items"
     found = [
         Row(f"{name}: first poll after", seen.first_s, "s", at_most=30.0 if judged else None),
@@ -135,7 +135,7 @@ def kept(folder: Path, port: int, size: int, after_s: float, *, judged: bool) ->
 
 
 def fill(path: Path, port: int, size: int) -> None:
-    """A store of items that were polled before, some longer ago than others; indexes come last."""
+    """Write a store of items that were polled at different times; indexes are made last, which is faster."""
     SqliteStore(path).close()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for setting in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -262144"):
@@ -160,7 +160,7 @@ def fill(path: Path, port: int, size: int) -> None:
 
 
 def beliefs(size: int) -> list[bytes]:
-    """What a store keeps of items with different histories, among so many."""
+    """Return the stored beliefs of items with different histories, as in a project of ``size`` items."""
     rng, interval_s = np.random.default_rng(0), size / BUDGET
     policy = Adaptive(PolicyInput.of(_TYPICAL, _TYPICAL / interval_s))
     every, rates = np.arange(_TYPICAL), rng.gamma(0.5, 1.0, _TYPICAL) / interval_s
@@ -171,12 +171,12 @@ def beliefs(size: int) -> list[bytes]:
 
 
 def say(stage: str) -> None:
-    """A line that tells how far it is."""
+    """Print a line of progress."""
     print(f"{time.strftime('%H:%M:%S')} {stage}", file=sys.stderr, flush=True)
 
 
-class Watcher(logging.Handler):
-    """Notes when polls are made and when all items were read; ends the run some time after that."""
+class RunWatcher(logging.Handler):
+    """Records when polls are made and when all items were read; ends the run some time after that."""
 
     def __init__(self, after_s: float, *, read: bool) -> None:
         super().__init__()
@@ -185,12 +185,12 @@ class Watcher(logging.Handler):
         self.course: list[tuple[float, int]] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """The engine says something."""
+        """Record when the engine logs that all items are read."""
         if record.getMessage() == "all items are read":
             self.read_s = time.perf_counter() - self._start_s
 
     def report(self, progress: RunProgress) -> None:
-        """How it goes."""
+        """Record the number of polls, and end the run when it has lasted long enough."""
         now_s = time.perf_counter() - self._start_s
         if progress.polls > (self.course[-1][1] if self.course else 0):
             self.course.append((now_s, progress.polls))
@@ -198,24 +198,24 @@ class Watcher(logging.Handler):
             os.kill(os.getpid(), signal.SIGTERM)
 
     def pace(self, after_s: float, before_s: float) -> float:
-        """Polls per second between two moments."""
+        """Return the polls per second between two times."""
         some = [(time_s, polls) for time_s, polls in self.course if after_s <= time_s <= before_s]
         if len(some) < 2:
             return math.nan
         return (some[-1][1] - some[0][1]) / (some[-1][0] - some[0][0])
 
     def pause_s(self) -> float:
-        """The longest time in which no poll more was seen."""
+        """Return the longest time without a further poll."""
         moved = [after[0] - before[0] for before, after in zip(self.course, self.course[1:], strict=False)]
         return max(moved, default=math.nan)
 
 
 def main(folder: str, after_s: float, most_s: float) -> None:
-    """Run, and say what it took."""
+    """Run the engine, and print what was measured."""
     LOGGER.setLevel(logging.INFO)
     with open_engine(folder) as engine:
         items = sum(count.items for count in engine.store.items.counts())
-        watcher = Watcher(after_s, read=items <= MANY)
+        watcher = RunWatcher(after_s, read=items <= MANY)
         LOGGER.addHandler(watcher)
         done = engine.run(for_s=most_s, report=watcher.report, signals=True)
         cpu_s, start_s = time.process_time(), time.perf_counter()
@@ -227,7 +227,9 @@ def main(folder: str, after_s: float, most_s: float) -> None:
     paces = watcher.pace(0.0, read_s), watcher.pace(read_s, math.inf)
     print(
         json.dumps(
-            asdict(Seen(first_s, read_s, watcher.pause_s(), *paces, cpu_s, done.polls, twice, status_s))
+            asdict(
+                RunMeasures(first_s, read_s, watcher.pause_s(), *paces, cpu_s, done.polls, twice, status_s)
+            )
         )
     )
 

@@ -18,7 +18,7 @@ POLLS_PER_ITEM = 10
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Ten million polls of a million items; a million polls a second and 4 GB are wanted."""
+    """Measure ten million polls of a million items; the limits are a million polls a second and 4 GB."""
     items = 2_000 if quick else 1_000_000
     with tempfile.TemporaryDirectory() as folder:
         log, rates = Path(folder, "polls.parquet"), Path(folder, "rates.parquet")
@@ -39,7 +39,7 @@ def rows(*, quick: bool) -> list[Row]:
 
 
 def _write_polls(path: Path, items: int) -> None:
-    """Round after round over all items, as a log is written."""
+    """Write the polls round by round over all items, in the order in which a log is written."""
     rng = np.random.default_rng(0)
     rate = rng.gamma(0.4, 0.5, items)
     names = pa.array([f"https://example.org/page/{number}" for number in range(items)])

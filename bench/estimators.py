@@ -1,9 +1,9 @@
 """All estimators on real histories polled at a fixed pace: error of the rate, freshness of the plan.
 
 The first half of a history is polled every ``pace``, one bit per poll unless a row says more. The second half
-judges: the rate against the changes then counted, the plan by running it on the changes themselves.
-``AFRESH_DATA`` names the folder with ``NAME.items.csv.gz`` and ``NAME.changes.csv.gz``; without it a made
-history stands for them. ``python -m bench.estimators`` prints the table of docs/estimators.md.
+is for evaluation: rates are compared with the changes counted then, plans are run on those changes.
+``AFRESH_DATA`` names the folder with ``NAME.items.csv.gz`` and ``NAME.changes.csv.gz``; without it a
+simulated history is used. ``python -m bench.estimators`` prints the table of docs/estimators.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bench.rows import Row
 DAY = 86400.0
 PACES = (20.0, 180.0)  # days
 BUDGET = 0.05  # refreshes per item and day
-ALWAYS = 1e6  # per day: for methods that say ∞
+ALWAYS = 1e6  # per day: replaces the infinite rates of some methods
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class History:
 
 
 def read_history(folder: Path, name: str) -> History:
-    """One history, its window cut to that of its changes."""
+    """Read one history, from its first change to its last."""
     names = csv.read_csv(folder / f"{name}.items.csv.gz")["item"].to_pylist()
     row = {item: index for index, item in enumerate(names)}
     changes = csv.read_csv(folder / f"{name}.changes.csv.gz")
@@ -67,25 +67,25 @@ def read_history(folder: Path, name: str) -> History:
     return History(name, item[order], time[order] - start, len(names), float(time.max()) - start)
 
 
-def polled(history: History, pace: float, until: float) -> PollTable:
-    """Every item looked at each ``pace`` days up to ``until``, at a phase of its own; stamps, counts too."""
+def poll_history(history: History, pace: float, until: float) -> PollTable:
+    """Poll every item each ``pace`` days up to ``until``, at its own phase, with time stamps and counts."""
     phase = pace * ((np.arange(history.items) * 0.6180339887) % 1.0)
     number = np.floor((until - phase) / pace).astype(np.int64) + 1
     first = np.cumsum(number) - number
     item = np.repeat(np.arange(history.items), number)
     looks = phase[item] + pace * (np.arange(item.size) - first[item])
-    # Look k finds the changes that lie between looks k−1 and k.
+    # Poll k finds the changes between polls k−1 and k.
     finder = np.ceil((history.time - phase[history.item]) / pace).astype(np.int64)
     inside = (finder > 0) & (finder < number[history.item])
     look = first[history.item[inside]] + finder[inside]
     count = np.bincount(look, minlength=item.size).astype(np.float64)
     modified = np.full(item.size, np.nan)
-    modified[look] = history.time[inside]  # sorted, so the last one stays
+    modified[look] = history.time[inside]  # sorted, so the last change counts
     return polls_from_times(item, looks, count > 0, items=history.items, modified=modified, count=count)
 
 
 def freshness_on(history: History, frequency: Floats, begin: float) -> float:
-    """Mean freshness over the rest of the history when each item is refreshed evenly from a fresh start."""
+    """Return the mean freshness over the rest of the history if items are refreshed at even intervals."""
     later = history.time >= begin
     item, time = history.item[later], history.time[later] - begin
     length = history.days - begin
@@ -93,15 +93,15 @@ def freshness_on(history: History, frequency: Floats, begin: float) -> float:
     phase = interval * ((np.arange(history.items) * 0.7548776662) % 1.0)
     turn = np.ceil((time - phase[item]) / interval[item])
     until = np.minimum(phase[item] + turn * interval[item], length)
-    first = np.ones(item.size, dtype=bool)  # only the first change of a turn makes the copy stale
+    first = np.ones(item.size, dtype=bool)  # only the first change of an interval makes the copy stale
     first[1:] = (item[1:] != item[:-1]) | (turn[1:] != turn[:-1])
     return 1.0 - float(np.sum((until - time)[first])) / (length * history.items)
 
 
 def compare(history: History, pace: float) -> list[Cell]:
-    """Every estimator on one history at one pace, the best plan in hindsight and uniform for comparison."""
+    """Evaluate every estimator on one history at one pace, beside the best plan in hindsight and uniform."""
     half = history.days / 2.0
-    polls = polled(history, pace, half)
+    polls = poll_history(history, pace, half)
     true = np.bincount(history.item[history.time >= half], minlength=history.items) / half
     budget = BUDGET * history.items
     best = freshness_on(history, allocate(true, budget).frequency, half)
@@ -125,8 +125,8 @@ def compare(history: History, pace: float) -> list[Cell]:
     return cells
 
 
-def made_history(items: int) -> History:
-    """Three years of items that change as a Poisson process each, at Gamma-distributed rates."""
+def simulate_history(items: int) -> History:
+    """Simulate three years of items that change as Poisson processes with gamma-distributed rates."""
     rng, days = np.random.default_rng(5), 1100.0
     count = rng.poisson(rng.gamma(0.5, 0.02, items) * days)
     item = np.repeat(np.arange(items), count)
@@ -136,18 +136,18 @@ def made_history(items: int) -> History:
 
 
 def table(folder: Path) -> list[Cell]:
-    """All histories in a folder at all paces."""
+    """Evaluate all histories in a folder at all paces."""
     names = sorted(path.name.removesuffix(".changes.csv.gz") for path in folder.glob("*.changes.csv.gz"))
     return [cell for name in names for pace in PACES for cell in compare(read_history(folder, name), pace)]
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """What plans made from the default method's rates gain over uniform ones."""
+    """Return what plans made from the rates of the default method gain over uniform ones."""
     folder = os.environ.get("AFRESH_DATA")
     if folder and not quick:
         cells = table(Path(folder))
     else:
-        history = made_history(100 if quick else 2000)
+        history = simulate_history(100 if quick else 2000)
         cells = [cell for pace in PACES for cell in compare(history, pace)]
     found = {(cell.history, cell.pace_days, cell.method): cell.freshness for cell in cells}
     return [

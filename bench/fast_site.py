@@ -1,4 +1,4 @@
-"""A loopback site that does next to nothing per request: the yardstick's other end for fetching.
+"""A loopback site that does almost nothing per request, so that the client is what is measured.
 
 ``python -m bench.fast_site`` prints its port and serves until its standard input closes. Every page is
 the same 2 kB; whoever asks with its ETag gets a 304.
@@ -24,11 +24,11 @@ class Page(asyncio.Protocol):
     """One connection."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Someone connects."""
+        """Keep the transport of a new connection."""
         self._transport, self._rest = cast(asyncio.WriteTransport, transport), b""
 
     def data_received(self, data: bytes) -> None:
-        """Answer every request that is whole."""
+        """Answer every complete request."""
         *requests, self._rest = (self._rest + data).split(b"\r\n\r\n")
         for request in requests:
             self._transport.write(_SAME if ETAG in request else _WHOLE + BODY)

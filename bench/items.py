@@ -9,7 +9,7 @@ Float32s = npt.NDArray[np.float32]
 
 
 def make_items(size: int, seed: int = 0) -> tuple[Float32s, Float32s]:
-    """Rates per day and weights in float32, made in parts: no long temporary inflates the peak of memory."""
+    """Return rates per day and weights in float32, made in parts to keep the peak memory low."""
     rng = np.random.default_rng(seed)
     rates, weights = np.empty(size, np.float32), np.empty(size, np.float32)
     for column, spread in ((rates, 2.0), (weights, 1.0)):

@@ -1,4 +1,4 @@
-"""An open page of the dashboard, without a browser: reads the live events, and the course when it has grown.
+"""An open page of the dashboard without a browser: reads the live events, and the time course when it grows.
 
 python -m bench.open_page HOST:PORT SECONDS
 """
@@ -12,7 +12,7 @@ import time
 
 
 def watch(host: str, lasts_s: float) -> None:
-    """Listen for so long."""
+    """Read the events for ``lasts_s`` seconds."""
     stream = http.client.HTTPConnection(host, timeout=60)
     stream.request("GET", "/live")
     answer, end_s, course_s = stream.getresponse(), time.monotonic() + lasts_s, None

@@ -1,4 +1,4 @@
-"""What an installation costs: the size of the wheel, and how long a small command takes from a cold start."""
+"""The size of the wheel, and how long a small command takes to start."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STARTS = {
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Starts are ratios to that of Python itself."""
+    """Measure start times, as ratios to the start of Python itself."""
     with tempfile.TemporaryDirectory() as folder:
         run([sys.executable, *_BUILD, folder])
         (wheel,) = Path(folder).glob("*.whl")

@@ -21,10 +21,10 @@ _BUDGET_PER_ITEM = 0.5
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Speed and the objective reached; the yardstick is afresh's time."""
+    """Measure the time and the objective reached; the yardstick is the time of afresh."""
     size = 300 if quick else 100_000
     rng = np.random.default_rng(1)
-    # A moderate spread: with more the conic solver stops short of its accuracy.
+    # A moderate spread of rates: with more, the conic solver does not reach its accuracy.
     rates, weights = rng.lognormal(0, 1, size), rng.lognormal(0, 0.5, size)
     budget = _BUDGET_PER_ITEM * size
     (ours,) = seconds(lambda: afresh.allocate(rates, budget, weights=weights), repeats=2 if quick else 7)

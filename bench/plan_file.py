@@ -17,7 +17,7 @@ from bench.rows import Row
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Time and peak memory; the yardstick is pyarrow reading the items and writing as many columns."""
+    """Measure time and peak memory; the yardstick is pyarrow reading and writing as many columns."""
     size = 20_000 if quick else 10_000_000
     with tempfile.TemporaryDirectory() as folder:
         items, plan = Path(folder, "items.parquet"), Path(folder, "plan.parquet")
@@ -57,7 +57,7 @@ def _write_items(path: Path, size: int) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """What any plan must do: read three columns, write seven."""
+    """Do what every plan must do: read three columns and write seven."""
     table = pq.read_table(source)
     rate = table["rate"]
     names = ("frequency", "interval", "freshness", "age", "marginal")

@@ -20,7 +20,7 @@ _GIGABYTE = 1e9
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Time per item and peak memory at each size; the ratio is to the time per item at 1e7."""
+    """Measure time per item and peak memory at each size; the ratio is to the time per item at 1e7."""
     sizes = [10_000, 100_000] if quick else [100_000, 1_000_000, 10_000_000, 100_000_000]
     runs = {size: run_python("bench.plan_scale", str(size)) for size in sizes}
     per_item = {size: json.loads(run.output)["seconds"] / size for size, run in runs.items()}

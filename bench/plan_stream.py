@@ -13,13 +13,13 @@ _BURST = 30
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Both engines; the yardstick is ``np.multiply(a, b, out=c)``."""
+    """Measure the NumPy and the Numba passes; the yardstick is ``np.multiply(a, b, out=c)``."""
     size, repeats = (100_000, 2) if quick else (10_000_000, 7)
     rates, weights = make_items(size)
     out, budget = np.empty_like(rates), 0.5 * size
 
     def burst() -> None:
-        """As long as a plan: on a busy machine a single pass slips between its neighbours, a plan cannot."""
+        """Repeat the pass until it lasts as long as a plan: a short one could escape the load of others."""
         for _ in range(_BURST):
             np.multiply(rates, weights, out=out)
 
@@ -30,7 +30,7 @@ def rows(*, quick: bool) -> list[Row]:
         repeats=repeats,
     )
     stream = burst_time / _BURST
-    # A short column fits the cache and the fixed costs show: nothing is wanted of the ratio there.
+    # A short column fits the cache, and fixed costs dominate: the ratio has no limit there.
     wanted = (None, None) if quick else (30.0, 120.0)
     return [
         Row(f"one multiplication of {size:.0e} items", stream, "s", ratio=1.0),

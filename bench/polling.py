@@ -27,14 +27,14 @@ AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """How many a second, by the clock on the wall and by the processor time of this process."""
+    """Polls per second, by wall-clock time and by the processor time of this process."""
 
     per_second: float
     cpu_seconds: float
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """The fetcher alone, and the source with politeness, robots.txt and judging; whole pages too."""
+    """Measure the fetcher alone, and the source with politeness, robots.txt and change detection."""
     count = 500 if quick else 20_000
     with site() as port:
         fetcher = uvloop.run(fetcher_speed(port, count))
@@ -49,15 +49,15 @@ def rows(*, quick: bool) -> list[Row]:
 
 @contextmanager
 def site() -> Iterator[int]:
-    """The site in a process of its own; gives its port."""
+    """Run the site in a process of its own, and yield its port."""
     command = [sys.executable, "-m", "bench.fast_site"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield int(process.stdout.readline())  # leaving closes its standard input, which ends it
+        yield int(process.stdout.readline())  # at the end its standard input is closed, which ends it
 
 
 async def fetcher_speed(port: int, count: int) -> Speed:
-    """Conditional GETs by the fetcher alone."""
+    """Measure conditional GETs by the fetcher alone."""
     fetcher = AiohttpFetcher(allow_private=True)
 
     async def one(number: int) -> None:
@@ -71,7 +71,7 @@ async def fetcher_speed(port: int, count: int) -> Speed:
 
 
 async def source_speed(port: int, count: int, *, conditional: bool) -> Speed:
-    """Polls by the source, as many at once as the fetcher's, without a delay."""
+    """Measure polls by the source, as many at once as by the fetcher, without a delay."""
     table = {"name": "web", "allow_private": True, "delay": 0, "concurrency": AT_ONCE}
     settings = read_settings(HttpSettings, table)
     source = HttpSource(settings, SourceContext(), AiohttpFetcher(allow_private=True))
@@ -91,13 +91,13 @@ async def source_speed(port: int, count: int, *, conditional: bool) -> Speed:
 def lease(
     port: int, number: int, validators: dict[str, str] | None = None, held: bytes | None = None
 ) -> Lease:
-    """A lease on one of the site's pages."""
+    """Return a lease on one of the site's pages."""
     key = f"http://127.0.0.1:{port}/{number}"
     return Lease(number, key, "web", "g", 1, 1e12, validators=validators or {}, content_hash=held)
 
 
 async def timed(one: Callable[[int], Awaitable[None]], count: int) -> Speed:
-    """``count`` calls, ``AT_ONCE`` at a time."""
+    """Make ``count`` calls, ``AT_ONCE`` at a time."""
     numbers = iter(range(count))
 
     async def worker() -> None:

@@ -35,7 +35,7 @@ ATTRIBUTES = (parse_keywords("authors:;"), parse_keywords("title"))
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Requests, then speed."""
+    """Measure the requests, and then the speed of planning."""
     folder = os.environ.get("AFRESH_DATA")
     texts = _read(Path(folder)) if folder and not quick else _made(5_000 if quick else 110_000)
     own = _papers_of_some(texts["authors"], 500 if quick else 10_000)
@@ -64,7 +64,7 @@ def rows(*, quick: bool) -> list[Row]:
 
 
 def _greedy_requests(found: Candidates, size: int) -> float:
-    """A greedy cover by sets of at most ``size`` keywords, look-ups for the rest."""
+    """Cover the relation greedily by sets of at most ``size`` keywords, and by look-ups for the rest."""
     some = found.take(np.flatnonzero((found.sets >= 0).sum(axis=1) <= size))
     costs = request_counts(some.totals, PAGE)
     chosen = greedy_cover(some.tuples, costs)
@@ -79,7 +79,7 @@ def _published(relation: KeywordIndex, server: KeywordIndex, ours: int, quick: b
 
 
 def _laziness(found: Candidates, quick: bool) -> list[Row]:
-    """The lazy greedy chooses what the plain one does, and looks at far fewer queries."""
+    """Compare the lazy greedy with the plain one: same choice, far fewer queries evaluated."""
     costs = request_counts(found.totals, PAGE)
     begin = time.process_time()
     lazy = greedy_cover(found.tuples, costs)
@@ -107,7 +107,7 @@ def _plain(found: Candidates, costs: np.ndarray[tuple[int], np.dtype[np.float64]
 
 
 def _papers_of_some(authors: Sequence[str], count: int) -> list[int]:
-    """All papers of authors drawn at random, until there are ``count``."""
+    """Return all papers of authors drawn at random, until there are ``count``."""
     papers: dict[str, list[int]] = {}
     for place, text in enumerate(authors):
         for name in dict.fromkeys(part.strip() for part in text.split(";")):  # in the same order every time
@@ -127,7 +127,7 @@ def _read(folder: Path) -> Mapping[str, Sequence[str]]:
 
 
 def _made(records: int) -> Mapping[str, Sequence[str]]:
-    """Papers of skewed words and skewed authors."""
+    """Make papers with skewed distributions of words and authors."""
     rng = np.random.default_rng(1)
     words = _skewed(rng, 20_000, 8 * records).reshape(records, 8)
     people = _skewed(rng, records // 2, 3 * records).reshape(records, 3)

@@ -1,4 +1,4 @@
-"""A command in a process of its own: how long it took and how much memory it had at most."""
+"""Runs a command in a process of its own and measures its time and its peak memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a process took, and what it said."""
+    """The time and the peak memory of a process, and its output."""
 
     seconds: float
     peak_bytes: int
@@ -24,14 +24,14 @@ _ROOT = Path(__file__).parent.parent
 
 
 def run(command: Sequence[str]) -> Run:
-    """Run ``command`` in the project's root to its end; a failure raises with what it printed."""
+    """Run ``command`` in the root of the project; if it fails, raise an error with its output."""
     start = time.perf_counter()
     process = subprocess.Popen(
         command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     assert process.stdout is not None
     output = process.stdout.read()
-    # wait4 alone tells the peak of this child; that of all children is no use after the first.
+    # Only wait4 gives the peak memory of this child; getrusage gives the largest of all children.
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     process.stdout.close()

@@ -15,7 +15,7 @@ METHODS = ("grid", "gamma", "mle", "moment", "cho")
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Every method in a process of its own; a million polls a second and 4 GB are wanted."""
+    """Measure every method in a process of its own; the limits are a million polls a second and 4 GB."""
     items = 10_000 if quick else 1_000_000
     found = []
     for method in METHODS:
@@ -29,14 +29,14 @@ def rows(*, quick: bool) -> list[Row]:
 
 
 def polls_per_second(method: str, items: int) -> float:
-    """From times and bits to rates and intervals, the prior learned on the way."""
+    """Estimate rates and intervals from times and bits, and print the time; the prior is learned, too."""
     rng = np.random.default_rng(0)
     number = rng.multinomial(7 * items, np.full(items, 1.0 / items)) + 3
     item = np.repeat(np.arange(items), number)
     elapsed = rng.exponential(1.0, item.size) + 0.01
     changed = rng.random(item.size) < -np.expm1(-rng.gamma(0.5, 1.0, items)[item] * elapsed)
     times = np.cumsum(elapsed)
-    start = time.process_time()  # neighbours on a busy machine do not count
+    start = time.process_time()  # other processes on a busy machine do not count
     estimate_many(item, times, changed, items=items, method=method)
     return item.size / (time.process_time() - start)
 

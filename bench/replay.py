@@ -1,6 +1,6 @@
-"""Policies at work: speed of replay, of decisions, of re-keying; and what is captured on real histories.
+"""Policies: the speed of replays, decisions and re-keying, and the gain captured on real histories.
 
-Speed in CPU seconds, so that neighbours on a busy machine do not count. ``AFRESH_DATA`` may name a folder of
+Speed is in CPU seconds, so that other processes do not count. ``AFRESH_DATA`` may name a folder of
 ``NAME.items.csv.gz``, ``NAME.changes.csv.gz`` and ``NAME.meta.json`` (window ``start`` and ``end``, Unix
 seconds): then every history in it is replayed at 0.02, 0.05 and 0.14 polls per item and day, one bit each,
 and the share of the oracle's gain after a warm-up of a third is printed, all cells together.
@@ -33,7 +33,7 @@ BATCH = 1000
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Speed always; what is captured where ``AFRESH_DATA`` is set and there is time."""
+    """Measure speed; and, where ``AFRESH_DATA`` is set and ``quick`` is not, the gain captured."""
     found = [*_replay_speed(quick), *_decisions(quick)]
     folder = os.environ.get("AFRESH_DATA")
     if folder and not quick:
@@ -42,7 +42,7 @@ def rows(*, quick: bool) -> list[Row]:
 
 
 def _replay_speed(quick: bool) -> list[Row]:
-    """A million polls over a hundred thousand items in families of ten."""
+    """Measure a million polls over a hundred thousand items in families of ten."""
     items = 2000 if quick else 100_000
     history = _poisson(items, 100.0)
     start = replace(PolicyInput.of(items, 0.1 * items), families=_tens(items), hour=None)
@@ -60,14 +60,14 @@ def _replay_speed(quick: bool) -> list[Row]:
 
 
 def _decisions(quick: bool) -> list[Row]:
-    """Decisions (next and observe) in batches of a thousand, and re-keying all items."""
+    """Measure decisions (next and observe) in batches of a thousand, and re-keying all items."""
     items = 20_000 if quick else 1_000_000
     policy = Adaptive(replace(PolicyInput.of(items, 0.1 * items), families=_tens(items), hour=None))
     rng = np.random.default_rng(2)
     now, batches, timed = 0.0, 30 if quick else 1500, 10 if quick else 400
     begin = time.process_time()
     for batch in range(batches):
-        if batch == batches - timed:  # the first round, of items all alike, is too easy
+        if batch == batches - timed:  # not the first round, in which all items are alike
             begin = time.process_time()
         now += BATCH / (0.1 * items)
         chosen = policy.next(now, BATCH)
@@ -99,11 +99,11 @@ def _captured(folder: Path) -> list[Row]:
 
 
 def read_history(folder: Path, name: str) -> tuple[ChangeHistory, list[str]]:
-    """A history and the names of its items."""
+    """Read a history and the names of its items."""
     names = csv.read_csv(folder / f"{name}.items.csv.gz")["item"].to_pylist()
-    place = {item: number for number, item in enumerate(names)}
+    row = {item: index for index, item in enumerate(names)}
     changes = csv.read_csv(folder / f"{name}.changes.csv.gz")
-    item = np.array([place[one] for one in changes["item"].to_pylist()], dtype=np.int64)
+    item = np.array([row[one] for one in changes["item"].to_pylist()], dtype=np.int64)
     when = changes["time"].to_numpy().astype(np.float64)
     window = json.loads((folder / f"{name}.meta.json").read_text())
     return ChangeHistory.of(len(names), item, when, window["start"], window["end"]), names

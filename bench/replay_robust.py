@@ -1,4 +1,4 @@
-"""The adaptive policy where it was not tuned: other windows, budgets, items and names, and worlds of our own.
+"""The adaptive policy where it was not tuned: other windows, budgets, items and names, and simulated worlds.
 
 Every case prints the share of the oracle's gain over uniform that adaptive captures after a warm-up of a
 third, and, as the ratio judged, by how many points of freshness it is above uniform: never below −0.1.
@@ -6,7 +6,7 @@ third, and, as the ratio judged, by how many points of freshness it is above uni
 noisy to judge.
 
 Worlds need no data. With ``AFRESH_DATA`` (see ``bench.replay``) every history in the folder is run too:
-halves of its window, scarce and ample budgets, random halves of its items, names dealt out anew.
+halves of its window, scarce and ample budgets, random halves of its items, names shuffled.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ GROUP = 20
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A history with names, at so many polls per item and day; ``hour`` None: seasons are not looked for."""
+    """A history with names, and a budget; with ``hour`` None no season is looked for."""
 
     history: ChangeHistory
     names: list[str]
@@ -51,7 +51,7 @@ Maker = Callable[[bool], Case]
 
 
 def rows(*, quick: bool, cases: Sequence[str] = ()) -> list[Row]:
-    """One row for each case whose name begins with one of ``cases``, or for all."""
+    """Return one row for each case whose name begins with one of ``cases``, or for all."""
     found = []
     for name, make in (*WORLDS.items(), *_recorded()):
         if not cases or name.startswith(tuple(cases)):
@@ -73,7 +73,7 @@ def _row(name: str, case: Case, quick: bool) -> Row:
     own, uniform, oracle = (run.after.scores.freshness for run in runs)
     what = f"{name}: {own:.4f} of {uniform:.4f} to {oracle:.4f}"
     gained = captured([(own, uniform, oracle)])
-    judged = not quick and case.hour is not None  # without seasons it is but a comparison
+    judged = not quick and case.hour is not None  # without seasons it is only for comparison
     least = WORST if judged else None
     return Row(what, gained, "captured", ratio=100.0 * (own - uniform), at_least=least)
 
@@ -91,7 +91,7 @@ def _world(
     def make(quick: bool) -> Case:
         rng = np.random.default_rng(7)
         number, length = (items // 10, days / 4) if quick else (items, days)
-        # Dealt out, or uniform would poll a whole group at once and its score be a matter of luck.
+        # In random order: else uniform would poll a whole group at once, and its score would be chance.
         group = rng.permutation(number) // GROUP
         rates = rates_per_day(number, rng) / DAY
         world = simulate_world(rates, 0.0, length * DAY, nature, rng, group=group)
@@ -157,7 +157,7 @@ WORLDS: dict[str, Maker] = {
 
 
 def _recorded() -> Iterator[tuple[str, Maker]]:
-    """Cases of every history in the folder ``AFRESH_DATA``; none where it is not set."""
+    """Yield the cases of every history in the folder ``AFRESH_DATA``; none where it is not set."""
     folder = os.environ.get("AFRESH_DATA")
     for path in sorted(Path(folder).glob("*.meta.json")) if folder else []:
         name = path.name.removesuffix(".meta.json")
@@ -186,12 +186,12 @@ def _half_window(place: int) -> Callable[[Case], Case]:
 
 
 def _some(case: Case, share: float, seed: int) -> Case:
-    """A random share of the items."""
+    """Keep a random share of the items."""
     whole = case.history
     kept = np.flatnonzero(np.random.default_rng(seed).random(whole.items) < share)
-    place = np.full(whole.items, -1)
-    place[kept] = np.arange(kept.size)
-    item = place[whole.change_item]
+    new_row = np.full(whole.items, -1)
+    new_row[kept] = np.arange(kept.size)
+    item = new_row[whole.change_item]
     history = ChangeHistory.of(kept.size, item[item >= 0], whole.time[item >= 0], whole.start, whole.end)
     return replace(case, history=history, names=[case.names[one] for one in kept])
 

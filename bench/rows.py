@@ -1,4 +1,4 @@
-"""What a benchmark returns: one row per figure, with the ratio that is wanted of it."""
+"""What a benchmark returns: one row for each figure, with the limit that it must keep."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A figure; ``ratio`` is to the benchmark's yardstick, ``at_most`` or ``at_least`` what is wanted of it.
+    """A figure; ``ratio`` is to the yardstick of the benchmark; ``at_most`` and ``at_least`` are limits.
 
     >>> Row("plan", 0.05, "s", ratio=14.0, at_most=30.0).ok, Row("plan", 0.05, "s").ok
     (True, True)
@@ -22,18 +22,18 @@ class Row:
 
     @property
     def judged(self) -> float:
-        """What the limits apply to: the ratio, or the figure itself where there is no yardstick."""
+        """The value that the limits apply to: the ratio, or the figure itself where there is no yardstick."""
         return self.measured if self.ratio is None else self.ratio
 
     @property
     def ok(self) -> bool:
-        """Whether what is wanted is met; a figure of which nothing is wanted is fine."""
+        """Whether the limits are kept; a figure without limits is always fine."""
         high = self.at_most is None or self.judged <= self.at_most
         return high and (self.at_least is None or self.judged >= self.at_least)
 
     @property
     def wanted(self) -> str:
-        """The limit in words.
+        """The limit as text.
 
         >>> Row("plan", 0.05, "s", ratio=14.0, at_most=30.0).wanted
         '≤ 30'

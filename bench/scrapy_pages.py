@@ -29,7 +29,7 @@ SETTINGS = {
 
 
 class Pages(scrapy.Spider):
-    """Fetches pages 1 to N of the site, and looks at each."""
+    """Fetches pages 1 to N of the site, and counts them."""
 
     name = "pages"
     port: int
@@ -37,17 +37,17 @@ class Pages(scrapy.Spider):
     seen = 0
 
     async def start(self) -> AsyncIterator[scrapy.Request]:
-        """All requests, as Scrapy asks for them."""
+        """Yield all requests."""
         for number in range(self.pages):
             yield scrapy.Request(f"http://127.0.0.1:{self.port}/{number}", dont_filter=True)
 
     def parse(self, response: scrapy.http.Response, **_named: Any) -> None:
-        """Count what came whole."""
+        """Count the complete responses."""
         type(self).seen += response.status == 200 and bool(response.body)
 
 
 def main(port: int, pages: int) -> None:
-    """Crawl, and say what it took; setting up is not counted."""
+    """Crawl, and print the time, without that of setting up."""
     process = CrawlerProcess(SETTINGS)
     process.crawl(Pages, port=port, pages=pages)
     start_s, cpu_s = time.perf_counter(), time.process_time()

@@ -38,7 +38,7 @@ RATE = 20.0
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Both databases."""
+    """Measure both databases."""
     with ExitStack() as stack:
         kinds: dict[str, Callable[[Papers], Finder]] = {"FTS5": Fts5Finder}
         if not quick:
@@ -95,7 +95,7 @@ def _rival(
 
 
 def _papers_of_some(papers: Papers, fewest: int) -> list[int]:
-    """The papers of authors drawn one by one, until there are enough."""
+    """Return the papers of authors drawn one by one, until there are enough."""
     rng = np.random.default_rng(5)
     chosen: set[str] = set()
     found: list[int] = []

@@ -1,4 +1,4 @@
-"""How long every long-running command takes to end after a SIGINT or SIGTERM: at work, and while it starts.
+"""How long each long-running command takes to end after SIGINT or SIGTERM, at work and while it starts.
 
 Times are from the signal to the end of the process. The machine is otherwise idle: one process at a time.
 """
@@ -20,7 +20,7 @@ _QUICK = ("serve", "plan")
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """For each command the median, and the worst, of which two seconds are promised."""
+    """Return the median and the worst time for each command; two seconds are promised."""
     found = []
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -35,6 +35,8 @@ def rows(*, quick: bool) -> list[Row]:
                 raise RuntimeError(f"{command}: {wrong[0]}")
             took = [end.took_s for end in ends if end.was_alive] or [0.0]
             found.append(Row(f"{command}, median of {len(took)}", median(took), "s"))
-            limit_s = None if quick else LIMIT_S  # the tests run it on a machine that does other things too
+            limit_s = (
+                None if quick else LIMIT_S
+            )  # the tests run it on a machine that is busy with other things
             found.append(Row(f"{command}, worst", max(took), "s", at_most=limit_s))
     return found

@@ -44,7 +44,7 @@ _DAY_S = 86400.0
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Cost by size of bulk, the plan for it, and what came of the plan, by the source and by the engine."""
+    """Measure the cost of bulks by size, plan for it, and measure the plan with the source and the engine."""
     count, bulk, singles = (2_000, 200, 100) if quick else (100_000, 1000, 2000)
     found: list[Row] = []
     with databases() as both:
@@ -69,7 +69,7 @@ async def _measured(name: str, table: Rows, count: int, bulk: int, singles: int,
     changed = count * -np.expm1(-_RATE * float(planned.interval))
     return [
         Row(f"{name}: one by one", 1e6 * one_s, "µs/row"),
-        # A few hundred rows on a busy machine tell only that bulks are no slower.
+        # A few hundred rows on a busy machine can only show that bulks are not slower.
         Row(
             f"in bulks of {bulk}",
             1e6 * many_s,
@@ -87,7 +87,7 @@ async def _measured(name: str, table: Rows, count: int, bulk: int, singles: int,
 def _against(
     planned: Incomes, bulk: int, count: int, freshness: float, spent_s: float, *, quick: bool
 ) -> list[Row]:
-    """What a plan came to, in freshness and in money, over all rounds."""
+    """The result of a plan, in freshness and in money, over all rounds."""
     earned = freshness * _BENEFIT * count - spent_s / (_ROUNDS * float(planned.interval)) * _PRICE
     predicted = float(planned.net_income) / bulk * count
     off, income = (None, None) if quick else (0.05, 0.8)
@@ -100,7 +100,7 @@ def _against(
 
 
 class _TurnedClock(SystemClock):
-    """The time of day, ahead by as much as it is turned."""
+    """A clock that can be set forward."""
 
     ahead_s = 0.0
 
@@ -110,7 +110,7 @@ class _TurnedClock(SystemClock):
 
 
 def _by_engine(name: str, table: Rows, count: int, bulk: int, *, quick: bool) -> list[Row]:
-    """Rounds of ``afresh run --once``; the plan is for what statements took by the ledger of the first."""
+    """Run rounds of ``afresh run --once``; the plan uses the time of statements in the first round."""
     text = f"""
         [budget]
         requests = "1e6/s"
@@ -152,7 +152,7 @@ def _by_engine(name: str, table: Rows, count: int, bulk: int, *, quick: bool) ->
 
 
 def _round_of(engine: Engine) -> tuple[float, int]:
-    """Everything due is polled once: the seconds that statements took, and how many there were."""
+    """Poll everything due once; return the seconds that statements took, and their number."""
     before = engine.store.ledger.total(0.0, np.inf)
     engine.run(once=True)
     after = engine.store.ledger.total(0.0, np.inf)
@@ -160,18 +160,18 @@ def _round_of(engine: Engine) -> tuple[float, int]:
 
 
 def _changes(count: int) -> list[Array]:
-    """When each row first changes after its last poll, in days, for every round."""
+    """Return when each row first changes after its last poll, in days, for every round."""
     rng = np.random.default_rng(5)
     return [rng.exponential(1 / _RATE, count) for _ in range(_ROUNDS)]
 
 
 def _right(first: Array, interval: float) -> float:
-    """The share of an interval for which copies are right."""
+    """Return the share of an interval for which copies are right."""
     return float(np.minimum(first, interval).mean()) / interval
 
 
 def _plan(size: int, fixed_s: float, each_s: float) -> Incomes:
-    """The best interval for bulks of ``size`` rows, in days."""
+    """Return the best interval for bulks of ``size`` rows, in days."""
     cost = _PRICE * (fixed_s + each_s)
     return best_intervals(
         _RATE,
@@ -183,7 +183,7 @@ def _plan(size: int, fixed_s: float, each_s: float) -> Incomes:
 
 
 def _line(one_s: float, bulk_s: float, bulk: int) -> tuple[float, float]:
-    """a and b of a + b·n through the two sizes measured."""
+    """Return a and b of the line a + b·n through the two sizes measured."""
     each_s = max((bulk_s - one_s) / (bulk - 1), 0.0)
     return max(one_s - each_s, 0.0), each_s
 
@@ -191,7 +191,7 @@ def _line(one_s: float, bulk_s: float, bulk: int) -> tuple[float, float]:
 async def _carried_out(
     source: SqlSource, table: Rows, count: int, bulk: int, interval: float, clock: Callable[[], float]
 ) -> tuple[float, int, float]:
-    """Freshness over some rounds, changes found a round, and the seconds that polling took."""
+    """Return the freshness over some rounds, the changes found in a round, and the seconds of polling."""
     held = await _round(source, [_lease(key) for key in range(count)], bulk)
     right, found, spent_s = 0.0, 0, 0.0
     for number, first in enumerate(_changes(count), 1):
@@ -205,7 +205,7 @@ async def _carried_out(
 
 
 async def _round(source: SqlSource, leases: Sequence[Lease], bulk: int) -> list[Lease]:
-    """Poll all, bulk by bulk; the leases that follow."""
+    """Poll all rows, bulk by bulk, and return the next leases."""
     fetched: list[Fetched] = []
     for at in range(0, len(leases), bulk):
         fetched += await source.poll_many(leases[at : at + bulk])

@@ -25,20 +25,20 @@ class Rows(Protocol):
 
 
 class SqliteRows:
-    """In a file."""
+    """The table in a SQLite file."""
 
     def __init__(self, path: Path) -> None:
         self._path, self.url = path, f"sqlite:{path}"
 
     def make(self, count: int) -> None:
-        """The table, filled."""
+        """Make and fill the table."""
         with closing(sqlite3.connect(self._path)) as connection:
             connection.execute(_MAKE)
             connection.executemany("INSERT INTO record VALUES (?, ?, ?, ?)", _rows(count))
             connection.commit()
 
     def change(self, keys: Sequence[int], version: int) -> None:
-        """Another version of these rows."""
+        """Write another version of these rows."""
         with closing(sqlite3.connect(self._path)) as connection:
             changed = ((version, key) for key in keys)
             connection.executemany("UPDATE record SET version = ? WHERE id = ?", changed)
@@ -46,13 +46,13 @@ class SqliteRows:
 
 
 class PostgresRows:
-    """On a server."""
+    """The table on a PostgreSQL server."""
 
     def __init__(self, url: str) -> None:
         self.url = url
 
     def make(self, count: int) -> None:
-        """The table, filled."""
+        """Make and fill the table."""
         with psycopg.connect(self.url) as connection:
             connection.execute(_MAKE)
             with connection.cursor().copy("COPY record FROM STDIN") as copy:
@@ -60,14 +60,14 @@ class PostgresRows:
                     copy.write_row(row)
 
     def change(self, keys: Sequence[int], version: int) -> None:
-        """Another version of these rows."""
+        """Write another version of these rows."""
         with psycopg.connect(self.url) as connection:
             connection.execute("UPDATE record SET version = %s WHERE id = ANY (%s)", (version, list(keys)))
 
 
 @contextmanager
 def databases() -> Iterator[dict[str, Rows]]:
-    """One of each."""
+    """Yield one table of each kind."""
     with TemporaryDirectory() as folder, running_postgres() as server:
         yield {"SQLite": SqliteRows(Path(folder) / "rows.db"), "PostgreSQL": PostgresRows(server.url())}
 

@@ -31,7 +31,7 @@ _BELIEF = 118  # bytes, on a ladder of 23 rates
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """All on one store; the yardstick is a plain table of ids, due times and rate states, as durable."""
+    """Measure one store; the yardstick is an equally durable plain table of ids, due times and beliefs."""
     size, repeats = (20_000, 2) if quick else (1_000_000, 5)
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
@@ -54,7 +54,7 @@ def rows(*, quick: bool) -> list[Row]:
         )
         store.close()
         table.close()
-        once = polled_once(Path(folder) / "once.db", size // 10)
+        once = bytes_per_polled_item(Path(folder) / "once.db", size // 10)
     wanted = (
         {} if quick else {"registered": 120.0, "due": 5.0, "columns": 3.0, "committed": 10e3, "page": 200.0}
     )
@@ -75,8 +75,8 @@ def rows(*, quick: bool) -> list[Row]:
     ]
 
 
-def polled_once(path: Path, size: int) -> float:
-    """Bytes of the file for each item that was polled once, but for the compressed copies in it."""
+def bytes_per_polled_item(path: Path, size: int) -> float:
+    """Return the bytes of the file for each item that was polled once, without the compressed copies."""
     chance = np.random.default_rng(2)
     with SqliteStore(path) as store:
         store.items.add(numbered_items(size), 0.0)
@@ -96,7 +96,7 @@ def _first_outcome(lease: Lease, chance: np.random.Generator) -> Outcome:
 
 
 class _Polls:
-    """Items polled at random: leased, decided, committed, a few groups a turn."""
+    """Polls random items: leases, decides and commits a few groups at a time."""
 
     def __init__(self, store: SqliteStore, size: int) -> None:
         self._store, self._chance = store, np.random.default_rng(0)
@@ -108,26 +108,26 @@ class _Polls:
         store.plan.save(np.arange(1, size + 1), due_s, [bytes(16)] * size)
 
     def lease(self) -> None:
-        """Take the next groups."""
+        """Lease the next groups."""
         self._now_s += 1.0
         self._leases = [
             self._store.leases.take(next(self._groups), self._now_s, 60.0) for _ in range(_GROUPS)
         ]
 
     def decide(self) -> None:
-        """Make outcomes of them; not what is measured."""
+        """Make outcomes for them, which is not measured."""
         self._outcomes = [
             [outcome_of(lease, self._now_s, self._chance) for lease in group] for group in self._leases
         ]
 
     def commit(self) -> None:
-        """Group by group."""
+        """Commit group by group."""
         for group in self._outcomes:
             assert self._store.commit(group) == []
 
 
 def outcome_of(lease: Lease, now_s: float, chance: np.random.Generator) -> Outcome:
-    """A poll of an item; every tenth brings a new copy."""
+    """Return the outcome of a poll; every tenth brings a new copy."""
     changed = lease.item_id % _CHANGED == 0
     content = chance.bytes(500) + b"the rest of a page " * 80
     return Outcome(
@@ -143,7 +143,7 @@ def outcome_of(lease: Lease, now_s: float, chance: np.random.Generator) -> Outco
 
 
 class _PlainTable:
-    """What the store would be if it only kept due times and rate states."""
+    """The yardstick: a table that keeps only due times and beliefs."""
 
     def __init__(self, path: Path, size: int) -> None:
         self._chance = np.random.default_rng(1)
@@ -157,12 +157,12 @@ class _PlainTable:
         self._write(list(range(1, size + 1)))
 
     def upsert(self) -> None:
-        """The next groups, each a transaction."""
+        """Write the next groups, each in one transaction."""
         for _ in range(_GROUPS):
             self._write(next(self._groups))
 
     def close(self) -> None:
-        """Let go."""
+        """Close the file."""
         self._connection.close()
 
     def _write(self, ids: list[int]) -> None:
@@ -182,7 +182,7 @@ def numbered_items(size: int) -> Iterator[NewItem]:
 
 
 def _groups(chance: np.random.Generator, size: int) -> Iterator[list[int]]:
-    """Groups of different items, for ever."""
+    """Yield groups of different items without end."""
     while True:
         order = chance.permutation(size) + 1
         for start in range(0, size - _GROUP + 1, _GROUP):

@@ -37,7 +37,7 @@ _UPSERT = b"""
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """All on one server."""
+    """Measure one server."""
     size, groups, turns = (20_000, 2, 1) if quick else (1_000_000, 10, 3)
     server = PostgresServer(_SETTINGS)
     try:
@@ -79,7 +79,7 @@ def rows(*, quick: bool) -> list[Row]:
 
 
 def _prepare(store: PostgresStore, url: str, size: int) -> None:
-    """Due times all over a month, a plain table as large, and statistics for the planner."""
+    """Set due times over a month, make a plain table of the same size, and update the statistics."""
     chance = np.random.default_rng(0)
     store.plan.save(np.arange(1, size + 1), chance.uniform(0.0, 30 * _DAY, size), [bytes(16)] * size)
     with psycopg.connect(url, autocommit=True) as connection:
@@ -94,7 +94,7 @@ def _prepare(store: PostgresStore, url: str, size: int) -> None:
 
 
 def _fleet(url: str, size: int, groups: int, turns: int) -> tuple[float, float, float, int]:
-    """The least time of each phase over all turns, first start to last end; a worker's memory."""
+    """Return the least time of each phase over all turns, from first start to last end, and the memory."""
     context = multiprocessing.get_context("spawn")
     barrier, told = context.Barrier(_WORKERS), context.Queue()
     workers = [
@@ -113,7 +113,7 @@ def _fleet(url: str, size: int, groups: int, turns: int) -> tuple[float, float, 
 
 
 def _work(url: str, size: int, number: int, groups: int, turns: int, barrier: Barrier, told: Any) -> None:
-    """One worker, whose items are its own: every fourth, in random order."""
+    """Run one worker, which polls every fourth item in random order."""
     chance = np.random.default_rng(number)
     order = chance.permutation(np.arange(number + 1, size + 1, _WORKERS))
     with PostgresStore(url, timeout_s=60.0) as store, psycopg.connect(url, autocommit=True) as plain:
@@ -125,7 +125,7 @@ def _work(url: str, size: int, number: int, groups: int, turns: int, barrier: Ba
 
 
 def _groups(order: npt.NDArray[np.int64], first: int, groups: int) -> list[list[int]]:
-    """So many groups of items, beginning again when all had their turn."""
+    """Yield groups of items, and start again when all had their turn."""
     places = [np.arange(number * _GROUP, (number + 1) * _GROUP) for number in range(first, first + groups)]
     return [order[place % order.size].tolist() for place in places]
 
@@ -138,7 +138,7 @@ def _turn(
     chance: np.random.Generator,
     barrier: Barrier,
 ) -> list[tuple[float, float]]:
-    """When each phase began and ended: leasing, committing, upserting."""
+    """Return when each phase began and ended: leasing, committing, upserting."""
     leases: list[list[Lease]] = []
     lent = _timed(barrier, lambda: leases.extend(store.leases.take(ids, now_s, 60.0) for ids in wanted))
     polls = [[outcome_of(lease, now_s, chance) for lease in group] for group in leases]
@@ -160,7 +160,7 @@ def _commit(store: PostgresStore, polls: list[list[Outcome]]) -> None:
 
 
 def _timed(barrier: Barrier, job: Callable[[], object]) -> tuple[float, float]:
-    """Start and end, by the clock that all processes share; all workers start together."""
+    """Return start and end by the clock that all processes share; all workers start together."""
     barrier.wait()
     start = time.monotonic()
     job()

@@ -1,4 +1,4 @@
-"""Times that can be compared on a busy machine."""
+"""Timing that gives comparable results on a busy machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def seconds(*jobs: Callable[[], object], repeats: int) -> list[float]:
-    """The least time of each job; they take turns, so that all see the same neighbours.
+    """Return the least time of each job; they take turns, so that all meet the same load.
 
     One untimed round comes first: it compiles, fills caches and touches pages.
     """

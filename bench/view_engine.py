@@ -1,4 +1,4 @@
-"""``afresh run`` over the views of a database that is written to, with a note of when it refreshed what."""
+"""``afresh run`` over the views of a database under load, recording when it refreshed which view."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """When what was refreshed, when what was written, and what the engine says at the end."""
+    """The refreshes and the writes with their times, and the status of the engine at the end."""
 
     refreshes: list[Refresh]
     committed: dict[str, list[float]]
@@ -31,7 +31,7 @@ class Ran:
 
 
 class NotedViews(ViewSource):
-    """The view source, with a note of each refresh in the time of ``now_s``."""
+    """The view source, which records each refresh in the time of ``now_s``."""
 
     def __init__(
         self, settings: ViewSettings, around: SourceContext, notes: list[Refresh], now_s: Clock
@@ -46,7 +46,7 @@ class NotedViews(ViewSource):
 
 
 def settings_of(url: str, share: float, look_every_s: float, notes: list[Refresh], now_s: Clock) -> Settings:
-    """The settings of a mirror of all views, that may refresh for a share of the time."""
+    """Write the settings of a project of all views, which may refresh for a share of the time."""
     kind = SourceKind(ViewSettings, lambda own, around: NotedViews(own, around, notes, now_s))
     text = f"""
         [budget]
@@ -62,7 +62,7 @@ def settings_of(url: str, share: float, look_every_s: float, notes: list[Refresh
 
 
 def run_engine(url: str, load: Load, share: float, *, look_every_s: float) -> Ran:
-    """Refresh all views once; then let the load begin, and the engine run beside it."""
+    """Refresh all views once; then start the load, and run the engine beside it."""
     writer = Writer(url, load.writes(), prompt=True)
     notes: list[Refresh] = []
     settings = settings_of(url, share, look_every_s, notes, writer.now_s)

@@ -1,4 +1,4 @@
-"""Five tables and four views, written to at random: one view over another, one with a dear join.
+"""Five tables, written to at random, and four views: one over another, one with an expensive join.
 
 What is true of the views is worked out afterwards from when transactions committed and when refreshes
 began, not from anything that the policies see.
@@ -60,14 +60,14 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A load for so long: ``rates`` of the tables in transactions a second."""
+    """A load; ``rates`` are the transactions per second of each table."""
 
     rates: tuple[float, ...]
     seed: int
     seconds: float = 60.0
 
     def writes(self) -> list[Write]:
-        """The same for every policy: Poisson times, batches of geometric size."""
+        """Return the writes, the same for every policy: Poisson times, batches of geometric size."""
         rng = np.random.default_rng(self.seed)
         found: list[Write] = []
         for table, rate in zip(TABLES, self.rates, strict=True):
@@ -76,19 +76,19 @@ class Load:
         return sorted(found, key=lambda write: write.time_s)
 
     def rate_of(self, view: str) -> float:
-        """That of all tables below a view."""
+        """Return the rate of all tables below a view together."""
         return sum(self.rates[TABLES.index(table)] for table in VIEWS[view])
 
 
 LOADS: Mapping[str, Load] = {
-    "as named": Load((0.03, 0.08, 0.2, 0.5, 2.0), seed=1),  # what is dear changes often
-    "other": Load((0.4, 1.0, 0.05, 0.1, 0.3), seed=2),  # what is dear changes least, all else often
+    "as named": Load((0.03, 0.08, 0.2, 0.5, 2.0), seed=1),  # the expensive view changes often
+    "other": Load((0.4, 1.0, 0.05, 0.1, 0.3), seed=2),  # the expensive view changes least, all others often
 }
 
 
 @dataclass
 class Writer:
-    """Writes the load from a thread of its own, and notes when each transaction had committed."""
+    """Writes the load from a thread of its own, and records when each transaction was committed."""
 
     url: str
     writes: Sequence[Write]
@@ -97,14 +97,14 @@ class Writer:
     start_s: float = 0.0
 
     def begin(self) -> threading.Thread:
-        """Start; times count from now."""
+        """Start; times count from now on."""
         self.start_s = time.perf_counter()
         thread = threading.Thread(target=self._run, daemon=True)
         thread.start()
         return thread
 
     def now_s(self) -> float:
-        """Since the start."""
+        """Return the seconds since the start."""
         return time.perf_counter() - self.start_s
 
     def _run(self) -> None:
@@ -132,7 +132,7 @@ class Refresh:
 def staleness(
     refreshes: Sequence[Refresh], committed: Mapping[str, Sequence[float]], seconds: float
 ) -> dict[str, float]:
-    """The share of time for which each view lacked a committed transaction, all being fresh at the start.
+    """Return the share of time for which each view lacked a committed transaction; all start fresh.
 
     What a view shows is as old as the beginning of its last refresh or, of tables that it reads through
     another view, of that one's last refresh before.
@@ -144,14 +144,14 @@ def staleness(
         for table in tables:
             times = np.asarray(committed[table])
             shown = _shown(view, table, refreshes, moments)
-            # is there a commit after what is shown, up to now?
+            # whether there is a commit after what the view shows, up to now
             stale |= np.searchsorted(times, moments, "right") > np.searchsorted(times, shown, "right")
         found[view] = float(stale.mean())
     return found
 
 
 def _shown(view: str, table: str, refreshes: Sequence[Refresh], moments: Array) -> Array:
-    """Up to when the view's content holds a table's transactions, at each moment."""
+    """Return, at each time, up to when the view's content holds a table's transactions."""
     own = [one for one in refreshes if one.view == view]
     begun = np.array([one.start_s for one in own])
     for below in UPSTREAM.get(view, ()):

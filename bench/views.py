@@ -33,7 +33,7 @@ SHARE = 0.05  # of the time may be spent refreshing
 
 @dataclass
 class Situation:
-    """What a policy may know: what the source tells, the time, when it refreshed what, and the true rates."""
+    """What a policy may know: the answers of the source, the time, its own refreshes, and the true rates."""
 
     load: Load
     told: Mapping[str, StalenessReport] = field(default_factory=dict)
@@ -45,18 +45,18 @@ Policy = Callable[[Situation], str | None]
 
 
 def in_turn(seen: Situation) -> str | None:
-    """The view not refreshed for longest."""
+    """Choose the view that was not refreshed for longest."""
     return min(VIEWS, key=lambda view: seen.last_s[view])
 
 
 def stale_in_turn(seen: Situation) -> str | None:
-    """The stale view not refreshed for longest."""
+    """Choose the stale view that was not refreshed for longest."""
     stale = [view for view in VIEWS if view in seen.told and not seen.told[view].fresh]
     return min(stale, key=lambda view: seen.last_s[view], default=None)
 
 
 def proportional(seen: Situation) -> str | None:
-    """The view with the most changes expected since its refresh: as often as they change."""
+    """Choose the view with the most changes expected since its refresh: in proportion to the rates."""
     return max(VIEWS, key=lambda view: (seen.now_s - seen.last_s[view]) * seen.load.rate_of(view))
 
 
@@ -69,14 +69,14 @@ POLICIES: dict[str, Policy] = {
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a policy fared: mean staleness of the views, and refresh seconds spent."""
+    """The result of a policy: the mean staleness of the views, and the seconds of refreshing."""
 
     stale: float
     spent_s: float
 
 
 async def run(url: str, policy: Policy, load: Load) -> Result:
-    """One policy on a database as new."""
+    """Run one policy on a new database."""
     settings = ViewSettings(name="house", url=url, look_every=0.25)
     source = ViewSource(settings, SourceContext())
     writer = Writer(url, load.writes(), prompt=True)
@@ -106,7 +106,7 @@ async def run(url: str, policy: Policy, load: Load) -> Result:
 
 
 async def _refresh(source: ViewSource, view: str) -> list[str]:
-    """Refresh a view; the names of all that were, those below it first."""
+    """Refresh a view and those below it, and return the names of all in this order."""
     fetched = await source.poll(Lease(0, view, "house", "house", 1, 1e12), conditional=False)
     assert fetched.content is not None, fetched.problem
     done: list[str] = json.loads(fetched.content)["refreshed"]
@@ -114,7 +114,7 @@ async def _refresh(source: ViewSource, view: str) -> list[str]:
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Mean staleness of each policy, on each load; how many of the true rates lie in their 90 % intervals."""
+    """Measure the mean staleness of each policy on each load, and the coverage of 90 % intervals."""
     found: list[Row] = []
     with running_postgres() as server:
         for name, load in list(LOADS.items())[: 1 if quick else None]:
@@ -144,18 +144,18 @@ def _compared(url: str, name: str, load: Load, *, quick: bool) -> list[Row]:
 
 
 def result_of(ran: Ran, load: Load) -> Result:
-    """How the engine fared."""
+    """Measure the result of the engine."""
     stale = staleness(ran.refreshes, ran.committed, load.seconds)
     return Result(float(np.mean(list(stale.values()))), sum(one.end_s - one.start_s for one in ran.refreshes))
 
 
 def within(ran: Ran, load: Load) -> list[bool]:
-    """Whether the true rate of each view lies in its interval, of those that have one."""
+    """Return whether the true rate of each view lies in its interval, for those that have one."""
     views = [view for view in ran.status.views if view.low_per_s >= 0]
     return [view.low_per_s <= load.rate_of(view.item) <= view.high_per_s for view in views]
 
 
 def make_world(url: str, size: int) -> None:
-    """The tables and views as new."""
+    """Make the tables and views again."""
     with psycopg.connect(url, autocommit=True) as connection:
         make(connection, size)

@@ -58,7 +58,7 @@ _SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How many items, timings of a page, seconds open at rest; seconds of a turn, pairs of turns."""
+    """Sizes of a run: items, timings of a page, seconds open at rest, seconds of a turn, pairs of turns."""
 
     items: int
     repeats: int
@@ -67,12 +67,12 @@ class Sizes:
     pairs: int
 
 
-# At rest, so many items are looked at every twenty seconds or so: the mean is over more than one look.
+# At rest, a million items are read about every twenty seconds: the mean is over more than one reading.
 _QUICK, _WHOLE = Sizes(5_000, 1, 1.0, 1.0, 1), Sizes(1_000_000, 10, 40.0, 4.0, 7)
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Pages over many items, then the processor's shares."""
+    """Measure pages over many items, and then the shares of the processor."""
     sizes = _QUICK if quick else _WHOLE
     with tempfile.TemporaryDirectory() as folder:
         found = _page_rows(Path(folder), sizes, judged=not quick)
@@ -109,7 +109,7 @@ def _page_rows(folder: Path, sizes: Sizes, *, judged: bool) -> list[Row]:
 
 
 def _slowest(jobs: list[tuple[str, Callable[[], bytes]]], repeats: int) -> dict[str, float]:
-    """Seconds by name; of jobs with one name the slowest."""
+    """Return the seconds by name; of jobs with the same name, those of the slowest."""
     times: dict[str, float] = {}
     for (name, _), took_s in zip(jobs, seconds(*(job for _, job in jobs), repeats=repeats), strict=True):
         times[name] = max(took_s, times.get(name, 0.0))
@@ -121,12 +121,12 @@ def _most_ms(name: str) -> float:
 
 
 def _jobs(engine: Engine, host: str, size: int) -> list[tuple[str, Callable[[], bytes]]]:
-    """What is timed, by name: each page; each sort at its first, last and middle page; the slider."""
+    """Return the jobs by name: each page; each sort at its first, last and middle page; the slider."""
     paths = [(name, path.format(last=size - 1)) for name, path in _PAGES.items()]
     (middle,) = engine.store.items.by_id([size // 2])
     for sort in SORTS:
         first = json.loads(_get(host, f"/api/v1/items?sort={sort}&limit=1"))["cursor"]
-        mark = first.partition("[")[0]  # of the query; the place follows
+        mark = first.partition("[")[0]  # of the query; the position follows
         deep = quote(mark + write_cursor(middle, ItemQuery(sort=sort)))
         ways = ("", "&order=down", f"&cursor={deep}")
         paths += [(f"items by {sort}, anywhere", f"/items?sort={sort}{way}") for way in ways]
@@ -136,7 +136,7 @@ def _jobs(engine: Engine, host: str, size: int) -> list[tuple[str, Callable[[], 
 
 
 def fill(engine: Engine, size: int) -> None:
-    """Items of a thousand hosts, the first of them polled."""
+    """Add items of a thousand hosts, of which the first are polled."""
     store, now_s = engine.store, time.time()
     keys = (f"https://host{number % 1000}.example/{number}" for number in range(size))
     store.items.add((NewItem(key, "web", key.split("/")[2]) for key in keys), now_s - _DAY_S)
@@ -163,7 +163,7 @@ def _get(host: str, path: str) -> bytes:
 
 @contextmanager
 def _open_page(host: str, lasts_s: float) -> Iterator[subprocess.Popen[bytes]]:
-    """An open page, as far as the server is concerned, in a process of its own that ends after a while."""
+    """Keep a page open, as the server sees it, from a process of its own that ends after ``lasts_s``."""
     command = [sys.executable, "-m", "bench.open_page", host, str(lasts_s)]
     with subprocess.Popen(command) as process:
         try:
@@ -173,7 +173,7 @@ def _open_page(host: str, lasts_s: float) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _share_at_rest(host: str, lasts_s: float) -> float:
-    """The processor's share of this process while a page is open."""
+    """Return this process's share of the processor while a page is open."""
     begun_s = time.process_time()
     with _open_page(host, lasts_s) as page:
         page.wait()
@@ -181,7 +181,7 @@ def _share_at_rest(host: str, lasts_s: float) -> float:
 
 
 def _share_rows(folder: Path, sizes: Sizes) -> list[Row]:
-    """The processor's share of an engine beside its dashboard, and what an open page adds."""
+    """Measure the processor's share of an engine beside its dashboard, and what an open page adds."""
     folder.mkdir()
     turn_s, pairs = sizes.turn_s, sizes.pairs
     _say(f"an engine of 50 polls a second, {2 * pairs} turns of {turn_s:g} s with and without a page open")
@@ -190,9 +190,12 @@ def _share_rows(folder: Path, sizes: Sizes) -> list[Row]:
         engine.add([f"http://127.0.0.1:{port}/{number}" for number in range(200)])
         with Server(make_app(engine, None), listen("127.0.0.1", 0)) as server:
             host = server.address.removeprefix("http://").rstrip("/")
-            engine.run(for_s=turn_s)  # the first polls of items are not like the others
+            engine.run(for_s=turn_s)  # first polls differ from later ones
             for pair in range(pairs):
-                for is_open in (pair % 2 > 0, pair % 2 == 0):  # either first in turn: no drift counts
+                for is_open in (
+                    pair % 2 > 0,
+                    pair % 2 == 0,
+                ):  # each comes first in turn, so that a drift cancels
                     with _open_page(host, math.inf) if is_open else nullcontext():
                         shares[is_open].append(_share(engine, turn_s))
     more = [opened - closed for opened, closed in zip(shares[True], shares[False], strict=True)]
@@ -212,5 +215,5 @@ def _share(engine: Engine, lasts_s: float) -> float:
 
 
 def _say(words: str) -> None:
-    """What is being done: it takes minutes."""
+    """Print what is being done, since it takes minutes."""
     print(f"web: {words} …", file=sys.stderr, flush=True)

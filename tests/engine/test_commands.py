@@ -13,17 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer
 from tests.engine.living import LivingSite, closed_now
 from tests.waiting import LIMIT_S
 
-from afresh.cli.engine_commands import ENGINE_COMMANDS
+from afresh.cli.app import app
 from afresh.engine.logs import LOGGER
 from afresh.values.errors import AfreshError, InputError, UsageError
 
-APP = typer.Typer()
-for _name, _command in ENGINE_COMMANDS.items():
-    APP.command(_name)(_command)
 QUICK = ("--allow-private", "--host-delay", "0.001s", "--budget", "100/s")
 
 
@@ -35,7 +31,7 @@ class Shell:
 
     def __call__(self, *arguments: object) -> str:
         self._captured.readouterr()
-        APP([str(each) for each in arguments], standalone_mode=False)
+        app([str(each) for each in arguments], standalone_mode=False)
         out, err = self._captured.readouterr()
         self.err = err.decode()
         return out.decode()

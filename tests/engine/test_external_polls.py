@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from afresh.cli.engine_status import _why_rows
+from afresh.cli.engine.status_commands import why_rows
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.external_polls import Reported
@@ -157,7 +157,7 @@ def test_an_item_never_fetched_is_new_and_not_dropped(tmp_path: Path, clock: Fix
             "it has never been fetched: that comes first",
             "its source is polled only in its windows; the next opens 2001-09-09 03:00:00 UTC",
         )
-        assert "not planned yet" in dict(_why_rows(found))["polled"]
+        assert "not planned yet" in dict(why_rows(found))["polled"]
         assert engine.status().dropped <= 1
 
 

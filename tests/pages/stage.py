@@ -223,7 +223,7 @@ def staged(folder: Path, quick: str, postgres_url: str) -> Iterator[Stage]:
             "https://example.org/": address,
             "postgresql://me@db.example.org/copies?": f"{database}{'&' if '?' in database else '?'}",
             "--for 60s": "--once",
-            "for_s=60": "for_s=1",
+            "for_s=60": "once=True",
             '{"budget.requests": "2/s"}': '{"budget.requests": "50/s", "source.web.allow_private": "true"}',
         }
         environment = {

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hmac
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlencode
@@ -13,10 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from tests.web.serving import HOSTILE, PLAIN, TOKEN, Client, dashboard, engine_of
 
-from afresh.values.errors import UsageError
 from afresh.web.guard import MOST_BODY_BYTES
-from afresh.web.server import check_reach, listen
-from afresh.web.token import TOKEN_FILE, find_token, make_token_file
 
 WRITES: list[tuple[str, str, object]] = [
     ("POST", "/api/v1/items", {"keys": ["https://x.example/"]}),
@@ -206,48 +201,3 @@ def test_names_and_copies_with_html_are_harmless(web: Client) -> None:
         assert "<img src=x" not in page
     assert "&lt;img src=x onerror=alert(1)&gt;" in item.text
     assert "&lt;script&gt;alert" in item.text
-
-
-def nothing(_: str) -> str | None:
-    """An environment without anything."""
-    return None
-
-
-def test_listening_beyond_this_machine_needs_a_token() -> None:
-    for host in ("0.0.0.0", "::", "192.0.2.1", "example.org"):
-        check_reach(host, TOKEN)
-        with pytest.raises(UsageError, match="needs a token"):
-            check_reach(host, None)
-    for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost"):
-        check_reach(host, None)
-
-
-@pytest.mark.parametrize("command", [["serve"], ["run", "--web"]])
-def test_a_host_that_is_refused_leaves_nothing_behind(tmp_path: Path, command: list[str]) -> None:
-    (tmp_path / "afresh.toml").write_text("[web]\nhost = '0.0.0.0'\n[[source]]\nname = 'web'\n")
-    words = [sys.executable, "-m", "afresh", "-C", str(tmp_path), *command]
-    found = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
-    assert found.returncode == 2
-    assert "needs a token" in found.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["afresh.toml"]
-
-
-def test_a_port_in_use_is_said_in_words(web: Client) -> None:
-    with pytest.raises(UsageError, match="another one running"):
-        listen("127.0.0.1", int(web.host.split(":")[1]))
-
-
-def test_the_token_is_made_once_and_is_the_owners_alone(tmp_path: Path) -> None:
-    path = make_token_file(tmp_path)
-    assert path.stat().st_mode & 0o777 == 0o600
-    token = find_token("", tmp_path, nothing)
-    assert token is not None
-    assert len(token) >= 40
-    make_token_file(tmp_path)
-    assert find_token("", tmp_path, nothing) == token
-    assert find_token("env:WORD", tmp_path, lambda name: TOKEN if name == "WORD" else None) == TOKEN
-    assert find_token("", tmp_path / "elsewhere", nothing) is None
-    for short in ("short", "with a space in the middle", "ü" * 30):
-        (tmp_path / TOKEN_FILE).write_text(short)
-        with pytest.raises(UsageError, match="the token"):
-            find_token("", tmp_path, nothing)

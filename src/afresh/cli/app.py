@@ -1,6 +1,6 @@
-"""The command line: one Typer application, and one place where errors become words and exit codes.
+"""The command line: the table of all commands, and the one place where errors become messages and exit codes.
 
-Command modules keep NumPy and everything heavier inside their functions, so that ``afresh --help``
+The modules of commands import NumPy and everything heavier inside their functions, so that ``afresh --help``
 answers at once.
 """
 
@@ -15,19 +15,25 @@ from typing import Annotated
 
 import typer
 
-from afresh.cli.budget import budget
-from afresh.cli.demo import demo
-from afresh.cli.engine_commands import ENGINE_COMMANDS
+from afresh.cli.engine.copy_commands import export, get
+from afresh.cli.engine.external_commands import due, observe
+from afresh.cli.engine.item_commands import add, remove, set_items
+from afresh.cli.engine.run_commands import run, serve
+from afresh.cli.engine.settings_commands import config, init
+from afresh.cli.engine.status_commands import status, why
+from afresh.cli.engine.store_command import store
 from afresh.cli.entry import main as main
-from afresh.cli.estimate import estimate
-from afresh.cli.history import history
 from afresh.cli.interruption import INTERRUPTION
-from afresh.cli.money import money
-from afresh.cli.plan import plan
-from afresh.cli.probes import probes
-from afresh.cli.replay import replay
-from afresh.cli.reproduce import reproduce
-from afresh.cli.simulate import simulate
+from afresh.cli.planning.budget_command import budget
+from afresh.cli.planning.estimate_command import estimate
+from afresh.cli.planning.money_command import money
+from afresh.cli.planning.plan_command import plan
+from afresh.cli.planning.probes_command import probes
+from afresh.cli.proving.demo_command import demo
+from afresh.cli.proving.history_command import history
+from afresh.cli.proving.replay_commands import replay, simulate
+from afresh.cli.proving.reproduce_command import reproduce
+from afresh.cli.summary import print_error
 from afresh.values.errors import AfreshError, UsageError
 from afresh.version import __version__
 
@@ -38,12 +44,16 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Keep a local copy of remote data as fresh as a budget allows, and see what budget is worth paying.",
 )
-for name, keeper in ENGINE_COMMANDS.items():
-    app.command(name, rich_help_panel="Keep copies fresh")(keeper)
-for planner in (plan, budget, money, estimate, probes):
-    app.command(rich_help_panel="Plan from files")(planner)
-for prover in (demo, replay, simulate, reproduce):
-    app.command(rich_help_panel="Prove it")(prover)
+_PANELS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Keep copies fresh": (
+        init, add, remove, set_items, run, status, why, get, due, observe, export, store, config, serve,
+    ),
+    "Plan from files": (plan, budget, money, estimate, probes),
+    "Prove it": (demo, replay, simulate, reproduce),
+}  # fmt: skip
+for panel, commands in _PANELS.items():
+    for command in commands:  # "set" is the name of a type in Python, so its function has another name
+        app.command("set" if command is set_items else None, rich_help_panel=panel)(command)
 app.add_typer(history, name="history", rich_help_panel="Prove it")
 
 
@@ -62,8 +72,8 @@ def options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Options before the command, as in git."""
-    # Our matrices are long and narrow: a second thread of the linear algebra would only spin beside the work.
+    """Options that stand before the command, as in git."""
+    # Our matrices are long and narrow: a second thread of the linear algebra would spin and gain nothing.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if directory is not None:
         try:
@@ -78,12 +88,11 @@ def _command() -> Callable[[], object]:
 
 
 def perform() -> None:
-    """Perform the command of the command line; ``entry.main`` does that and takes the signals too."""
+    """Perform the command that ``sys.argv`` names; ``entry.main`` does so with the handling of signals."""
     try:
         _command()()
     except AfreshError as error:
-        if INTERRUPTION.was_raised:  # what it complains of is that it was interrupted
+        if INTERRUPTION.was_raised:  # the error is a consequence of the interruption
             raise
-        typer.secho("afresh: ", fg="red", nl=False, err=True)
-        typer.echo(str(error), err=True)
+        print_error(str(error))
         sys.exit(error.exit_code)

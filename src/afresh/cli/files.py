@@ -1,11 +1,18 @@
-"""Files are looked at before the work begins, so that a long computation is not lost at its end."""
+"""The files of a command: checked before the work begins, read line by line, and pictures."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from afresh.values.errors import UsageError
+from afresh.values.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _STREAM = "-"
 
@@ -13,19 +20,22 @@ _STREAM = "-"
 def check_files(
     inputs: Sequence[str | None], output: str | None, picture: str | None = None, *, as_json: bool = False
 ) -> None:
-    """Refuse what cannot be written, endings that say nothing, and one file in two roles."""
+    """Refuse files that would fail at the end of the work: before it, so that no long computation is lost.
+
+    Refused are outputs that cannot be written or whose ending names no format, and one file in two roles.
+    """
     given = [path for path in inputs if path is not None]
     if given.count(_STREAM) > 1:
         raise UsageError("standard input (-) can be read as one file only: give the others by name")
     if as_json and output == _STREAM:
         raise UsageError("--json and -o - both want standard output: give -o a file")
     for path in (output, picture):
-        if path is not None and path != _STREAM and any(_same(path, other) for other in given):
+        if path is not None and path != _STREAM and any(_is_same(path, other) for other in given):
             raise UsageError(f"{path} is also an input: write to another file")
     _check_writable(output, picture)
 
 
-def _same(one: str, other: str) -> bool:
+def _is_same(one: str, other: str) -> bool:
     return other != _STREAM and os.path.realpath(one) == os.path.realpath(other)
 
 
@@ -41,3 +51,42 @@ def _check_writable(table: str | None, picture: str | None) -> None:
 
         picture_format(picture)
         check_writable(picture)
+
+
+def choose_output(output: str | None, *, as_json: bool) -> str | None:
+    """Return where rows are written: nowhere if ``--json`` is given without ``-o``, else standard output.
+
+    >>> choose_output(None, as_json=True), choose_output(None, as_json=False)
+    (None, '-')
+    """
+    return None if output is None and as_json else output or _STREAM
+
+
+def read_lines(path: str, content: str) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line that is not blank; ``content`` says what a line should hold.
+
+    The path ``-`` is standard input.
+    """
+    try:
+        with nullcontext(sys.stdin) if path == _STREAM else Path(path).open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if text := line.strip():
+                    yield number, text
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path=path) from None
+    except UnicodeDecodeError:
+        raise InputError(f"is not UTF-8 text with {content} a line", path=path) from None
+
+
+def render_picture(path: str, figure: Figure) -> bytes:
+    """Return the figure in the format that the ending of ``path`` names."""
+    from afresh.plots.style import picture_format, render
+
+    return render(figure, picture_format(path))
+
+
+def write_picture(path: str, figure: Figure) -> None:
+    """Write the figure in the format that the ending of ``path`` names."""
+    from afresh.tables.atomic_output import write_bytes
+
+    write_bytes(path, render_picture(path, figure))

@@ -1,12 +1,18 @@
-"""Arguments and options that several commands share, declared once."""
+"""Options that several commands share, groups of options as dataclasses, and the values that options hold."""
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import UTC, datetime
+from functools import wraps
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-from afresh.values.errors import UsageError
+from afresh.values.errors import UsageError, one_of
 from afresh.values.objective_names import OBJECTIVES_IN_WORDS
 from afresh.values.units import parse_duration
 
@@ -14,12 +20,10 @@ ItemsFile: TypeAlias = Annotated[
     str, typer.Argument(metavar="ITEMS", help="CSV, Parquet or JSONL, also .gz or .zst; - is standard input.")
 ]
 Unit: TypeAlias = Annotated[
-    str,
-    typer.Option("--unit", metavar="s|m|h|d|w|y", help="Unit of rates, frequencies, intervals and ages."),
+    str, typer.Option("--unit", metavar="s|m|h|d|w|y", help="Unit of rates, frequencies, intervals and ages.")
 ]
 Objective: TypeAlias = Annotated[
-    str,
-    typer.Option("--objective", metavar="NAME", help=f"What to optimise: {OBJECTIVES_IN_WORDS}."),
+    str, typer.Option("--objective", metavar="NAME", help=f"What to optimise: {OBJECTIVES_IN_WORDS}.")
 ]
 Order: TypeAlias = Annotated[
     str,
@@ -29,7 +33,7 @@ Order: TypeAlias = Annotated[
 ]
 CapsFile: TypeAlias = Annotated[
     str | None,
-    typer.Option("--caps", metavar="FILE", help="Most that each group may spend: columns group, cap."),
+    typer.Option("--caps", metavar="FILE", help="The most that each group may spend: columns group, cap."),
 ]
 ViewsFile: TypeAlias = Annotated[
     str | None,
@@ -45,10 +49,49 @@ Plot: TypeAlias = Annotated[
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one summary object on standard output instead of the rows.")
 ]
+JsonSummary: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print one summary object on standard output.")
+]
+PrintJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+SettingReaders: TypeAlias = Mapping[str, tuple[Callable[[str], float], float]]
+
+
+def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take dataclasses of options: each of their fields becomes an option of the command.
+
+    A command declares a parameter such as ``options: ReplayOptions``. The fields of that dataclass are
+    annotated as the parameters of any Typer command are, so that commands which share options declare them in
+    one place, and a new shared option is one new field.
+    """
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, type[Any]] = {}
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        group = parameter.annotation
+        if not (isinstance(group, type) and is_dataclass(group)):
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        groups[parameter.name] = group
+        hints = get_type_hints(group, include_extras=True)
+        for field in fields(group):
+            default = inspect.Parameter.empty if field.default is MISSING else field.default
+            declared = {"default": default, "annotation": hints[field.name]}
+            parameters.append(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, **declared))
+
+    @wraps(command)
+    def call(**given: Any) -> None:
+        built = {
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**given, **built)
+
+    call.__annotations__ = {}  # Typer would look in them for types that only the signature has
+    call.__dict__["__signature__"] = inspect.Signature(parameters)
+    return call
 
 
 def read_duration(option: str, text: str | None, default: float) -> float:
-    """The seconds that an option says; ``default`` where it is not given.
+    """Return the seconds that the text of an option says, or ``default`` where the option is not given.
 
     >>> read_duration("--for", "10m", 0.0), read_duration("--for", None, 0.0)
     (600.0, 0.0)
@@ -62,3 +105,75 @@ def read_duration(option: str, text: str | None, default: float) -> float:
         return parse_duration(text)
     except UsageError as error:
         raise UsageError(f"{option}: {error}") from None
+
+
+def parse_moment(option: str, text: str | None) -> float | None:
+    """Return Unix seconds for a text in Unix seconds or ISO 8601 (UTC unless it says otherwise).
+
+    >>> parse_moment("--start", "2024-01-01"), parse_moment("--start", "1700000000.5")
+    (1704067200.0, 1700000000.5)
+    >>> parse_moment("--start", "2024-01-01T00:00:00+01:00")
+    1704063600.0
+    >>> parse_moment("--end", "soon")
+    Traceback (most recent call last):
+    afresh.values.errors.UsageError: --end 'soon' is not a time: give Unix seconds or ISO 8601, \
+such as 2026-01-31T12:00:00Z
+    """
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = _parse_iso_time(text)
+    if not math.isfinite(seconds):
+        right = "give Unix seconds or ISO 8601, such as 2026-01-31T12:00:00Z"
+        raise UsageError(f"{option} {text!r} is not a time: {right}")
+    return seconds
+
+
+def _parse_iso_time(text: str) -> float:
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        return math.nan
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def parse_settings(option: str, text: str, readers: SettingReaders) -> dict[str, float]:
+    """Return the settings in the text of an option such as ``--drift sd=1,horizon=90d``.
+
+    ``readers`` holds, for each name, the function that reads its value and the value if it is not given.
+
+    >>> parse_settings("--season", "week=0.5", {"day": (parse_number, 0.0), "week": (parse_number, 0.0)})
+    {'day': 0.0, 'week': 0.5}
+    >>> parse_settings("--season", "weak=0.5", {"week": (parse_number, 0.0)})
+    Traceback (most recent call last):
+    afresh.values.errors.UsageError: unknown setting of --season 'weak': did you mean 'week'? One of week
+    """
+    found = {name: default for name, (_, default) in readers.items()}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        one_of(f"setting of {option}", name, readers)
+        if not equals:
+            raise UsageError(f"{option} {text!r}: write {name}=VALUE")
+        try:
+            found[name] = readers[name][0](value)
+        except UsageError as error:
+            raise UsageError(f"{option}, {name}: {error}") from None
+    return found
+
+
+def parse_number(text: str) -> float:
+    """Return a finite number.
+
+    >>> parse_number("x")
+    Traceback (most recent call last):
+    afresh.values.errors.UsageError: 'x' is not a number
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise UsageError(f"{text!r} is not a number")
+    return value

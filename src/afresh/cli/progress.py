@@ -1,23 +1,22 @@
-"""A progress bar on stderr that shows itself only when work takes longer than a second."""
+"""A progress bar on standard error that appears only when work takes longer than a second."""
 
 from __future__ import annotations
 
 import sys
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from afresh.values.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
+    from rich.progress import Progress
 
 PATIENCE_S = 1.0
 
 
-class Progress:
-    """Counts work done; draws nothing for quick work, or where stderr is not a terminal.
+class ProgressBar:
+    """Shows how much work is done; draws nothing for quick work, or where standard error is not a terminal.
 
-    >>> with Progress("reading", total=2) as progress:
+    >>> with ProgressBar("reading", total=2) as progress:
     ...     progress.reach(1)
     ...     progress.reach(2)
     >>> progress.done
@@ -27,26 +26,26 @@ class Progress:
     def __init__(
         self, label: str, total: float | None = None, *, clock: Clock | None = None, show: bool | None = None
     ) -> None:
-        """``show`` None: only on a terminal."""
+        """With ``show`` None the bar is drawn on a terminal only; ``total`` is the amount of work."""
         self.label, self.total, self.done = label, total, 0.0
         self._clock = clock or SystemClock()
         self._show = sys.stderr.isatty() if show is None else show
         self._started_s = self._clock.elapsed_s()
-        self._bar: Bar | None = None
+        self._bar: Progress | None = None
 
     def __enter__(self) -> Self:
-        """Nothing is drawn yet."""
+        """Return the bar, which is not drawn yet."""
         return self
 
     def reach(self, done: float) -> None:
-        """``done`` of the total is done by now."""
+        """Record that ``done`` of the total is done."""
         self.done = float(done)
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=self.done)
         elif self._show and self._clock.elapsed_s() - self._started_s >= PATIENCE_S:
             self._bar = self._draw()
 
-    def _draw(self) -> Bar:
+    def _draw(self) -> Progress:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -63,12 +62,7 @@ class Progress:
         bar.start()
         return bar
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Take the bar away."""
+    def __exit__(self, *_: object) -> None:
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()

@@ -1,4 +1,4 @@
-"""Summaries: one JSON object for programs on stdout, one small table for people on stderr."""
+"""Summaries: a JSON object for programs on standard output, a small table for people on standard error."""
 
 from __future__ import annotations
 
@@ -13,29 +13,35 @@ from afresh.values.units import UNIT_SECONDS, format_duration
 
 
 def print_json(summary: Mapping[str, Any]) -> None:
-    """One object on one line; infinity and NaN are null.
+    """Print one object on one line of standard output; infinity and NaN are null.
 
     >>> print_json({"freshness": 0.5, "age": float("inf")})
     {"freshness": 0.5, "age": null}
     """
-    typer.echo(json.dumps(plain(summary), ensure_ascii=False, allow_nan=False))
+    typer.echo(json.dumps(to_json_value(summary), ensure_ascii=False, allow_nan=False))
 
 
-def plain(value: Any) -> Any:
-    """``value`` as JSON can say it, at any depth.
+def to_json_value(value: Any) -> Any:
+    """Return ``value`` as JSON can express it, at any depth: infinity and NaN become None.
 
-    >>> plain({"curve": [{"age": float("inf")}]})
+    >>> to_json_value({"curve": [{"age": float("inf")}]})
     {'curve': [{'age': None}]}
     """
     if isinstance(value, Mapping):
-        return {name: plain(inner) for name, inner in value.items()}
+        return {name: to_json_value(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
+        return [to_json_value(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def print_error(message: str) -> None:
+    """Print one error on standard error, marked as coming from afresh."""
+    typer.secho("afresh: ", fg="red", nl=False, err=True)
+    typer.echo(message, err=True)
+
+
 def print_summary(title: str, rows: Sequence[tuple[str, str]]) -> None:
-    """A two-column table on stderr."""
+    """Print a table of two columns on standard error."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -50,10 +56,10 @@ def print_summary(title: str, rows: Sequence[tuple[str, str]]) -> None:
     Console(stderr=True, highlight=False).print(table)
 
 
-def age_in_words(age: float, unit: str) -> str:
-    """An age given in ``unit``, for people.
+def format_age(age: float, unit: str) -> str:
+    """Format an age given in ``unit`` for people.
 
-    >>> age_in_words(0.5, "d"), age_in_words(float("inf"), "d")
+    >>> format_age(0.5, "d"), format_age(float("inf"), "d")
     ('12 h', 'infinite: what is never refreshed ages for ever')
     """
     if math.isinf(age):
@@ -61,11 +67,11 @@ def age_in_words(age: float, unit: str) -> str:
     return format_duration(age * UNIT_SECONDS[unit])
 
 
-def number(value: float) -> str:
-    """Four significant digits for people.
+def format_number(value: float) -> str:
+    """Format a number for people, with four significant digits.
 
-    >>> number(0.57284), number(12345.6), number(5.0), number(1e300), number(float("inf"))
-    ('0.5728', '12,350', '5', '1e+300', 'infinite')
+    >>> format_number(0.57284), format_number(12345.6), format_number(1e300), format_number(float("inf"))
+    ('0.5728', '12,350', '1e+300', 'infinite')
     """
     if math.isinf(value):
         return "infinite"

@@ -16,12 +16,13 @@ from afresh.values.items import Status as ItemStatus
 Key = Annotated[str, Field(min_length=1, max_length=8192)]
 
 
-def finite_or_none(value: object) -> object:
-    """Return None in place of infinity and NaN, which JSON does not have."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _replace_infinite(values: list[float | None]) -> list[float | None]:
+    return [None if value is None or not math.isfinite(value) else value for value in values]
 
 
-Number = Annotated[float | None, BeforeValidator(finite_or_none)]
+Number = Annotated[float | None, BeforeValidator(lambda value: _replace_infinite([value])[0])]
+# A column has thousands of numbers: one call for all of them is several times as fast as one call for each.
+Column = Annotated[list[float | None], BeforeValidator(_replace_infinite)]
 
 
 class Model(BaseModel):
@@ -66,10 +67,7 @@ class SeenOut(Model):
 
 
 class ChosenOut(Model):
-    """What the engine chose to spend and expects to earn, where copies earn money.
-
-    No poll of a ``futile`` item ever pays. A poll of a ``dropped`` item would, but the budget does not reach.
-    """
+    """What the engine chose to spend, where copies earn money. No poll of a ``futile`` item ever pays."""
 
     requests_per_s: float
     money_per_s: float
@@ -106,10 +104,7 @@ class FailingOut(Model):
 
 
 class StatusOut(Model):
-    """The state of the local copy and of the engine.
-
-    ``dropped`` counts items that no poll is spent on at present, without the futile ones (``money``).
-    """
+    """The state of the local copy and of the engine. ``dropped`` items get no poll at present."""
 
     time_s: float
     state: Literal["running", "stopped", "lost", "none", "no store"]
@@ -191,14 +186,11 @@ class VersionOut(Model):
 
 
 class CurvesOut(Model):
-    """The probability that the copy is right, and the value of a poll, over the time since the last poll.
-
-    ``now_s`` is the time that has passed; at ``due_s`` the value reaches the ``threshold`` of polled items.
-    """
+    """The probability that the copy is right, and the value of a poll, over the time since the last poll."""
 
     time_s: list[float]
-    fresh: list[Number]
-    worth: list[Number]
+    fresh: Column
+    worth: Column
     threshold: Number
     now_s: Number
     due_s: Number
@@ -286,8 +278,7 @@ class PlanNowOut(Model):
 class PlanOut(Model):
     """The optimal frequency over the rate, the items, and other budgets, from ``sample`` of ``items``.
 
-    ``today`` is what today's budget gives in the long run, ``now`` the present state, ``absorbed_per_s`` what
-    all hosts can take. The curve is for an item whose weight per cost is ``typical``.
+    ``today`` is what today's budget gives in the long run, ``now`` the present state.
     """
 
     objective: str
@@ -298,9 +289,9 @@ class PlanOut(Model):
     absorbed_per_s: Number
     budgets: list[BudgetPointOut]
     curve_rate: list[float]
-    curve_frequency: list[Number]
+    curve_frequency: Column
     dot_rate: list[float]
-    dot_frequency: list[Number]
+    dot_frequency: Column
     dot_weight: list[float]
     dot_key: list[str]
     typical: float
@@ -322,10 +313,9 @@ class OtherBudgetOut(Model):
 
 
 class HostOut(Model):
-    """A politeness group: how its host is treated, what fails, and what is wrong with its validators.
+    """A host: how it is treated, what fails, and what is wrong with its validators.
 
-    ``problem`` says why the host is left alone until ``rests_until_s``. ``failing`` counts failing items
-    among the 200 of the source that were looked at; ``failing_of`` is their most common problem.
+    ``failing`` counts failing items among 200 of the source; ``failing_of`` is their most common problem.
     """
 
     name: str
@@ -402,9 +392,9 @@ class SeriesOut(Model):
     """The course of the last day, in columns of equal length."""
 
     time_s: float
-    course: dict[str, list[Number]]
-    rates: dict[str, list[Number]]
-    audits: dict[str, list[Number]]
-    minutes: dict[str, list[Number]]
+    course: dict[str, Column]
+    rates: dict[str, Column]
+    audits: dict[str, Column]
+    minutes: dict[str, Column]
     budget_per_minute: float
     target: Number

@@ -17,7 +17,7 @@ from tests.servers.search_site import Fts5Finder, SearchSite, search_source
 from tests.sources.searching import World, make_world, write_relation
 from tests.virtual_time import VirtualTime
 
-from afresh.cli.engine_status import _status_rows
+from afresh.cli.engine.status_commands import status_rows
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.runner.run import RunProgress
@@ -109,7 +109,7 @@ def test_status_tells_what_was_reached_and_how_large_the_server_is(tmp_path: Pat
         assert 0 < found.queries <= found.sent
         assert found.sent + found.look_ups == len(site.requests)
         assert {scale.attribute for scale in found.scales} <= {"authors", "title"}
-        words = dict(_status_rows(engine.status(), RATE))["  papers"]
+        words = dict(status_rows(engine.status(), RATE))["  papers"]
         assert f"{found.seen} of {found.records} records reached, {found.by_queries} by queries" in words
 
 

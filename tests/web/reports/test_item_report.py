@@ -113,11 +113,11 @@ def failed(engine: Engine, key: str, problem: str, times: int) -> None:
 def test_an_item_without_a_copy_has_no_curve_and_says_that_its_polls_failed(tmp_path: Path) -> None:
     with engine_of(tmp_path) as engine, dashboard(engine) as web:
         engine.add([NEVER])
-        assert "It has not been looked at yet" in page_of_item(web, NEVER)
+        assert "It has not been polled yet" in page_of_item(web, NEVER)
         failed(engine, NEVER, "503 Service Unavailable", 2)
         page = page_of_item(web, NEVER)
         assert "2 failures in a row" in page
-        assert "not been looked at yet" not in page
+        assert "not been polled yet" not in page
         assert "No poll has succeeded yet: 2 failed, the last with 503 Service Unavailable" in page
         assert "There is no copy yet, so none that could be right or wrong" in page
         for chart in ("fresh-chart", "worth-chart"):

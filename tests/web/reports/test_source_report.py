@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from markupsafe import escape
 from tests.engine.living import CLOCK
 from tests.engine.warehouse import OF_A
+from tests.stores.backends import poll
 from tests.web.lying_hosts import BROKEN, CONSTANT, FUTURE, NOISY, SLOW
+from tests.web.serving import NOW_S, dashboard, engine_of
 from tests.web.stage import Stage
+
+from afresh.engine.state_names import BACKOFFS, SOURCE_STATE
 
 pytestmark = pytest.mark.xdist_group("browser")  # test_browser.py looks at the same stage
 
@@ -89,3 +96,62 @@ def test_a_source_out_of_reach_says_why(stage: Stage) -> None:
     problem = stage.source("lost")["problem"]
     assert "Connection refused" in problem
     assert escape(problem) in stage.web.get("/sources").text
+
+
+def test_sources_are_listed_without_secrets(tmp_path: Path) -> None:
+    more = 'headers = {Authorization = "Bearer hush-hush"}\n'
+    with engine_of(tmp_path, more) as engine, dashboard(engine) as web:
+        for path in ("/api/v1/sources", "/sources"):
+            answer = web.get(path)
+            assert answer.status == 200
+            assert "hush" not in answer.text
+        assert [source["name"] for source in web.get("/api/v1/sources").json()["sources"]] == ["web"]
+
+
+def test_hosts_left_alone_are_said_in_words(tmp_path: Path) -> None:
+    rest = ["a.example", NOW_S + 600.0, 3, "429 Too Many <b>Requests</b>"]
+    with engine_of(tmp_path) as engine:
+        engine.add(["https://a.example/", "https://b.example/"])
+        engine.store.state.set({BACKOFFS + "web": json.dumps([rest]).encode()})
+        with dashboard(engine) as web:
+            hosts = web.get("/api/v1/sources").json()["sources"][0]["hosts"]
+            assert [host["name"] for host in hosts] == ["a.example", "b.example"]
+            assert hosts[0]["problem"] == rest[3]
+            assert hosts[0]["rests_until_s"] == rest[1]
+            assert hosts[1]["rests_until_s"] is None
+            for path in ("/", "/sources"):
+                page = web.get(path).text
+                assert "429 Too Many &lt;b&gt;Requests" in page
+                assert "in 10 m" in page
+
+
+def test_a_host_is_not_blamed_for_what_one_of_its_items_does(tmp_path: Path) -> None:
+    told: dict[str, Any] = {"observation": None, "problem": "404 Not Found", "failures": 2}
+    with engine_of(tmp_path) as engine:
+        engine.add(f"https://a.example/{page}" for page in range(154))
+        engine.add(["https://down.example/"])
+        poll(engine.store, "https://a.example/7", 1000.0, due_s=2000.0, **told)
+        poll(engine.store, "https://down.example/", 1000.0, due_s=2000.0, **told)
+        with dashboard(engine) as web:
+            (source,) = web.get("/api/v1/sources").json()["sources"]
+            a, down = source["hosts"]
+            assert (a["name"], a["problem"]) == ("a.example", "")
+            assert (a["failing"], a["failing_of"]) == (1, "404 Not Found")
+            assert (down["name"], down["failing"]) == ("down.example", 1)
+            page = web.get("/sources").text
+            assert '<span class="warn">1 of 154 items: 404 Not Found</span>' in page
+            assert '<span class="bad">all of its items: 404 Not Found</span>' in page
+
+
+def test_of_many_hosts_those_that_lie_are_shown(tmp_path: Path) -> None:
+    noisy = [[0.0, 0.0, 9.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0], 0, 4, ""]
+    notes = {"v": 1, "robots": [], "honesty": {"liar.example": noisy}}
+    with engine_of(tmp_path) as engine:
+        engine.add(f"https://{host}.example/{page}" for host in range(60) for page in range(2))
+        engine.add(["https://liar.example/"])
+        engine.store.state.set({SOURCE_STATE + "web": json.dumps(notes).encode()})
+        with dashboard(engine) as web:
+            source = web.get("/api/v1/sources").json()["sources"][0]
+            assert source["hosts"][0]["name"] == "liar.example"
+            assert source["hosts"][0]["validators"]
+            assert source["more_hosts"] == 11

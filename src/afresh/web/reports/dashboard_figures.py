@@ -76,7 +76,7 @@ CARDS = (
     Card("Fresh, by the model", "freshness", "{freshness-range}"),
     Card("Fresh, audited", "audited", "{audited-range}"),
     Card("Age of the copies", "age", "expected, since the first change that was missed"),
-    Card("Polls a minute", "polls", "{changes} found a change"),
+    Card("Polls per minute", "polls", "{changes} found a change"),
     Card("Budget used", "budget-share", "of {budget}; {budget-detail}"),
     Card("Items", "items", "{items-detail}; {due} due, {dropped}"),
 )
@@ -185,7 +185,7 @@ def page_texts(snapshot: StatusSnapshot) -> dict[str, str]:
 def _describe_state(snapshot: StatusSnapshot) -> str:
     pulse = snapshot.pulse
     if snapshot.problem:
-        return f"{snapshot.problem}. Trying again; the numbers are those of before."
+        return f"{snapshot.problem}. Trying again; the numbers are old."
     if pulse is None:
         return "Start one with 'afresh run'."
     if snapshot.state == "stopped":

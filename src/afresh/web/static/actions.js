@@ -1,4 +1,4 @@
-// What changes something: sent with the token, which is asked for when it is needed and kept in this tab.
+// Actions that change something. They need the token, which is asked for once and kept in this tab.
 "use strict";
 (() => {
   const dialog = document.getElementById("token-dialog");

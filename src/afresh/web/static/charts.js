@@ -1,4 +1,4 @@
-// One look for every chart, in the colours of the theme; drawn again when the theme changes.
+// What all charts have in common. They use the colours of the theme and are drawn again when it changes.
 "use strict";
 const Charts = (() => {
   const drawn = new Map();
@@ -60,7 +60,7 @@ const Words = (() => {
   };
   const share = (value) => (value === null ? "–" : `${(100 * value).toFixed(1)} %`);
   const count = (value) => value.toLocaleString("en");
-  // The unit of time that makes most of these numbers (per second, or seconds) easy to read.
+  // The unit of time in which a duration is easy to read.
   const unitFor = (secondsEach) => [...units].reverse().find(([, size]) => secondsEach >= size) || units[0];
   return { number, rate, duration, share, count, unitFor };
 })();

@@ -1,4 +1,4 @@
-// The API's description, shown by Swagger UI from our own origin.
+// The API's description, shown by the Swagger UI of our own origin.
 "use strict";
 (() => {
   const place = document.getElementById("swagger");

@@ -1,4 +1,4 @@
-// One item's charts.
+// The charts of an item's page.
 "use strict";
 (() => {
   const { curves, polls } = Charts.data();

@@ -1,9 +1,9 @@
-// Live texts: every element with data-field says what the last event says. Comes back by itself when the server does.
+// Live updates: every element with data-field shows the text of the last event. The page reconnects by itself.
 "use strict";
 (() => {
   const pill = document.getElementById("state");
   const banner = document.getElementById("banner");
-  const silence = 8000; // the server says something every few seconds
+  const silence = 8000; // milliseconds; the server sends something every few seconds
   let source = null;
   let heard = Date.now();
 
@@ -47,13 +47,13 @@
   setInterval(() => {
     if (Date.now() - heard < silence) return;
     heard = Date.now();
-    lost("Nothing heard", "The dashboard's server is silent: it is stopped, or very busy. The numbers are those of before; this page comes back by itself.");
+    lost("Nothing heard", "The dashboard's server is silent: it has stopped, or is very busy. The numbers are old; this page comes back by itself.");
     connect();
   }, 1000);
   addEventListener("pagehide", () => source && source.close());
   addEventListener("pageshow", (event) => { if (event.persisted) connect(); });
 
-  // Times that were rendered as "10 s ago" go on counting.
+  // Update times that were rendered as "10 s ago".
   const units = [["y", 31557600], ["w", 604800], ["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
   const span = (seconds) => {
     const [unit, size] = units.find(([, size]) => seconds >= size) || units[units.length - 1];
@@ -64,7 +64,7 @@
       const then = Date.parse(element.dateTime);
       if (Number.isNaN(then)) continue;
       const away = Math.round((then - Date.now()) / 1000);
-      const before = element.dataset.due; // of what is due: what goes before a time that is ahead
+      const before = element.dataset.due; // the word before a future time, for times at which something is due
       const now = before === undefined ? "now" : "due now";
       const past = before === undefined ? `${span(-away)} ago` : `due for ${span(-away)}`;
       const ahead = `${before || ""} in ${span(away)}`.trim();

@@ -1,4 +1,4 @@
-// The Now page's charts, drawn again when an event brings new series.
+// The charts of the Now page. They are drawn again when an event brings new series.
 "use strict";
 (() => {
   let data = Charts.data();
@@ -26,7 +26,7 @@
 
   const rates = (colours) => {
     const time = Charts.when(data.rates.time_s);
-    const line = (name, y, color) => ({ x: time, y, name, mode: "lines", line: { color, width: 2 }, hovertemplate: `%{y:.3g} a minute<extra>${name}</extra>` });
+    const line = (name, y, color) => ({ x: time, y, name, mode: "lines", line: { color, width: 2 }, hovertemplate: `%{y:.3g} per minute<extra>${name}</extra>` });
     return { traces: [line("polls", data.rates.polls, colours.blue), line("changes", data.rates.changes, colours.green)], yaxis: { rangemode: "tozero" }, xaxis: { type: "date", title: "UTC" } };
   };
 
@@ -34,7 +34,7 @@
     const most = data.budget_per_minute;
     const traces = [{ x: Charts.when(data.minutes.time_s), y: data.minutes.requests, type: "bar", name: "requests", width: 46000, xperiodalignment: "middle", marker: { color: colours.blue }, hovertemplate: "%{y} requests in the minute from %{x|%H:%M}<extra></extra>" }];
     const shapes = [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: most, y1: most, line: { color: colours.orange, width: 1.5, dash: "dash" } }];
-    const annotations = [{ xref: "paper", x: 1, y: most, xanchor: "right", yanchor: "bottom", text: "promise", showarrow: false, font: { color: colours.orange, size: 11 } }];
+    const annotations = [{ xref: "paper", x: 1, y: most, xanchor: "right", yanchor: "bottom", text: "budget", showarrow: false, font: { color: colours.orange, size: 11 } }];
     const end = data.time_s;
     const span = Math.max(600, Math.min(3600, end - (data.minutes.time_s[0] ?? end) + 60));
     return { traces, shapes, annotations, bargap: 0.2, showlegend: false, yaxis: { range: [0, 1.18 * Math.max(most, ...data.minutes.requests)] }, xaxis: { type: "date", title: "UTC", range: Charts.when([end - span, end + 30]) } };
@@ -48,7 +48,7 @@
   };
 
   draw();
-  // What is in trouble is a table: it is fetched anew when it is another.
+  // The table of failing hosts and items is fetched again when its hash changes.
   document.addEventListener("now", async (event) => {
     const shown = document.getElementById("trouble");
     if (shown.dataset.mark === event.detail.fields.trouble) return;
@@ -58,7 +58,7 @@
     const found = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("trouble");
     if (found) document.getElementById("trouble").replaceWith(found);
   });
-  // The series come with the texts of the same look, when the course has a new point.
+  // The series come from the same snapshot as the texts, when the course has a new point.
   document.addEventListener("now", (event) => {
     if (event.detail.series) { data = event.detail.series; draw(); }
   });

@@ -1,4 +1,4 @@
-// The plan: budgets under a slider, and the curve of frequencies with one's own items.
+// The Plan page: budgets under a slider, and the curve of frequencies with the items of this store.
 "use strict";
 (() => {
   const holder = document.getElementById("data");
@@ -38,7 +38,7 @@
     if (!answer || !answer.ok) { place.replaceChildren(paragraph("The server does not answer.")); return; }
     const found = await answer.json();
     const parts = [];
-    if (found.back) parts.push(paragraph(`${items(found.back)} would come back${found.back_named.length < found.back ? ", such as" : ":"}`), list(found.back_named));
+    if (found.back) parts.push(paragraph(`${items(found.back)} would be polled again${found.back_named.length < found.back ? ", such as" : ":"}`), list(found.back_named));
     if (found.gone) parts.push(paragraph(`${items(found.gone)} would be dropped${found.gone_named.length < found.gone ? ", such as" : ":"}`), list(found.gone_named));
     if (!parts.length) parts.push(paragraph("The same items would be polled, only more or less often."));
     place.replaceChildren(...parts);
@@ -66,14 +66,14 @@
     per(Words.number(point.money_per_day), "then-money");
     const gained = 100 * (point.freshness - data.today.freshness);
     const paid = point.money_per_day - data.today.money_per_day;
-    per(Math.abs(gained) > 0.005 ? `${Words.number(paid / gained)} a day` : "–", "then-point");
+    per(Math.abs(gained) > 0.005 ? `${Words.number(paid / gained)} per day` : "–", "then-point");
     if (data.earns) {
       const more = point.income_per_day - data.today.income_per_day;
       per(Words.number(point.income_per_day), "then-income");
       per(`${more > 0 ? "+" : ""}${Words.number(more)}`, "then-worth");
     }
     const most = data.absorbed_per_s;
-    per(most !== null && point.requests_per_s > most * 1.001 ? `All hosts together take ${Words.rate(most)} at most, by their delays and caps: what is beyond stays unspent, and is not gained.` : "", "then-absorbed");
+    per(most !== null && point.requests_per_s > most * 1.001 ? `All hosts together take ${Words.rate(most)} at most, because of their delays and caps. The rest of the budget stays unspent.` : "", "then-absorbed");
     form.dataset.requests = `${Number(point.requests_per_s.toPrecision(6))}/s`;
     form.querySelector("button").disabled = chosen === middle;
     Charts.draw("budget-chart", budgets);
@@ -89,7 +89,7 @@
       return ["d", 86400];
     })();
     const scaled = (values) => values.map((value) => (value === null ? null : value * seconds));
-    // The axis holds the curve and nearly all dots; what lies far above is said at the edge.
+    // The axis holds the curve and nearly all points; a note at the edge counts those far above.
     const dots = scaled(data.dot_frequency).map((value) => value || 0).sort((one, other) => one - other);
     const most = dots.at(-1) || 0;
     const nearly = dots[Math.floor(0.99 * (dots.length - 1))] || 0;

@@ -1,8 +1,8 @@
-// Light, dark, or as the system says; before anything is drawn, so that nothing flashes.
+// Light or dark colours, or those of the system. It runs before anything is drawn, so that nothing flashes.
 "use strict";
 (() => {
   const system = matchMedia("(prefers-color-scheme: dark)");
-  const words = { auto: ["Auto", "as the system says"], light: ["Light", "light"], dark: ["Dark", "dark"] };
+  const words = { auto: ["Auto", "those of the system"], light: ["Light", "light"], dark: ["Dark", "dark"] };
   const kept = () => { try { return localStorage.getItem("afresh.theme") || "auto"; } catch { return "auto"; } };
   let choice = kept() in words ? kept() : "auto";
   const apply = () => {

@@ -1,0 +1,124 @@
+"""``afresh get`` prints the copy of one item; ``afresh export`` writes every copy."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from afresh.cli.engine.project import AllowPrivate, SetOptions, open_project, private_overrides
+from afresh.cli.options import PrintJson, read_duration
+from afresh.cli.summary import print_json
+from afresh.tables.atomic_output import open_output, write_bytes
+from afresh.tables.formats import STANDARD_STREAM
+from afresh.values.clock import SystemClock
+from afresh.values.errors import AfreshError, UsageError, one_of
+from afresh.values.formatting import format_count, format_moment
+from afresh.values.units import format_duration
+
+if TYPE_CHECKING:
+    from afresh.engine.engine import Engine
+    from afresh.values.items import Item
+
+
+def get(
+    key: Annotated[str, typer.Argument(metavar="URL", help="The item.")],
+    max_age: Annotated[
+        str | None, typer.Option("--max-age", metavar="1h", help="Poll it first if the last poll is older.")
+    ] = None,
+    version: Annotated[
+        int | None, typer.Option("--version", metavar="N", help="An older version; -1 is the one before.")
+    ] = None,
+    diff: Annotated[bool, typer.Option("--diff", help="Show what changed since the version before.")] = False,
+    allow_private: AllowPrivate = False,
+    sets: SetOptions = None,
+    as_json: PrintJson = False,
+) -> None:
+    """Print the copy of an item on standard output."""
+    max_age_s = read_duration("--max-age", max_age, math.inf)
+    with open_project(sets, private_overrides(allow_private), reading=max_age is None) as engine:
+        began_s = SystemClock().now_s()
+        copy = engine.get(key, max_age_s=max_age_s, version=_version_number(engine, key, version))
+        versions = engine.versions(key)
+        if copy is None:
+            if version is not None:
+                raise UsageError(f"there is no copy of {key} of version {version}")
+            reason = _reason_not_polled(engine, engine.store.items.get(key), began_s)
+            reason = reason or "'afresh run' fetches it, or --max-age 0s"
+            raise AfreshError(f"there is no copy of {key} yet: {reason}")
+        if diff:
+            older = [each for each in versions if each.number < copy.version.number]
+            before = engine.get(key, version=older[0].number) if older else None
+            _print_diff(key, before.content if before else b"", copy.content)
+        elif as_json:
+            found, numbers = copy.version, [each.number for each in versions]
+            about = {"time": found.time_s, "media_type": found.media_type, "size": found.size}
+            print_json({"item": key, "version": found.number, **about, "versions": numbers})
+        else:
+            write_bytes(STANDARD_STREAM, copy.content)
+        if max_age is not None and version is None:
+            _fail_if_old(engine, key, max_age_s, began_s)
+
+
+def _fail_if_old(engine: Engine, key: str, max_age_s: float, now_s: float) -> None:
+    """Fail if the item could not be polled in time; its old copy was printed, which is better than none."""
+    item = engine.store.items.get(key)
+    if item is not None and item.polled_s is not None and now_s - item.polled_s > max_age_s:
+        why = _reason_not_polled(engine, item, now_s) or "another engine is polling it"
+        raise AfreshError(f"the last look is {format_duration(now_s - item.polled_s)} old: {why}")
+
+
+def _reason_not_polled(engine: Engine, item: Item | None, now_s: float) -> str:
+    """Return why an item is not polled: its source is closed, or its last poll failed; else an empty text."""
+    from afresh.engine.ratelimit.source_windows import closed_sources
+
+    if item is None:
+        return ""
+    opens_s = closed_sources(engine.settings, now_s).get(item.source)
+    if opens_s is None:
+        return item.problem
+    return f"its source is outside its windows until {format_moment(opens_s)}"
+
+
+def _version_number(engine: Engine, key: str, version: int | None) -> int | None:
+    """Return the version's own number; 0, −1, … count back from the newest."""
+    if version is None or version > 0:
+        return version
+    versions = engine.versions(key)
+    if len(versions) <= -version:
+        kept = format_count(len(versions), "version")
+        raise UsageError(f"{key} has {kept}, none {-version} before the newest")
+    return versions[-version].number
+
+
+def _print_diff(key: str, before: bytes, after: bytes) -> None:
+    old, new = (text.decode(errors="replace").splitlines() for text in (before, after))
+    for line in difflib.unified_diff(old, new, f"{key} (before)", key, lineterm=""):
+        typer.echo(line)
+
+
+def export(
+    kind: Annotated[
+        str, typer.Option("--format", metavar="jsonl|dir", help="Lines of JSON, or a folder.")
+    ] = "jsonl",
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="PATH", help="File or folder; by default stdout.")
+    ] = None,
+) -> None:
+    """Write every copy: item, polled, changed, content."""
+    from afresh.engine.reporting.export import write_folder, write_jsonl
+
+    one_of("format", kind, ("jsonl", "dir"))
+    if kind == "dir" and output is None:
+        raise UsageError("--format dir needs a folder: give -o DIR")
+    with open_project(reading=True) as engine:
+        if kind == "dir":
+            number = write_folder(engine.store, Path(str(output)))
+            typer.echo(format_count(number, "copy"), err=True)
+            return
+        with open_output(STANDARD_STREAM if output is None else output) as file:
+            number = write_jsonl(engine.store, file)
+            typer.echo(format_count(number, "copy"), err=True)  # inside: not said if the reader has gone away

@@ -1,0 +1,140 @@
+"""``afresh due`` and ``afresh observe``: for programs that fetch items themselves and report the outcome."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from afresh.cli.engine.project import SetOptions, open_project
+from afresh.cli.files import read_lines
+from afresh.cli.options import PrintJson, parse_moment, read_duration
+from afresh.cli.summary import print_json
+from afresh.values.clock import SystemClock
+from afresh.values.errors import AfreshError, InputError, UsageError
+from afresh.values.formatting import format_count
+
+if TYPE_CHECKING:
+    from afresh.engine.external_polls import Reported
+
+
+def due(
+    k: Annotated[int, typer.Option("--k", metavar="N", help="How many at most.", min=1)] = 100,
+    lease: Annotated[
+        str | None, typer.Option("--lease", metavar="10m", help="Lend them to you for so long.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", metavar="NAME", help="Only of this source.")
+    ] = None,
+    sets: SetOptions = None,
+    as_json: PrintJson = False,
+) -> None:
+    """List the items that are due now, longest due first."""
+    lease_s = None if lease is None else read_duration("--lease", lease, 0.0)
+    with open_project(sets, reading=lease is None) as engine:
+        found = engine.due(k, lease_s=lease_s, source=source)
+    for entry in found:
+        if not as_json:
+            typer.echo(entry.key)
+            continue
+        row: dict[str, Any] = {"item": entry.key, "source": entry.source, "group": entry.group}
+        token = getattr(entry, "token", None)
+        if token is not None:
+            row |= {"lease": token, "until": getattr(entry, "until_s", None)}
+        print_json(row)
+
+
+def observe(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="JSONL: item, time, changed or content, lease; - is stdin.")
+    ] = "-",
+    sets: SetOptions = None,
+    as_json: PrintJson = False,
+) -> None:
+    """Take back what you found: polls of leased items, and old poll logs."""
+    with open_project(sets) as engine:
+        try:
+            taken = engine.observe([_parse_row(file, *line) for line in read_lines(file, "an object")])
+        except InputError as error:
+            raise InputError(error.problem, path=file, row=error.row, line=0) from None
+    if as_json:
+        print_json({"taken": taken.taken, "known": taken.known, "refused": list(taken.refused)})
+    for problem in taken.refused:
+        typer.echo(f"not kept: {problem}", err=True)
+    known = f"; {taken.known:,} already known" if taken.known else ""
+    typer.echo(f"{format_count(taken.taken, 'observation')} taken{known}", err=True)
+    if taken.refused and not taken.taken and not taken.known:
+        raise AfreshError("none of the rows could be taken")
+
+
+def _parse_row(file: str, number: int, line: str) -> Reported:
+    from afresh.engine.external_polls import Reported
+
+    try:
+        given = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InputError(f"is not JSON: {error.msg}", path=file, row=number, line=0) from None
+    row = _ObservedRow(file, number, given if isinstance(given, dict) else {})
+    if not isinstance(row.given.get("item"), str):
+        raise row.fault("must be an object with an item")
+    return Reported(
+        row.given["item"],
+        row.time_s(),
+        changed=row.changed(),
+        content=row.content(),
+        media_type=str(row.given.get("media_type", "")),
+        lease=row.lease(),
+        row=number,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _ObservedRow:
+    """One JSON object of the file; each method returns one field, or raises an error that names the row."""
+
+    file: str
+    number: int
+    given: dict[str, Any]
+
+    def fault(self, problem: str) -> InputError:
+        return InputError(problem, path=self.file, row=self.number, line=0)
+
+    def time_s(self) -> float:
+        given = self.given.get("time")
+        if given is None:
+            return SystemClock().now_s()
+        if isinstance(given, (int, float)) and not isinstance(given, bool) and math.isfinite(given):
+            return float(given)
+        if isinstance(given, str):
+            with suppress(UsageError):  # the error below names the row
+                return parse_moment("time", given) or 0.0
+        raise self.fault(f"time is {given!r}: give Unix seconds or ISO 8601")
+
+    def changed(self) -> bool | None:
+        given = self.given.get("changed")
+        if given is None or given in (0, 1):  # these are False and True, too
+            return None if given is None else bool(given)
+        raise self.fault(f"changed is {given!r}: give true or false")
+
+    def lease(self) -> int | None:
+        given = self.given.get("lease")
+        if given is None or (isinstance(given, int) and not isinstance(given, bool)):
+            return given
+        raise self.fault(f"lease is {given!r}: give the number that 'due' gave")
+
+    def content(self) -> bytes | None:
+        for name in ("content", "content_base64"):
+            if not isinstance(self.given.get(name), str | None):
+                raise self.fault(f"{name} is {self.given[name]!r}: give text")
+        text, packed = self.given.get("content"), self.given.get("content_base64")
+        if text is not None:
+            return str(text).encode(errors="replace")
+        try:
+            return None if packed is None else base64.b64decode(packed, validate=True)
+        except ValueError as error:
+            raise self.fault(f"content_base64 is not base64: {error}") from None

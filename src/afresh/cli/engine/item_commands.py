@@ -1,0 +1,189 @@
+"""``afresh add``, ``remove`` and ``set``: which items there are, and how each is treated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from afresh.cli.engine.project import (
+    AllowPrivate,
+    SetOptions,
+    is_private_allowed,
+    open_project,
+    private_overrides,
+)
+from afresh.cli.files import read_lines
+from afresh.cli.options import PrintJson, read_duration
+from afresh.cli.summary import print_json
+from afresh.values.errors import InputError, ListingError, UsageError
+from afresh.values.formatting import format_count
+
+if TYPE_CHECKING:
+    from afresh.values.items import ItemChange
+
+Keys: TypeAlias = Annotated[
+    list[str] | None, typer.Argument(metavar="URL…", help="Addresses, or keys of a source.")
+]
+KeysFile: TypeAlias = Annotated[
+    str | None, typer.Option("--file", metavar="FILE", help="An item a line; - is standard input.")
+]
+MinInterval: TypeAlias = Annotated[
+    str | None, typer.Option("--min-interval", metavar="1h", help="Never poll more often than this.")
+]
+MaxInterval: TypeAlias = Annotated[
+    str | None, typer.Option("--max-interval", metavar="7d", help="Poll at least this often.")
+]
+Selector: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--selector", metavar="CSS", help="Only this part of the page counts, for these items."),
+]
+
+
+def add(
+    keys: Keys = None,
+    file: KeysFile = None,
+    sitemap: Annotated[
+        list[str] | None,
+        typer.Option("--sitemap", metavar="URL", help="Add all that it lists, now and later."),
+    ] = None,
+    feed: Annotated[
+        list[str] | None, typer.Option("--feed", metavar="URL", help="Add all that it lists, now and later.")
+    ] = None,
+    discover: Annotated[
+        list[str] | None, typer.Option("--discover", metavar="URL", help="Find sitemaps and feeds of a site.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", metavar="NAME", help="Their source; by default the first.")
+    ] = None,
+    weight: Annotated[float, typer.Option("--weight", metavar="W", help="Importance.")] = 1.0,
+    cost: Annotated[float, typer.Option("--cost", metavar="C", help="Cost of one poll.")] = 1.0,
+    min_interval: MinInterval = None,
+    max_interval: MaxInterval = None,
+    selector: Selector = None,
+    allow_private: AllowPrivate = False,
+    sets: SetOptions = None,
+    as_json: PrintJson = False,
+) -> None:
+    """Register items; those already known are left as they are."""
+    documents = {"sitemaps": sitemap, "feeds": feed, "discover": discover}
+    listings = {name: urls for name, urls in documents.items() if urls}
+    if not (keys or file or listings):
+        raise UsageError("nothing to add: give URLs, --file, --sitemap, --feed or --discover")
+    change = _item_change(weight, cost, min_interval, max_interval)
+    with open_project(sets, private_overrides(allow_private)) as engine:
+        new = engine.add(
+            _read_keys(keys, file),
+            source=source,
+            weight=weight,
+            cost=cost,
+            min_interval_s=change.min_interval_s or 0.0,
+            max_interval_s=float("inf") if change.max_interval_s is None else change.max_interval_s,
+            selector=selector or "",
+        )
+        failed: ListingError | None = None
+        try:
+            new += engine.add_listings(source=source, **listings) if listings else 0
+        except ListingError as error:
+            failed, new = error, new + error.new
+        total = sum(count.items for count in engine.store.items.counts())
+    if as_json:
+        unread = {"unread": failed.problems} if failed is not None else {}
+        print_json({"new": new, "items": total, **unread})
+    typer.echo(f"{new:,} new, {format_count(total, 'item')} in all", err=True)
+    if failed is not None:
+        raise failed
+    if allow_private and not is_private_allowed():
+        typer.echo("'afresh run' needs --allow-private too, or allow_private = true in afresh.toml", err=True)
+
+
+def remove(keys: Keys = None, file: KeysFile = None) -> None:
+    """Forget items and their copies."""
+    wanted = list(dict.fromkeys(_read_keys(keys, file)))
+    if not wanted:
+        raise UsageError("nothing to remove: give URLs or --file")
+    with open_project() as engine:
+        unknown = engine.remove(wanted)
+    _refuse_unknown(unknown, wanted)
+    typer.echo(f"{format_count(len(wanted) - len(unknown), 'item')} removed", err=True)
+
+
+def set_items(
+    keys: Keys = None,
+    file: KeysFile = None,
+    weight: Annotated[float | None, typer.Option("--weight", metavar="W", help="Importance.")] = None,
+    cost: Annotated[float | None, typer.Option("--cost", metavar="C", help="Cost of one poll.")] = None,
+    min_interval: MinInterval = None,
+    max_interval: MaxInterval = None,
+    selector: Selector = None,
+    pause: Annotated[bool, typer.Option("--pause", help="Poll no more until resumed.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Poll what was paused, gone or refused.")] = False,
+    poll_now: Annotated[bool, typer.Option("--poll-now", help="Poll as soon as may be.")] = False,
+) -> None:
+    """Change how items are treated; a running engine follows within a second."""
+    from afresh.sources.change_detection import Recipe
+    from afresh.values.clock import SystemClock
+    from afresh.values.items import ItemChange
+
+    wanted = list(dict.fromkeys(_read_keys(keys, file)))
+    if selector:
+        Recipe().for_item(selector)  # raises an error if it is not a selector
+    if pause and (resume or poll_now):
+        raise UsageError("--pause goes with neither --resume nor --poll-now")
+    change = replace(
+        _item_change(weight, cost, min_interval, max_interval),
+        selector=selector,
+        status="paused" if pause else "active" if resume else None,
+        due_s=SystemClock().now_s() if poll_now or resume else None,
+    )
+    if not wanted:
+        raise UsageError("nothing to set: give URLs or --file")
+    if change == ItemChange():
+        raise UsageError("nothing to set: say what is to change, such as --weight 3 or --pause")
+    with open_project() as engine, _naming_options():
+        unknown = engine.set(wanted, change)
+    _refuse_unknown(unknown, wanted)
+    typer.echo(f"{format_count(len(wanted) - len(unknown), 'item')} changed", err=True)
+
+
+def _item_change(
+    weight: float | None, cost: float | None, min_interval: str | None, max_interval: str | None
+) -> ItemChange:
+    """Return what the options say of items; refuse numbers that no plan could use as wrong options."""
+    from afresh.values.items import ItemChange
+
+    shortest, longest = (
+        None if text is None else read_duration(option, text, 0.0)
+        for option, text in (("--min-interval", min_interval), ("--max-interval", max_interval))
+    )
+    if shortest is not None and longest is not None and shortest > longest:
+        raise UsageError(f"--min-interval {min_interval} is more than --max-interval {max_interval}")
+    with _naming_options():
+        return ItemChange(weight=weight, cost=cost, min_interval_s=shortest, max_interval_s=longest)
+
+
+@contextmanager
+def _naming_options() -> Iterator[None]:
+    """Turn an error about a number of an item into a wrong usage of the option that gave it."""
+    try:
+        yield
+    except InputError as error:
+        words = str(error).replace("min_interval_s", "--min-interval")
+        raise UsageError(words.replace("max_interval_s", "--max-interval")) from None
+
+
+def _read_keys(keys: list[str] | None, file: str | None) -> Iterator[str]:
+    yield from keys or []
+    if file is not None:
+        yield from (line for _, line in read_lines(file, "an item"))
+
+
+def _refuse_unknown(unknown: tuple[str, ...], wanted: list[str]) -> None:
+    if unknown:
+        shown = ", ".join(unknown[:5]) + (" …" if len(unknown) > 5 else "")
+        are = "is" if len(unknown) == 1 else "are"
+        rest = "nothing was done" if len(unknown) == len(wanted) else "the others were done"
+        raise UsageError(f"{len(unknown):,} of these items {are} not known: {shown}; {rest}")

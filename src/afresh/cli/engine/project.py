@@ -1,0 +1,115 @@
+"""The project folder of the engine's commands, with settings from its file, the environment and options."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from afresh.cli.interruption import INTERRUPTION
+from afresh.values.errors import UsageError
+
+if TYPE_CHECKING:
+    from afresh.engine.engine import Engine
+    from afresh.sources.http.settings import HttpSettings
+
+CLEAR_LINE = "\r\x1b[K"
+SetOptions: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as budget.requests=2/s."),
+]
+AllowPrivate: TypeAlias = Annotated[
+    bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
+]
+
+
+def read_overrides(sets: list[str] | None, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the settings that override the file: of the environment, of ``--set``, and of other options.
+
+    Where two of them name the same setting, the later one in this order counts.
+
+    >>> read_overrides(["plan.policy=uniform"])["plan.policy"]
+    'uniform'
+    """
+    from afresh.engine.settings.overrides import SettingWithOrigin, environment_overrides
+
+    found = environment_overrides(os.environ)
+    for text in sets or []:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set {text!r}: write KEY=VALUE, such as budget.requests=2/s")
+        found[key.strip()] = SettingWithOrigin(value.strip(), f"--set {text}")
+    return found | dict(more or {})
+
+
+def open_project(
+    sets: list[str] | None = None, more: Mapping[str, str] | None = None, *, reading: bool = False
+) -> Engine:
+    """Open the engine of the current folder.
+
+    With ``reading`` the store is opened for reading, so that one without write permission will do.
+    """
+    from afresh.engine.app import open_engine
+
+    set_up_logs("plain", logging.WARNING)
+    engine = open_engine(Path(), read_overrides(sets, more), secrets=os.environ.get, reading=reading)
+    engine.on_stop = INTERRUPTION.stopping_by
+    return engine
+
+
+def set_up_logs(kind: str, level: int) -> None:
+    """Write log records of this level and above to standard error, as ``plain`` lines or ``json`` objects."""
+    from afresh.engine.logs import LOGGER, JsonLines, PlainLines
+
+    handler = _StderrHandler()
+    handler.setFormatter(JsonLines() if kind == "json" else PlainLines())
+    LOGGER.handlers[:] = [handler]
+    LOGGER.propagate = False
+    LOGGER.setLevel(level)
+
+
+class _StderrHandler(logging.Handler):
+    """Writes log lines to standard error; on a terminal they replace the progress line, drawn again below."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line."""
+        start = CLEAR_LINE if sys.stderr.isatty() else ""
+        sys.stderr.write(f"{start}{self.format(record)}\n")
+        sys.stderr.flush()
+
+
+def source_overrides(options: Mapping[str, tuple[str, str | None]]) -> dict[str, str]:
+    """Return overrides for every HTTP source of the project's file.
+
+    ``options`` holds, by setting, the name of the command's option and its text; None if it is not given.
+    """
+    from afresh.engine.settings.overrides import SettingWithOrigin
+
+    given = {
+        key: SettingWithOrigin(text, f"{option} {text}") for key, (option, text) in options.items() if text
+    }
+    names = [table.name for table in _http_sources()] if given else []
+    return {f"source.{name}.{key}": said for name in names for key, said in given.items()}
+
+
+def private_overrides(allowed: bool) -> dict[str, str]:
+    """Return the overrides that ``--allow-private`` stands for."""
+    return source_overrides({"allow_private": ("--allow-private", "true" if allowed else None)})
+
+
+def is_private_allowed() -> bool:
+    """Return whether the settings themselves allow private addresses in every HTTP source."""
+    return all(table.allow_private for table in _http_sources())
+
+
+def _http_sources() -> list[HttpSettings]:
+    from afresh.engine.app import read_folder
+    from afresh.sources.http.settings import HttpSettings
+
+    tables = read_folder(Path(), read_overrides(None)).sources
+    return [table.settings for table in tables if isinstance(table.settings, HttpSettings)]

@@ -1,0 +1,264 @@
+"""``afresh run`` keeps the copies fresh until it is stopped; ``afresh serve`` shows them in a browser."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from afresh.cli.engine.project import (
+    CLEAR_LINE,
+    AllowPrivate,
+    SetOptions,
+    open_project,
+    private_overrides,
+    read_overrides,
+    set_up_logs,
+    source_overrides,
+)
+from afresh.cli.engine.settings_commands import check_source
+from afresh.cli.interruption import INTERRUPTION
+from afresh.cli.options import PrintJson, read_duration
+from afresh.cli.summary import print_json
+from afresh.values.clock import SystemClock
+from afresh.values.errors import UsageError, one_of
+from afresh.values.formatting import format_count, format_moment
+
+if TYPE_CHECKING:
+    from afresh.engine.engine import Engine
+    from afresh.engine.runner.run import RunProgress
+    from afresh.engine.settings.tables import Settings
+    from afresh.web.server import Server
+
+_FIRST_SHOWN = 20  # items that --dry-run lists
+_REPORTS_PER_MINUTE = 120
+
+
+def run(
+    budget: Annotated[
+        str | None, typer.Option("--budget", metavar="1/s", help="Requests per time, all counted.")
+    ] = None,
+    for_time: Annotated[
+        str | None, typer.Option("--for", metavar="10m", help="Stop after this time.")
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Poll what is due, once, then stop (for cron).")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be polled first.")] = False,
+    host_delay: Annotated[
+        str | None, typer.Option("--host-delay", metavar="1s", help="Least time between requests to a host.")
+    ] = None,
+    host_concurrency: Annotated[
+        int | None,
+        typer.Option("--host-concurrency", metavar="N", min=1, help="Requests to one host at once."),
+    ] = None,
+    web: Annotated[bool, typer.Option("--web", help="Serve the dashboard and the API too.")] = False,
+    allow_private: AllowPrivate = False,
+    sets: SetOptions = None,
+    log: Annotated[
+        str, typer.Option("--log", metavar="plain|json|debug", help="How to log on standard error.")
+    ] = "plain",
+    as_json: PrintJson = False,
+) -> None:
+    """Poll until stopped: SIGTERM drains, SIGHUP reads the settings again."""
+    from afresh.engine.settings.overrides import SettingWithOrigin
+
+    one_of("kind of log", log, ("plain", "json", "debug"))
+    at_once = None if host_concurrency is None else str(host_concurrency)
+    more = private_overrides(allow_private) | source_overrides(
+        {"delay": ("--host-delay", host_delay), "concurrency": ("--host-concurrency", at_once)}
+    )
+    if budget is not None:
+        more["budget.requests"] = SettingWithOrigin(budget, f"--budget {budget}")
+    for_s = read_duration("--for", for_time, math.inf)
+    if web:
+        _check_web(sets, more)
+    with open_project(sets, more, reading=dry_run) as engine:
+        set_up_logs(log, logging.DEBUG if log == "debug" else logging.INFO)
+        if dry_run:
+            _print_first_due(engine, as_json)
+            return
+        for table in engine.settings.sources:
+            check_source(table)
+        _log_start(engine)
+        with _dashboard(engine, web):
+            progress = engine.run(
+                for_s=for_s,
+                once=once,
+                report=_draw_progress if sys.stderr.isatty() else _log_each_minute(),
+                reload=_SettingsReader(read_overrides(sets, more)),
+            )
+        _report_end(engine, progress, as_json)
+
+
+def serve(
+    host: Annotated[
+        str | None,
+        typer.Option("--host", metavar="NAME", help="Where to listen; by default this machine alone."),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", metavar="N", help="Which port; 0 takes any that is free.")
+    ] = None,
+    sets: SetOptions = None,
+) -> None:
+    """Show the copies in a browser, and answer the API, until stopped."""
+    given = {"web.host": host, "web.port": None if port is None else str(port)}
+    more = {key: value for key, value in given.items() if value is not None}
+    _check_web(sets, more)
+    with open_project(sets, more, reading=True) as engine:
+        server = _make_server(engine)
+        with INTERRUPTION.stopping_by(server.stop):
+            typer.echo(f"dashboard at {server.address} (Ctrl-C to stop)", err=True)
+            server.run()
+        INTERRUPTION.check()
+
+
+def _check_web(sets: list[str] | None, more: Mapping[str, str]) -> None:
+    """Refuse to listen where strangers could write, before anything is made or opened."""
+    from afresh.engine.app import read_folder
+    from afresh.web.server import check_reach
+    from afresh.web.token import find_token
+
+    web = read_folder(Path(), read_overrides(sets, more)).web
+    check_reach(web.host, find_token(web.token, Path(), os.environ.get))
+
+
+def _make_server(engine: Engine) -> Server:
+    """Return a server for the engine's project, as its ``[web]`` settings say, that listens already."""
+    from afresh.web.app import make_app
+    from afresh.web.server import Server, listen
+    from afresh.web.token import find_token
+
+    web = engine.settings.web
+    token = find_token(web.token, Path(), os.environ.get)
+    return Server(make_app(engine, token, names=(web.host, *web.names)), listen(web.host, web.port))
+
+
+def _dashboard(engine: Engine, wanted: bool) -> AbstractContextManager[object]:
+    """Return a context in which a thread of its own serves the dashboard, if it is wanted."""
+    if not wanted:
+        return nullcontext()
+    from afresh.engine.logs import log_event
+
+    server = _make_server(engine)
+    log_event(logging.INFO, "dashboard", address=server.address)
+    return server
+
+
+class _SettingsReader:
+    """Reads the settings again, and warns of changes in the file that an override makes ineffective."""
+
+    def __init__(self, overrides: dict[str, str]) -> None:
+        self._overrides, self._in_file = overrides, _read_file_alone()
+
+    def __call__(self) -> Settings:
+        """Return the settings that apply now."""
+        from afresh.engine.app import read_folder
+        from afresh.engine.logs import log_event
+        from afresh.engine.runner.reload import ineffective_changes
+
+        settings = read_folder(Path(), self._overrides)
+        before, self._in_file = self._in_file, _read_file_alone()
+        if before is not None and self._in_file is not None:
+            for words in ineffective_changes(before, self._in_file, self._overrides):
+                log_event(logging.WARNING, "settings reloaded", change=words)
+        return settings
+
+
+def _read_file_alone() -> Settings | None:
+    """Return the settings of the file alone, or None where they are valid only with the overrides."""
+    from afresh.engine.app import read_folder
+
+    try:
+        return read_folder(Path())
+    except UsageError:
+        return None
+
+
+def _log_start(engine: Engine) -> None:
+    """Log what will be done, and whether the delays between requests to a host allow the budget at all."""
+    from afresh.engine.logs import log_event
+    from afresh.engine.ratelimit.source_windows import closed_sources
+    from afresh.engine.reporting.group_status import group_statuses
+
+    counts, now_s = engine.store.items.counts(), SystemClock().now_s()
+    groups = group_statuses(engine.store, counts, engine.settings, now_s)
+    active = sum(group.items for group in groups)
+    asked, taken = engine.settings.budget.requests, sum(group.most_per_s for group in groups)
+    log_event(logging.INFO, "started", items=active, hosts=len(groups), budget_per_s=asked)
+    if groups and taken < asked:
+        problem = "the hosts' delays let through less than the budget: the rest stays unspent"
+        log_event(logging.WARNING, problem, budget_per_s=asked, absorbed_per_s=taken)
+    closed = closed_sources(engine.settings, now_s)
+    if closed and len(closed) == len(engine.settings.sources):
+        until = format_moment(min(closed.values()))
+        log_event(
+            logging.WARNING, f"every source is outside its windows until {until}: nothing is polled before"
+        )
+    else:
+        for name, opens_s in closed.items():
+            log_event(logging.INFO, f"outside its windows until {format_moment(opens_s)}", source=name)
+
+
+def _print_first_due(engine: Engine, as_json: bool) -> None:
+    first = engine.due(_FIRST_SHOWN)
+    for entry in first:
+        if as_json:
+            print_json({"item": entry.key})
+        else:
+            typer.echo(entry.key)
+    which = f"these are the first {len(first)} of what is due" if first else "nothing is due now"
+    typer.echo(f"nothing was polled; {which}", err=True)
+
+
+def _report_end(engine: Engine, progress: RunProgress, as_json: bool) -> None:
+    from afresh.engine.logs import log_event
+    from afresh.engine.reporting.item_problems import count_problems
+
+    done = asdict(progress) | {"in_flight": None, "trouble": None}
+    done = {name: value for name, value in done.items() if value is not None}
+    log_event(logging.INFO, "stopped", **done)
+    for problem in count_problems(engine.store) if progress.failures else ():
+        log_event(
+            logging.WARNING, f"{format_count(problem.items, 'item')} could not be had", problem=problem.words
+        )
+    if engine.settings.plan.target is not None and (status := engine.status()).below_target:
+        audited, target = status.audited.value, status.target
+        log_event(logging.WARNING, "freshness is below the target", audited=audited, target=target)
+    if as_json:
+        print_json(done)
+
+
+def _draw_progress(progress: RunProgress) -> None:
+    """Draw the progress on a terminal: one line that is overwritten each time, as much of it as fits."""
+    text = (
+        f"{format_count(progress.polls, 'poll')}  {format_count(progress.changes, 'change')}  "
+        f"{progress.failures:,} failed  {progress.in_flight} under way  "
+        f"freshness {progress.freshness:.3f}  {progress.trouble}"
+    )
+    sys.stderr.write(CLEAR_LINE + text[: shutil.get_terminal_size().columns - 1])
+    sys.stderr.flush()
+
+
+def _log_each_minute() -> Callable[[RunProgress], None]:
+    """Return a function that logs every 120th report of progress: two reports come in a second."""
+    from afresh.engine.logs import log_event
+
+    reports = itertools.count(1)
+
+    def report(progress: RunProgress) -> None:
+        if next(reports) % _REPORTS_PER_MINUTE == 0:
+            counts = {"polls": progress.polls, "changes": progress.changes, "failures": progress.failures}
+            log_event(logging.INFO, "running", **counts, freshness=progress.freshness)
+
+    return report

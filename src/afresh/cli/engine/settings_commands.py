@@ -1,0 +1,131 @@
+"""``afresh init`` makes a project folder; ``afresh config check`` checks its settings without any request."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from afresh.cli.engine.project import SetOptions, read_overrides
+from afresh.cli.options import PrintJson
+from afresh.cli.summary import format_number, print_error, print_json, print_summary
+from afresh.values.errors import AfreshError, StoreMissingError, StoreReadOnlyError, UsageError, one_of
+from afresh.values.formatting import format_count
+
+if TYPE_CHECKING:
+    from afresh.engine.settings.tables import Settings, SourceTable
+
+
+def init(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder to make; by default this one.")
+    ] = Path(),
+) -> None:
+    """Make a project: a commented afresh.toml, an empty store, and a token for the dashboard."""
+    from afresh.engine.app import init_folder
+    from afresh.web.token import make_token_file
+
+    path = init_folder(folder)
+    make_token_file(folder)
+    typer.echo(f"made {path}: set the budget there, then 'afresh add' and 'afresh run'", err=True)
+
+
+def config(
+    action: Annotated[str, typer.Argument(metavar="check", help="What to do.")],
+    sets: SetOptions = None,
+    as_json: PrintJson = False,
+) -> None:
+    """Check the settings: the file, secrets, the store, the dashboard's token, sources and their hooks.
+
+    Exits with 2 if anything is wrong, and names everything that is.
+    """
+    one_of("action", action, ("check",))
+    from afresh.engine.app import read_folder
+    from afresh.engine.settings.describing import settings_as_dict
+
+    settings = read_folder(Path(), read_overrides(sets))
+    found, problems = _check_parts(settings)
+    if as_json:
+        print_json({"settings": settings_as_dict(settings), "problems": problems})
+    elif not problems:
+        print_summary("afresh.toml is right", [("budget", _describe_budget(settings)), *found])
+    for problem in problems:
+        print_error(problem)
+    if problems:
+        raise typer.Exit(UsageError.exit_code)
+
+
+def _check_parts(settings: Settings) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return a description of each part that works, and the problem of each part that does not."""
+    parts: list[tuple[str, Callable[[], str]]] = [
+        ("store", partial(_check_store, settings)),
+        ("web", partial(_check_web, settings)),
+        *((f"source {table.settings.name}", partial(check_source, table)) for table in settings.sources),
+    ]
+    found, problems = [], []
+    for name, check in parts:
+        try:
+            found.append((name, check()))
+        except AfreshError as error:
+            problems.append(f"{name}: {error}")
+    return found, problems
+
+
+def _describe_budget(settings: Settings) -> str:
+    each = " for each item" if settings.budget.each_item else ""
+    return f"{format_number(settings.budget.requests)}/s in requests{each}"
+
+
+def _check_store(settings: Settings) -> str:
+    """Open the store for reading if it exists; nothing is created."""
+    from afresh.stores.opening import open_store
+
+    try:
+        with open_store(settings.store.url, create=False, read_only=True) as store:
+            items = sum(count.items for count in store.items.counts())
+    except StoreMissingError as error:
+        if error.__cause__ is not None:  # not a missing file: no such database, a wrong password
+            raise
+        return "not there yet: it will be made"
+    except StoreReadOnlyError:  # the only thing that opening for reading refuses is an upgrade
+        return "of an older afresh: the next run brings it up to date"
+    return format_count(items, "item")
+
+
+def _check_web(settings: Settings) -> str:
+    from afresh.web.server import check_reach
+    from afresh.web.token import find_token
+
+    token = find_token(settings.web.token, Path(), os.environ.get)
+    check_reach(settings.web.host, token)
+    rights = "with a token for writing" if token else "reading only: there is no token"
+    return f"{settings.web.host}:{settings.web.port}, {rights}"
+
+
+def check_source(table: SourceTable) -> str:
+    """Build a source as a run would, close it, look for its hook, and return a description of it."""
+    from afresh.sources.context import SourceContext
+
+    async def build() -> None:
+        source = table.kind.build(table.settings, SourceContext(resolver=os.environ.get))
+        await source.close()
+
+    asyncio.run(build())
+    return table.settings.kind + _check_hook(table.on_change)
+
+
+def _check_hook(hook: tuple[str, ...] | str | None) -> str:
+    """Return whom a source tells of changes; refuse a program or function that does not exist."""
+    from afresh.engine.runner.hooks import find_hook_function
+
+    if isinstance(hook, str):
+        find_hook_function(hook)
+    elif hook is not None and shutil.which(hook[0]) is None:
+        raise UsageError(f"on_change: there is no program {hook[0]!r}")
+    return "" if hook is None else f", tells {hook if isinstance(hook, str) else hook[0]} of changes"

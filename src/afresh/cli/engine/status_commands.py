@@ -1,0 +1,277 @@
+"""``afresh status``: how fresh the copies are; ``afresh why``: why an item is polled as often as it is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from afresh.cli.engine.project import SetOptions, open_project
+from afresh.cli.options import PrintJson
+from afresh.cli.summary import format_number, print_json, print_summary
+from afresh.values.formatting import format_count, format_moment
+from afresh.values.units import UNIT_SECONDS, format_duration
+
+if TYPE_CHECKING:
+    from afresh.engine.reporting.search_status import SearchStatus
+    from afresh.engine.reporting.status import Status
+    from afresh.engine.reporting.watched_items import WatchedItem
+    from afresh.engine.reporting.why import Why
+    from afresh.engine.scheduler.audits import ShareEstimate
+
+_VIEWS_SHOWN = 20
+_BEFORE_ALL = 1e300  # the poll value of items that are polled before all that are ranked
+_RATE_UNITS = {"s": "a second", "h": "an hour", "d": "a day", "w": "a week", "y": "a year"}
+
+
+def status(sets: SetOptions = None, as_json: PrintJson = False) -> None:
+    """Show the freshness now and as audits found it, age, budget, hosts, problems."""
+    with open_project(sets, reading=True) as engine:
+        found, set_per_s = engine.status(), engine.current().budget.requests
+    if as_json:
+        print_json(asdict(found))
+    else:
+        print_summary(Path().resolve().name, status_rows(found, set_per_s))
+
+
+def why(
+    key: Annotated[str, typer.Argument(metavar="URL", help="The item.")],
+    sets: SetOptions = None,
+    as_json: PrintJson = False,
+) -> None:
+    """Show an item's rate, frequency and worth, its polls, and what would change them."""
+    with open_project(sets, reading=True) as engine:
+        found = engine.why(key)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        print_summary(found.item.key, why_rows(found))
+
+
+def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
+    """Return the rows of ``afresh status``; the settings say a budget of ``set_per_s`` requests a second."""
+    states = ", ".join(f"{count:,} {name}" for name, count in found.by_status.items())
+    waiting = f"{format_count(found.leases, 'lease')}, {format_count(found.events, 'event')} waiting"
+    copied, none = found.copies > 0, "no copies yet"
+    rows = [
+        ("engine", _describe_run(found)),
+        ("items", f"{found.items:,} ({states or 'none'}); {found.copies:,} with a copy"),
+        ("freshness, model", f"{_format_share(found.freshness)} now" if copied else none),
+        ("freshness, audited", _describe_audits(found)),
+        ("age", f"{format_duration(found.age_s)} on average" if copied else none),
+        ("due", f"{found.due:,} now, {found.failing:,} waiting after a failure"),
+        ("dropped", f"{format_count(found.dropped, 'item')}, not worth a poll at this budget"),
+        ("budget", _describe_budget(found, set_per_s)),
+        *_other_limits(found),
+        ("hosts can take", _describe_host_limit(found)),
+        ("store", f"{found.file_bytes / 1e6:,.1f} MB; {waiting}"),
+    ]
+    for group in found.groups:
+        rests = f"; rests until {format_moment(group.rests_until_s)}: {group.why}" if group.why else ""
+        rows.append((f"  {group.group}", f"{format_count(group.items, 'item')}{rests}"))
+    for index, problem in enumerate(found.problems):
+        text = f"{format_count(problem.items, 'item')}, such as {problem.example}: {problem.words}"
+        rows.append(("" if index else "problems", text))
+    rows += [(f"  {one.source}", f"in trouble: {one.problem}") for one in found.troubles]
+    rows += [(f"  {one.source}", _describe_search(one)) for one in found.searches]
+    rows += [
+        (f"  {name}", f"outside its windows until {format_moment(opens_s)}")
+        for name, opens_s in found.closed.items()
+    ]
+    rows += _money_rows(found)
+    rows += [(f"  {view.item}", _describe_view(view)) for view in found.views[:_VIEWS_SHOWN]]
+    if len(found.views) > _VIEWS_SHOWN:
+        rows.append(("", f"… {len(found.views) - _VIEWS_SHOWN:,} more with --json"))
+    for worker in found.workers:
+        role = ", plans for all" if worker.plans else ""
+        words = f"seen {format_moment(worker.seen_s)}, holds {format_count(worker.groups, 'host')}{role}"
+        rows.append((f"  worker {worker.name}", words))
+    if found.below_target:
+        rows.append(("target", f"missed: audits say less than {found.target}"))
+    return rows
+
+
+def _describe_run(found: Status) -> str:
+    """Say whether an engine runs, and what it, or the last one, has done."""
+    run = found.run
+    if run is None:
+        return "none has run yet: 'afresh run'"
+    counts = f"{format_count(run.polls, 'poll')}, {format_count(run.changes, 'change')}"
+    counts += f", {run.failures:,} failed"
+    state = run.state(found.time_s)
+    if state == "running":
+        return f"running since {format_moment(run.started_s)}: {counts}"
+    if state == "stopped":
+        return f"stopped {format_moment(run.time_s)} after {counts}"
+    return f"silent since {format_moment(run.time_s)}: it was killed, or cannot reach the store; {counts}"
+
+
+def _describe_budget(found: Status, set_per_s: float) -> str:
+    """Say which budget applies, where it differs from the settings, and how much of it was used."""
+    words, run = f"{format_number(found.budget_per_s)}/s", found.run
+    own = None if run is None else run.budget_per_s
+    if run is not None and own is not None:
+        running, lasted_s = run.state(found.time_s) == "running", run.time_s - run.started_s
+        if own != set_per_s:
+            where, per_s = ("the settings say", set_per_s) if running else ("the last run had", own)
+            words += f" ({where} {format_number(per_s)}/s)"
+        if lasted_s > 1 / own:
+            which = "this" if running else "the last"
+            words += f"; {run.requests / (own * lasted_s):.0%} used by {which} run"
+    return f"{words}; {format_count(found.spent_last_hour.requests, 'request')} in the last hour"
+
+
+def _other_limits(found: Status) -> list[tuple[str, str]]:
+    """Return a row for each further limit that is set: the share of it that was used in the last hour."""
+    spent = found.spent_last_hour
+    parts = (
+        ("bytes", found.limits.bytes, spent.bytes, f"{spent.bytes / 1e6:,.2f} MB"),
+        ("seconds", found.limits.seconds, spent.seconds, f"{format_number(spent.seconds)} s"),
+        ("money", found.limits.money, spent.money, format_number(spent.money)),
+    )
+    return [
+        (f"  {name}", f"{words} in the last hour, {used / (3600.0 * limit):.0%} of what it allows")
+        for name, limit, used, words in parts
+        if math.isfinite(limit)
+    ]
+
+
+def _describe_host_limit(found: Status) -> str:
+    if math.isinf(found.absorbed_per_s):
+        return "whatever the budget is: no delay between requests is set"
+    return f"{format_number(found.absorbed_per_s)}/s"
+
+
+def _money_rows(found: Status) -> list[tuple[str, str]]:
+    money = found.money
+    if money is None:
+        return []
+    per_day = (money.requests_per_s, money.money_per_s, money.income_per_s)
+    requests, spent, income = (format_number(86400.0 * per_s) for per_s in per_day)
+    words = f"{income} a day net; {requests} requests and {spent} a day, chosen by what pays"
+    if money.price > 0:
+        words += f"; one more unit of money would earn {format_number(money.price)} beyond itself"
+    left = f"{money.futile:,} futile" + (f", {money.dropped:,} beyond the limit" if money.dropped else "")
+    return [("income", words), ("left alone", f"{left}: a poll would cost more than it earns")]
+
+
+def _describe_search(search: SearchStatus) -> str:
+    """Say how many records a search source has reached, and how large its server is."""
+    reached = f"{search.seen:,} of {format_count(search.records, 'record')} reached"
+    queries = f"{format_count(search.queries, 'query')} sent {format_count(search.sent, 'time')}"
+    look_ups = format_count(search.look_ups, "look-up")
+    parts = [f"{reached}, {search.by_queries:,} by queries", f"{queries}, {look_ups}"]
+    for one in search.scales:
+        of = f" by {one.attribute}" if one.attribute else ""
+        span = f"{format_number(one.low)} … {format_number(one.high)}"
+        parts.append(f"the server has {format_number(one.times)} times as many{of} ({span})")
+    return "; ".join(parts)
+
+
+def _describe_view(view: WatchedItem) -> str:
+    """Say whether a view is stale, how often it changes, what a refresh costs, and when the next one is."""
+    state: str = view.state
+    if view.state in ("stale", "left alone"):
+        state = f"stale for {format_duration(view.stale_for_s)}"
+    parts = [state]
+    if not math.isnan(view.rate_per_s):
+        rates = [format_number(3600.0 * rate) for rate in (view.rate_per_s, view.low_per_s, view.high_per_s)]
+        parts.append(f"{rates[0]} changes an hour ({rates[1]} … {rates[2]})")
+    if not math.isnan(view.cost_s):
+        parts.append(f"{format_duration(view.cost_s)} a refresh")
+    following = {
+        "stale": "next: as soon as the budget allows",
+        "fresh": f"next: when it changes, about {format_moment(view.next_s)}",
+        "left alone": "next: never, it gains less than it costs",
+        "unknown": f"next: {format_moment(view.next_s)}",
+    }
+    parts.append(following[view.state])
+    return "; ".join(parts) + (f"; {view.problem}" if view.problem else "")
+
+
+def _describe_audits(found: Status) -> str:
+    if found.audited.n == 0:
+        return "no audits yet"
+    return f"{_format_share(found.audited)} by {format_count(found.audited.n, 'random poll')}"
+
+
+def _format_share(share: ShareEstimate) -> str:
+    return f"{share.value:.3f} ({share.low:.3f} … {share.high:.3f})"
+
+
+def why_rows(found: Why) -> list[tuple[str, str]]:
+    """Return the rows of ``afresh why`` for one item."""
+    item = found.item
+    polls = f"{item.polls:,}, {item.changes:,} of which found a change" if item.polls else "none yet"
+    rows = [
+        ("rate", _describe_rate(found)),
+        ("polled", _describe_frequency(found)),
+        ("fresh now", f"{found.fresh_now:.3f}" if item.polled_s is not None else "no copy yet"),
+        ("worth of a poll now", _describe_poll_value(found)),
+        ("weight, cost", f"{format_number(item.weight)}, {_describe_cost(found)}"),
+        *([("counts only", item.selector)] if item.selector else []),
+        ("next poll", _describe_next_poll(found)),
+        ("polls", polls),
+    ]
+    for poll in found.polls[-5:]:
+        what = "changed" if poll.changed else "first look" if poll.elapsed_s == 0 else "unchanged"
+        rows.append(("  " + format_moment(poll.time_s), what + (", an audit" if poll.audit else "")))
+    return rows + [("" if index else "because", text) for index, text in enumerate(found.reasons)]
+
+
+def _describe_rate(found: Why) -> str:
+    """Give the median of the rate and its interval, in the unit of time in which the rate is at least 1."""
+    per_s = found.rate_per_s
+    unit = next((unit for unit in _RATE_UNITS if per_s * UNIT_SECONDS[unit] >= 1.0), "y")
+    rates = (UNIT_SECONDS[unit] * each for each in (per_s, found.rate_low, found.rate_high))
+    rate, low, high = (format_number(float(f"{each:.2g}")) for each in rates)
+    words = f"{rate} changes {_RATE_UNITS[unit]} ({low} … {high} with 90 % probability)"
+    if found.seen is not None or found.item.changes:
+        return words
+    compared = any(poll.elapsed_s > 0 for poll in found.polls)
+    return f"{'no change seen yet' if compared else 'not known yet'}, thought to be {words}"
+
+
+def _describe_frequency(found: Why) -> str:
+    if found.item.status != "active":
+        return f"not while it is {found.item.status}"
+    if found.item.polled_s is None:
+        return "not planned yet: the first copy comes before all others"
+    gaps_s = [poll.elapsed_s for poll in found.polls if poll.elapsed_s > 0]
+    late = f"; every {format_duration(sum(gaps_s) / len(gaps_s))} of late" if gaps_s else ""
+    if math.isinf(found.interval_s):
+        return f"never, by its worth as things are{late}"
+    return f"every {format_duration(found.interval_s)}, by its worth as things are{late}"
+
+
+def _describe_poll_value(found: Why) -> str:
+    """Compare what a poll would gain now with the shadow price, at which items are polled."""
+    if found.seen is not None and found.seen.state == "fresh":
+        return "none: it is fresh"
+    if found.marginal == -math.inf:
+        return "none: it may not be polled now"
+    if found.marginal >= _BEFORE_ALL:
+        why = "it has no copy yet" if math.isinf(found.marginal) else "it was asked for, or is overdue"
+        return f"before all others: {why}"
+    level = f"; items are polled at {format_number(found.threshold)}" if found.threshold > 0 else ""
+    return f"{format_number(found.marginal)}{level}"
+
+
+def _describe_cost(found: Why) -> str:
+    """Say what a poll costs; of a view, the time that its refreshes took."""
+    if found.seen is None or math.isnan(found.seen.cost_s):
+        return format_number(found.item.cost)
+    return f"{format_duration(found.seen.cost_s)} a refresh"
+
+
+def _describe_next_poll(found: Why) -> str:
+    if found.item.status != "active":
+        return f"none while it is {found.item.status}"
+    if not math.isfinite(found.next_s):
+        return "never, as things are"
+    if found.next_s <= found.time_s:
+        return "now"
+    return f"in {format_duration(found.next_s - found.time_s)}, {format_moment(found.next_s)}"

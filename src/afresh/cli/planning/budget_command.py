@@ -1,0 +1,145 @@
+"""``afresh budget``: the least budget that reaches a target, and what other budgets would give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from afresh.cli.files import check_files, choose_output, write_picture
+from afresh.cli.options import AsJson, CapsFile, ItemsFile, Order, Output, Unit, ViewsFile
+from afresh.cli.progress import ProgressBar
+from afresh.cli.summary import format_age, format_number, print_json, print_summary
+from afresh.tables.columns import NUMBER, Kind
+from afresh.values.errors import UsageError
+from afresh.values.units import UNIT_NAMES, parse_duration, unit_seconds
+
+if TYPE_CHECKING:
+    from afresh.allocation.budget_curve import BudgetCurve
+    from afresh.values.arrays import Floats
+
+_COLUMNS: dict[str, Kind] = {
+    **dict.fromkeys(("budget", "freshness", "age", "marginal"), NUMBER),
+    "dropped": "count",
+}
+
+
+def budget(
+    items: ItemsFile,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="0.8|6h", help="A number is a freshness, a duration an age."),
+    ] = None,
+    curve: Annotated[
+        bool, typer.Option("--curve", help="Print what each of a range of budgets gives.")
+    ] = False,
+    unit: Unit = "d",
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            "--objective",
+            metavar="NAME",
+            help="What the plan optimises; what the target is about if not given.",
+        ),
+    ] = None,
+    order: Order = "fixed",
+    caps: CapsFile = None,
+    views: ViewsFile = None,
+    output: Output = None,
+    as_json: AsJson = False,
+    plot: Annotated[
+        str | None, typer.Option("--plot", metavar="FILE", help="Draw the curve, as .png or .svg.")
+    ] = None,
+) -> None:
+    """Find the least budget that reaches a target, or the whole curve from budget to freshness.
+
+    ITEMS is as for plan. The rows that come out are budget, freshness, age, marginal, dropped.
+    """
+    unit_s = unit_seconds(unit)
+    if (target is None) == (not curve):
+        raise UsageError("give either --target 0.8 (or a duration, for age), or --curve")
+    measure, wanted = ("freshness", None) if target is None else _parse_target(target, unit_s)
+    from afresh.cli.planning.planned_items import read_items
+    from afresh.tables.input_file import InputFile
+    from afresh.tables.writing import write_table
+
+    check_files([items, caps, views], output, plot, as_json=as_json)
+    with InputFile(items) as source, ProgressBar(f"reading {source.name}", 1.0) as progress:
+        given = read_items(source, caps=caps, views=views, on_read=progress.reach)
+    # The least budget of all is found when the plan pursues what the target is about.
+    chosen: dict[str, Any] = {**given.options, "objective": objective or measure, "order": order}
+    points, whole = _solve(given.rates, wanted, measure, chosen, is_drawn=plot is not None)
+    columns = {name: getattr(points, name) for name in _COLUMNS}
+    if plot is not None:
+        _draw(plot, whole, None if target is None else points, unit)
+    if (path := choose_output(output, as_json=as_json)) is not None:
+        write_table(path, _COLUMNS, columns)
+    if as_json:
+        rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+        found = [dict(zip(columns, row, strict=True)) for row in rows]
+        summary: dict[str, Any] = {"items": given.count, "curve": found}
+        if target is not None:
+            summary = {"target": target, "items": given.count, **found[0]}
+        print_json({**summary, "unit": unit})
+    elif target is not None:
+        _print_point(points, f"{measure} {target}", given.count, unit)
+
+
+def _parse_target(target: str, unit_s: float) -> tuple[str, float]:
+    """Return what the target is about, and its value: a freshness, or an age in units of time."""
+    try:
+        if target.endswith("%"):
+            return "freshness", float(target[:-1]) / 100
+        return "freshness", float(target)
+    except ValueError:
+        return "age", parse_duration(target) / unit_s
+
+
+def _solve(
+    rates: Floats, wanted: float | None, measure: str, chosen: dict[str, Any], *, is_drawn: bool
+) -> tuple[BudgetCurve, BudgetCurve]:
+    """Return the point that reaches the target, or the curve where there is none; and the curve to draw."""
+    from afresh.allocation.budget_curve import budget_curve
+    from afresh.allocation.budget_for import budget_for
+
+    found = None if wanted is None else [budget_for(rates, wanted, target_is=measure, **chosen)]
+    with ProgressBar("solving", 1.0) as progress:
+        points = budget_curve(rates, found, on_point=progress.reach, **chosen)
+        if found is None or not is_drawn:
+            return points, points
+        return points, budget_curve(rates, on_point=progress.reach, **chosen)
+
+
+def _print_point(points: BudgetCurve, target: str, count: int, unit: str) -> None:
+    budget = float(points.budget[0])
+    each = f", {format_number(budget / count)} for each item" if count else ""
+    rows = [
+        ("items", f"{count:,}, of which {int(points.dropped[0]):,} are dropped"),
+        ("budget", f"{format_number(budget)} per {UNIT_NAMES[unit]}{each}"),
+        ("freshness", f"{float(points.freshness[0]):.4f}"),
+        ("age", format_age(float(points.age[0]), unit)),
+    ]
+    print_summary(f"least budget for {target}", rows)
+
+
+def _draw(path: str, curve: BudgetCurve, chosen: BudgetCurve | None, unit: str) -> None:
+    import numpy as np
+
+    from afresh.plots.line_plot import line_figure
+    from afresh.plots.panels import Panel, Series
+
+    per = f"per {UNIT_NAMES[unit]}"
+    label = f"budget {per}"
+    buys = [Series("best plan", curve.budget, curve.freshness)]
+    if chosen is not None:
+        at = f"target, at {format_number(float(chosen.budget[0]))} {per}"
+        buys.append(Series(at, chosen.budget, chosen.freshness, "dots"))
+    gain = (Series("next unit", curve.budget, curve.marginal),)
+    is_positive = bool(np.all(curve.marginal > 0))
+    panels = [
+        Panel("What the budget buys", label, "freshness of the copies", tuple(buys), log_x=True),
+        Panel(
+            "What one more unit gains", label, "gain in Σ weight·value", gain, log_x=True, log_y=is_positive
+        ),
+    ]
+    write_picture(path, line_figure(panels))

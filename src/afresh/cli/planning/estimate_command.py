@@ -1,0 +1,219 @@
+"""``afresh estimate``: how often things change, from polls, cohorts or lifetimes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from afresh.cli.files import check_files, choose_output, write_picture
+from afresh.cli.options import AsJson, Output, Plot, Unit, with_option_groups
+from afresh.cli.summary import print_json, print_summary
+from afresh.tables.columns import NUMBER, TEXT, Column
+from afresh.values.errors import InputError, UsageError, one_of
+from afresh.values.units import parse_duration, unit_seconds
+
+if TYPE_CHECKING:
+    from afresh.rates.decay_fit import DecayFits
+
+COHORTS = (
+    Column("group", "text", required=True),
+    Column("elapsed", "number", required=True, above=0, what="units of time until looked at again"),
+    Column("n", "count", required=True, minimum=1, what="how many were looked at"),
+    Column("changed", "count", required=True, minimum=0, what="how many had changed"),
+)
+LONGEST = 1e150  # units of time: its square is still a finite number
+LIFETIMES = (
+    Column("lifetime", "number", required=True, above=0, maximum=LONGEST, what="units of time"),
+    Column("ended", "flag", default=True, what="0 where it was still going when last seen"),
+)
+_SEASONS = {"auto": None, "off": False, "on": True}
+_DRIFTS = {"auto": None, "off": inf}
+_FROM_CHANGE_TO_CHANGE = (
+    "this is how long a state lasts from change to change; a copy taken in the middle decays the same way "
+    "only if that is exponential. Give it to plan or money where a refresh starts the lifetime anew."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateOptions:
+    """The options of ``afresh estimate``."""
+
+    polls: Annotated[
+        str | None,
+        typer.Argument(metavar="[POLLS]", help="Columns item, time, changed; - is standard input."),
+    ] = None
+    method: Annotated[str | None, typer.Option(metavar="NAME", help="Which estimator; by default grid.")] = (
+        None
+    )
+    level: Annotated[float, typer.Option(help="Probability that low and high hold the rate.")] = 0.9
+    interval: Annotated[
+        str | None, typer.Option(metavar="20d", help="Give rates to plan with, at this mean interval.")
+    ] = None
+    drift: Annotated[
+        str, typer.Option(metavar="auto|off|30d", help="Whether old polls fade, and over which time.")
+    ] = "auto"
+    season: Annotated[
+        str, typer.Option(metavar="auto|off|on", help="Whether the hours of the week differ.")
+    ] = "auto"
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Learn a prior for each value of this column of POLLS."),
+    ] = None
+    views: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Add rates of views: columns view, base.")
+    ] = None
+    check_poisson: Annotated[
+        bool, typer.Option("--check-poisson", help="Say whether the changes look Poisson.")
+    ] = False
+    cohorts: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Rates of groups: columns group, elapsed, n, changed.")
+    ] = None
+    lifetimes: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Fit decay functions: columns lifetime, ended.")
+    ] = None
+    unit: Unit = "d"
+    output: Output = None
+    as_json: AsJson = False
+    plot: Plot = None
+
+    @property
+    def target(self) -> str | None:
+        """Where the rows are written; None: nowhere."""
+        return choose_output(self.output, as_json=self.as_json)
+
+    @property
+    def plan_interval_s(self) -> float | None:
+        """The mean interval of the plan to come, in seconds; None: the rates are not for planning."""
+        return None if self.interval is None else _parse_time("--interval", self.interval)
+
+    @property
+    def fading_s(self) -> float | None:
+        """The time over which old polls fade, in seconds; None: as the log shows; infinite: never.
+
+        >>> [EstimateOptions(drift=text).fading_s for text in ("auto", "off", "1d")]
+        [None, inf, 86400.0]
+        """
+        if self.drift in _DRIFTS:
+            return _DRIFTS[self.drift]
+        return _parse_time("--drift", self.drift, "auto, off or a time such as 30d")
+
+    @property
+    def has_season(self) -> bool | None:
+        """Whether the hours of the week differ; None: as the log shows."""
+        return _SEASONS[one_of("--season", self.season, _SEASONS)]
+
+    def check(self) -> None:
+        """Refuse wrong options before anything is read."""
+        unit_seconds(self.unit)
+        if sum(source is not None for source in (self.polls, self.cohorts, self.lifetimes)) != 1:
+            raise UsageError("give one of POLLS, --cohorts FILE and --lifetimes FILE")
+        if not 0 < self.level < 1:
+            raise UsageError(f"--level is {self.level:g}: must be between 0 and 1, such as 0.9")
+        inputs = [self.polls, self.cohorts, self.lifetimes, self.views]
+        check_files(inputs, self.output, self.plot, as_json=self.as_json)
+        if self.polls is not None:
+            _ = self.plan_interval_s, self.fading_s, self.has_season
+            return
+        of_polls = ("method", "interval", "group", "views", "drift", "season", "check_poisson")
+        wrong = [name for name in of_polls if getattr(self, name) not in (None, False, "auto")]
+        if wrong:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
+            raise UsageError(f"{names}: goes with POLLS, not with --cohorts or --lifetimes")
+
+
+@with_option_groups
+def estimate(options: EstimateOptions) -> None:
+    """Estimate how often each item changes, with an interval, from what polls found.
+
+    POLLS may also have the columns modified, count (changes since the poll before) and reached (0 where a
+    poll failed). An item's first poll only starts its clock. The rows that come out are item, rate, low,
+    high, polls, changes, method. --cohorts and --lifetimes stand instead of POLLS.
+    """
+    options.check()
+    if options.polls is not None:
+        from afresh.cli.planning.poll_log_rates import estimate_log
+
+        estimate_log(options.polls, options)
+    elif options.cohorts is not None:
+        _estimate_cohorts(options.cohorts, options)
+    else:
+        _fit_lifetimes(str(options.lifetimes), options)
+
+
+def _parse_time(option: str, text: str, right: str = "a time such as 20d") -> float:
+    """Return the seconds of an option that must be a time above 0."""
+    try:
+        seconds = parse_duration(text)
+    except UsageError as error:
+        raise UsageError(f"{option} must be {right}: {error}") from None
+    if seconds == 0:
+        raise UsageError(f"{option} is 0: must be above 0")
+    return seconds
+
+
+def _estimate_cohorts(path: str, options: EstimateOptions) -> None:
+    from afresh.rates.cohorts import cohort_rates
+    from afresh.tables.reading import read_table
+    from afresh.tables.writing import write_table
+
+    if options.plot is not None:
+        raise UsageError("--plot draws polls and lifetimes, not cohorts")
+    table = read_table(path, COHORTS)
+    n, changed = table.counts("n"), table.counts("changed")
+    if (changed > n).any():
+        row = int((changed > n).argmax())
+        raise table.fault(row, "changed", f"is {changed[row]}, more than the {n[row]} that were looked at")
+    found = cohort_rates(table.text("group").to_pylist(), table.numbers("elapsed"), n, changed, options.level)
+    groups = [str(name) for name in found.groups]
+    if options.target is not None:
+        numbers, counts = ("rate", "low", "high"), ("n", "changed")
+        write_table(
+            options.target,
+            {"group": TEXT, **dict.fromkeys(numbers, NUMBER), **dict.fromkeys(counts, "count")},
+            {"group": groups} | {name: getattr(found, name) for name in (*numbers, *counts)},
+        )
+    if options.as_json:
+        print_json({"groups": len(groups), "one_sided": int(found.one_sided.sum()), "unit": options.unit})
+    elif found.one_sided.any():
+        sided = ", ".join(name for name, one in zip(groups, found.one_sided, strict=True) if one)
+        print_summary("cohorts", [("all or none", f"{sided}: half an observation stands in")])
+
+
+def _fit_lifetimes(path: str, options: EstimateOptions) -> None:
+    from afresh.plots.decay_plot import decay_figure
+    from afresh.rates.decay_fit import fit_decays
+    from afresh.tables.reading import read_table
+
+    table = read_table(path, LIFETIMES)
+    ended = table.flags("ended")
+    if not ended.any():
+        raise InputError(
+            "says of no lifetime that it ended: at least one must have", path=path, column="ended"
+        )
+    found = fit_decays(table.numbers("lifetime"), ended)
+    if options.target is not None:
+        _write_fits(options.target, found)
+    if options.plot is not None:
+        write_picture(options.plot, decay_figure(found, options.unit))
+    best = found.best
+    if options.as_json:
+        fit = {"decay": best.spec, "rate": best.rate, "relative_error": best.relative_error}
+        print_json({**fit, "lifetimes": found.lifetimes, "ended": found.ended, "unit": options.unit})
+    else:
+        rows = [("best", found.sentence), ("mind", _FROM_CHANGE_TO_CHANGE)]
+        print_summary("decay functions fitted to lifetimes", rows)
+
+
+def _write_fits(target: str, found: DecayFits) -> None:
+    from afresh.tables.writing import write_table
+
+    numbers = ("rate", "aic", "log_likelihood", "relative_error")
+    write_table(
+        target,
+        {"decay": TEXT, **dict.fromkeys(numbers, NUMBER), "note": TEXT},
+        {"decay": [fit.spec for fit in found.fits], "note": [fit.why for fit in found.fits]}
+        | {name: [getattr(fit, name) for fit in found.fits] for name in numbers},
+    )

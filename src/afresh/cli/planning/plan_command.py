@@ -1,0 +1,114 @@
+"""``afresh plan``: the frequencies at which a budget buys the most, from the rates in a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from afresh.cli.files import check_files, choose_output, write_picture
+from afresh.cli.options import AsJson, CapsFile, ItemsFile, Objective, Order, Output, Plot, Unit, ViewsFile
+from afresh.cli.progress import ProgressBar
+from afresh.cli.summary import print_json, print_summary
+from afresh.tables.columns import NUMBER, TEXT
+from afresh.values.units import parse_budget, unit_seconds
+
+if TYPE_CHECKING:
+    from afresh.cli.planning.plan_summary import NearestDropped
+    from afresh.cli.planning.planned_items import PlannedItems
+    from afresh.values.results import Allocation
+
+_NUMBERS = ("frequency", "interval", "freshness", "age", "marginal")
+
+
+def plan(
+    items: ItemsFile,
+    budget: Annotated[
+        str, typer.Option("--budget", metavar="5/d", help="Cost units per time; 0.05/item/d is per row.")
+    ],
+    unit: Unit = "d",
+    objective: Objective = "freshness",
+    order: Order = "fixed",
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="NAME", help="optimal, or to compare: uniform, proportional.")
+    ] = "optimal",
+    caps: CapsFile = None,
+    views: ViewsFile = None,
+    output: Output = None,
+    as_json: AsJson = False,
+    plot: Plot = None,
+) -> None:
+    """Find how often to refresh each item so that the budget buys the most.
+
+    ITEMS has columns item, rate and, as you like, weight, cost, update_cost, decay, group, min_frequency,
+    max_frequency. The rows that come out are item, frequency, interval, freshness, age, marginal, status.
+    """
+    unit_s, rate = unit_seconds(unit), parse_budget(budget)
+    from afresh.allocation.allocate import allocate
+    from afresh.cli.planning.plan_summary import NearestDropped, plan_picture, plan_rows, plan_title
+    from afresh.cli.planning.planned_items import read_items
+    from afresh.tables.input_file import InputFile
+
+    check_files([items, caps, views], output, plot, as_json=as_json)
+    with InputFile(items) as source:
+        with ProgressBar(f"reading {source.name}", 1.0) as progress:
+            given = read_items(source, caps=caps, views=views, on_read=progress.reach)
+        total = rate.total_per_second(given.rows) * unit_s
+        given = given.at_budget(total)
+        chosen: dict[str, Any] = {**given.options, "objective": objective, "order": order}
+        result = allocate(given.rates, total, policy=policy, **chosen)
+        dropped = NearestDropped()
+        if (target := choose_output(output, as_json=as_json)) is not None:
+            _write(target, given, result, chosen, dropped)
+        if plot is not None:
+            from afresh.plots.plan_plot import plan_figure
+
+            write_picture(plot, plan_figure(plan_picture(given, result, total, unit, policy, chosen)))
+        if as_json:
+            print_json(_summary(result, total, given.count) | {"unit": unit})
+        else:
+            rows = plan_rows(given, result, dropped, total, unit, chosen)
+            print_summary(plan_title(policy, objective, order), rows)
+
+
+def _summary(result: Allocation, total: float, count: int) -> dict[str, Any]:
+    names = ("spend", "freshness", "age", "multiplier", "gap")
+    achieved = {name: getattr(result, name) for name in names}
+    return {"budget": total, **achieved, "items": count, "dropped": result.dropped}
+
+
+def _write(
+    path: str, given: PlannedItems, result: Allocation, chosen: dict[str, Any], dropped: NearestDropped
+) -> None:
+    """Write one row for each item, in batches, so that the details of a plan are never all in memory."""
+    import numpy as np
+    import pyarrow as pa
+
+    from afresh.allocation.explain import STATUSES, explain_parts
+    from afresh.tables.writing import TableWriter
+
+    statuses = pa.array(STATUSES, pa.large_string())
+    kinds = {"item": TEXT, **dict.fromkeys(_NUMBERS, NUMBER), "status": TEXT}
+    details = explain_parts(given.rates, result, **chosen)
+    start = 0
+    with ProgressBar(f"writing {path}", given.count) as progress, TableWriter(path, kinds) as writer:
+        for names in given.names():
+            part = slice(start, start + len(names))
+            detail = details(part)
+            dropped.update(names, start, detail)
+            frequency = np.asarray(result.frequency[part], dtype=np.float64)
+            with np.errstate(divide="ignore", over="ignore"):
+                interval = 1 / frequency
+            writer.write(
+                {
+                    "item": names,
+                    "frequency": frequency,
+                    "interval": interval,
+                    "freshness": detail.freshness,
+                    "age": detail.age,
+                    "marginal": detail.marginal,
+                    "status": statuses.take(pa.array(detail.status)),
+                }
+            )
+            start = part.stop
+            progress.reach(start)

@@ -1,0 +1,165 @@
+"""A plan for people: what it achieves, what more budget would buy, which items are dropped, and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from afresh.allocation.allocate import allocate
+from afresh.allocation.budget_curve import budget_curve
+from afresh.allocation.explain import DROPPED, Explanation, next_unit, returns_at
+from afresh.allocation.objectives.registry import objective_for
+from afresh.cli.planning.planned_items import PlannedItems, slice_options
+from afresh.cli.summary import format_age, format_number
+from afresh.values.arrays import Floats
+from afresh.values.results import Allocation
+from afresh.values.units import UNIT_NAMES
+
+if TYPE_CHECKING:
+    from afresh.plots.plan_plot import PlanPicture
+
+_UNCERTAIN = "from polls, planned with as uncertain as the column low says"
+_SHOWN = 3  # dropped items described one by one
+_SMALL_UNIT = 1e4  # one unit is a small step only of a budget above it
+_SAMPLE = 20_000  # items: enough for a smooth curve, quick to solve forty times
+_LAW_POINTS = 400
+_NO_LAW = (np.empty(0), np.empty(0), float("inf"))
+
+
+class NearestDropped:
+    """The dropped items nearest to coming back, collected while the rows of a plan are written."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[float, int, str]] = []  # gain, position, name
+
+    def update(self, names: pa.Array, start: int, detail: Explanation) -> None:
+        """Take in a batch of rows, of which the first is at position ``start``."""
+        dropped = np.flatnonzero(detail.status == DROPPED)
+        gains = detail.marginal[dropped]
+        for at in np.argsort(-gains, kind="stable")[:_SHOWN]:
+            index = int(dropped[at])
+            self.found.append((float(gains[at]), start + index, str(names[index].as_py())))
+        self.found = sorted(self.found, key=lambda entry: (-entry[0], entry[1]))[:_SHOWN]
+
+
+def plan_title(policy: str, objective: str, order: str) -> str:
+    """Return the title of the summary: the kind of the plan."""
+    way = "refreshed at even intervals" if order == "fixed" else "refreshed at random moments"
+    return f"{policy} plan for {objective}, {way}"
+
+
+def plan_rows(
+    given: PlannedItems,
+    plan: Allocation,
+    dropped: NearestDropped,
+    budget: float,
+    unit: str,
+    chosen: Mapping[str, Any],
+) -> list[tuple[str, str]]:
+    """Return the rows of the summary; ``chosen`` are the arguments that the plan was made with."""
+    per = f"per {UNIT_NAMES[unit]}"
+    fewer = f", {plan.dropped:,} of them dropped" if plan.dropped else ""
+    return [
+        ("items", f"{given.count:,}{fewer}"),
+        ("budget", f"{format_number(budget)} {per}, of which {format_number(plan.spend)} is spent"),
+        ("freshness", f"{plan.freshness:.4f}{_compare_uniform(given, budget, chosen)}"),
+        ("age", format_age(plan.age, unit)),
+        ("next unit", _describe_next_unit(plan, given, budget, chosen, per)),
+        ("gap", f"no plan is better by more than {format_number(plan.gap)} in Σ weight·value"),
+        *([("rates", _UNCERTAIN)] if given.shape is not None else []),
+        *_dropped_rows(given, dropped, budget, per, chosen),
+    ]
+
+
+def _compare_uniform(given: PlannedItems, budget: float, chosen: Mapping[str, Any]) -> str:
+    """Say what the uniform plan would reach; it knows no bounds, so there is no comparison under bounds."""
+    if {"lower", "upper", "caps"} & chosen.keys() or not given.count:
+        return ""
+    uniform = allocate(given.rates, budget, policy="uniform", **chosen)
+    return f" (refreshing all equally often: {uniform.freshness:.4f})"
+
+
+def _describe_next_unit(
+    plan: Allocation, given: PlannedItems, budget: float, chosen: Mapping[str, Any], per: str
+) -> str:
+    """Say what one more unit of budget does to the mean of the objective."""
+    weights = chosen.get("weights")
+    total = float(given.count if weights is None else np.sum(weights, dtype=np.float64))
+    gain = plan.multiplier
+    if budget < _SMALL_UNIT:  # a unit is then a large step, on which the gain falls
+        gain = next_unit(given.rates, budget, **chosen).gain
+    objective = chosen["objective"]
+    effect = "raises freshness" if objective == "freshness" else f"lowers the mean {objective}"
+    mean = gain / total if total else 0.0
+    margin = f"at the margin, multiplier {format_number(plan.multiplier)}"
+    return f"1 more {per} {effect} by {format_number(mean)}; {margin}"
+
+
+def _dropped_rows(
+    given: PlannedItems, dropped: NearestDropped, budget: float, per: str, chosen: Mapping[str, Any]
+) -> list[tuple[str, str]]:
+    """Say what the dropped items nearest to coming back would gain, and at which budget they return."""
+    if not dropped.found:
+        return []
+    rows = []
+    budgets = returns_at(given.rates, [index for _, index, _ in dropped.found], **chosen)
+    for (gain, index, name), back_at in zip(dropped.found, budgets, strict=True):
+        changes = f"{name} (rate {format_number(float(given.rates[index]))} {per})"
+        gains = f"one more unit spent on it gains only {format_number(gain)}"
+        more = f"comes back with {format_number(max(float(back_at) - budget, 0.0))} more {per}"
+        back = "no budget brings it back" if np.isinf(back_at) else more
+        rows.append(("dropped", f"{changes}: {gains}; {back}"))
+    return rows
+
+
+def plan_picture(
+    given: PlannedItems, plan: Allocation, budget: float, unit: str, policy: str, chosen: Mapping[str, Any]
+) -> PlanPicture:
+    """Return what the picture shows: the items on Cho's curve, and the freshness of other budgets.
+
+    Where items are many, the curves over budgets are computed from a sample of them.
+    """
+    from afresh.plots.plan_plot import PlanPicture
+
+    every = max(1, given.count // _SAMPLE)
+    rates = given.rates[::every]
+    options = slice_options(chosen, slice(None, None, every))
+    if "caps" in options:  # a sample of a group may spend its share of the cap
+        options["caps"] = {group: cap / every for group, cap in options["caps"].items()}
+    limited = {"lower", "upper", "caps"} & chosen.keys()
+    curve = budget_curve(rates, **options)
+    compared = curve.budget[:0] if limited else curve.budget
+    uniform = [allocate(rates, at, policy="uniform", **options).freshness for at in compared]
+    has_law = policy == "optimal" and "decay" not in chosen
+    law = _optimal_law(plan, given.rates, chosen) if has_law else _NO_LAW
+    return PlanPicture(
+        rate=given.rates,
+        frequency=plan.frequency,
+        dropped=plan.frequency == 0,
+        law_rate=law[0],
+        law_frequency=law[1],
+        cutoff=law[2],
+        budgets=curve.budget * every,
+        freshness=curve.freshness,
+        uniform=np.array(uniform),
+        budget=budget,
+        reached=plan.freshness,
+        unit=unit,
+    )
+
+
+def _optimal_law(plan: Allocation, rates: Floats, chosen: Mapping[str, Any]) -> tuple[Floats, Floats, float]:
+    """Return the optimal frequency over the rate at the plan's multiplier, and the rate where it becomes 0.
+
+    The curve is for weight and cost 1.
+    """
+    changing = rates[rates > 0]
+    if not changing.size or plan.multiplier <= 0:
+        return _NO_LAW
+    objective = objective_for(chosen["objective"], chosen["order"])
+    cutoff = float((objective.top / plan.multiplier) ** (1 / objective.power))
+    x = np.geomspace(changing.min() / 2, min(changing.max() * 2, cutoff * (1 - 1e-9)), _LAW_POINTS)
+    return x, x / objective.inverse(plan.multiplier * x**objective.power), cutoff

@@ -1,0 +1,125 @@
+"""The POLLS file of ``estimate``, read into arrays; an error names the wrong row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from afresh.rates.poll_table import MOST_CHANGES
+from afresh.tables.checked_table import CheckedTable
+from afresh.tables.columns import Column
+from afresh.tables.input_file import InputFile
+from afresh.tables.reading import scan_table
+from afresh.values.arrays import Bools, Float64s, Ints
+from afresh.values.errors import InputError, UsageError
+
+COLUMNS = (
+    Column("item", "text", required=True, what="the item's name"),
+    Column("time", "time", required=True, what="when it was polled"),
+    Column(
+        "changed",
+        "flag",
+        required=True,
+        if_set="reached",
+        what="whether it had changed since the poll before",
+    ),
+    Column("modified", "time", what="when the source says it was last modified"),
+    Column(
+        "count", "number", minimum=0, maximum=MOST_CHANGES, whole=True, what="changes since the poll before"
+    ),
+    Column("reached", "flag", default=True, what="0 where the poll failed and tells nothing"),
+)
+EARLIEST_S = -62135596800.0
+CLOCKS_APART_S = 60.0  # a poll this little in the future comes from another machine's clock
+
+
+@dataclass(frozen=True, slots=True)
+class PollLog:
+    """Polls in the order of the file; ``item`` are positions in ``names``, ``groups`` are of the items."""
+
+    names: pa.Array
+    item: Ints
+    time_s: Float64s
+    changed: Bools
+    modified_s: Float64s | None
+    count: Float64s | None
+    reached: Bools | None
+    groups: Ints | None
+
+
+def read_polls(
+    source: InputFile,
+    *,
+    now_s: float,
+    group: str | None = None,
+    on_read: Callable[[float], None] | None = None,
+) -> PollLog:
+    """Read the polls of a file, in any order; polls after ``now_s`` are refused."""
+    if group in {column.name for column in COLUMNS}:
+        raise UsageError(f"--group {group} is a column with a meaning of its own: name another one")
+    columns = [*COLUMNS, *([Column(group, "text", required=True)] if group else [])]
+    parts: dict[str, list[Any]] = {column.name: [] for column in columns}
+    given: frozenset[str] = frozenset()
+    for batch in scan_table(source, columns):
+        _refuse_wrong_times(batch, now_s)
+        given |= batch.given
+        for column in columns:
+            parts[column.name].append(_values(batch, column))
+        if on_read:
+            on_read(batch.share)
+    items = _encode(parts["item"])
+    rows = items.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    modified, count, reached = (
+        np.concatenate(parts[name]) if name in given else None for name in ("modified", "count", "reached")
+    )
+    return PollLog(
+        names=items.dictionary,
+        item=rows,
+        time_s=np.concatenate(parts["time"]),
+        changed=np.concatenate(parts["changed"]),
+        modified_s=modified,
+        count=count,
+        reached=reached,
+        groups=_group_of_items(source.name, group, parts, items, rows) if group else None,
+    )
+
+
+def _values(batch: CheckedTable, column: Column) -> Any:
+    if column.kind == "text":
+        return batch.text(column.name)
+    if column.kind == "flag":
+        return batch.flags(column.name)
+    return batch.times(column.name) if column.kind == "time" else batch.numbers(column.name)
+
+
+def _encode(parts: list[pa.Array]) -> pa.Array:
+    # Over all batches at once: encoding each and then joining their dictionaries hashes every name twice.
+    return pa.chunked_array(parts).dictionary_encode().combine_chunks()
+
+
+def _refuse_wrong_times(batch: CheckedTable, now_s: float) -> None:
+    times = batch.times("time")
+    for is_wrong, problem in (
+        (times > now_s + CLOCKS_APART_S, "is in the future: a poll is something that has happened"),
+        (times < EARLIEST_S, "is before the year 1: give Unix seconds or ISO 8601"),
+    ):
+        if is_wrong.any():
+            raise batch.fault(int(is_wrong.argmax()), "time", problem)
+
+
+def _group_of_items(path: str, column: str, parts: dict[str, list[Any]], items: pa.Array, rows: Ints) -> Ints:
+    """Return the group of each item; an item in two groups is refused."""
+    encoded = _encode(parts[column])
+    of_poll = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    of_item = np.zeros(len(items.dictionary), dtype=np.int64)
+    of_item[rows] = of_poll
+    wrong = np.flatnonzero(of_item[rows] != of_poll)
+    if wrong.size:
+        row = int(wrong[0])
+        name = items.dictionary[int(rows[row])].as_py()
+        raise InputError(f"{name!r} is in more than one group", path=path, row=row + 1, column=column)
+    return of_item

@@ -1,0 +1,227 @@
+"""The work of ``afresh estimate POLLS``: rates from a log of polls, with their season, drift and pictures."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from afresh.cli.files import render_picture
+from afresh.cli.planning.poll_log import PollLog, read_polls
+from afresh.cli.progress import ProgressBar
+from afresh.cli.summary import format_number, print_json, print_summary
+from afresh.rates.estimate import DEFAULT_METHOD, estimate_polls, with_planning_rates
+from afresh.rates.estimator import ESTIMATORS, POSTERIOR_METHODS, Estimator
+from afresh.rates.poisson_check import changes_to_judge, check_items, gap_histogram, gaps_near
+from afresh.rates.poll_table import PollTable, polls_from_times
+from afresh.rates.priors.gamma_prior import WEAK_SHAPE, GammaPrior
+from afresh.rates.regime import Regime, find_regime
+from afresh.rates.regimes.season import HOURS
+from afresh.tables.atomic_output import write_bytes
+from afresh.tables.columns import NUMBER, TEXT, Kind
+from afresh.tables.input_file import InputFile
+from afresh.tables.writing import write_table
+from afresh.values.arrays import Float64s, Ints
+from afresh.values.clock import SystemClock
+from afresh.values.errors import InputError, one_of
+from afresh.values.results import RateEstimates
+from afresh.values.units import UNIT_NAMES, unit_seconds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from afresh.cli.planning.estimate_command import EstimateOptions
+
+_HOUR_S = 3600.0
+_DAY_S = 86400.0  # where no interval is known yet an item may change once a day, in whatever unit
+_WEEK_S = HOURS * _HOUR_S
+_MOST_DRAWN = 2000  # items: more would be one line anyhow
+_NEAR = 0.3  # items whose mean gap is within this share of the typical one are drawn together
+_DAYS = ("Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed")  # as Unix weeks go
+
+
+def estimate_log(path: str, options: EstimateOptions) -> None:
+    """Read the log, estimate the rates, write them, and print a summary."""
+    unit_s = unit_seconds(options.unit)
+    with InputFile(path) as source, ProgressBar(f"reading {source.name}", 1.0) as progress:
+        log = read_polls(source, now_s=SystemClock().now_s(), group=options.group, on_read=progress.reach)
+    estimator = _find_estimator(options.method or DEFAULT_METHOD)
+    names, groups = log.names, log.groups
+    polls = _poll_table(log, unit_s)
+    del log  # as large as the polls themselves
+    regime = _find_regime(polls, estimator.name, options, unit_s)
+    found = estimate_polls(
+        regime.season.apply_to(polls) if regime.season.is_supported else polls,
+        method=estimator,
+        level=options.level,
+        prior=None if polls.size else GammaPrior.of(WEAK_SHAPE, WEAK_SHAPE * _DAY_S / unit_s),
+        groups=groups,
+        horizon=regime.horizon,
+    )
+    items = len(names)
+    if options.views is not None:
+        names, found = _with_views(names, found, options.views, options.level)
+    if options.plan_interval_s is not None:
+        found = with_planning_rates(found, options.plan_interval_s / unit_s, options.level)
+    judged = changes_to_judge(polls) if options.check_poisson else None
+    # Drawn before anything is written, so that a failure leaves nothing half done.
+    picture = None if options.plot is None else _draw(options.plot, found, judged, options.unit)
+    if options.target is not None:
+        _write(options.target, names, found, _plan_columns(options, unit_s))
+    if picture is not None:
+        write_bytes(str(options.plot), picture)
+    _print_results(items, found, regime, None if judged is None else check_items(*judged).sentence, options)
+
+
+def _find_estimator(name: str) -> Estimator[Any]:
+    """Return an estimator of afresh, or else one of another installed package."""
+    if name in ESTIMATORS:
+        return ESTIMATORS[name]
+    from afresh.engine.plugins import estimators
+
+    everyone = estimators()
+    return everyone[one_of("method", name, everyone)]
+
+
+def _poll_table(log: PollLog, unit_s: float) -> PollTable:
+    """Return the log as polls, in units of time since the start of the week of the first poll.
+
+    Seconds since 1970 would leave few digits for short intervals; whole weeks keep the hours of the week.
+    """
+    start_s = math.floor(float(log.time_s.min()) / _WEEK_S) * _WEEK_S if log.time_s.size else 0.0
+    times = log.time_s - start_s
+    times /= unit_s
+    return polls_from_times(
+        log.item,
+        times,
+        log.changed,
+        items=len(log.names),
+        modified=None if log.modified_s is None else (log.modified_s - start_s) / unit_s,
+        count=log.count,
+        reached=log.reached,
+    )
+
+
+def _find_regime(polls: PollTable, method: str, options: EstimateOptions, unit_s: float) -> Regime:
+    """Return season and drift as the options say, or as the log shows; some methods cannot forget."""
+    horizon = None if options.fading_s is None else options.fading_s / unit_s
+    if horizon is None and method not in POSTERIOR_METHODS:
+        horizon = math.inf
+    return find_regime(polls, hour=_HOUR_S / unit_s, horizon=horizon, season=options.has_season)
+
+
+def _with_views(
+    names: pa.Array, found: RateEstimates, views: str, level: float
+) -> tuple[pa.Array, RateEstimates]:
+    """Add a row for every view, which changes when any of its distinct bases does."""
+    from afresh.cli.planning.planned_items import ViewPairs
+    from afresh.rates.views import with_views
+
+    pairs, polled = ViewPairs.read(views), names.to_pylist()
+    pairs.refuse_unknown_bases(polled)
+    pairs.refuse_polled_views(polled)
+    added, together = with_views(polled, found, pairs.view, pairs.base, level)
+    return pa.concat_arrays([names, pa.array(added, names.type)]), together
+
+
+def _plan_columns(options: EstimateOptions, unit_s: float) -> dict[str, float]:
+    """Return further columns that ``plan`` needs where rates are not means with a 90 % interval."""
+    columns = {} if options.level == 0.9 else {"level": options.level}
+    if options.plan_interval_s is not None:
+        columns["for_interval"] = options.plan_interval_s / unit_s
+    return columns
+
+
+def _write(target: str, names: pa.Array, found: RateEstimates, more: dict[str, float]) -> None:
+    method = pa.DictionaryArray.from_arrays(np.zeros(len(names), dtype=np.int32), [found.method])
+    kinds: dict[str, Kind] = {"item": TEXT}
+    kinds |= dict.fromkeys(("rate", "low", "high"), NUMBER) | dict.fromkeys(("polls", "changes"), "count")
+    kinds["method"] = TEXT
+    columns = {name: getattr(found, name) for name in kinds if name != "item"}
+    columns |= {name: np.full(len(names), value) for name, value in more.items()}
+    kinds |= dict.fromkeys(more, NUMBER)
+    write_table(target, kinds, {**columns, "item": names, "method": method})
+
+
+def _print_results(
+    items: int, found: RateEstimates, regime: Regime, poisson: str | None, options: EstimateOptions
+) -> None:
+    seen = found.rate[:items]
+    summary: dict[str, Any] = {
+        "items": items,
+        "polls": int(found.polls[:items].sum()),
+        "changes": int(found.changes[:items].sum()),
+        "unchanged_items": int((found.changes[:items] == 0).sum()),
+        "mean_rate": float(seen.mean()) if seen.size else 0.0,
+        "drift": None if math.isinf(regime.horizon) else regime.horizon,
+        "season": regime.season.strength if regime.season.is_supported else None,
+        "method": found.method,
+        "unit": options.unit,
+    }
+    if poisson is not None:
+        summary["poisson"] = poisson
+    if options.as_json:
+        print_json(summary)
+        return
+    unit = UNIT_NAMES[options.unit]
+    never = f"{summary['unchanged_items']:,} of them never seen to change"
+    mean = f"{format_number(summary['mean_rate'])} per {unit} on average"
+    rows = [
+        ("items", f"{items:,}, {never}"),
+        ("polls", f"{summary['polls']:,} intervals, {summary['changes']:,} changes"),
+        ("rate", f"{mean}, median {format_number(float(np.median(seen)))}" if seen.size else "no items"),
+        *_regime_rows(regime, unit),
+    ]
+    if poisson is not None:
+        rows.append(("Poisson?", poisson))
+    print_summary(f"rates by method {found.method}", rows)
+
+
+def _regime_rows(regime: Regime, unit: str) -> list[tuple[str, str]]:
+    """Return the rows about season and drift; none where the rates are constant."""
+    rows = []
+    if not math.isinf(regime.horizon):
+        over = f"{format_number(regime.horizon)} {unit}s"
+        rows.append(("drift", f"rates change with time: old polls fade, to 1/e in {over}; rates are of now"))
+    if regime.season.is_supported:
+        profile = regime.season.profile
+        quiet, busy = (_hour_name(profile, int(at)) for at in (profile.argmin(), profile.argmax()))
+        rows.append(("season", f"the hours of the week differ, from {quiet} to {busy}"))
+    return rows
+
+
+def _hour_name(profile: Float64s, hour: int) -> str:
+    day, clock = divmod(hour, 24)
+    return f"{format_number(float(profile[hour]))} × the mean ({_DAYS[day]} {clock:02d}:00 UTC)"
+
+
+def _draw(plot: str, found: RateEstimates, judged: tuple[Ints, Float64s] | None, unit: str) -> bytes:
+    return render_picture(plot, _rates_figure(found, unit) if judged is None else _gaps_figure(*judged, unit))
+
+
+def _rates_figure(found: RateEstimates, unit: str) -> Figure:
+    """Draw the rates from the slowest to the fastest item, with the ends of their intervals."""
+    from afresh.plots.line_plot import line_figure
+    from afresh.plots.panels import Panel, Series
+
+    if not found.rate.size:
+        raise InputError("no items, no picture")
+    order = np.argsort(found.rate, kind="stable")[:: max(1, found.rate.size // _MOST_DRAWN)]
+    share = np.arange(order.size) / max(1, order.size - 1)
+    ends = [Series(name, share, getattr(found, name)[order], "dots") for name in ("low", "high")]
+    series = (Series("estimated rate", share, found.rate[order]), *ends)
+    label = f"changes per {UNIT_NAMES[unit]}"
+    return line_figure([Panel("How often items change", "share of items", label, series, log_y=True)])
+
+
+def _gaps_figure(item: Ints, times: Float64s, unit: str) -> Figure:
+    """Draw gaps of items of typical pace over the exponential line (Cho & Garcia-Molina 2000, Fig. 11)."""
+    from afresh.plots.poisson_plot import poisson_figure
+
+    checks = check_items(item, times)
+    if not checks.item.size:
+        raise InputError(checks.sentence)
+    gaps = gaps_near(item, times, float(np.median(checks.mean_gap)), tolerance=_NEAR)
+    return poisson_figure(gap_histogram(gaps), checks.sentence, unit)

@@ -1,0 +1,263 @@
+"""What ``afresh probes`` works on: indexes of local records, of the server and of a proxy; a live server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from afresh.cli.planning.probes_command import ProbeOptions, ServerOptions
+from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation
+from afresh.probes.probe_server import ProbeAnswer, ServerStoppedError
+from afresh.probes.splitters import KeywordAttribute, parse_keywords
+from afresh.probes.update_models import expected_lag
+from afresh.sources.context import SourceContext
+from afresh.sources.search.factory import make_server
+from afresh.sources.search.relation import LocalRelation, display_place, is_postgres, table_rows
+from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer
+from afresh.sources.search.settings import SearchSettings
+from afresh.sources.settings import read_settings
+from afresh.tables.checked_table import CheckedTable
+from afresh.tables.columns import Column
+from afresh.tables.reading import read_table
+from afresh.values.arrays import Float64s
+from afresh.values.errors import InputError, UsageError
+
+_LONGEST = 1_000_000  # characters of one keyword field: more is a document, or a broken quote
+_NARROW = 4  # keywords of the query that replaces a look-up
+_RETRIES = 2
+_FIRST_REST = "1s"  # short, since somebody waits; what the server itself asks for counts all the same
+_PATIENCE_S = 60.0  # the longest time that the server may ask to be left alone
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProbeWorld:
+    """The local relation and the value of each of its tuples; the server's records and a proxy, where known.
+
+    ``weighed`` says whether the values are given; if not, all of them are 1.
+    """
+
+    keys: list[str]
+    relation: KeywordIndex
+    values: Float64s
+    server_keys: list[str]
+    server: KeywordIndex | None
+    proxy: KeywordIndex | None
+    weighed: bool = False
+
+    @property
+    def tuples(self) -> int:
+        """The number of local records."""
+        return len(self.keys)
+
+
+def read_world(options: ProbeOptions, on_read: Callable[[float], None] = lambda _: None) -> ProbeWorld:
+    """Read and index the files that the options name; a live server is not read."""
+    key, scoped = options.key, not options.any_attribute
+    columns = (options.weight, options.rate, options.elapsed)
+    attributes = [parse_keywords(text) for text in options.keywords]
+    if len({attribute.name for attribute in attributes}) < len(attributes):
+        raise UsageError("--keywords: each column once")
+    numbers = [name for name in columns if name is not None]
+    table = _read(options.relation, key, attributes, numbers)
+    on_read(0.1)
+    own = index_relation(_texts(table, attributes), attributes, scoped=scoped)
+    if table.rows and not own.keywords:
+        names = ", ".join(attribute.name for attribute in attributes)
+        raise InputError(f"no record has a keyword in {names}: name a column with words", path=table.path)
+    indexed, server_keys = None, []
+    if not options.is_live:
+        remote = _read(options.server, key, attributes, [], unique=False)
+        on_read(0.4)
+        indexed = index_corpus(own, _texts(remote, attributes), attributes, scoped=scoped)
+        server_keys = remote.text(key).to_pylist()
+    on_read(0.7)
+    sample = None
+    if options.proxy is not None:
+        like = _read(options.proxy, None, attributes, [], unique=False)
+        sample = index_corpus(own, _texts(like, attributes), attributes, scoped=scoped)
+    on_read(1.0)
+    values = _values(table, columns)
+    return ProbeWorld(table.text(key).to_pylist(), own, values, server_keys, indexed, sample, bool(numbers))
+
+
+def is_in_database(place: str) -> bool:
+    """Return whether the records are in a table of a database.
+
+    >>> is_in_database("papers.csv"), is_in_database("papers.db#papers")
+    (False, True)
+    """
+    return "#" in place or is_postgres(place)
+
+
+def _read(
+    path: str,
+    key: str | None,
+    attributes: Sequence[KeywordAttribute],
+    numbers: Sequence[str],
+    unique: bool = True,
+) -> CheckedTable:
+    wanted = [] if key is None else [Column(key, "text", required=True, what="the record's key")]
+    taken = {key}
+    for attribute in attributes:
+        if attribute.name not in taken:
+            wanted.append(Column(attribute.name, "text", what="keywords"))
+            taken.add(attribute.name)
+    wanted += [Column(name, "number", required=True, minimum=0) for name in numbers if name not in taken]
+    if is_in_database(path):
+        rows = table_rows(path, [column.name for column in wanted], os.environ.get)
+        table = _check_rows(display_place(path), wanted, rows)
+    else:
+        table = read_table(path, wanted, unique=key if unique else None)
+    for column in wanted:
+        if column.name not in table:
+            read_table(path, [replace(column, required=True)])  # its error names the columns that there are
+    if is_in_database(path) and key is not None and unique:
+        _refuse_repeats(table, key)
+    for attribute in attributes:
+        _refuse_long(table, attribute.name)
+    return table
+
+
+def _check_rows(place: str, wanted: Sequence[Column], rows: list[tuple[object, ...]]) -> CheckedTable:
+    values: dict[str, object] = {}
+    for index, column in enumerate(wanted):
+        cells = [row[index] for row in rows]
+        for row, cell in enumerate(cells, 1):
+            if problem := _find_problem(column, cell):
+                problem += f": must be {column.requirement}"
+                raise InputError(problem, path=place, row=row, line=0, column=column.name)
+        if column.kind == "text":
+            texts = ["" if cell is None else str(cell) for cell in cells]
+            values[column.name] = pa.array(texts, pa.large_string())
+        else:
+            values[column.name] = np.array(cells, dtype=np.float64)
+    empty_values = {column.name: column.empty_value for column in wanted}
+    return CheckedTable(place, 0, len(rows), frozenset(values), 1.0, values, empty_values, lambda _: 0)
+
+
+def _find_problem(column: Column, cell: object) -> str:
+    if column.required and (cell is None or cell == ""):
+        return "is empty"
+    is_right = column.kind == "text" or (isinstance(cell, int | float) and 0 <= cell < np.inf)
+    return "" if is_right else f"is {cell!r}"
+
+
+def _refuse_repeats(table: CheckedTable, key: str) -> None:
+    seen: dict[str, int] = {}
+    for row, value in enumerate(table.text(key).to_pylist()):
+        if value in seen:
+            problem = f"{value!r} stands twice, first in row {seen[value] + 1}: each must be its own"
+            raise table.fault(row, key, problem)
+        seen[value] = row
+
+
+def _refuse_long(table: CheckedTable, name: str) -> None:
+    lengths = pc.utf8_length(table.text(name)).to_numpy(zero_copy_only=False)
+    if lengths.size and lengths.max() > _LONGEST:
+        index = int(lengths.argmax())
+        problem = f"holds {lengths[index]:,} characters: a keyword field has at most {_LONGEST:,}"
+        raise table.fault(index, name, problem)
+
+
+def _texts(table: CheckedTable, attributes: Sequence[KeywordAttribute]) -> dict[str, list[str]]:
+    return {attribute.name: table.text(attribute.name).to_pylist() for attribute in attributes}
+
+
+def _values(table: CheckedTable, columns: tuple[str | None, str | None, str | None]) -> Float64s:
+    """Return w·F, the weight times the expected lag of each record; 1 where neither is given."""
+    weight, rate, elapsed = columns
+    values = np.ones(table.rows) if weight is None else _column(table, weight)
+    if rate is not None and elapsed is not None:
+        values = values * expected_lag(_column(table, rate), _column(table, elapsed))
+    return np.asarray(values, dtype=np.float64)
+
+
+def _column(table: CheckedTable, name: str) -> Float64s:
+    """Return the numbers of a column, also of one that was read as text because it is the key or keywords."""
+    if isinstance(table.values[name], np.ndarray):
+        return np.asarray(table.numbers(name), dtype=np.float64)
+    found = np.empty(table.rows)
+    for row, text in enumerate(table.text(name).to_pylist()):
+        try:
+            found[row] = float(text)
+        except ValueError:
+            found[row] = -1.0
+        if not 0 <= found[row] < np.inf:
+            raise table.fault(row, name, f"is {text!r}: must be a number of 0 or more")
+    return found
+
+
+class LiveServer:
+    """A ``ProbeServer`` that is asked politely, one request at a time.
+
+    When the server refuses a request, the probes end, and ``trouble`` says why.
+    """
+
+    def __init__(self, options: ProbeOptions, world: ProbeWorld) -> None:
+        given = {field.name: getattr(options, field.name) for field in fields(ServerOptions)}
+        given |= {"name": "--server", "kind": "search", "scoped": not options.any_attribute}
+        given["first_rest"] = _FIRST_REST
+        self._settings, self._relation = read_settings(SearchSettings, given), world.relation
+        self.page_size = self._settings.page_size
+        self._rows = {key: row for row, key in enumerate(world.keys)}
+        self.trouble = ""
+        self._answered = False
+
+    def __enter__(self) -> Self:
+        self._runner = asyncio.Runner()
+        self._server: SearchServer = self._runner.run(self._open())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._runner.run(self._server.close())
+        self._runner.close()
+
+    async def _open(self) -> SearchServer:
+        whole = LocalRelation(list(self._rows), self._relation, np.ones(len(self._rows)), self._rows)
+        return make_server(self._settings, SourceContext(resolver=os.environ.get), whole)
+
+    def page(self, keywords: Sequence[int], number: int) -> ProbeAnswer:
+        """Return one page of the results of a query."""
+        words = [self._relation.keywords[word] for word in keywords]
+        found = self._runner.run(self._ask_with_retries(lambda: self._server.page(words, number)))
+        return ProbeAnswer(found.total, _distinct_keys(found))
+
+    def look_up(self, key: str) -> ProbeAnswer:
+        """Ask for one record; a server that finds no keys is asked for the record's rarest keywords."""
+        if not self._settings.finds_keys:
+            words = self._relation.by_tuple.row(self._rows[key]).tolist()
+            rarest = sorted(words, key=lambda word: self._relation.by_keyword.sizes[word])[:_NARROW]
+            return self.page(rarest, 1) if rarest else ProbeAnswer(0, ())
+        found = self._runner.run(self._ask_with_retries(lambda: self._server.look_up(key)))
+        return ProbeAnswer(found.total, _distinct_keys(found))
+
+    async def _ask_with_retries(self, ask: Callable[[], Awaitable[SearchResults]]) -> SearchResults:
+        for attempt in range(_RETRIES + 1):
+            found = await ask()
+            self._answered |= found.busy or not found.problem
+            if not found.problem:
+                return found
+            wait_s = found.retry_after_s or 0.0
+            # A server that never answered may have a wrong address, which is said at once.
+            is_final = found.refused or not self._answered
+            if is_final or attempt == _RETRIES or not 0 < wait_s <= _PATIENCE_S:
+                break
+            await asyncio.sleep(wait_s)
+        self.trouble = found.problem
+        raise ServerStoppedError(found.problem)
+
+
+def _distinct_keys(found: SearchResults) -> tuple[str, ...]:
+    """Return the keys of the records; a record that is on a page twice counts once."""
+    distinct: list[SearchRecord] = []
+    for record in found.records:
+        if record not in distinct:
+            distinct.append(record)
+    return tuple(record.key for record in distinct)

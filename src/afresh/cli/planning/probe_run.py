@@ -1,0 +1,153 @@
+"""The work of ``afresh probes``: plan the queries, ask the server, and collect what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+from typing import Any
+
+import numpy as np
+
+from afresh.cli.planning.probe_inputs import ProbeWorld
+from afresh.cli.planning.probes_command import ProbeOptions
+from afresh.plots.panels import Panel, Series
+from afresh.probes.campaign import Campaign
+from afresh.probes.candidates import ExactTotals, ResultTotals, find_candidates
+from afresh.probes.greedy_probes import greedy_probes
+from afresh.probes.probe_server import IndexServer, ProbeServer
+from afresh.probes.rounds import ProbeStep, run_campaign, run_probes
+from afresh.sources.search.totals import LearnedTotals
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeOutcome:
+    """Every request that was made, as rows, and the summary."""
+
+    rows: dict[str, list[Any]]
+    summary: dict[str, Any]
+    covered: tuple[int, ...]  # records, after each request
+
+    def panel(self) -> Panel:
+        """Return the records covered over the requests, and a line for look-ups one by one."""
+        requests = np.arange(len(self.covered) + 1.0)
+        grown = np.array([0, *self.covered], dtype=np.float64)
+        alone = np.minimum(requests, self.summary["tuples"])
+        series = (Series("probes", requests, grown), Series("one by one", requests, alone, "dashed"))
+        return Panel("Records refreshed", "requests", "records", series)
+
+
+def plan_and_ask(
+    world: ProbeWorld,
+    options: ProbeOptions,
+    on_step: Callable[[float], None],
+    live: ProbeServer | None = None,
+) -> ProbeOutcome:
+    """Plan the queries and ask ``live``, or else the records in ``world``.
+
+    ``on_step`` is called with the number of records that are covered.
+    """
+    totals = _choose_totals(world)
+    indexed = world.server or world.relation
+    asked = live or IndexServer(indexed, world.server_keys, options.page_size, options.limit)
+    if options.method == "auto":
+        campaign = _make_campaign(world, options, totals, options.quota)
+        steps = run_campaign(campaign, asked, world.keys, lambda left: on_step(world.tuples - left))
+    else:
+        steps = _run_greedy(world, options, totals, asked)
+        # The bound is on what as many requests could have done.
+        campaign = _make_campaign(world, options, totals, None if options.quota is None else len(steps))
+    summary = _summary(world, options, steps, campaign, is_known=isinstance(totals, ExactTotals))
+    return ProbeOutcome(_rows(world, steps), summary, tuple(accumulate(step.new for step in steps)))
+
+
+def _choose_totals(world: ProbeWorld) -> ExactTotals | LearnedTotals:
+    """Return exact totals where the server's records are known and no proxy is given."""
+    if world.server is not None and world.proxy is None:
+        return ExactTotals(world.server)
+    return LearnedTotals(world.relation, world.proxy or world.relation)
+
+
+def _make_campaign(
+    world: ProbeWorld, options: ProbeOptions, totals: ExactTotals | LearnedTotals, quota: int | None
+) -> Campaign:
+    return Campaign(
+        find_candidates(world.relation, totals, options.page_size),
+        options.page_size,
+        world.values,
+        limit=options.limit,
+        quota=quota,
+        learned=totals if isinstance(totals, LearnedTotals) else None,
+    )
+
+
+def _run_greedy(
+    world: ProbeWorld, options: ProbeOptions, totals: ResultTotals, asked: ProbeServer
+) -> tuple[ProbeStep, ...]:
+    """Run the greedy algorithm of the paper, whose methods 1 and 2 read all pages or the first."""
+    method = int(options.method)
+    chosen = greedy_probes(
+        world.relation,
+        totals,
+        options.page_size,
+        method=method,
+        pool=options.pool,
+        quota=options.quota,
+        values=world.values,
+    )
+    return run_probes(chosen, asked, world.keys, pages=1 if method == 2 else None)
+
+
+def _summary(
+    world: ProbeWorld,
+    options: ProbeOptions,
+    steps: Sequence[ProbeStep],
+    campaign: Campaign,
+    *,
+    is_known: bool,
+) -> dict[str, Any]:
+    done = sum(step.new for step in steps)
+    return {
+        "requests": len(steps),
+        "covered": done,
+        "tuples": world.tuples,
+        "coverage_ratio": done / world.tuples if world.tuples else 1.0,
+        "speedup_ratio": done / len(steps) if steps else 0.0,
+        "bound": campaign.bound,
+        "bound_of": _bound_unit(world, options),
+        "totals": "known" if is_known else "estimated",
+        "planned": campaign.planned_requests,
+        "look_ups": sum(not step.keywords for step in steps),
+        "missing": int(campaign.missing.sum()),
+        "worthless": int((world.values <= 0).sum()),
+        "doubled": len({key for step in steps for key in step.doubled}),
+        "untold": sum(step.total is None for step in steps),
+        "cut_short": sum(step.cut for step in steps),
+        "method": options.method,
+        "quota": options.quota,
+    }
+
+
+def _bound_unit(world: ProbeWorld, options: ProbeOptions) -> str:
+    """Return the unit of the bound: the least requests, or the most that the quota could bring."""
+    if options.quota is None:
+        return "requests"
+    return "weight" if world.weighed else "records"
+
+
+def _rows(world: ProbeWorld, steps: Sequence[ProbeStep]) -> dict[str, list[Any]]:
+    """Return one row for each run of pages of one query, and for each look-up."""
+    names = ("query", "kind", "page", "requests", "total", "expected", "new", "covered")
+    rows: dict[str, list[Any]] = {name: [] for name in names}
+    covered = 0
+    for (keywords, key), run in groupby(steps, lambda step: (step.keywords, step.key)):
+        pages = list(run)
+        new = sum(step.new for step in pages)
+        covered += new
+        text = " ".join(str(world.relation.keywords[word]) for word in keywords) if keywords else key
+        kind, total = "query" if keywords else "look-up", pages[-1].total or 0
+        expected = sum(step.expected for step in pages)
+        cells = (text, kind, pages[0].page, len(pages), total, expected, new, covered)
+        for name, cell in zip(names, cells, strict=True):
+            rows[name].append(cell)
+    return rows

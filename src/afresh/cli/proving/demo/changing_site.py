@@ -1,0 +1,182 @@
+"""A site on loopback whose pages change at known rates, and which records exactly what it answered.
+
+The content of a page is a function of time, and the site distinguishes the copies by their User-Agent. So it
+knows at every moment which pages of each copy are still right, without asking the copies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Self, cast
+
+import numpy as np
+
+from afresh.replay.change_history import ChangeHistory
+from afresh.replay.worlds.rate_distributions import CHO_INTERVALS_D, CHO_SHARES
+from afresh.values.arrays import Float64s, Ints
+from afresh.values.clock import Clock, SystemClock
+from afresh.values.errors import AfreshError
+
+_READY_S = 10.0
+_ROBOTS = b"User-agent: *\nAllow: /\n"
+_WORDS = "<p>Some pages change every day, some once a year, and none says so.</p>\n" * 12
+_PAGE_REQUEST = re.compile(rb"GET /page/(\d+) ")
+
+
+def cho_pages(pages: int, rng: np.random.Generator) -> Float64s:
+    """Return the changes per site-day of each page: Cho's classes in their exact shares, in random order.
+
+    >>> rates = cho_pages(1000, np.random.default_rng(1))
+    >>> int(np.count_nonzero(rates == 1.0)), int(np.count_nonzero(rates == 1 / 365))
+    (230, 300)
+    """
+    upto = np.rint(np.cumsum(CHO_SHARES) * pages).astype(np.int64)
+    rates = np.repeat(1 / np.array(CHO_INTERVALS_D), np.diff(upto, prepend=0))
+    return np.asarray(rng.permutation(rates))
+
+
+class DemoSite:
+    """Serves ``/page/0`` … from a thread of its own until its ``with`` block ends; times are in site-days.
+
+    Its clock stands still, and no page changes, until ``begin`` is called.
+    """
+
+    def __init__(self, rates: Float64s, copies: Sequence[str], clock: Clock | None = None) -> None:
+        """``rates`` are changes per site-day; ``copies`` are words by which the User-Agents differ."""
+        self.rates, self.copies, self.port = rates, tuple(copies), 0
+        self._changes: list[list[float]] = [[] for _ in range(rates.size)]
+        self._served: list[tuple[list[int], list[float]]] = [([], []) for _ in copies]
+        # When the copy of each page becomes stale; pages that were never fetched are stale from the start.
+        self._right_until = np.full((len(self.copies), rates.size), -np.inf)
+        self._marks = [copy.encode() for copy in copies]
+        self._clock = clock or SystemClock()
+        self._days_per_s = self._began_s = 0.0
+        self._ready, self._failed = threading.Event(), ""
+        self._thread = threading.Thread(target=self._serve, name="afresh-demo-site", daemon=True)
+
+    def begin(self, days_per_s: float, lasts_d: float, rng: np.random.Generator) -> None:
+        """Start the clock: ``days_per_s`` site-days pass in a second; after ``lasts_d`` nothing changes."""
+        changes = [
+            np.sort(rng.uniform(0, lasts_d, rng.poisson(rate * lasts_d))).tolist() for rate in self.rates
+        ]
+        begun = threading.Event()
+
+        def start_clock() -> None:  # runs in the site's own thread, between two answers
+            self._changes = changes
+            first = np.array([times[0] if times else np.inf for times in changes])
+            self._right_until = np.where(np.isneginf(self._right_until), -np.inf, first)
+            self._began_s, self._days_per_s = self._clock.elapsed_s(), days_per_s
+            begun.set()
+
+        self._loop.call_soon_threadsafe(start_clock)
+        begun.wait()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._ready.wait(_READY_S)
+        if not self.port:
+            raise AfreshError(f"the site cannot listen on loopback: {self._failed or 'it does not start'}")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    @property
+    def now_d(self) -> float:
+        """The time at the site, in site-days."""
+        return (self._clock.elapsed_s() - self._began_s) * self._days_per_s
+
+    def urls(self) -> list[str]:
+        """Return the address of every page."""
+        return [f"http://127.0.0.1:{self.port}/page/{page}" for page in range(self.rates.size)]
+
+    def fresh(self, copy: int) -> float:
+        """Return the share of pages whose copy is right now."""
+        return float(np.mean(self._right_until[copy] > self.now_d))
+
+    def has_all(self, copy: int) -> bool:
+        """Return whether a copy holds every page."""
+        return not bool(np.isneginf(self._right_until[copy]).any())
+
+    def visits(self, copy: int) -> tuple[Ints, Float64s]:
+        """Return every answer that a copy got: the pages and the times."""
+        pages, times = self._served[copy]
+        known = len(times)  # the site goes on serving meanwhile
+        return np.array(pages[:known], dtype=np.int64), np.array(times[:known], dtype=np.float64)
+
+    def requests(self, copy: int) -> int:
+        """Return how many pages a copy has requested."""
+        return len(self._served[copy][1])
+
+    def history(self, end_d: float) -> ChangeHistory:
+        """Return every change until ``end_d``."""
+        counts = [bisect_right(changes, end_d) for changes in self._changes]
+        times = [
+            time for changes, count in zip(self._changes, counts, strict=True) for time in changes[:count]
+        ]
+        return ChangeHistory.of(
+            self.rates.size, np.repeat(np.arange(self.rates.size), counts), times, 0.0, end_d
+        )
+
+    def answer(self, request: bytes) -> bytes:
+        """Return the answer to a request, and record it."""
+        found = _PAGE_REQUEST.match(request)
+        if found is None or int(found[1]) >= self.rates.size:
+            if request.startswith(b"GET /robots.txt "):
+                return _ok_response(_ROBOTS, b"text/plain", b"")
+            return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+        page, now_d = int(found[1]), self.now_d
+        changes = self._changes[page]
+        version = bisect_right(changes, now_d)
+        for copy, mark in enumerate(self._marks):
+            if mark in request:
+                pages, times = self._served[copy]
+                pages.append(page)
+                times.append(now_d)
+                self._right_until[copy, page] = changes[version] if version < len(changes) else np.inf
+        etag = b'"%d-%d"' % (page, version)
+        if etag in request:
+            return b"HTTP/1.1 304 Not Modified\r\nETag: %s\r\n\r\n" % etag
+        body = f"<!doctype html><title>Page {page}</title>\n<h1>Version {version}</h1>\n{_WORDS}"
+        return _ok_response(body.encode(), b"text/html", b"ETag: %s\r\n" % etag)
+
+    def _serve(self) -> None:
+        try:
+            asyncio.run(self._until_stopped())
+        except OSError as error:
+            self._failed = str(error.strerror)
+        finally:
+            self._ready.set()
+
+    async def _until_stopped(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        server = await self._loop.create_server(lambda: _Connection(self), "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        self._ready.set()
+        await self._stop.wait()
+        server.close()
+
+
+def _ok_response(body: bytes, kind: bytes, more: bytes) -> bytes:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\n%sContent-Length: %d\r\n\r\n" % (kind, more, len(body))
+    return head + body
+
+
+class _Connection(asyncio.Protocol):
+    """One connection: every complete request is answered at once."""
+
+    def __init__(self, site: DemoSite) -> None:
+        self._site, self._rest = site, b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.WriteTransport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        *requests, self._rest = (self._rest + data).split(b"\r\n\r\n")
+        for request in requests:
+            self._transport.write(self._site.answer(request))

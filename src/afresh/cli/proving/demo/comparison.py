@@ -1,0 +1,204 @@
+"""The comparison of the demo: one site, two copies at the same budget, and what the site measured of both.
+
+Each copy may make one request per page in 30 site-days, the budget of Cho's Table 6. The length of a site-day
+depends on how many requests per second this machine manages. The measurement starts when both copies hold
+every page and keep the budget; only its second half counts, when afresh has learned.
+
+An engine does not make up for moments that it missed, and at hundreds of requests per second a busy machine
+misses some. A copy that has made fewer requests than it may is therefore given a slightly larger budget, so
+that both make the same number. A deficit of more than a few seconds' requests is dropped, because making them
+up in the half that counts would distort the result.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from afresh.cli.proving.demo.changing_site import DemoSite, cho_pages
+from afresh.cli.proving.demo.running_copy import RunningCopy
+from afresh.cli.proving.demo.site_scores import (
+    Score,
+    Theory,
+    captured,
+    captured_at_equal_requests,
+    scores,
+    theory,
+)
+from afresh.values.clock import Clock, SystemClock
+from afresh.values.errors import AfreshError, StoreError
+from afresh.values.leftovers import LEFTOVERS
+
+PAGES, ROUND_D = 1000, 30.0
+SPAN_D, LONGEST_S = 750.0, 90.0
+FASTEST_PER_S = 330.0  # requests of each copy that two cores can serve: a site-day then takes 0.1 s
+POLICIES = ("uniform", "adaptive")
+_EASE = 0.85  # share of the measured pace, so that the budget can be spent until the end
+_WARM = 200  # requests before the pace is measured
+_STARTING_S = 120.0
+_SAMPLE_S = 0.25
+_STEER_S, _CATCH_UP_S, _AT_MOST = (
+    2.5,
+    7.0,
+    1.4,
+)  # how often to steer, over how long to catch up, largest factor
+
+
+@dataclass(frozen=True, slots=True)
+class DemoResult:
+    """The result, measured over the last ``days`` site-days; ``budget`` is the requests allowed in them."""
+
+    days: float
+    budget: float
+    uniform: Score
+    afresh: Score
+    theory: Theory
+    captured: float
+    captured_at_equal_requests: float
+
+
+class DemoObserver(Protocol):
+    """Is told how the comparison goes on."""
+
+    def starts(self) -> None:
+        """The copies begin to fetch every page."""
+
+    def lives(self, theory: Theory, days_per_s: float, span_s: float, dashboard: str) -> None:
+        """The measurement begins and lasts ``span_s``; ``dashboard`` is the address of afresh's dashboard."""
+
+    def sees(self, day: float, fresh: tuple[float, ...]) -> None:
+        """``fresh`` is the share of right pages of each copy on this day."""
+
+
+def compare(for_s: float | None, seed: int, observer: DemoObserver) -> DemoResult:
+    """Keep both copies for ``for_s`` seconds, by default 750 site-days or 90 s; then remove all traces."""
+    rng = np.random.default_rng(seed)
+    rates = cho_pages(PAGES, rng)
+    expected = theory(rates, PAGES / ROUND_D)
+    observer.starts()
+    with DemoSite(rates, POLICIES) as site:
+        with _copies(site) as copies:
+            per_s = _measure_pace(site, copies)
+            days_per_s = per_s * ROUND_D / PAGES
+            span_d = min(SPAN_D, LONGEST_S * days_per_s) if for_s is None else for_s * days_per_s
+            for copy in copies:
+                copy.ask_budget(per_s)
+            site.begin(days_per_s, span_d + _STARTING_S * days_per_s, rng)
+            _wait_until(
+                copies, lambda: all(site.has_all(n) and copy.follows() for n, copy in enumerate(copies))
+            )
+            begin_d = site.now_d
+            observer.lives(expected, days_per_s, span_d / days_per_s, copies[-1].dashboard() or "")
+            _watch(site, copies, per_s, span_d, observer)
+        uniform, adaptive = scores(site, begin_d + span_d / 2, begin_d + span_d)
+    half_d = span_d / 2
+    measured = captured(expected, uniform, adaptive)
+    corrected = captured_at_equal_requests(rates, half_d, uniform, adaptive)
+    budget = PAGES / ROUND_D * half_d
+    return DemoResult(half_d, budget, uniform, adaptive, expected, measured, corrected)
+
+
+class Allowance:
+    """Makes a copy spend its allowance of ``per_s`` requests per second, by changing its budget."""
+
+    def __init__(
+        self, made: Callable[[], int], ask: Callable[[float], None], per_s: float, clock: Clock
+    ) -> None:
+        """``made`` returns the number of requests so far, ``ask`` sets the budget per second."""
+        self._made, self._ask, self._per_s, self._clock = made, ask, per_s, clock
+        self._steered_s = clock.elapsed_s()
+        self._due = float(made())
+
+    def steer(self) -> None:
+        """Raise the budget if the copy is behind; not often, since it takes seconds to follow."""
+        passed_s = self._clock.elapsed_s() - self._steered_s
+        if passed_s < _STEER_S:
+            return
+        self._steered_s += passed_s
+        made, most = self._made(), self._per_s * _CATCH_UP_S * (_AT_MOST - 1.0)
+        self._due = min(self._due + self._per_s * passed_s, made + most)
+        with suppress(StoreError):  # the store is locked now; the next call tries again
+            self._ask(self._per_s + max(self._due - made, 0.0) / _CATCH_UP_S)
+
+
+def _watch(
+    site: DemoSite, copies: list[RunningCopy], per_s: float, span_d: float, observer: DemoObserver
+) -> None:
+    pause, begin_d, clock = threading.Event(), site.now_d, SystemClock()
+    allowances = [
+        Allowance(partial(site.requests, n), copy.ask_budget, per_s, clock) for n, copy in enumerate(copies)
+    ]
+    while (day := site.now_d - begin_d) < span_d:
+        for copy, allowance in zip(copies, allowances, strict=True):
+            copy.check()
+            allowance.steer()
+        observer.sees(day, tuple(map(site.fresh, range(len(copies)))))
+        pause.wait(_SAMPLE_S)
+
+
+@contextmanager
+def _copies(site: DemoSite) -> Iterator[list[RunningCopy]]:
+    """Run both copies in a folder that is removed afterwards."""
+    with _temporary_folder() as folder, ExitStack() as stack:
+        made = [
+            RunningCopy(
+                folder / policy,
+                policy,
+                site.urls(),
+                budget_per_s=FASTEST_PER_S / _EASE,
+                web=policy == "adaptive",
+            )
+            for policy in POLICIES
+        ]
+        copies = [stack.enter_context(copy) for copy in made]
+        yield copies
+        for copy in copies:
+            copy.stop()
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """Make a folder that is removed at the end; it is listed before it exists, so no signal leaves it."""
+    folder = Path(tempfile.gettempdir()) / f"afresh-demo-{uuid.uuid4().hex[:12]}"
+    with LEFTOVERS.path(folder):
+        try:
+            folder.mkdir(mode=0o700)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _measure_pace(site: DemoSite, copies: list[RunningCopy]) -> float:
+    """Measure how many requests per second both copies manage while they fetch every page once.
+
+    The length of a site-day follows from it, so that a slow machine can spend the budget, too.
+    """
+    clock, numbers = SystemClock(), range(len(copies))
+    _wait_until(copies, lambda: all(site.requests(copy) >= _WARM for copy in numbers))
+    begin_s, before = clock.elapsed_s(), [site.requests(copy) for copy in numbers]
+    _wait_until(copies, lambda: any(map(site.has_all, numbers)))
+    took_s = clock.elapsed_s() - begin_s
+    slower = min(site.requests(copy) - first for copy, first in zip(numbers, before, strict=True))
+    return min(FASTEST_PER_S, _EASE * max(slower, 1) / max(took_s, _SAMPLE_S))
+
+
+def _wait_until(copies: list[RunningCopy], ready: Callable[[], bool]) -> None:
+    """Wait until ``ready`` returns true; raise an error if a copy ends or if it takes too long."""
+    clock, pause = SystemClock(), threading.Event()
+    until_s = clock.elapsed_s() + _STARTING_S
+    while not ready():
+        for copy in copies:
+            copy.check()
+        if clock.elapsed_s() > until_s:
+            raise AfreshError(f"after {_STARTING_S:g} s not every page is fetched: is the machine very busy?")
+        pause.wait(0.02)

@@ -1,0 +1,116 @@
+"""A copy of the demo's site, kept by an ``afresh run`` in a project folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from afresh.cli.interruption import INTERRUPTION
+from afresh.engine.app import open_engine
+from afresh.engine.settings.parsing import FILE_NAME
+from afresh.values.errors import AfreshError
+from afresh.values.leftovers import LEFTOVERS
+
+_GRACE_S = 15.0
+_SETTINGS = """\
+[budget]
+requests = "{budget_per_s}/s"
+[plan]
+policy = "{policy}"
+[run]
+retry_first = "0.2s"
+[web]
+port = 0
+[[source]]
+name = "web"
+user_agent = "afresh-demo-{policy}"
+allow_private = true
+delay = "0s"
+concurrency = 64
+first_rest = "0.2s"
+longest_rest = "1s"
+"""  # short back-offs: the comparison waits until every page is fetched, also on a busy machine
+
+
+class RunningCopy:
+    """A copy of some pages, kept by a process of its own until its ``with`` block ends."""
+
+    def __init__(
+        self, folder: Path, policy: str, urls: Sequence[str], *, budget_per_s: float, web: bool
+    ) -> None:
+        """With ``web`` the process serves its dashboard, too."""
+        self.policy, self._folder, self._log = policy, folder, folder / "log"
+        folder.mkdir()
+        (folder / FILE_NAME).write_text(_SETTINGS.format(budget_per_s=budget_per_s, policy=policy))
+        with open_engine(folder) as engine:
+            engine.add(urls)
+        words = ["-C", str(folder), "run", "--log", "json", *(["--web"] if web else [])]
+        self._command = [sys.executable, "-m", "afresh.cli.tied_to_parent", *words]
+        self._listed = ExitStack()
+
+    def __enter__(self) -> Self:
+        # Settings in the user's environment are meant for the user's own project.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("AFRESH_")}
+        # No interruption between start and listing: a process that exists is always ended again.
+        with self._log.open("wb") as log, INTERRUPTION.held_back():
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,  # closed however this process ends, and then the child ends, too
+                stdout=log,
+                stderr=log,
+                env=environment,
+                start_new_session=True,  # Ctrl-C reaches this process only, which ends the child
+            )
+            self._listed.enter_context(LEFTOVERS.process(self._process.pid, leads_group=True))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:  # its remaining work is of no use
+            self._process.kill()
+        self.stop()
+        try:
+            self._process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._listed.close()
+
+    def ask_budget(self, requests_per_s: float) -> None:
+        """Set another budget, which the process follows within seconds."""
+        with open_engine(self._folder) as engine:
+            engine.ask_budget(requests_per_s)
+
+    def follows(self) -> bool:
+        """Return whether the process has taken over the budget of ``ask_budget``."""
+        return self._find_event("budget asked for") is not None
+
+    def stop(self) -> None:
+        """Ask the process to end."""
+        if self._process.poll() is None:
+            self._process.terminate()
+
+    def check(self) -> None:
+        """Raise an error with the last line of its log if the process has ended by itself."""
+        if self._process.poll() is not None:
+            lines = self._log.read_text(errors="replace").splitlines() or ["its log is empty"]
+            raise AfreshError(f"the copy kept by {self.policy} ended too early: {lines[-1]}")
+
+    def dashboard(self) -> str | None:
+        """Return the address of its dashboard, or None until it is served."""
+        found = self._find_event("dashboard")
+        return None if found is None else str(found["address"])
+
+    def _find_event(self, event: str) -> dict[str, object] | None:
+        """Return the first line of its log that has this event, or None."""
+        for line in self._log.read_text(errors="replace").splitlines():
+            if f'"event": "{event}"' in line and line.endswith("}"):
+                return dict(json.loads(line))
+        return None

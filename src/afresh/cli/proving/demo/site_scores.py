@@ -1,0 +1,83 @@
+"""The freshness of the demo's copies as the site measured it, and what theory predicts for the same pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from afresh.allocation.allocate import allocate
+from afresh.cli.proving.demo.changing_site import DemoSite
+from afresh.replay.change_history import ChangeHistory
+from afresh.replay.scores import item_scores
+from afresh.values.arrays import Float64s, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Time averages over all pages of one copy; ``age_d`` is in site-days, ``requests`` is a count."""
+
+    freshness: float
+    age_d: float
+    requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class Theory:
+    """What the closed forms (Cho & Garcia-Molina 2000) predict for known rates at one budget."""
+
+    uniform: float
+    uniform_age_d: float
+    optimum: float
+
+
+def theory(rates: Float64s, budget_per_d: float) -> Theory:
+    """Compute the closed forms for changes per site-day and a budget in requests per site-day.
+
+    >>> rates = np.repeat(1 / np.array([1.0, 7, 30, 120, 365]), [230, 150, 160, 160, 300])
+    >>> found = theory(rates, 1000 / 30)                       # Cho's Table 6
+    >>> round(found.uniform, 4), round(found.uniform_age_d, 3), round(found.optimum, 4)
+    (0.5729, 5.612, 0.6162)
+    """
+    uniform = allocate(rates, budget_per_d, policy="uniform")
+    return Theory(uniform.freshness, uniform.age, allocate(rates, budget_per_d).freshness)
+
+
+def captured(known: Theory, uniform: Score, afresh: Score) -> float:
+    """Return which share of the closed-form gap between uniform and optimum afresh gained, as measured.
+
+    >>> known = Theory(uniform=0.5729, uniform_age_d=5.612, optimum=0.6162)
+    >>> round(captured(known, Score(0.570, 5.6, 1000), Score(0.600, 6.0, 1000)), 2)
+    0.69
+    """
+    return (afresh.freshness - uniform.freshness) / (known.optimum - known.uniform)
+
+
+def captured_at_equal_requests(rates: Float64s, days: float, uniform: Score, afresh: Score) -> float:
+    """Return the share gained, corrected for requests that a busy machine kept a copy from making.
+
+    Both copies saw the same changes, so chance cancels in their difference. The closed forms are taken at the
+    number of requests that each copy made.
+
+    >>> rates = np.repeat(1 / np.array([1.0, 7, 30, 120, 365]), [230, 150, 160, 160, 300])
+    >>> round(captured_at_equal_requests(rates, 30.0, Score(0.570, 5.6, 1000), Score(0.600, 6.0, 1000)), 2)
+    0.69
+    >>> round(captured_at_equal_requests(rates, 30.0, Score(0.570, 5.6, 1000), Score(0.600, 6.0, 900)), 2)
+    0.97
+    """
+    ours, theirs = (theory(rates, max(score.requests, 1) / days) for score in (afresh, uniform))
+    gained = (afresh.freshness - ours.uniform) - (uniform.freshness - theirs.uniform)
+    return gained / (ours.optimum - ours.uniform)
+
+
+def scores(site: DemoSite, begin_d: float, end_d: float) -> list[Score]:
+    """Return the exact score of each copy from ``begin_d`` to ``end_d``, in site-days."""
+    history = site.history(end_d)
+    return [_score(history, *site.visits(copy), begin_d) for copy in range(len(site.copies))]
+
+
+def _score(history: ChangeHistory, page: Ints, time: Float64s, begin_d: float) -> Score:
+    until = np.flatnonzero(time <= history.end)
+    found = item_scores(history, page[until], time[until], begin_d)
+    within = np.count_nonzero(time[until] > begin_d)
+    return Score(float(found["freshness"].mean()), float(found["age"].mean()), int(within))

@@ -1,0 +1,58 @@
+"""The data of ``reproduce --data``: histories of changes and records for keyword probes, in one folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from afresh.papers.cho.change_gaps import ChangeLog
+from afresh.papers.yang.probe_experiments import SearchRecords
+from afresh.tables.columns import Column
+from afresh.tables.reading import read_table
+from afresh.values.errors import InputError
+from afresh.values.units import UNIT_SECONDS
+
+CHANGES = (
+    Column("item", "text", required=True, what="what changed"),
+    Column("time", "time", required=True, what="when"),
+)
+_RECORD_COLUMNS = {"papers": ("title", "authors"), "movies": ("title", "director", "cast")}
+
+
+def read_histories(folder: Path) -> list[ChangeLog]:
+    """Read every history in ``folder``: the files NAME.changes.csv, .parquet or .jsonl, also .gz and .zst."""
+    paths = _find_files(folder, "*.changes.*")
+    if not paths:
+        raise InputError(
+            "holds no history: a file such as pages.changes.csv with item,time", path=str(folder)
+        )
+    histories = []
+    for path in paths:
+        table = read_table(path, CHANGES)
+        items = table.text("item").dictionary_encode().indices.to_numpy()
+        name, _, _ = path.name.partition(".changes.")
+        histories.append(ChangeLog(name, items.astype("int64"), table.times("time") / UNIT_SECONDS["d"]))
+    return histories
+
+
+def read_records(folder: Path) -> list[SearchRecords]:
+    """Read every file of records in ``folder``: papers*.csv and movies*.csv, also compressed."""
+    return [*_read_records(folder, "papers"), *_read_records(folder, "movies")]
+
+
+def _read_records(folder: Path, kind: str) -> list[SearchRecords]:
+    found = []
+    for path in _find_files(folder, f"{kind}*.*"):
+        table = read_table(path, [Column(name, "text") for name in _RECORD_COLUMNS[kind]])
+        for name in _RECORD_COLUMNS[kind]:
+            if name not in table:
+                raise InputError(f"has no column {name}", path=str(path))
+        texts = {name: table.text(name).to_pylist() for name in _RECORD_COLUMNS[kind]}
+        name, _, _ = path.name.partition(".")
+        found.append(SearchRecords(name, "papers" if kind == "papers" else "movies", texts))
+    return found
+
+
+def _find_files(folder: Path, pattern: str) -> list[Path]:
+    if not folder.is_dir():
+        raise InputError("is no folder", path=str(folder))
+    return sorted(folder.glob(pattern))

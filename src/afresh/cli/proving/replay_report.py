@@ -1,0 +1,171 @@
+"""The results of a replay: JSON for programs, a table for each budget for people, visits, a picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from afresh.cli.files import write_picture
+from afresh.cli.summary import format_number
+from afresh.values.units import UNIT_NAMES, UNIT_SECONDS, format_duration
+
+if TYPE_CHECKING:
+    from afresh.plots.replay_plot import FreshnessByBudget
+    from afresh.replay.change_history import ChangeHistory
+    from afresh.replay.compare import PeriodScores, ReplayResult
+
+_PLOT_POINTS = 90  # of a line over time: enough to see seasons, few enough to see the line
+Cell: TypeAlias = "Callable[[ReplayResult], str]"
+# Scores that a table shows only where they are the objective, or known.
+_SPECIAL: Mapping[str, Cell] = {
+    "lag": lambda result: format_duration(result.after.scores.lag),
+    "harmonic": lambda result: format_number(result.after.scores.harmonic),
+    "error": lambda result: format_number(result.after.scores.error),
+}
+
+
+def as_object(result: ReplayResult, unit: str) -> dict[str, Any]:
+    """Return one result for programs: the scores of the whole window, and those after the warm-up."""
+    return {
+        "policy": result.policy,
+        "budget": result.budget * UNIT_SECONDS[unit],
+        **_score_fields(result.whole, unit),
+        "after_warm_up": _score_fields(result.after, unit),
+    }
+
+
+def _score_fields(part: PeriodScores, unit: str) -> dict[str, Any]:
+    found = part.scores
+    figures = {
+        "freshness": found.freshness,
+        "freshness_low": found.low,
+        "freshness_high": found.high,
+        "age": found.age / UNIT_SECONDS[unit],
+        "missed": found.missed,
+        "lag": found.lag / UNIT_SECONDS[unit],
+        "harmonic": found.harmonic,
+        "visits": found.visits,
+        "captured": part.captured,
+    }
+    return figures if math.isnan(found.error) else {**figures, "error": found.error}
+
+
+def print_tables(
+    results: Sequence[ReplayResult], unit: str, title: str, objective: str = "freshness"
+) -> None:
+    """Print one table for each budget on stderr, the policy that was freshest after the warm-up first."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(stderr=True, highlight=False)
+    columns = _columns(results, objective)
+    for budget, group in groupby(results, key=lambda result: result.budget):
+        per = f"{format_number(budget * UNIT_SECONDS[unit])} per {UNIT_NAMES[unit]}"
+        table = Table(
+            title=f"{title}, budget {per}",
+            title_justify="left",
+            title_style="bold",
+            caption="after the warm-up (last: whole window); intervals hold 90 %",
+            caption_justify="left",
+            box=None,
+            header_style="dim",
+            padding=(0, 2, 0, 0),
+            pad_edge=False,
+        )
+        for name in columns:
+            table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
+        for result in sorted(group, key=lambda one: -one.after.scores.freshness):
+            table.add_row(*(cell(result) for cell in columns.values()))
+        console.print(table)
+
+
+def _columns(results: Sequence[ReplayResult], objective: str) -> dict[str, Cell]:
+    """Return the columns of a table: the name of each, and the function that gives its text."""
+    shown = {objective}
+    if any(not math.isnan(result.after.scores.error) for result in results):
+        shown.add("error")
+    return {
+        "policy": lambda result: result.policy,
+        "freshness": lambda result: f"{result.after.scores.freshness:.2%}",
+        "interval": _format_interval,
+        "age": lambda result: format_duration(result.after.scores.age),
+        "missed": lambda result: format_number(result.after.scores.missed),
+        **{name: cell for name, cell in _SPECIAL.items() if name in shown},
+        "visits": lambda result: f"{result.after.scores.visits:,}",
+        "captured": lambda result: _format_share(result.after.captured),
+        "whole": lambda result: f"{result.whole.scores.freshness:.2%}",
+    }
+
+
+def _format_interval(result: ReplayResult) -> str:
+    found = result.after.scores
+    return f"{found.low:.1%}–{found.high:.1%}".replace("%", "")
+
+
+def _format_share(captured: float) -> str:
+    return "–" if math.isnan(captured) else f"{captured:.0%}"
+
+
+def write_visits(path: str, results: Sequence[ReplayResult], names: Any) -> None:
+    """Write every visit of every policy; the column budget_per_s is there only with several budgets."""
+    import pyarrow as pa
+
+    from afresh.tables.writing import TableWriter
+
+    several = len({result.budget for result in results}) > 1
+    kinds: dict[str, Any] = {"policy": "text", "item": "text", "time": "time", "changed": "flag"}
+    if several:
+        kinds["budget_per_s"] = "number"
+    with TableWriter(path, kinds) as writer:
+        for result in results:
+            visits = result.visits
+            rows: Mapping[str, Any] = {
+                "policy": pa.repeat(pa.scalar(result.policy, pa.large_string()), visits.item.size),
+                "item": names.take(pa.array(visits.item)),
+                "time": visits.time,
+                "changed": visits.changed,
+            }
+            further = {"budget_per_s": pa.repeat(result.budget, visits.item.size)} if several else {}
+            writer.write({**rows, **further})
+
+
+def draw_replay(
+    path: str, results: Sequence[ReplayResult], history: ChangeHistory, warm_up_end: float, unit: str
+) -> None:
+    """Draw freshness over time at the first budget, and over budgets where there are several.
+
+    ``results`` are sorted by budget; ``path`` ends in .png or .svg.
+    """
+    from afresh.plots.replay_plot import FreshnessOverTime, replay_figure
+    from afresh.replay.stale_spans import freshness_course, stale_spans
+
+    edges = np.linspace(history.start, history.end, _PLOT_POINTS + 1)
+    courses = []
+    for result in results:
+        if result.budget == results[0].budget:
+            spans = stale_spans(
+                history.change_item, history.time, result.visits.item, result.visits.time, history.end
+            )
+            course = freshness_course(spans, edges, history.weight)
+            courses.append(FreshnessOverTime(result.policy, edges, course, result.after.scores.freshness))
+    figure = replay_figure(courses, warm_up_end, _lines_over_budgets(results, unit), unit=unit)
+    write_picture(path, figure)
+
+
+def _lines_over_budgets(results: Sequence[ReplayResult], unit: str) -> list[FreshnessByBudget]:
+    """Return one line for each policy; none where there is only one budget."""
+    from afresh.plots.replay_plot import FreshnessByBudget
+
+    if len({result.budget for result in results}) < 2:
+        return []
+    lines = []
+    for policy in dict.fromkeys(result.policy for result in results):
+        own = [(one.budget, one.after.scores) for one in results if one.policy == policy]
+        points = [(budget, found.freshness, found.low, found.high) for budget, found in own]
+        budgets, *freshness = np.array(points).T
+        lines.append(FreshnessByBudget(policy, budgets * UNIT_SECONDS[unit], *freshness))
+    return lines

@@ -1,0 +1,174 @@
+"""The work of ``replay`` and ``simulate``: run every policy at every budget, and report the results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import typer
+
+from afresh.allocation.objectives.registry import objective_for
+from afresh.cli.options import parse_number, parse_settings
+from afresh.cli.planning.planned_items import read_caps
+from afresh.cli.progress import ProgressBar
+from afresh.cli.proving.replay_commands import ReplayOptions
+from afresh.cli.proving.replay_report import as_object, draw_replay, print_tables, write_visits
+from afresh.cli.summary import print_json
+from afresh.histories.recorded import RecordedHistory, item_indices, read_events
+from afresh.policy.families import families_of, number_labels
+from afresh.policy.policy import OpenTime, PolicyInput
+from afresh.policy.registry import POLICIES
+from afresh.replay.change_history import ChangeHistory
+from afresh.replay.compare import ReplayResult, replay
+from afresh.replay.run import NoticeLog
+from afresh.replay.worlds.synthetic_notices import make_notices
+from afresh.sources.windows import Windows
+from afresh.values.errors import UsageError, one_of
+from afresh.values.units import unit_seconds
+
+
+def replay_and_report(recorded: RecordedHistory, options: ReplayOptions) -> None:
+    """Run the policies, write the visits and the picture, and print the summary."""
+    _refuse_unknown_names(options)
+    for remark in recorded.remarks:
+        typer.echo(f"afresh: {remark}", err=True)
+    history = _change_history(recorded)
+    results = _run_all(recorded, history, options)
+    if options.visits is not None:
+        write_visits(options.visits, results, recorded.names)
+    if options.plot is not None:
+        warm_up_end = history.start + options.warm_up * history.length
+        draw_replay(options.plot, results, history, warm_up_end, options.unit)
+    if options.as_json:
+        print_json(_summary(recorded, results, options))
+    else:
+        title = f"{history.items:,} items, {recorded.time.size:,} changes, {options.objective}"
+        print_tables(results, options.unit, title, options.objective)
+
+
+def _change_history(recorded: RecordedHistory) -> ChangeHistory:
+    """Return what was recorded, in arrays alone."""
+    return ChangeHistory.of(
+        len(recorded.names),
+        recorded.item,
+        recorded.time,
+        recorded.start,
+        recorded.end,
+        weights=recorded.weight,
+        costs=recorded.cost,
+        values=recorded.value,
+        initial=recorded.initial,
+    )
+
+
+def _run_all(recorded: RecordedHistory, history: ChangeHistory, options: ReplayOptions) -> list[ReplayResult]:
+    """Run every policy at every budget, least budget first."""
+    start = _policy_input(recorded, history, options)
+    notices = _read_notices(recorded, options)
+    budgets = sorted({budget.total_per_second(history.items) for budget in options.budgets})
+    results: list[ReplayResult] = []
+    with ProgressBar("replaying", float(len(budgets))) as progress:
+        for done, budget in enumerate(budgets):
+            results += replay(
+                history,
+                options.policies,
+                replace(start, budget=budget),
+                warm_up=options.warm_up,
+                notices=notices,
+                seed=options.seed,
+                progress=partial(_reach_share, progress, done),
+            )
+    return results
+
+
+def _reach_share(progress: ProgressBar, done: int, share: float) -> None:
+    progress.reach(done + share)
+
+
+def _refuse_unknown_names(options: ReplayOptions) -> None:
+    objective_for(options.objective, "fixed")
+    for name in options.policies:
+        one_of("policy", name, POLICIES)
+    if not options.policies:
+        raise UsageError(f"--policy names none: give some of {', '.join(POLICIES)}")
+
+
+def _policy_input(recorded: RecordedHistory, history: ChangeHistory, options: ReplayOptions) -> PolicyInput:
+    """Return what every policy starts from; the budget is set later."""
+    families = families_of(recorded.names.to_pylist())
+    if recorded.group is not None:
+        given = number_labels([group or None for group in recorded.group])
+        families = np.concatenate([families, given[:, None]], axis=1)
+    start = PolicyInput(
+        budget=1.0,
+        weight=history.weight,
+        cost=history.cost,
+        now=history.start,
+        objective=options.objective,
+        families=families,
+        open_time=_find_open_time(options.windows or (), history.start, history.end),
+    )
+    return start if options.caps is None else _with_caps(start, recorded, options.caps, options.unit)
+
+
+def _with_caps(start: PolicyInput, recorded: RecordedHistory, path: str, unit: str) -> PolicyInput:
+    """Add the caps of a file, which are in the cost units of the budget per unit of time."""
+    if recorded.group is None:
+        raise UsageError(f"--caps needs a column 'group' in {recorded.items_path}")
+    caps = read_caps(path, list(dict.fromkeys(recorded.group)), recorded.items_path)
+    number_of = {group: number for number, group in enumerate(caps)}
+    group = np.array([number_of.get(name, len(caps)) for name in recorded.group], dtype=np.int64)
+    return replace(start, cap_group=group, caps=np.array(list(caps.values())) / unit_seconds(unit))
+
+
+def _find_open_time(texts: Sequence[str], start: float, end: float) -> OpenTime | None:
+    """Return the windows that open between ``start`` and ``end``, in Unix seconds."""
+    if not texts:
+        return None
+    windows = Windows.parse(tuple(texts), "UTC")
+    opens, closes, now = [], [], start
+    while (now := windows.next_opening_s(now)) < end:
+        until = min(windows.closes_s(now), end)
+        opens.append(now)
+        closes.append(until)
+        now = until
+    if not opens:
+        raise UsageError(f"--windows {', '.join(texts)}: none opens between --start and --end")
+    return OpenTime.of(opens, closes)
+
+
+def _read_notices(recorded: RecordedHistory, options: ReplayOptions) -> NoticeLog | None:
+    """Read the notices of a file, or make some for this history where settings are given instead."""
+    if options.notices is None:
+        return None
+    if "=" in options.notices and not Path(options.notices).exists():
+        chosen = parse_settings(
+            "--notices", options.notices, {"recall": (parse_number, 0.8), "false": (parse_number, 0.1)}
+        )
+        rng = np.random.default_rng(options.seed)
+        made = make_notices(
+            recorded.item, recorded.time, len(recorded.names), recorded.start, recorded.end, rng, **chosen
+        )
+        return NoticeLog(*made)
+    table = read_events(options.notices, recorded.names, recorded.start, recorded.end)
+    item, time = item_indices(table, recorded.names), table.times("time")
+    order = np.argsort(time, kind="stable")
+    return NoticeLog(item[order], time[order])
+
+
+def _summary(
+    recorded: RecordedHistory, results: Sequence[ReplayResult], options: ReplayOptions
+) -> dict[str, object]:
+    return {
+        "items": len(recorded.names),
+        "changes": int(recorded.time.size),
+        "start": recorded.start,
+        "end": recorded.end,
+        "warm_up": options.warm_up,
+        "objective": options.objective,
+        "unit": options.unit,
+        "policies": [as_object(result, options.unit) for result in results],
+    }

@@ -1,0 +1,70 @@
+"""``afresh add``: documents that cannot be read, private addresses, and keys of other sources."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Afresh
+from tests.cli.engine.conftest import QUICK
+from tests.servers.site import Site, page
+from tests.servers.threaded import sitemap
+
+
+def items(mirror: Afresh) -> int:
+    return int(json.loads(mirror("status", "--json").out)["items"])
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "words"),
+    [
+        ("/missing.xml", ("--allow-private",), "404 Not Found"),
+        ("/closed/map.xml", ("--allow-private",), "robots.txt forbids it"),
+        ("/a", ("--allow-private",), "neither XML nor a list of addresses"),
+        ("/map.xml", (), "127.0.0.1 is a loopback address (allowed by --allow-private"),
+    ],
+)
+def test_a_document_that_cannot_be_read_is_an_error_and_not_kept(
+    mirror: Afresh, site: Site, path: str, options: tuple[str, ...], words: str
+) -> None:
+    ran = mirror("add", "--sitemap", site.url + path, *options)
+    assert ran.code == 1
+    assert f"{site.url}{path} cannot be read: " in ran.err
+    assert words in ran.err
+    assert items(mirror) == 0
+    asked = len(site.seen)
+    assert mirror("run", "--once", *QUICK).code == 0  # nothing is remembered of it
+    assert len(site.seen) == asked
+
+
+def test_what_can_be_read_is_added_beside_what_cannot(mirror: Afresh, site: Site) -> None:
+    documents = ("--sitemap", f"{site.url}/map.xml", "--feed", f"{site.url}/feed")
+    ran = mirror("add", f"{site.url}/c", *documents, "--allow-private", "--json")
+    assert ran.code == 1
+    assert json.loads(ran.out) == {"new": 3, "items": 3, "unread": {f"{site.url}/feed": "404 Not Found"}}
+
+
+def test_only_what_is_new_is_read(mirror: Afresh, site: Site) -> None:
+    site.routes["/more.xml"] = page(sitemap(site.url, "c"), Content_Type="application/xml")
+    for name in ("map", "more"):
+        assert mirror("add", "--sitemap", f"{site.url}/{name}.xml", "--allow-private").code == 0
+    assert [path for path in site.paths() if path.endswith(".xml")] == ["/map.xml", "/more.xml"]
+    assert items(mirror) == 3
+
+
+def test_add_says_that_run_must_be_allowed_too(mirror: Afresh, site: Site, tmp_path: Path) -> None:
+    assert "needs --allow-private too" in mirror("add", f"{site.url}/a", "--allow-private").err
+    settings = tmp_path / "afresh.toml"
+    settings.write_text(settings.read_text() + "allow_private = true\n")
+    assert "needs --allow-private" not in mirror("add", f"{site.url}/b", "--allow-private").err
+
+
+def test_a_key_of_another_source_is_told_how_it_is_added(mirror: Afresh, tmp_path: Path) -> None:
+    with (tmp_path / "afresh.toml").open("a", encoding="utf-8") as file:
+        file.write('[[source]]\nname = "prices"\nkind = "python"\ncall = "math:sqrt"\n')
+    ran = mirror("add", "tea")
+    assert ran.code == 2
+    assert "not an http or https address" in ran.err
+    assert "for a source other than 'web' say --source prices" in ran.err
+    assert mirror("add", "tea", "--source", "prices").code == 0

@@ -1,0 +1,37 @@
+"""The server listens beyond this machine only with a token, and says why a port cannot be used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.web.serving import TOKEN, Client
+
+from afresh.values.errors import UsageError
+from afresh.web.server import check_reach, listen
+
+
+def test_listening_beyond_this_machine_needs_a_token() -> None:
+    for host in ("0.0.0.0", "::", "192.0.2.1", "example.org"):
+        check_reach(host, TOKEN)
+        with pytest.raises(UsageError, match="needs a token"):
+            check_reach(host, None)
+    for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost"):
+        check_reach(host, None)
+
+
+@pytest.mark.parametrize("command", [["serve"], ["run", "--web"]])
+def test_a_host_that_is_refused_leaves_nothing_behind(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "afresh.toml").write_text("[web]\nhost = '0.0.0.0'\n[[source]]\nname = 'web'\n")
+    words = [sys.executable, "-m", "afresh", "-C", str(tmp_path), *command]
+    found = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert found.returncode == 2
+    assert "needs a token" in found.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["afresh.toml"]
+
+
+def test_a_port_in_use_is_said_in_words(web: Client) -> None:
+    with pytest.raises(UsageError, match="another one running"):
+        listen("127.0.0.1", int(web.host.split(":")[1]))
