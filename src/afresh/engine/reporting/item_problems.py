@@ -1,4 +1,4 @@
-"""What items fail of, in words: why the copies of some cannot be had."""
+"""Why items fail: the most frequent problems, in words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class ItemProblem:
-    """Why some items cannot be had, and one of them. Of very many items not all may be counted."""
+    """Why some items fail, and one of them. Of very many items not all may be counted."""
 
     words: str
     items: int
@@ -22,7 +22,7 @@ class ItemProblem:
 
 
 def count_problems(store: Store) -> tuple[ItemProblem, ...]:
-    """The most frequent problems of the items whose last polls failed, by those that failed most often."""
+    """Return the most frequent problems of the items that failed most often."""
     page = store.items.page(ItemQuery(sort="failures", descending=True), LOOKED_AT)
     failing = [item for item in page.items if item.failures and item.status in ("active", "refused")]
     examples = {item.problem: item.key for item in reversed(failing)}

@@ -1,4 +1,4 @@
-"""How the mirror does: freshness by the model and by audits, side by side, age, budget, hosts, problems."""
+"""The status of a mirror: freshness by the model and by audits, age, budget, hosts, problems."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GROUPS_SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class SourceTrouble:
-    """A source that cannot be listed or looked at, and why in words."""
+    """A source whose listings or reports cannot be read, and why."""
 
     source: str
     problem: str
@@ -40,16 +40,16 @@ class SourceTrouble:
 class Status:
     """Everything ``afresh status`` shows. Shares are 0 … 1, times in seconds.
 
-    ``freshness`` is the model's estimate of Σw·fresh/Σw now, with its 95 % interval; ``audited`` what random
-    polls found; ``age_s`` the expected weighted age of the copies; ``dropped`` items not worth a poll at this
-    budget; ``absorbed_per_s`` the requests per second that all groups together can take. Of very many items
-    only ``looked_at`` are looked at, and their numbers scaled up. ``views`` are the items whose staleness is
-    seen; ``money`` what the engine chose to spend, where copies earn; ``troubles`` sources that cannot be
-    listed or looked at, and why; ``workers`` the engines that run; ``problems`` what items fail of; ``run``
-    the last sign of life of the engine. The budget is that of the engine that runs, else the settings'.
-    ``limits`` are all parts of it per second, infinite where nothing is set; ``closed`` the sources that are
-    outside their windows, and until when; ``searches`` what search sources have reached. ``age_s`` is NaN
-    without copies.
+    ``freshness`` is the model's estimate of Σw·fresh/Σw now with its 95 % interval, ``audited`` what random
+    polls found. ``age_s`` is the expected weighted age of the copies, NaN without copies. ``dropped`` counts
+    the items that are not worth a poll at this budget. ``absorbed_per_s`` are the requests per second that
+    all groups together can take. Of very many items only ``looked_at`` are read, and their numbers are
+    scaled. ``views`` are the items whose staleness is observed; ``money`` is what the engine chose to spend,
+    where copies have income; ``troubles`` are sources whose listings cannot be read; ``workers`` the engines
+    that run; ``problems`` why items fail; ``run`` the last sign of life of the engine. The budget is that of
+    the engine that runs, else that of the settings; ``limits`` are all parts of it per second, infinite where
+    nothing is set. ``closed`` are the sources outside their windows, and until when; ``searches`` is the
+    progress of search sources.
     """
 
     items: int
@@ -84,12 +84,12 @@ class Status:
 
     @property
     def below_target(self) -> bool:
-        """Whether audits say, beyond chance, that freshness is below the target set."""
+        """Whether audits show, beyond chance, that freshness is below the target."""
         return self.target is not None and self.audited.n > 0 and self.audited.high < self.target
 
 
 def read_status(store: Store, settings: Settings, now_s: float) -> Status:
-    """The status of a store now; ``now_s`` in Unix seconds."""
+    """Return the status of a store at ``now_s``, in Unix seconds."""
     counts = store.items.counts()
     items = sum(count.items for count in counts)
     scheduler = restore_scheduler(store, settings, read_sample(store, items), now_s)
