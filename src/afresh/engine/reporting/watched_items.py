@@ -25,8 +25,8 @@ class WatchedItem:
     ``left alone`` means stale, but a refresh would cost the others more than it gains, or would not pay;
     ``unknown`` that something it is made from cannot be observed. ``stale_for_s`` is 0 for a fresh item,
     ``cost_s`` the mean time of its refreshes, ``next_s`` the next refresh: now if it is stale, at the
-    expected change if it is fresh. ``dispersion`` is the variance over the mean of the rows written between two
-    reports; far above 1 they are no Poisson number. All are NaN while nothing is known.
+    expected change if it is fresh. ``dispersion`` is the variance over the mean of the rows written between
+    two reports; far above 1 they are no Poisson number. All are NaN while nothing is known.
     """
 
     item: str
@@ -59,14 +59,14 @@ def watched_items(store: Store, scheduler: Scheduler, now_s: float) -> tuple[Wat
     if staleness is None:
         return ()
     items = {item.id: item for item in store.items.by_id(item_rows.ids[staleness.rows].tolist())}
-    worth = policy.poll_values(now_s)
+    poll_value = policy.poll_values(now_s)
     found = []
     for at, row in enumerate(staleness.rows.tolist()):
         item = items.get(int(item_rows.ids[row]))
         if item is None or item.status in ("gone", "paused"):
             continue
         held_s = float(item_rows.not_before_s[row])
-        worthless = bool(worth[row] == -np.inf) and held_s <= now_s and policy.name != "uniform"
+        worthless = bool(poll_value[row] == -np.inf) and held_s <= now_s and policy.name != "uniform"
         state = _state(
             bool(staleness.known[at]), bool(staleness.stale[at]), worthless and item.polled_s is not None
         )
