@@ -11,11 +11,10 @@ from tests.rates.populations import FAR_APART, POPULATIONS, draw_rates, poll, po
 
 from afresh.allocation.allocate import allocate
 from afresh.model.freshness import freshness
-from afresh.rates.estimate import estimate_polls
+from afresh.rates.estimator import estimate_polls, find_regime
+from afresh.rates.forgetting import choose_horizon
 from afresh.rates.poll_table import PollTable
-from afresh.rates.priors.fit_gamma import fit_gamma
-from afresh.rates.regime import find_regime
-from afresh.rates.regimes.forgetting import choose_horizon
+from afresh.rates.priors.gamma_prior import fit_gamma
 from afresh.rates.views import with_views
 from afresh.values.arrays import Float64s
 from afresh.values.results import RateEstimates

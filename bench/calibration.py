@@ -12,7 +12,7 @@ from tests.rates.populations import POPULATIONS, draw_rates, poll
 
 from afresh.allocation.allocate import allocate
 from afresh.model.freshness import freshness
-from afresh.rates.estimate import estimate_polls
+from afresh.rates.estimator import estimate_polls
 from bench.rows import Row
 
 METHODS = ("zhang", "mle", "gamma", "grid")

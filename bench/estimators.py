@@ -16,8 +16,7 @@ import numpy as np
 from pyarrow import csv
 
 from afresh.allocation.allocate import allocate
-from afresh.rates.estimate import estimate_polls
-from afresh.rates.estimator import ESTIMATORS
+from afresh.rates.estimator import ESTIMATORS, estimate_polls
 from afresh.rates.poll_table import PollTable, polls_from_times
 from afresh.values.arrays import Float64s, Floats, Ints
 from bench.rows import Row

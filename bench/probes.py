@@ -23,10 +23,8 @@ from afresh.probes.campaign import Campaign
 from afresh.probes.candidates import Candidates, ExactTotals, find_candidates, request_counts
 from afresh.probes.cover import greedy_cover
 from afresh.probes.greedy_probes import greedy_probes
-from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation
-from afresh.probes.probe_server import IndexServer
-from afresh.probes.rounds import run_campaign
-from afresh.probes.splitters import parse_keywords
+from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation, parse_keywords
+from afresh.probes.rounds import IndexServer, run_campaign
 from afresh.values.arrays import Ints
 from bench.rows import Row
 

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from afresh.rates.estimate import estimate_many
+from afresh.rates.estimator import estimate_many
 from bench.process import run_python
 from bench.rows import Row
 

@@ -20,14 +20,11 @@ import numpy as np
 
 from afresh.policy.families import families_of
 from afresh.policy.policy import PolicyInput
-from afresh.rates.regimes.season import HOURS, Season
+from afresh.rates.season import HOURS, Season
 from afresh.replay.change_history import ChangeHistory
+from afresh.replay.change_process import RateDrift, cho_rates, gamma_rates, power_law_rates
 from afresh.replay.compare import captured, replay
-from afresh.replay.worlds.change_process import RateDrift
-from afresh.replay.worlds.rate_distributions import cho_rates, gamma_rates, power_law_rates
-from afresh.replay.worlds.simulated_world import WorldBehaviour, simulate_world
-from afresh.replay.worlds.working_hours import working_hours
-from afresh.replay.worlds.world_events import MassEdits
+from afresh.replay.simulated_world import MassEdits, WorldBehaviour, simulate_world, working_hours
 from afresh.values.arrays import Float64s
 from bench.replay import DAY, read_history
 from bench.rows import Row

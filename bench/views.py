@@ -19,8 +19,8 @@ import numpy as np
 import psycopg
 from tests.servers.postgres import running_postgres
 
+from afresh.sources.capabilities import StalenessReport
 from afresh.sources.context import SourceContext
-from afresh.sources.staleness import StalenessReport
 from afresh.sources.views.settings import ViewSettings
 from afresh.sources.views.source import ViewSource
 from afresh.values.lease import Lease

@@ -22,16 +22,14 @@ from afresh.version import __version__
 
 if TYPE_CHECKING:
     from afresh.allocation.allocate import allocate
-    from afresh.allocation.budget_curve import budget_curve
-    from afresh.allocation.budget_for import budget_for
+    from afresh.allocation.budget_curve import budget_curve, budget_for
     from afresh.engine.app import open_engine
     from afresh.engine.engine import Engine
     from afresh.engine.external_polls import Reported
     from afresh.engine.reporting.status import Status
-    from afresh.model.age import age
-    from afresh.model.freshness import freshness
+    from afresh.model.freshness import age, freshness
     from afresh.money.best_interval import best_interval
-    from afresh.rates.estimate import estimate, estimate_many
+    from afresh.rates.estimator import estimate, estimate_many
     from afresh.values.lease import Lease
     from afresh.values.results import Allocation, Income, RateEstimate, RateEstimates
 
@@ -44,13 +42,13 @@ _HOME = {
     "RateEstimates": "afresh.values.results",
     "Reported": "afresh.engine.external_polls",
     "Status": "afresh.engine.reporting.status",
-    "age": "afresh.model.age",
+    "age": "afresh.model.freshness",
     "allocate": "afresh.allocation.allocate",
     "best_interval": "afresh.money.best_interval",
     "budget_curve": "afresh.allocation.budget_curve",
-    "budget_for": "afresh.allocation.budget_for",
-    "estimate": "afresh.rates.estimate",
-    "estimate_many": "afresh.rates.estimate",
+    "budget_for": "afresh.allocation.budget_curve",
+    "estimate": "afresh.rates.estimator",
+    "estimate_many": "afresh.rates.estimator",
     "freshness": "afresh.model.freshness",
     "open_engine": "afresh.engine.app",
 }

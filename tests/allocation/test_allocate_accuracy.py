@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from afresh.allocation.allocate import allocate
-from afresh.allocation.objectives.registry import OBJECTIVES
+from afresh.allocation.objectives import OBJECTIVES
 
 DIGITS = 80
 

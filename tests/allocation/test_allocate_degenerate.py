@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from afresh.allocation.allocate import allocate
-from afresh.allocation.baseline_policies import POLICIES
-from afresh.allocation.objectives.registry import OBJECTIVES
+from afresh.allocation.allocate import POLICIES, allocate
+from afresh.allocation.objectives import OBJECTIVES
 from afresh.values.errors import InputError, UsageError
 
 every = pytest.mark.parametrize("key", sorted(OBJECTIVES), ids="-".join)

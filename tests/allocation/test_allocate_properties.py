@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation.allocate import allocate
-from afresh.allocation.baseline_policies import POLICIES
+from afresh.allocation.allocate import POLICIES, allocate
 from afresh.allocation.explain import explain
-from afresh.allocation.objectives.registry import OBJECTIVES
-from afresh.allocation.problem_inputs import ProblemOptions
+from afresh.allocation.objectives import OBJECTIVES
+from afresh.allocation.problem import ProblemOptions
 from afresh.values.results import Allocation
 
 every = pytest.mark.parametrize("key", sorted(OBJECTIVES), ids="-".join)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from afresh.allocation.allocate import allocate
 from afresh.allocation.explain import STATUSES, explain, explain_parts, next_unit, returns_at
-from afresh.allocation.problem_inputs import ProblemOptions
+from afresh.allocation.problem import ProblemOptions
 from afresh.model.decay import Exponential
 
 

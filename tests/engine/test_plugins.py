@@ -13,7 +13,7 @@ from afresh.engine.plugins import Plugins, estimators, source_kinds
 from afresh.values.errors import UsageError
 
 MODULE = """
-from afresh.rates.estimators.naive import Naive
+from afresh.rates.estimators.tally_estimators import Naive
 from afresh.sources.registry import SourceKind
 from afresh.sources.settings import SourceSettings
 from afresh.values.fetched import Fetched

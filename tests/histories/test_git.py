@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from afresh.histories.git import GitHistory, read_git_history
-from afresh.histories.git_command import git_fields
+from afresh.histories.git import GitHistory, git_fields, read_git_history
 from afresh.values.errors import InputError
 
 DAY = 86400

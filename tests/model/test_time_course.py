@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from afresh.model.age import age
 from afresh.model.decay import Exponential, Linear
-from afresh.model.freshness import freshness
+from afresh.model.freshness import age, freshness
 from afresh.model.time_course import database_course
 from afresh.values.errors import InputError
 

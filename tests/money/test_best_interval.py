@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as hnp
 
 from afresh.model.decay import Weibull
 from afresh.money.best_interval import best_interval, best_intervals
-from afresh.money.verdicts import VERDICT_TEXTS, RefreshVerdict
-from afresh.papers.razniewski.net_income import net_income
+from afresh.money.terms import VERDICT_TEXTS, RefreshVerdict
+from afresh.papers.razniewski.incomes import net_income
 from afresh.values.errors import InputError, UsageError
 
 TIMES = settings(deadline=None)

@@ -11,7 +11,7 @@ from afresh.allocation.allocate import allocate
 from afresh.money.best_interval import best_interval
 from afresh.money.chosen_budget import Prices, ResourceUse, choose_budget
 from afresh.money.total_refreshes import best_total_refreshes
-from afresh.papers.razniewski.net_income import net_income
+from afresh.papers.razniewski.incomes import net_income
 from afresh.values.errors import InputError
 
 positive = st.floats(1e-3, 1e3)

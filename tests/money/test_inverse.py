@@ -126,7 +126,7 @@ def test_wrong_questions() -> None:
     with pytest.raises(UsageError, match="has steps"):
         implied_rates(3.0, 1.0, 1.0, decay="geometric")
     with pytest.raises(UsageError, match="has its rate already"):
-        implied_rates(3.0, 1.0, 1.0, decay=Exponential(1.0))  # type: ignore[arg-type]
+        implied_rates(3.0, 1.0, 1.0, decay=Exponential(1.0))
     with pytest.raises(InputError, match="interval is 0"):
         implied_benefit(0.0, 1.0, 1.0)
     with pytest.raises(InputError, match="cost is 0"):

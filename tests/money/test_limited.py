@@ -14,9 +14,7 @@ from afresh.allocation.allocate import allocate
 from afresh.money.best_interval import best_intervals
 from afresh.money.limited import LimitedPlan, with_money, with_refreshes
 from afresh.money.total_refreshes import best_total_refreshes
-from afresh.papers.razniewski.net_income import net_income
-from afresh.papers.razniewski.uniform_interval import against_uniform
-from afresh.papers.razniewski.worthwhile_refreshes import refreshes_by_ratio
+from afresh.papers.razniewski.incomes import against_uniform, net_income
 from afresh.values.errors import InputError
 
 TIMES = settings(max_examples=30, deadline=None)
@@ -123,9 +121,8 @@ def test_a_limit_of_nothing() -> None:
 
 def test_wrong_lengths_are_named() -> None:
     for ask in (
-        lambda: refreshes_by_ratio([1.0, 2.0], [1.0], fixed=1.0, count=[1, 2, 3]),
         lambda: best_total_refreshes([1.0, 2.0], 1.0, 1.0, count=[1, 2, 3]),
-        lambda: against_uniform([1.0, 2.0], 1.0, 1.0, count=[1, 2, 3]),
+        lambda: against_uniform([1.0, 2.0], 1.0, 1.0, interval=1.0, count=[1, 2, 3]),
     ):
         with pytest.raises(InputError, match="lengths differ: rate 2, count 3"):
             ask()

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 from afresh.money.best_interval import best_intervals
 from afresh.money.priced_items import build_items
 from afresh.money.record_bulks import build_bulks, solve_bulks
-from afresh.papers.razniewski.net_income import net_income
+from afresh.papers.razniewski.incomes import net_income
 
 TIMES = settings(deadline=None)
 SPECS = ["exponential", "linear", "weibull:0.7", "weibull:2", "lomax:1.5", "geometric"]

@@ -9,9 +9,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from afresh.papers.check import Check
 from afresh.papers.page import html_page, inline_svg
-from afresh.papers.report import PaperFigure, Report, Section
+from afresh.papers.report import Check, PaperFigure, Report, Section
 from afresh.plots.panels import Panel, Series
 
 _VOID = {"meta", "br", "hr", "img", "input", "link", "source"}

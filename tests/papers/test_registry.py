@@ -7,9 +7,8 @@ from collections import Counter
 
 import pytest
 
-from afresh.papers.check import CheckVerdict, matches
 from afresh.papers.registry import PAPERS, reproduce
-from afresh.papers.report import Report
+from afresh.papers.report import CheckVerdict, Report, matches
 from afresh.values.errors import UsageError
 
 

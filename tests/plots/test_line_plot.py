@@ -6,18 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from matplotlib.axes import Axes
+from tests.plots.pictures import texts
 
 from afresh.plots.line_plot import line_figure
 from afresh.plots.panels import Mark, Panel, Series
 from afresh.plots.style import render
-
-
-def texts(axes: Axes) -> list[str]:
-    """The words in a pair of axes, beside its labels."""
-    legend = axes.get_legend()
-    named = [text.get_text() for text in legend.get_texts()] if legend else []
-    return named + [text.get_text() for text in axes.texts]
 
 
 @pytest.mark.parametrize("mark", ["line", "dashed", "dots", "bars", "area", "rules"])

@@ -3,40 +3,16 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from typing import Any
 
 import matplotlib as mpl
-import numpy as np
 import pytest
+from tests.plots.pictures import CHO
 
-from afresh.plots.plan_plot import PlanPicture, plan_figure
+from afresh.plots.plan_plot import plan_figure
 from afresh.plots.style import PictureFormat, new_figure, picture_format, plain, render
 from afresh.values.errors import UsageError
 
 FORMATS: list[PictureFormat] = ["png", "svg"]
-
-
-def picture(rate: Any, frequency: Any, **changes: Any) -> PlanPicture:
-    """A plan's picture, dropping what is not refreshed."""
-    rates, frequencies = np.asarray(rate, dtype=float), np.asarray(frequency, dtype=float)
-    budgets = np.geomspace(0.1, 100, 20)
-    filled: dict[str, Any] = {
-        "rate": rates,
-        "frequency": frequencies,
-        "dropped": (rates > 0) & (frequencies == 0),
-        "law_rate": np.geomspace(0.01, 100, 200),
-        "law_frequency": np.geomspace(0.02, 2, 200),
-        "cutoff": 4.6,
-        "budgets": budgets,
-        "freshness": budgets / (1 + budgets),
-        "uniform": budgets / (2 + budgets),
-        "budget": 5.0,
-        "reached": 5 / 6,
-    }
-    return PlanPicture(**(filled | changes))
-
-
-CHO = picture([1, 2, 3, 4, 5], [1.15, 1.36, 1.35, 1.14, 0])
 
 
 @pytest.mark.parametrize("kind", FORMATS)

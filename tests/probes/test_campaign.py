@@ -12,8 +12,7 @@ from tests.probes.worlds import ATTRIBUTES, World, make_world
 from afresh.probes.campaign import Campaign
 from afresh.probes.candidates import Candidates, ExactTotals, find_candidates
 from afresh.probes.keyword_index import index_corpus
-from afresh.probes.probe_server import IndexServer, ProbeAnswer
-from afresh.probes.rounds import ProbeStep, run_campaign
+from afresh.probes.rounds import IndexServer, ProbeAnswer, ProbeStep, run_campaign
 from afresh.sources.search.totals import LearnedTotals
 from afresh.values.errors import UsageError
 

@@ -15,8 +15,7 @@ from afresh.papers.yang.probe_experiments import quality_of
 from afresh.probes.candidates import ExactTotals
 from afresh.probes.greedy_probes import Probe, greedy_probes
 from afresh.probes.keyword_index import KeywordIndex
-from afresh.probes.probe_server import IndexServer
-from afresh.probes.rounds import run_probes
+from afresh.probes.rounds import IndexServer, run_probes
 from afresh.values.errors import UsageError
 
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.probes.keyword_index import index_corpus, index_relation
-from afresh.probes.splitters import parse_keywords
+from afresh.probes.keyword_index import index_corpus, index_relation, parse_keywords
 from afresh.values.errors import InputError
 
 TITLE = parse_keywords("title")

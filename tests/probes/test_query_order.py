@@ -9,13 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.probes.query_order import (
-    best_order,
-    coefficients,
-    lag_after_round,
-    lag_per_time,
-    round_length,
-)
+from afresh.papers.yang.content_lag import best_order, coefficients, lag_after_round, lag_per_time
+from afresh.probes.query_order import round_length
 
 sums = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=5)
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation
-from afresh.probes.splitters import parse_keywords
+from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation, parse_keywords
 
 ATTRIBUTES = (parse_keywords("authors:;"), parse_keywords("title"))
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from tests.rates.populations import poll_at_own_pace
 
-from afresh.rates.estimate import estimate_polls
+from afresh.rates.estimator import estimate_polls
 from afresh.rates.poll_table import PollTable, polls_from_times
-from afresh.rates.regimes.season import HOURS, Season, fit_season
+from afresh.rates.season import HOURS, Season, fit_season
 from afresh.rates.segments import Segments
 from afresh.values.arrays import Float64s
 

@@ -17,7 +17,7 @@ from tests.slow_cases import with_slow_cases
 
 from afresh.allocation.allocate import allocate
 from afresh.model.freshness import freshness
-from afresh.rates.estimate import estimate_polls
+from afresh.rates.estimator import estimate_polls
 from afresh.rates.views import with_views
 
 ITEMS = 2000

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.papers.zhang.saa_simulation import simulate_saa
+from afresh.papers.zhang.simulated_pages import simulate_saa
 from afresh.rates.saa import DIVISIONS, DOUBLINGS, SelfAdaptive
 from afresh.values.errors import InputError
 

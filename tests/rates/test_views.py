@@ -39,15 +39,11 @@ def test_zhang_figure_3() -> None:
     graph = ViewGraph.of(view, base)
     rates = graph.rates({"R": 1, "S": 2, "T": 4, "U": 8, "Q": 16})
     assert dict(zip(graph.views, rates.tolist(), strict=True)) == {"V1": 3, "V2": 6, "V3": 15, "V4": 24}
-    assert graph.stale(["S"]).tolist() == [True, True, True, False]
-    assert graph.stale([]).tolist() == [False] * 4
 
 
 @settings(deadline=None)
 @given(graph=GRAPHS, block=st.sampled_from([8, 4096]), seed=st.integers(0, 2**32 - 1))
-def test_rates_and_staleness_follow_the_definition(
-    graph: list[tuple[list[int], list[int]]], block: int, seed: int
-) -> None:
+def test_rates_follow_the_definition(graph: list[tuple[list[int], list[int]]], block: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     view, base = edges_of(graph)
     shuffled = rng.permutation(len(view))
@@ -57,12 +53,9 @@ def test_rates_and_staleness_follow_the_definition(
         patch.setattr(views_module, "_BLOCK", block)
         found = ViewGraph.of(view, base)
         rates = found.rates(rate)
-    changed = [name for name in found.bases if rng.random() < 0.3]
-    stale = found.stale(changed)
     for at, name in enumerate(found.views):
         below = bases_by_recursion(name, view, base)
         assert rates[at] == pytest.approx(sum(rate[b] for b in below), rel=1e-12)
-        assert stale[at] == bool(below & set(changed))
 
 
 def test_order_of_pairs_and_repeats_do_not_matter() -> None:
@@ -100,8 +93,6 @@ def test_unknown_bases_and_uneven_columns_are_refused() -> None:
         InputError, match="'priecs', which is neither an item nor a view: did you mean 'prices'"
     ):
         ViewGraph.of(["V"], ["priecs"]).rates({"prices": 1.0})
-    with pytest.raises(InputError, match="no view stands on 'x'"):
-        ViewGraph.of(["V"], ["R"]).stale(["x"])
     with pytest.raises(InputError, match="2 views and 1 bases"):
         ViewGraph.of(["V", "V"], ["R"])
     with pytest.raises(InputError, match="must be a number of 0 or more"):

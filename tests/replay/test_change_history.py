@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.replay.change_history import ChangeHistory, HistoryPoller
-from afresh.replay.stale_spans import seen_at
+from afresh.replay.scores import seen_at
 from afresh.values.errors import InputError
 
 ITEMS, END = 3, 12

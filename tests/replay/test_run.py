@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.policy.policy import OpenTime, PolicyInput
-from afresh.policy.rivals.ranking_policy import UniformPolicy
+from afresh.policy.ranking_policy import UniformPolicy
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.run import ORACLE_BATCHES, BudgetClock, batch_for, run_policy
 

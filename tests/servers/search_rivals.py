@@ -13,8 +13,7 @@ from tests.servers.search_site import PAGE, Papers
 
 from afresh.probes.candidates import ExactTotals
 from afresh.probes.greedy_probes import greedy_probes
-from afresh.probes.keyword_index import index_corpus, index_relation
-from afresh.probes.splitters import parse_keywords
+from afresh.probes.keyword_index import index_corpus, index_relation, parse_keywords
 
 ATTRIBUTES = (parse_keywords("authors:;"), parse_keywords("title"))
 STEP = 10  # requests of one step of the paper's experiment

@@ -44,7 +44,7 @@ def schema_url(postgres: PostgresServer) -> str:
 
 
 @pytest.fixture
-def house(postgres: PostgresServer, database: str) -> Iterator[Warehouse]:
+def warehouse(postgres: PostgresServer, database: str) -> Iterator[Warehouse]:
     """Three views over two tables, one of them over another."""
     found = Warehouse(postgres, database)
     yield found

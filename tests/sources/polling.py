@@ -52,11 +52,11 @@ def quick_settings(**changes: Any) -> HttpSettings:
     return read_settings(HttpSettings, QUICK | changes)
 
 
-def quick_source(around: SourceContext | None = None, **changes: Any) -> HttpSource:
+def quick_source(context: SourceContext | None = None, **changes: Any) -> HttpSource:
     """A source for loopback."""
     settings = quick_settings(**changes)
     return HttpSource(
-        settings, around or SourceContext(), AiohttpFetcher(allow_private=settings.allow_private)
+        settings, context or SourceContext(), AiohttpFetcher(allow_private=settings.allow_private)
     )
 
 
@@ -65,7 +65,7 @@ def lease_of(key: str, **changes: Any) -> Lease:
     return replace(Lease(item_id=1, key=key, source="web", group="g", token=1, until_s=1e12), **changes)
 
 
-def held(lease: Lease, fetched: Fetched, polled_s: float = 1e9) -> Lease:
+def lease_with_copy(lease: Lease, fetched: Fetched, polled_s: float = 1e9) -> Lease:
     """The lease that follows after a poll was committed."""
     if not fetched.tells:
         return lease
@@ -73,7 +73,7 @@ def held(lease: Lease, fetched: Fetched, polled_s: float = 1e9) -> Lease:
     return replace(lease, validators=fetched.validators, content_hash=found, polled_s=polled_s)
 
 
-def make_source(table: Mapping[str, Any], around: SourceContext) -> Source:
+def make_source(table: Mapping[str, Any], context: SourceContext) -> Source:
     """The source that a table of settings describes."""
     kind = BUILT_IN[table["kind"]]
-    return kind.build(read_settings(kind.settings, table), around)
+    return kind.build(read_settings(kind.settings, table), context)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from tests.servers.search_site import Papers, SearchSite, draw_papers
-from tests.sources.polling import SetClock, held, lease_of
+from tests.sources.polling import SetClock, lease_of, lease_with_copy
 
 from afresh.sources.context import SourceContext
 from afresh.sources.search.settings import SearchSettings
@@ -138,6 +138,6 @@ class Desk:
         came = {lease.key: one for lease, one in zip(leases, found, strict=True) if one is not None}
         self.requests += sum(one.requests for one in came.values())
         for key, one in came.items():
-            self.leases[key] = held(self.leases[key], one, self._clock.time_s)
+            self.leases[key] = lease_with_copy(self.leases[key], one, self._clock.time_s)
         self.fetched |= came
         return came

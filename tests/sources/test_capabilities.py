@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from tests.sources.polling import lease_of, quick_source
 
-from afresh.sources.capabilities import Capabilities, GroupBackoff, find_capabilities
-from afresh.sources.staleness import StalenessReport
+from afresh.sources.capabilities import Capabilities, GroupBackoff, StalenessReport, find_capabilities
 from afresh.values.arrays import Float64s
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
@@ -39,7 +38,7 @@ class Bulk(Plain):
         return [await self.poll(lease, conditional=conditional) for lease in leases]
 
 
-class OldChooser(Plain):
+class OldBatchSource(Plain):
     """One that chooses as sources of version 0.1.0 did, and keeps state as they did."""
 
     def __init__(self) -> None:
@@ -75,7 +74,7 @@ class OldChooser(Plain):
         self.recalled = tuple(rests), notes
 
 
-class OldWitness(Plain):
+class OldStalenessSource(Plain):
     """One that tells staleness as sources of version 0.1.0 did."""
 
     recalled = b""
@@ -93,31 +92,31 @@ class OldWitness(Plain):
         self.recalled = memory
 
 
-def found(source: Any) -> Capabilities:
+def capabilities_of(source: Any) -> Capabilities:
     return find_capabilities(source)
 
 
 def test_our_sources_state_what_they_can_do() -> None:
     source = quick_source()
-    assert found(source) is source.capabilities
+    assert capabilities_of(source) is source.capabilities
     assert source.capabilities == Capabilities(state=source)
 
 
 def test_a_source_that_only_polls_can_do_nothing_else() -> None:
-    assert found(Plain()) == Capabilities()
+    assert capabilities_of(Plain()) == Capabilities()
 
 
 def test_a_source_of_another_package_is_known_by_its_methods() -> None:
     source: Any = Bulk()
-    can = found(source)
+    can = capabilities_of(source)
     assert can.bulk is source
     assert (can.batches, can.staleness, can.state) == (None, None, None)
 
 
-def test_a_chooser_of_version_0_1_0_still_works() -> None:
+def test_a_batch_source_written_for_0_1_0_still_works() -> None:
     async def run() -> None:
-        source = OldChooser()
-        can = found(source)
+        source = OldBatchSource()
+        can = capabilities_of(source)
         assert can.bulk is None
         assert can.staleness is None
         assert can.batches is not None
@@ -136,9 +135,9 @@ def test_a_chooser_of_version_0_1_0_still_works() -> None:
     asyncio.run(run())
 
 
-def test_a_witness_of_version_0_1_0_still_works() -> None:
-    source = OldWitness()
-    can = found(source)
+def test_a_staleness_source_written_for_0_1_0_still_works() -> None:
+    source = OldStalenessSource()
+    can = capabilities_of(source)
     assert can.batches is None
     assert can.staleness is not None
     assert can.state is not None

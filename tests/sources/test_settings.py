@@ -1,20 +1,20 @@
-"""Settings: checked, frozen, wrong ones refused in one line; secrets shown to nobody."""
+"""Settings are checked and frozen, and wrong ones are refused in one line."""
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import pytest
-from tests.sources.polling import make_source
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
-from afresh.sources.context import SourceContext, no_secrets
-from afresh.sources.http.settings import HttpSettings, all_secrets, secret_headers
+from afresh.sources.context import no_secrets
+from afresh.sources.http.settings import HttpSettings, secret_headers
 from afresh.sources.python.settings import PythonSettings
 from afresh.sources.registry import BUILT_IN
 from afresh.sources.search.settings import SearchSettings
-from afresh.sources.secrets import Secret, redactor, resolve
-from afresh.sources.settings import read_settings
+from afresh.sources.settings import MissingRule, is_gone, read_settings
 from afresh.values.errors import UsageError
 
 
@@ -72,16 +72,6 @@ def test_every_setting_has_a_default_but_what_a_kind_cannot_do_without() -> None
     }
 
 
-def test_a_secret_shows_itself_to_nobody() -> None:
-    secret = Secret("hunter2")
-    for shown in (repr(secret), str(secret), f"{secret}", repr([secret]), f"{secret!r}"):
-        assert "hunter2" not in shown
-    with pytest.raises(TypeError, match="not pickled"):
-        pickle.dumps(secret)
-    assert secret == Secret("hunter2") != Secret("other")
-    assert len({secret, Secret("hunter2")}) == 1
-
-
 def test_settings_do_not_show_headers_cookies_or_proxies() -> None:
     table = {
         "name": "w",
@@ -97,45 +87,7 @@ def test_a_header_set_replaces_the_one_that_would_be_sent() -> None:
     assert list(secret_headers(settings, no_secrets)) == ["User-Agent"]
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        {"headers": {"A": "hunter2\r\nHost: evil"}},
-        {"headers": {"A:": "hunter2"}},
-        {"cookies": {"c": "hunter2é"}},
-        {"proxy": "socks://u:hunter2@p"},
-        {"proxy": "http://u:hunter2@p:x"},
-        {"proxy": "http://u:hunter2@[p"},
-    ],
-)
-def test_secrets_that_cannot_be_used_are_refused_unseen(table: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="source 'w', ") as caught:
-        make_source({"name": "w", "kind": "http"} | table, SourceContext())
-    assert "hunter2" not in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_parts_of_secrets_are_secret_too() -> None:
-    table = {"name": "w", "cookies": {"c": "c00kiec00kie"}, "proxy": "http://user:hunter2@proxy.test:8080"}
-    hide = redactor(all_secrets(read_settings(HttpSettings, table), no_secrets))
-    assert hide("c00kiec00kie hunter2 proxy.test") == "••• ••• proxy.test"
-
-
-def test_names_of_secrets_are_resolved_at_the_end_of_a_value_only() -> None:
-    known = {"TOKEN": "t0ken"}.get
-    assert resolve("h", "env:TOKEN", known).reveal() == "t0ken"
-    assert resolve("h", "Bearer env:TOKEN", known).reveal() == "Bearer t0ken"
-    assert resolve("h", "myenv:TOKEN", known).reveal() == "myenv:TOKEN"
-    with pytest.raises(UsageError, match="the environment has no variable NOPE"):
-        resolve("h", "env:NOPE", known)
-
-
-def test_the_redactor_blanks_whole_and_words() -> None:
-    hide = redactor([Secret("Bearer t0kent0ken"), Secret("abc")])
-    assert hide("got Bearer t0kent0ken, t0kent0ken; abc") == "got •••, •••; abc"
-
-
-def test_what_every_source_can_be_asked() -> None:
+def test_properties_that_the_settings_of_every_source_have() -> None:
     """A kind without a setting has the default of all."""
     http = HttpSettings(name="web", delay=2.0, concurrency=3, first_rest=7.0)
     assert (http.delay_s, http.polls_at_once, http.first_rest_s) == (2.0, 3, 7.0)
@@ -145,3 +97,15 @@ def test_what_every_source_can_be_asked() -> None:
         name="s", relation="r.csv", key="k", keywords=("title",), server="r.csv", delay=3.0, first_rest=4.0
     )
     assert (search.delay_s, search.polls_at_once, search.first_rest_s) == (3.0, 1, 4.0)
+
+
+@given(st.integers(1, 10), st.floats(0, 1e6), st.integers(1, 10), st.floats(0, 1e6))
+@hypothesis_settings(deadline=None)
+def test_an_item_is_gone_when_both_limits_of_the_rule_are_reached(
+    polls: int, time_s: float, misses: int, silent_s: float
+) -> None:
+    rule = MissingRule(polls, time_s)
+    gone = is_gone(404, misses, silent_s, rule)
+    assert gone == (misses >= polls and silent_s >= time_s)
+    assert is_gone(404, misses + 1, silent_s + 1, rule) >= gone
+    assert is_gone(410, misses, silent_s, rule) >= gone

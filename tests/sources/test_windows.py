@@ -59,7 +59,7 @@ def test_the_next_opening_is_open_and_nothing_before_it_is(texts: list[str], now
 
 @given(st.lists(WINDOW, min_size=1, max_size=2), TIMES, st.lists(st.integers(-4000, 90_000), max_size=20))
 @settings(deadline=None, max_examples=50)
-def test_the_kept_answer_is_the_answer(texts: list[str], now_s: float, steps: list[int]) -> None:
+def test_the_cached_answer_is_the_computed_one(texts: list[str], now_s: float, steps: list[int]) -> None:
     windows = Windows.parse(texts, "UTC")
     hours = CachedWindows(windows)
     for step in steps:
@@ -67,7 +67,7 @@ def test_the_kept_answer_is_the_answer(texts: list[str], now_s: float, steps: li
         assert hours.next_opening_s(now_s) == windows.next_opening_s(now_s)
 
 
-def test_a_night_is_as_long_as_the_clocks_make_it() -> None:
+def test_a_night_of_a_clock_change_is_longer_or_shorter() -> None:
     nights = Windows.parse(["22:00-06:00"], "Europe/Berlin")
     for evening, hours in (("2024-03-30T22:00", 7), ("2024-06-01T22:00", 8), ("2024-10-26T22:00", 9)):
         opens_s = at(evening, "Europe/Berlin")
@@ -75,7 +75,7 @@ def test_a_night_is_as_long_as_the_clocks_make_it() -> None:
         assert nights.closes_s(opens_s) - opens_s == hours * 3600
 
 
-def test_a_window_that_the_clocks_skip_opens_the_next_time() -> None:
+def test_a_window_inside_the_skipped_hour_opens_the_next_time() -> None:
     windows = Windows.parse(["02:00-03:00 Sun"], "Europe/Berlin")
     before_s = at("2024-03-31T00:00", "Europe/Berlin")
     assert windows.next_opening_s(before_s) == at("2024-04-07T02:00", "Europe/Berlin")
@@ -127,7 +127,7 @@ def test_days_are_read(text: str, days: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "nights", "25:00-26:00", "10:61-11:00", "24:00-01:00", "1:00-2:00 Moon"]
 )
-def test_what_is_no_window_is_refused_with_an_example(text: str) -> None:
+def test_text_that_is_no_window_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError, match="is not a window of time"):
         parse_window(text)
 

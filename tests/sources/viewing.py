@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from tests.servers.postgres import PostgresServer
-from tests.sources.polling import SetClock, held, lease_of, make_source
+from tests.sources.polling import SetClock, lease_of, lease_with_copy, make_source
 
 from afresh.sources.context import SourceContext
 from afresh.sources.views.source import ViewSource
@@ -50,7 +50,7 @@ class Warehouse:
         self.leases: dict[str, Lease] = {}
 
     def make(self, **changes: Any) -> ViewSource:
-        table = {"name": "house", "kind": "view", "url": self.server.url(self.database)} | changes
+        table = {"name": "warehouse", "kind": "view", "url": self.server.url(self.database)} | changes
         source = make_source(table, SourceContext(clock=self.clock))
         assert isinstance(source, ViewSource)
         assert source.capabilities.staleness is source
@@ -72,7 +72,7 @@ class Warehouse:
     async def poll(self, view: str, **options: Any) -> Fetched:
         lease = self.leases.get(view, lease_of(view))
         found = await self.source.poll(lease, **options)
-        self.leases[view] = held(lease, found)
+        self.leases[view] = lease_with_copy(lease, found)
         return found
 
     async def begin(self) -> None:

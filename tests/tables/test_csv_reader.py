@@ -194,3 +194,11 @@ def test_a_fault_late_in_a_file_with_quotes_names_its_own_line(make_file: MakeFi
     path = make_file("items.csv", f"item,rate\n{body}last,-1\n".encode())
     with pytest.raises(InputError, match=r"row 2001 \(line 4002\), column rate: is -1"):
         read_table(path, items)
+
+
+def test_a_cell_of_any_kind_may_be_longer_than_a_usual_block(tmp_path: Path) -> None:
+    path = tmp_path / "records.csv"
+    long = "x" * 9_000_000
+    path.write_text(f"id,text\n1,a\n2,{long}\n3,b\n")
+    table = read_table(path, [Column("id", "any"), Column("text", "any")])
+    assert table.text("text").to_pylist() == ["a", long, "b"]

@@ -106,3 +106,11 @@ def test_what_is_wrong_is_said_in_one_line(
     with pytest.raises(InputError) as raised:
         read_table(path, items, unique="item")
     assert str(raised.value) == str(Path(path).with_name(problem))
+
+
+def test_a_column_of_any_kind_takes_every_value_as_text(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text('{"id": 7, "tags": ["a", "é"]}\n{"id": 1.50, "tags": true}\n{"id": "x"}\n')
+    table = read_table(path, [Column("id", "any"), Column("tags", "any")])
+    assert table.text("id").to_pylist() == ["7", "1.5", "x"]
+    assert table.text("tags").to_pylist() == ['["a", "é"]', "true", ""]

@@ -125,3 +125,12 @@ def test_no_rows_is_an_empty_table(make_file: MakeFile, items: Columns) -> None:
         "items.parquet", parquet(item=pa.array([], pa.string()), rate=pa.array([], pa.float64()))
     )
     assert read_table(path, items, unique="item").numbers("rate").tolist() == []
+
+
+def test_a_column_of_any_kind_takes_every_plain_value_as_text(tmp_path: Path) -> None:
+    path = tmp_path / "records.parquet"
+    pq.write_table(pa.table({"id": [1.5, 2.0], "raw": [b"a", None], "tags": [["a"], ["b"]]}), path)
+    table = read_table(path, [Column("id", "any"), Column("raw", "any")])
+    assert (table.text("id").to_pylist(), table.text("raw").to_pylist()) == (["1.5", "2"], ["a", ""])
+    with pytest.raises(InputError, match=r"tags: is of type list.*: must be one value"):
+        read_table(path, [Column("tags", "any")])

@@ -1,4 +1,9 @@
-"""``allocate``, the entry point: it distributes a budget of refreshes over items."""
+"""``allocate``, the entry point: it distributes a budget of refreshes over items.
+
+Two simple policies serve for comparison. Uniform gives every item the same frequency, static and unweighted
+ones too; proportional gives f ∝ λ. Both spend the whole budget. Uniform is never worse than proportional, by
+freshness and by age, whatever the rates (Cho & Garcia-Molina 2000, §4.1).
+"""
 
 from __future__ import annotations
 
@@ -6,16 +11,56 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from afresh.allocation.baseline_policies import POLICIES, marginal_of_shape, policy_shape, scale_to_budget
 from afresh.allocation.explain import DROPPED, statuses
-from afresh.allocation.group_caps import CapsLike, Labels
 from afresh.allocation.multiplier import find_optimal_plan, optimality_gap
-from afresh.allocation.problem import AllocationProblem
-from afresh.allocation.problem_inputs import build_problem, check_budget
+from afresh.allocation.problem import (
+    AllocationProblem,
+    CapsLike,
+    Labels,
+    ProblemOptions,
+    build_problem,
+    check_budget,
+)
 from afresh.model.decay import Decay
-from afresh.values.arrays import ArrayLike, Floats, as_floats, like_inputs
-from afresh.values.errors import one_of
+from afresh.model.roots import solve_decreasing
+from afresh.values.arrays import ArrayLike, Float64s, Floats, as_floats, like_inputs
+from afresh.values.errors import UsageError, one_of
 from afresh.values.results import Allocation
+
+POLICIES = ("optimal", "uniform", "proportional")
+
+
+def policy_shape(problem: AllocationProblem, policy: str) -> Float64s:
+    """Frequencies up to a common factor; bounds and caps would break the shape and are refused."""
+    if problem.lower is not None or problem.upper is not None or problem.caps is not None:
+        raise UsageError(f"policy {policy!r} takes no bounds and no caps: use 'optimal'")
+    return np.ones_like(problem.rate) if policy == "uniform" else problem.rate
+
+
+def scale_to_budget(problem: AllocationProblem, shape: Float64s, budget: float) -> Float64s:
+    """The multiple of ``shape`` that spends the budget (nothing where no item asks for any)."""
+    total = float((problem.cost * shape).sum())
+    if total == 0 or budget == 0:
+        return np.zeros_like(shape)
+    if problem.update_cost is None:
+        return shape * (budget / total)
+    # Spend over interval falls; the update costs only make the interval longer.
+    bracket = solve_decreasing(
+        lambda interval: np.array([problem.spend(shape / interval[0])]), budget, total / budget, slope=-1.0
+    )
+    return np.asarray(shape / bracket.low[0], dtype=np.float64)
+
+
+def marginal_of_shape(problem: AllocationProblem, shape: Float64s, frequency: Float64s) -> float:
+    """Gain in Σ w·value for one more unit of spend, spread as the policy spreads it."""
+    marginal = np.where(problem.active(), problem.gains.marginal(frequency), 0.0)
+    gained = (problem.weight * marginal * shape).sum()
+    outlay = problem.cost * shape
+    if problem.update_cost is not None:
+        outlay = outlay + problem.update_cost * problem.rate * problem.freshness.marginal(frequency) * shape
+    spent = outlay.sum()
+    return float(gained / spent) if spent > 0 else 0.0
+
 
 _MANY = 100_000  # items from which a histogram and one pass are faster than passes alone
 
@@ -70,25 +115,14 @@ def allocate(
     plain = (objective, order, policy) == ("freshness", "fixed", "optimal")
     plain &= all(given is None for given in (update_costs, decay, lower, upper, caps))
     if plain and np.size(rates) >= _MANY:
-        from afresh.allocation.large.allocate_large import (
-            allocate_large,  # threads and tables that few items need not load
-        )
+        # Threads and tables that few items need not load.
+        from afresh.allocation.large.allocate_large import allocate_large
 
         return allocate_large(rates, budget, weights, costs)
-    problem = build_problem(
-        rates,
-        weights=weights,
-        costs=costs,
-        update_costs=update_costs,
-        objective=objective,
-        order=order,
-        decay=decay,
-        lower=lower,
-        upper=upper,
-        groups=groups,
-        caps=caps,
-    )
-    return _evaluate_plan(problem, budget, policy, as_floats("rate", rates))
+    options: ProblemOptions = {"weights": weights, "costs": costs, "update_costs": update_costs}
+    options |= {"objective": objective, "order": order, "decay": decay}
+    options |= {"lower": lower, "upper": upper, "groups": groups, "caps": caps}
+    return _evaluate_plan(build_problem(rates, **options), budget, policy, as_floats("rate", rates))
 
 
 def _evaluate_plan(problem: AllocationProblem, budget: float, policy: str, rates: Floats) -> Allocation:

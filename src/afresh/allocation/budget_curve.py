@@ -1,4 +1,10 @@
-"""The budget curve: the freshness, age and marginal value of the optimal plan at each of many budgets."""
+"""What budgets buy: the least budget that reaches a target, and the optimal plan at each of many budgets.
+
+As the price of spend rises, all frequencies and the freshness fall, and the age rises. So the least budget
+for a mean freshness or a mean age is one search for the price at which the plan just meets the target; the
+spend of that plan is the budget. In fixed order a freshness of 0.8 needs 1/r = f/λ ≥ 2.15 where all rates are
+equal.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +14,115 @@ from typing import Unpack
 
 import numpy as np
 
-from afresh.allocation.budget_for import budget_for_problem
+from afresh.allocation.allocate import POLICIES, policy_shape
 from afresh.allocation.explain import DROPPED, statuses
-from afresh.allocation.group_caps import apply_caps
-from afresh.allocation.multiplier import find_optimal_plan
-from afresh.allocation.problem import AllocationProblem
-from afresh.allocation.problem_inputs import ProblemOptions, build_problem
+from afresh.allocation.multiplier import apply_caps, find_optimal_plan
+from afresh.allocation.problem import AllocationProblem, ProblemOptions, build_problem
+from afresh.model.roots import HUGE, TINY, solve_decreasing
 from afresh.values.arrays import ArrayLike, Float64s, Ints, nonnegative
+from afresh.values.errors import InfeasibleError, UsageError, one_of
+
+_TARGETS = ("freshness", "age")
+
+
+def budget_for(
+    rates: ArrayLike,
+    target: float,
+    *,
+    target_is: str | None = None,
+    policy: str = "optimal",
+    **options: Unpack[ProblemOptions],
+) -> float:
+    """The least budget whose plan has the target as its weighted mean freshness (or age, at most).
+
+    ``target_is`` freshness or age; by default age if the objective is age, else freshness. The plan
+    pursues ``objective`` in any case: the budget is the least of all plans if the two agree.
+
+    >>> round(budget_for([1.0], 0.8), 4)
+    2.1542
+    >>> from afresh.allocation.allocate import allocate
+    >>> round(allocate([1.0], budget_for([1.0], 0.8)).freshness, 12)
+    0.8
+    """
+    default = "age" if options.get("objective") == "age" else "freshness"
+    aim = one_of("target", target_is or default, _TARGETS)
+    if aim == "freshness" and not 0 <= target <= 1:
+        raise UsageError(f"a freshness of {target:g} is no target: give a number from 0 to 1")
+    if aim == "age" and not 0 <= target < np.inf:
+        raise UsageError(f"an age of {target:g} is no target: give a number of 0 or more")
+    one_of("policy", policy, POLICIES)
+    problem = build_problem(rates, **options)
+    if policy != "optimal":
+        shape = policy_shape(problem, policy)
+        # Over intervals, so that freshness falls as it does over prices.
+        most = np.where(shape > 0, np.inf, 0.0)
+        return _search(problem, _Goal(aim, target), lambda interval: shape / interval, most)
+    return budget_for_problem(apply_caps(problem, problem.max_plan())[0], target, aim)
+
+
+def budget_for_problem(problem: AllocationProblem, target: float, aim: str) -> float:
+    """The same for a problem whose caps have been turned into upper bounds."""
+    return _search(problem, _Goal(aim, target), problem.plan, problem.max_plan())
+
+
+@dataclass(frozen=True, slots=True)
+class _Goal:
+    """The target, and a score of plans that falls with their frequencies and is 1 at the target."""
+
+    aim: str
+    target: float
+
+    def reached(self, problem: AllocationProblem, frequency: Float64s) -> float:
+        return problem.mean_freshness(frequency) if self.aim == "freshness" else problem.mean_age(frequency)
+
+    def met(self, reached: float) -> bool:
+        return reached >= self.target if self.aim == "freshness" else reached <= self.target
+
+    def score(self, reached: float) -> float:
+        """1 at the target, more where the plan does better than it."""
+        if self.aim == "freshness":
+            # The odds resolve freshness near 0 and near 1 alike.
+            return _ratio(_ratio(reached, 1 - reached), _ratio(self.target, 1 - self.target))
+        return _ratio(self.target, reached)
+
+
+def _ratio(a: float, b: float) -> float:
+    return a / b if b > 0 else np.inf
+
+
+def _search(
+    problem: AllocationProblem, goal: _Goal, plan: Callable[[float], Float64s], most: Float64s
+) -> float:
+    floor = problem.floor()
+    if goal.met(goal.reached(problem, floor)):
+        return problem.spend(floor)
+    best, spend = goal.reached(problem, most), problem.spend(most)
+    if not goal.met(best) or (np.isinf(spend) and best == goal.target):
+        wanted = f"reaches {goal.aim} {goal.target:g}: {best:g} is"
+        if np.isinf(spend):
+            raise InfeasibleError(f"no finite budget {wanted} only the limit")
+        raise InfeasibleError(f"no budget {wanted} the best there is, at {spend:g}")
+    if best == goal.target:
+        return spend
+
+    def score(price: Float64s) -> Float64s:
+        return np.array([goal.score(goal.reached(problem, plan(float(price[0]))))])
+
+    bracket = solve_decreasing(score, 1.0, 1.0, low=TINY, high=HUGE)
+    low, high = float(bracket.low[0]), float(bracket.high[0])
+    dear = plan(low)
+    return problem.spend(dear) if low == high else _between(problem, goal, dear, plan(high))
+
+
+def _between(problem: AllocationProblem, goal: _Goal, dear: Float64s, cheap: Float64s) -> float:
+    """The spend where the target lies within a jump of the plan: by the least share that suffices."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        enough = goal.met(goal.reached(problem, cheap + middle * (dear - cheap)))
+        low, high = (low, middle) if enough else (middle, high)
+    return problem.spend(cheap + high * (dear - cheap))
+
 
 _POINTS = 41
 
@@ -50,9 +158,12 @@ def budget_curve(
     limited, _ = apply_caps(problem, problem.max_plan())
     budget = default_budgets(limited) if budgets is None else nonnegative("budget", budgets)
     budget = np.atleast_1d(np.asarray(budget, dtype=np.float64))
-    points = []
+    points: list[tuple[float, ...]] = []
     for one in budget:
-        points.append(_point(problem, replace(limited, caps=None), float(one)))
+        optimum = find_optimal_plan(replace(limited, caps=None), float(one))
+        plan = optimum.frequency
+        dropped = int((statuses(problem, plan, optimum.multiplier) == DROPPED).sum())
+        points.append((problem.mean_freshness(plan), problem.mean_age(plan), optimum.multiplier, dropped))
         if on_point:
             on_point(len(points) / budget.size)
     columns = np.array(points, dtype=np.float64).reshape(-1, 4).T
@@ -64,16 +175,6 @@ def default_budgets(problem: AllocationProblem) -> Float64s:
     least, most = (problem.mean_freshness(frequency) for frequency in (problem.floor(), problem.max_plan()))
     if most <= least:
         return np.array([problem.spend(problem.floor())])
-    first, last = (
-        budget_for_problem(problem, least + share * (most - least), "freshness") for share in (0.01, 0.99)
-    )
+    targets = (least + share * (most - least) for share in (0.01, 0.99))
+    first, last = (budget_for_problem(problem, target, "freshness") for target in targets)
     return np.asarray(np.geomspace(first, last, _POINTS), dtype=np.float64)
-
-
-def _point(
-    problem: AllocationProblem, limited: AllocationProblem, budget: float
-) -> tuple[float, float, float, int]:
-    optimum = find_optimal_plan(limited, budget)
-    plan = optimum.frequency
-    dropped = int((statuses(problem, plan, optimum.multiplier) == DROPPED).sum())
-    return problem.mean_freshness(plan), problem.mean_age(plan), optimum.multiplier, dropped

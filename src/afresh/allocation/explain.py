@@ -21,10 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.allocation.gains import RateGains
-from afresh.allocation.group_caps import apply_caps
-from afresh.allocation.multiplier import find_optimal_plan
-from afresh.allocation.problem import AllocationProblem
-from afresh.allocation.problem_inputs import ProblemOptions, build_problem
+from afresh.allocation.multiplier import apply_caps, find_optimal_plan
+from afresh.allocation.problem import AllocationProblem, ProblemOptions, build_problem
 from afresh.model.roots import JUST_ABOVE
 from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.results import Allocation
@@ -66,7 +64,6 @@ class Explanation:
     status: npt.NDArray[np.uint8]
 
     def words(self) -> npt.NDArray[np.str_]:
-        """The status of each item as a word."""
         return np.array(STATUSES)[self.status]
 
 
@@ -174,8 +171,7 @@ def next_unit(
     """
     problem = build_problem(rates, **options)
     now, then = find_optimal_plan(problem, budget), find_optimal_plan(problem, budget + spend)
-    code_now = statuses(problem, now.frequency, now.multiplier)
-    code_then = statuses(problem, then.frequency, then.multiplier)
+    code_now, code_then = (statuses(problem, plan.frequency, plan.multiplier) for plan in (now, then))
     with np.errstate(invalid="ignore"):
         gained = problem.values(then.frequency) - problem.values(now.frequency)
     same = now.frequency == then.frequency

@@ -3,18 +3,24 @@
 Maximise Σ wᵢ·valueᵢ(fᵢ) over frequencies f with Σ spendᵢ(fᵢ) ≤ B and lowerᵢ ≤ fᵢ ≤ upperᵢ. A refresh costs c
 and, where it finds a change, c_u more; in fixed order that is c·f + c_u·λ·F per time, since f(1−e^{−r}) = λF.
 At a price μ of one unit of spend the best frequency of an item solves w·value' = μ(c + c_u·λ·F').
+
+``build_problem`` checks the arguments that ``allocate``, ``budget_for`` and ``budget_curve`` share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 
-from afresh.allocation.gains import Gains
-from afresh.values.arrays import Bools, Float64s, Ints
-from afresh.values.errors import InfeasibleError
+from afresh.allocation.gains import Gains, RateGains, decay_gains
+from afresh.allocation.objectives import objective_for, objective_order
+from afresh.model.decay import Decay
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
+from afresh.values.errors import InfeasibleError, InputError, UsageError, did_you_mean
 
 _ROUNDING = 1e-12  # lower bounds that use up a budget or cap to the last digit are fine
 
@@ -60,24 +66,20 @@ class AllocationProblem:
         return (self.rate > 0) & (self.weight > 0)
 
     def floor(self) -> Float64s:
-        """The least frequencies allowed."""
         return np.zeros(len(self.rate)) if self.lower is None else self.lower
 
     def plan(self, price: float | Float64s) -> Float64s:
         """The best frequencies when one unit of spend costs ``price`` (one for all, or each its own)."""
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            frequency = self.gains.frequency(self._threshold(price))
-        if self.lower is not None or self.upper is not None:
-            frequency = np.clip(frequency, self.lower, self.upper)
-        return frequency
-
-    def _threshold(self, price: float | Float64s) -> Float64s:
-        """The marginal at which a refresh is worth its price: μc/(w−μ·c_u·λ), infinite where it never is."""
         worth = self.weight
         if self.update_cost is not None:
             worth = worth - price * self.update_cost * self.rate
-        threshold = price * self.cost / worth
-        return np.where(self.active() & (worth > 0), threshold, np.inf)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            # A refresh is worth its price at the marginal μc/(w−μ·c_u·λ), infinite where it never is.
+            threshold = np.where(self.active() & (worth > 0), price * self.cost / worth, np.inf)
+            frequency = self.gains.frequency(threshold)
+        if self.lower is not None or self.upper is not None:
+            frequency = np.clip(frequency, self.lower, self.upper)
+        return frequency
 
     def spends(self, frequency: Float64s) -> Float64s:
         """Cost per time of each item at these frequencies."""
@@ -161,3 +163,165 @@ class AllocationProblem:
                 f"the lower bounds need a budget of {floor:g}: {floor - budget:g} more than {budget:g}"
             )
         return floor
+
+
+Labels: TypeAlias = Sequence[Hashable] | npt.NDArray[Any]
+CapsLike: TypeAlias = Mapping[Any, float] | Sequence[float]
+
+
+def parse_caps(groups: Labels | None, caps: CapsLike | None, items: int) -> GroupCaps | None:
+    """The caps from what users give, checked: a mapping by label, or caps[g] for labels 0, 1, …
+
+    Groups without a cap are not limited.
+
+    >>> parse_caps(["a", "b", "a"], {"a": 2.0}, 3)
+    GroupCaps(group=array([0, 1, 0]), cap=array([2.]), labels=('a',))
+    """
+    if caps is None:
+        return None
+    if groups is None:
+        raise UsageError("caps need groups: give the group of each item")
+    array = groups if isinstance(groups, np.ndarray) else np.array(groups, dtype=object)
+    if array.shape != (items,):
+        raise InputError(f"groups has {array.size} labels for {items} items: give one for each item")
+    labels: list[Hashable] = array.tolist()
+    if not isinstance(caps, Mapping):
+        caps = _caps_by_number(labels, caps)
+    present = set(labels)
+    unknown = [label for label in caps if label not in present]
+    if unknown:
+        names = [str(label) for label in present]
+        raise InputError(f"unknown group {unknown[0]!r} in caps{did_you_mean(str(unknown[0]), names)}")
+    rows = {label: row for row, label in enumerate(caps)}
+    cap = nonnegative("cap", list(caps.values()), infinite=True).astype(np.float64, copy=False)
+    group = np.fromiter((rows.get(label, len(rows)) for label in labels), dtype=np.int64, count=items)
+    return GroupCaps(group, cap, tuple(rows))
+
+
+def _caps_by_number(labels: list[Hashable], caps: Sequence[float]) -> dict[Hashable, float]:
+    wrong = [label for label in labels if not isinstance(label, int) or not 0 <= label < len(caps)]
+    if wrong:
+        raise InputError(
+            f"group {wrong[0]!r} has no place in a list of {len(caps)} caps: "
+            "number the groups from 0, or give caps by label"
+        )
+    present = set(labels)
+    return {number: cap for number, cap in enumerate(caps) if number in present}
+
+
+_LEAST, _MOST = 1e-50, 1e50
+
+
+class ProblemOptions(TypedDict, total=False):
+    """The options of a problem: everything except its rates and its budget."""
+
+    weights: ArrayLike | None
+    costs: ArrayLike | None
+    update_costs: ArrayLike | None
+    objective: str
+    order: str
+    decay: str | Sequence[str] | Decay | None
+    lower: ArrayLike | None
+    upper: ArrayLike | None
+    groups: Labels | None
+    caps: CapsLike | None
+
+
+def build_problem(
+    rates: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    costs: ArrayLike | None = None,
+    update_costs: ArrayLike | None = None,
+    objective: str = "freshness",
+    order: str = "fixed",
+    decay: str | Sequence[str] | Decay | None = None,
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
+    groups: Labels | None = None,
+    caps: CapsLike | None = None,
+) -> AllocationProblem:
+    """The problem, after wrong values, lengths and combinations have been refused."""
+    rate = nonnegative("rate", rates).astype(np.float64, copy=False)
+    if rate.ndim != 1:
+        raise InputError(f"rate has {rate.ndim} dimensions: give a list of numbers, one for each item")
+    _check_range("rate", rate)
+    if isinstance(decay, str) or (isinstance(decay, Sequence) and len(decay)):
+        names = [decay.strip()] if isinstance(decay, str) else decay
+        if all(name == "exponential" for name in names):
+            decay = None  # which needs no decay object
+    _check_combination(objective, order, decay, update_costs)
+    cost = _column("cost", costs, rate, 1.0)
+    if cost.size and cost.min() <= 0:
+        raise InputError(f"cost[{int(np.argmin(cost))}] is 0: a refresh must cost more than nothing")
+    # Static items get nothing, so any rate above 0 may stand for theirs.
+    safe = np.where(rate > 0, rate, 1.0)
+    problem = AllocationProblem(
+        rate=rate,
+        weight=_column("weight", weights, rate, 1.0),
+        cost=cost,
+        gains=_gains(objective, order, decay, safe),
+        freshness=_gains("freshness", order, decay, safe),
+        age=_gains("age", order, decay, safe),
+        update_cost=None if update_costs is None else _column("update_cost", update_costs, rate, 0.0),
+        lower=None if lower is None else _column("lower", lower, rate, 0.0),
+        upper=None if upper is None else _column("upper", upper, rate, np.inf, infinite=True),
+        caps=parse_caps(groups, caps, len(rate)),
+    )
+    problem.check_bounds()
+    return problem
+
+
+def _check_range(name: str, column: Float64s) -> None:
+    """Refuse magnitudes whose squares and quotients would leave the range of floating point."""
+    wrong = (column > 0) & ((column < _LEAST) | (column > _MOST))
+    if wrong.any():
+        item = int(np.argmax(wrong))
+        raise InputError(
+            f"{name}[{item}] is {column[item]:g}: "
+            f"must be 0 or from {_LEAST:g} to {_MOST:g}; choose another unit"
+        )
+
+
+def check_budget(budget: float) -> float:
+    """A finite number of 0 or more."""
+    value = nonnegative("budget", budget)
+    if value.ndim != 0:
+        raise InputError("budget must be one number")
+    return float(value)
+
+
+def _check_combination(objective: str, order: str, decay: object, update_costs: object) -> None:
+    objective_for(objective, order)
+    fixed = objective_order(order) == "fixed"
+    if decay is not None:
+        if objective not in ("freshness", "age"):
+            raise UsageError(f"objective {objective!r} needs exponential decay: use freshness or age")
+        if not fixed:
+            raise UsageError("decay functions other than exponential need order 'fixed'")
+        if update_costs is not None:
+            raise UsageError("update costs need exponential decay")
+    if update_costs is not None and not (fixed and objective == "freshness"):
+        raise UsageError("update costs need objective 'freshness' and order 'fixed'")
+
+
+def _column(
+    name: str, given: ArrayLike | None, rate: Float64s, default: float, *, infinite: bool = False
+) -> Float64s:
+    """One number for each item; a single number is repeated for all."""
+    if given is None:
+        return np.full(rate.shape, default)
+    column = nonnegative(name, given, infinite=infinite).astype(np.float64, copy=False)
+    if name in ("weight", "cost", "update_cost"):
+        _check_range(name, np.atleast_1d(column))
+    if column.ndim == 0:
+        return np.full(rate.shape, float(column))
+    if column.shape != rate.shape:
+        raise InputError(f"{name} has {column.size} values for {rate.size} items: give one for each item")
+    return column
+
+
+def _gains(objective: str, order: str, decay: str | Sequence[str] | Decay | None, rate: Float64s) -> Gains:
+    if decay is None:
+        return RateGains(objective_for(objective, order), rate)
+    return decay_gains(objective, decay, rate)

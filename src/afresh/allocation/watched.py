@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.values.arrays import ArrayLike, Float64s, nonnegative
 from afresh.values.errors import InputError
@@ -73,7 +72,7 @@ def allocate_watched(
 
 
 def refresh_gains(
-    stale: npt.ArrayLike, rates: ArrayLike, budget: float, *, weights: ArrayLike = 1.0, costs: ArrayLike = 1.0
+    stale: ArrayLike, rates: ArrayLike, budget: float, *, weights: ArrayLike = 1.0, costs: ArrayLike = 1.0
 ) -> Float64s:
     """What refreshing each stale item now would gain, where a refresh of cost c is paid off for c/B.
 

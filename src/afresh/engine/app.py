@@ -16,7 +16,7 @@ from afresh.engine.settings.template import TEMPLATE
 from afresh.sources.context import NewFetcher, network_fetcher, no_secrets
 from afresh.sources.secrets import Resolver
 from afresh.stores.opening import open_store
-from afresh.stores.shared_clock import SharedClock
+from afresh.stores.shared_time import SharedClock
 from afresh.stores.store import Retention, Store
 from afresh.values.clock import Clock, SystemClock
 from afresh.values.errors import OutputError, StoreReadOnlyError, UsageError

@@ -10,28 +10,30 @@ a rename says what it was called before.
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, cast
 
 import numpy as np
 
-from afresh.histories.git_command import git_fields, git_text
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError
+from afresh.values.leftovers import LEFTOVERS
 
 _ALWAYS = ("-c", "log.showRoot=true", "-c", "log.showSignature=false", "-c", "diff.renameLimit=2000")
 _DIFFS = ("--first-parent", "--diff-merges=first-parent", "--no-ext-diff", "--no-color", "--name-status")
 _COMMITS_PER_REPORT = 500
+_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class GitHistory:
-    """Change ``j`` is of item ``items[item[j]]`` at ``time[j]`` (Unix seconds), sorted by time.
-
-    ``start`` and ``end`` are the window; what the commits up to ``start`` did is no change.
-    """
+    """Change ``j`` is of item ``items[item[j]]`` at ``time[j]`` (Unix seconds), sorted by time. ``start`` and
+    ``end`` are the window; what the commits up to ``start`` did is no change."""
 
     items: list[str]
     item: Ints
@@ -196,3 +198,56 @@ class _Changes:
         time = np.frombuffer(self._time, dtype=np.float64) if self._time else np.zeros(0)
         order = np.lexsort((item, time))
         return GitHistory(names, item[order], time[order], window.start, window.end, window.commits)
+
+
+def git_fields(
+    repository: Path, arguments: Sequence[str], *, between: bytes = b"\0"
+) -> Generator[bytes, None, None]:
+    """Yield the output of ``git -C repository arguments…`` as it comes, split at ``between``. Only one field
+    and one chunk are in memory at a time. git is ended if the reader stops early."""
+    with (
+        tempfile.TemporaryFile() as messages,
+        _start(repository, arguments, messages) as process,
+        LEFTOVERS.process(process.pid),
+    ):
+        stream = cast("IO[bytes]", process.stdout)  # a pipe was asked for, so it is there
+        try:
+            rest = b""
+            while chunk := stream.read(_CHUNK_BYTES):
+                *fields, rest = (rest + chunk).split(between)
+                yield from fields
+            if rest:
+                yield rest
+        except BaseException:  # the reader has stopped early, or is interrupted
+            process.kill()
+            raise
+        if process.wait() != 0:
+            messages.seek(0)
+            raise InputError(_error_text(messages.read()), path=str(repository))
+
+
+def git_text(repository: Path, *arguments: str) -> str:
+    """Return the output of a git command that writes little, without its last newline."""
+    return b"\n".join(git_fields(repository, arguments, between=b"\n")).decode()
+
+
+def _start(repository: Path, arguments: Sequence[str], messages: IO[bytes]) -> subprocess.Popen[bytes]:
+    if not repository.is_dir():
+        raise InputError("is no folder: give the folder of a git repository", path=str(repository))
+    try:
+        return subprocess.Popen(
+            ["git", "-C", str(repository), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=messages,  # a file, so that a git that writes much never waits for us
+        )
+    except FileNotFoundError:
+        raise InputError("cannot be read: the command 'git' is not installed") from None
+
+
+def _error_text(message: bytes) -> str:
+    lines = message.decode(errors="replace").strip().splitlines()
+    text = lines[0].removeprefix("fatal: ") if lines else "git failed without a word"
+    if "not a git repository" in text:
+        return "is not a git repository"
+    return f"git says: {text}"

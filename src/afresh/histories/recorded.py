@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from afresh.tables.checked_table import CheckedTable
 from afresh.tables.columns import Column
-from afresh.tables.reading import read_table
+from afresh.tables.reading import CheckedTable, read_table
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError, did_you_mean
 from afresh.values.formatting import format_iso_time
@@ -67,7 +66,8 @@ def read_recorded(
     known, remarks = _known_items(table, items)
     if known.rows == 0:
         raise InputError("has no rows: a history needs items", path=known.path)
-    item = _item_indices(table, known)
+    _refuse_unknown(table, known.text("item"), known.path)
+    item = item_indices(table, known.text("item"))
     time = table.times("time")
     window, assumed = _window(table, start, end)
     _refuse_outside(table, time, *window)
@@ -131,11 +131,6 @@ def _known_items(table: CheckedTable, items: str | Path | None) -> tuple[Checked
     return known, (
         f"without --items only the {len(names):,} items that change are taken: the rest is missing",
     )
-
-
-def _item_indices(table: CheckedTable, known: CheckedTable) -> Ints:
-    _refuse_unknown(table, known.text("item"), known.path)
-    return item_indices(table, known.text("item"))
 
 
 def _refuse_unknown(table: CheckedTable, names: pa.LargeStringArray, where: str) -> None:

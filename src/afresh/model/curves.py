@@ -20,9 +20,8 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from afresh.values.arrays import Float64s
+from afresh.values.arrays import ArrayLike, Float64s
 
 _TERMS = range(21)  # at r = 1 the first term left out is below 1e−20 of the sum
 
@@ -41,7 +40,7 @@ def horner(coefficients: Sequence[float], x: Float64s) -> Float64s:
 
 
 def _split(
-    x: npt.ArrayLike, cut: float, below: Callable[[Float64s], Float64s], above: Callable[[Float64s], Float64s]
+    x: ArrayLike, cut: float, below: Callable[[Float64s], Float64s], above: Callable[[Float64s], Float64s]
 ) -> Float64s:
     """``below(x)`` where x < cut, ``above(x)`` elsewhere; each sees only its own elements."""
     x = np.asarray(x, dtype=np.float64)
@@ -59,7 +58,7 @@ def _split(
     return out.reshape(x.shape)
 
 
-def freshness_curve(r: npt.ArrayLike) -> Float64s:
+def freshness_curve(r: ArrayLike) -> Float64s:
     """Time-average freshness at r changes per refresh in fixed order: (1−e^{−r})/r, and 1 at 0.
 
     Cho & Garcia-Molina 2000, Theorem 3.1: refreshed as often as it changes, a copy is right 63 % of the time.
@@ -67,17 +66,13 @@ def freshness_curve(r: npt.ArrayLike) -> Float64s:
     >>> round(float(freshness_curve(1.0)), 2)
     0.63
     """
-
-    def above(x: Float64s) -> Float64s:
-        return -np.expm1(-x) / x
-
-    return _split(r, 1e-300, np.ones_like, above)
+    return _split(r, 1e-300, np.ones_like, lambda x: -np.expm1(-x) / x)
 
 
 _G = [1 / math.factorial(j + 2) for j in _TERMS]
 
 
-def g(r: npt.ArrayLike) -> Float64s:
+def g(r: ArrayLike) -> Float64s:
     """Marginal freshness per refresh, in units of 1/λ: 1−(1+r)e^{−r}, rising from r²/2 to 1.
 
     Below 1 it is e^{−r}·Σ_{j≥2} rʲ/j!, all of whose terms are positive.
@@ -85,16 +80,13 @@ def g(r: npt.ArrayLike) -> Float64s:
     >>> g([1e-8, 1.7933])
     array([4.99999997e-17, 5.35166642e-01])
     """
-
-    def below(x: Float64s) -> Float64s:
-        return np.exp(-x) * x * x * horner(_G, x)
-
-    def above(x: Float64s) -> Float64s:
-        decay = np.exp(-x)
-        # Past r = 700 the product is 0; the cut keeps ∞·0 out.
-        return 1 - (1 + np.minimum(x, 1e3)) * decay
-
-    return _split(r, 1.0, below, above)
+    # Past r = 700 the product is 0; the cut keeps ∞·0 out.
+    return _split(
+        r,
+        1.0,
+        lambda x: np.exp(-x) * x * x * horner(_G, x),
+        lambda x: 1 - (1 + np.minimum(x, 1e3)) * np.exp(-x),
+    )
 
 
 # r = Σ cⱼ·sʲ, j ≥ 1, solves r − log1p(r) = s²/2: the reversion behind both Φ and h⁻¹.
@@ -103,7 +95,7 @@ _REVERSION += [-571 / 2351462400]
 _REVERSION_MIRRORED = [-c * (-1) ** j for j, c in enumerate(_REVERSION)]
 
 
-def phi(y: npt.ArrayLike) -> Float64s:
+def phi(y: ArrayLike) -> Float64s:
     """Φ = g⁻¹: the r at which the marginal freshness is y; infinite for y ≥ 1 (the item is dropped).
 
     With L = −log1p(−y) it is the positive root of r − log1p(r) = L: a series in s = √(2L) up to s = 0.1, from
@@ -114,8 +106,7 @@ def phi(y: npt.ArrayLike) -> Float64s:
     """
 
     def inner(x: Float64s) -> Float64s:
-        log_rest = -np.log1p(-x)
-        return _split(np.sqrt(2 * log_rest), 0.1, lambda s: horner(_REVERSION, s), _phi_by_halley)
+        return _split(np.sqrt(-2 * np.log1p(-x)), 0.1, lambda s: horner(_REVERSION, s), _phi_by_halley)
 
     return _split(y, 1.0, inner, lambda x: np.full_like(x, np.inf))
 
@@ -133,7 +124,7 @@ def _phi_by_halley(s: Float64s) -> Float64s:
 _AGED = [(-1) ** j / math.factorial(j + 3) for j in _TERMS]
 
 
-def age_curve(r: npt.ArrayLike) -> Float64s:
+def age_curve(r: ArrayLike) -> Float64s:
     """Time-average age in units of the interval T: ½ − 1/r + (1−e^{−r})/r², rising from r/6 to ½.
 
     Cho & Garcia-Molina 2000, Theorem 3.2 and Table 2: at one change per refresh the age is 0.132·T.
@@ -141,30 +132,22 @@ def age_curve(r: npt.ArrayLike) -> Float64s:
     >>> round(float(age_curve(1.0)), 3)
     0.132
     """
-
-    def above(x: Float64s) -> Float64s:
-        return 0.5 - (1 + np.expm1(-x) / x) / x
-
-    return _split(r, 1.0, lambda x: x * horner(_AGED, x), above)
+    return _split(r, 1.0, lambda x: x * horner(_AGED, x), lambda x: 0.5 - (1 + np.expm1(-x) / x) / x)
 
 
 _K = [(-1) ** j * (j + 2) / math.factorial(j + 3) for j in _TERMS]
 
 
-def k(r: npt.ArrayLike) -> Float64s:
+def k(r: ArrayLike) -> Float64s:
     """Marginal age per refresh, in units of 1/λ²: r²/2 − 1 + (1+r)e^{−r}, rising from r³/3 without bound.
 
     >>> k([1e-4, 2.0])
     array([3.33320834e-13, 1.40600585e+00])
     """
-
-    def above(x: Float64s) -> Float64s:
-        return 0.5 * x * x - g(x)
-
-    return _split(r, 1.0, lambda x: x * x * x * horner(_K, x), above)
+    return _split(r, 1.0, lambda x: x * x * x * horner(_K, x), lambda x: 0.5 * x * x - g(x))
 
 
-def k_inverse(y: npt.ArrayLike) -> Float64s:
+def k_inverse(y: ArrayLike) -> Float64s:
     """The r at which the marginal age is y: three Halley steps from (3y)^{1/3} or √(2(y+1)).
 
     >>> k_inverse([0.0, 0.5 - g(1.0)])
@@ -196,7 +179,7 @@ def _k_halley(y: Float64s, r: Float64s) -> Float64s:
 _H = [(-1) ** j / math.factorial(j + 2) for j in _TERMS]
 
 
-def h(r: npt.ArrayLike) -> Float64s:
+def h(r: ArrayLike) -> Float64s:
     """Marginal harmonic staleness per refresh, in units of 1/λ: r − 1 + e^{−r}, rising from r²/2.
 
     It is also the expected time without a change lost in an interval: λ·(T − ∫₀ᵀ e^{−λs}ds).
@@ -207,7 +190,7 @@ def h(r: npt.ArrayLike) -> Float64s:
     return _split(r, 1.0, lambda x: x * x * horner(_H, x), lambda x: x + np.expm1(-x))
 
 
-def h_inverse(y: npt.ArrayLike) -> Float64s:
+def h_inverse(y: ArrayLike) -> Float64s:
     """The r at which h is y, that is 1+y+W₀(−e^{−(1+y)}), by the series of Φ mirrored and two Halley steps.
 
     >>> h_inverse([0.0, 5e-17, h(1.0)])
@@ -233,7 +216,7 @@ def h_inverse(y: npt.ArrayLike) -> Float64s:
 _EIN = [0.0] + [(-1) ** (j + 1) / (j * math.factorial(j)) for j in _TERMS if j]
 
 
-def ein(r: npt.ArrayLike) -> Float64s:
+def ein(r: ArrayLike) -> Float64s:
     """The entire exponential integral Ein(r) = ∫₀ʳ (1−e^{−t})/t dt = E₁(r) + ln r + γ.
 
     >>> ein([0.0, 1.0])
@@ -251,7 +234,7 @@ def ein(r: npt.ArrayLike) -> Float64s:
 _HARMONIC = [(-1) ** j / ((j + 1) * math.factorial(j + 2)) for j in _TERMS]
 
 
-def harmonic_curve(r: npt.ArrayLike) -> Float64s:
+def harmonic_curve(r: ArrayLike) -> Float64s:
     """Time-average harmonic staleness in fixed order: Ein(r) − 1 + (1−e^{−r})/r, rising from r/2 like ln r.
 
     The penalty after n missed changes is 1 + ½ + … + 1/n (Kolobov et al. 2019).

@@ -12,16 +12,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.model.decays.empirical import Empirical
-from afresh.model.decays.exponential import Exponential
 from afresh.model.decays.geometric import Geometric
-from afresh.model.decays.linear import Linear
 from afresh.model.decays.lomax import Lomax
 from afresh.model.decays.parameters import Size, check_parameter
-from afresh.model.decays.weibull import Weibull
-from afresh.values.arrays import Float64s
+from afresh.model.decays.rate_decays import Exponential, Linear, Weibull
+from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.errors import UsageError, one_of
 
 __all__ = [
@@ -46,19 +43,19 @@ class Decay(Protocol):
     from z and its moments, yet each is computed without cancellation, so that it is accurate for any λt.
     """
 
-    def survival(self, t: npt.ArrayLike) -> Float64s:
+    def survival(self, t: ArrayLike) -> Float64s:
         """z(t)."""
 
-    def integral(self, t: npt.ArrayLike) -> Float64s:
+    def integral(self, t: ArrayLike) -> Float64s:
         """Z(t) = ∫₀ᵗ z: the time for which a copy is right until t."""
 
-    def gain(self, t: npt.ArrayLike) -> Float64s:
+    def gain(self, t: ArrayLike) -> Float64s:
         """Z(t) − t·z(t) = ∫₀ᵗ s·(−dz): marginal freshness of refreshing at interval t, and the index."""
 
-    def loss(self, t: npt.ArrayLike) -> Float64s:
+    def loss(self, t: ArrayLike) -> Float64s:
         """t − Z(t) = ∫₀ᵗ (1−z): the expected age of a copy t after its refresh."""
 
-    def age_gain(self, t: npt.ArrayLike) -> Float64s:
+    def age_gain(self, t: ArrayLike) -> Float64s:
         """∫₀ᵗ s·(1−z(s))ds = t²/2 − ∫₀ᵗ s·z(s)ds: marginal age of refreshing at interval t."""
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
@@ -88,7 +85,7 @@ DECAYS: dict[str, Factory] = {
 }
 
 
-def decay_from(spec: str, rate: npt.ArrayLike) -> Decay:
+def decay_from(spec: str, rate: ArrayLike) -> Decay:
     """The decay that ``spec`` names: exponential, linear, weibull:SHAPE, lomax:SHAPE, geometric.
 
     ``rate`` is the hazard at 0 (lomax: scale = shape/rate; geometric: 1−e^{−rate} per step of 1); a weibull

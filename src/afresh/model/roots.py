@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from afresh.values.arrays import Float64s, Ints
+from afresh.values.arrays import ArrayLike, Float64s, Ints
 
 Function: TypeAlias = Callable[[Float64s], Float64s]
 
@@ -50,11 +49,11 @@ class Brackets:
 
 def solve_decreasing(
     values: Function,
-    target: npt.ArrayLike,
-    guess: npt.ArrayLike,
+    target: ArrayLike,
+    guess: ArrayLike,
     *,
-    low: npt.ArrayLike = TINY,
-    high: npt.ArrayLike = HUGE,
+    low: ArrayLike = TINY,
+    high: ArrayLike = HUGE,
     slope: float = -0.5,
     rtol: float = 1e-12,
 ) -> Brackets:
@@ -107,7 +106,7 @@ def find_crossing(values: Function, low: Float64s, high: Float64s) -> Float64s:
 class _Search:
     """The brackets so far and the last two points tried."""
 
-    def __init__(self, target: Float64s, low: npt.ArrayLike, high: npt.ArrayLike, rtol: float) -> None:
+    def __init__(self, target: Float64s, low: ArrayLike, high: ArrayLike, rtol: float) -> None:
         shape = target.shape
         self.target, self.rtol = target, rtol
         self.low = np.array(np.broadcast_to(np.asarray(low, dtype=np.float64), shape))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.model.decay import Decay
 from afresh.model.decays.parameters import check_parameter
-from afresh.values.arrays import Float64s
+from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.errors import InputError
 
 
@@ -23,7 +22,7 @@ class FreshnessCourse:
 
 
 def database_course(
-    decay: Decay, interval: npt.ArrayLike, t: npt.ArrayLike, *, phase: npt.ArrayLike = 0.0
+    decay: Decay, interval: ArrayLike, t: ArrayLike, *, phase: ArrayLike = 0.0
 ) -> FreshnessCourse:
     """Expected freshness and age of a database whose items are refreshed at ``phase + n·interval``.
 

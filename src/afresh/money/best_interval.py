@@ -7,20 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from afresh.model.decay import Decay, Empirical, Exponential, Geometric, Linear, Lomax, Weibull
-from afresh.money.closed_forms import exponential_optimum, geometric_optimum, linear_optimum
 from afresh.money.excess_income import frequency_of, income_at
-from afresh.money.piecewise import empirical_optimum
+from afresh.money.interval_optima import (
+    any_optimum,
+    empirical_optimum,
+    exponential_optimum,
+    geometric_optimum,
+    linear_optimum,
+    lomax_optimum,
+    weibull_optimum,
+)
 from afresh.money.priced_items import CostOfSize, DecayLike, IncomeOptions, PricedItems, build_items
 from afresh.money.record_bulks import build_bulks, solve_bulks
-from afresh.money.smooth import any_optimum, lomax_optimum, weibull_optimum
-from afresh.money.terms import IncomeTerms, IntervalOptimum
-from afresh.money.verdicts import RefreshVerdict, describe_verdict, verdicts
+from afresh.money.terms import IncomeTerms, IntervalOptimum, RefreshVerdict, describe_verdict, verdicts
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Floats
 from afresh.values.errors import UsageError
 from afresh.values.results import Income
@@ -35,7 +40,7 @@ class Incomes:
     ``interval`` infinite where futile; ``frequency`` refreshes per time; ``freshness`` the share of
     time the copy is right; ``net_income`` per time of all the item's records, where futile that of
     never refreshing; ``break_even`` the benefit per record above which refreshing pays (0: the stale
-    cost alone pays for it); ``verdict`` a code of ``afresh.money.verdicts.Verdict``.
+    cost alone pays for it); ``verdict`` a code of ``afresh.money.terms.Verdict``.
 
     Items in a bulk share its interval and verdict. The cost of the bulk is split by size, so that the incomes
     of its items add up to its own; their break-even benefits are their benefits times one common factor.
@@ -81,20 +86,13 @@ def best_interval(
     >>> hopeless.futile, hopeless.interval, hopeless.break_even
     (True, inf, 2.0)
     """
-    if not (np.ndim(rate) == np.ndim(benefit) == np.ndim(cost) == np.ndim(size) == 0):
+    options: IncomeOptions = {"update_cost": update_cost, "stale_cost": stale_cost, "decay": decay}
+    options |= {"size": size, "cost_of_size": cost_of_size}
+    found = best_intervals(rate, benefit, cost, **options)
+    if found.interval.ndim:
         raise UsageError(
             "best_interval takes one item: use afresh.money.best_interval.best_intervals for arrays"
         )
-    found = best_intervals(
-        rate,
-        benefit,
-        cost,
-        update_cost=update_cost,
-        stale_cost=stale_cost,
-        decay=decay,
-        size=size,
-        cost_of_size=cost_of_size,
-    )
     break_even = float(found.break_even)
     ratio = break_even / float(cost) if cost > 0 else np.inf
     return Income(
@@ -208,12 +206,7 @@ def _incomes(
     break_even: Float64s,
     verdict: Codes,
 ) -> Incomes:
-    return Incomes(
-        interval=items.in_input_shape(interval),
-        frequency=items.in_input_shape(frequency_of(interval)),
-        freshness=items.in_input_shape(freshness),
-        net_income=items.in_input_shape(income),
-        break_even=items.in_input_shape(break_even),
-        futile=np.isinf(interval).reshape(items.shape),
-        verdict=verdict.reshape(items.shape),
-    )
+    columns = (interval, frequency_of(interval), freshness, income, break_even)
+    shaped: list[Any] = [items.in_input_shape(column) for column in columns]
+    shaped += [np.isinf(interval).reshape(items.shape), verdict.reshape(items.shape)]
+    return Incomes(*shaped)

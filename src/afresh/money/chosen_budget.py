@@ -22,7 +22,7 @@ from afresh.money.best_interval import Incomes, solve_items
 from afresh.money.excess_income import frequency_of, income_at, spend_at
 from afresh.money.limited import with_money
 from afresh.money.priced_items import IncomeOptions, build_items
-from afresh.money.verdicts import RefreshVerdict, describe_verdict
+from afresh.money.terms import RefreshVerdict, describe_verdict
 from afresh.values.arrays import ArrayLike, Bools, Float64s, nonnegative
 from afresh.values.errors import InputError
 
@@ -139,9 +139,7 @@ def choose_budget(
         seeming = extra * most_requests if extra else 0.0
         return _within(rate, benefit, check + extra * requests, limit, seeming, options)
 
-    request_price = _least_price(
-        lambda extra: _total(requests, frequency_of(within(extra)[0])), most_requests
-    )
+    request_price = _least_price(lambda more: _total(requests, frequency_of(within(more)[0])), most_requests)
     interval, price = within(request_price)
     frequency = frequency_of(interval)
     # λ times the freshness is how often a poll finds a change

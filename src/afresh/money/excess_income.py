@@ -12,6 +12,8 @@ never refreshing and its slope are
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from afresh.model.curves import g, h
@@ -102,20 +104,26 @@ def spend_rate(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
 
 def income_at(items: PricedItems, interval: Float64s) -> Float64s:
     """NI of each item at its interval."""
-    income = np.empty_like(interval)
-    for group in items.groups:
-        terms = items.terms.take(group.rows)
-        never = terms.gain * group.decay.plateau() - terms.stale
-        income[group.rows] = never + excess_income(group.decay, terms, interval[group.rows])
-    return income
+
+    def income(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
+        return terms.gain * decay.plateau() - terms.stale + excess_income(decay, terms, u)
+
+    return by_group(items, interval, income)
 
 
 def spend_at(items: PricedItems, interval: Float64s) -> Float64s:
     """What refreshing each item at its interval costs per time."""
-    spent = np.empty_like(interval)
+    return by_group(items, interval, spend_rate)
+
+
+def by_group(
+    items: PricedItems, u: Float64s, solve: Callable[[Decay, IncomeTerms, Float64s], Float64s]
+) -> Float64s:
+    """What ``solve`` returns for the decay, the terms and the interval of each item."""
+    values = np.empty_like(u)
     for group in items.groups:
-        spent[group.rows] = spend_rate(group.decay, items.terms.take(group.rows), interval[group.rows])
-    return spent
+        values[group.rows] = solve(group.decay, items.terms.take(group.rows), u[group.rows])
+    return values
 
 
 def frequency_of(interval: Float64s) -> Float64s:

@@ -24,9 +24,8 @@ import numpy as np
 from afresh.model.decay import Decay, Exponential, Lomax, Weibull, decay_from
 from afresh.model.roots import find_crossing, narrow_maximum, solve_decreasing
 from afresh.money.best_interval import find_optimum
-from afresh.money.excess_income import SMOOTH_DECAYS, cost_to_gain, excess_income, turning_term
+from afresh.money.excess_income import SMOOTH_DECAYS, by_group, cost_to_gain, excess_income, turning_term
 from afresh.money.priced_items import (
-    CostOfSize,
     IncomeOptions,
     PricedItems,
     build_items,
@@ -55,7 +54,7 @@ def implied_benefit(
     times = check_positive("interval", interval)
     items = build_items(rate, 0.0, check_positive("cost", cost), **options, along=("interval", times))
     u = np.broadcast_to(times, items.shape).astype(np.float64).ravel()
-    gain = _by_group(items, u, _smallest_gain)
+    gain = by_group(items, u, _smallest_gain)
     return _answer(items, (gain - items.terms.stale) / items.size, "benefit")
 
 
@@ -70,21 +69,13 @@ def implied_cost(
     times = check_positive("interval", interval)
     items = build_items(rate, benefit, 0.0, **options, along=("interval", times))
     u = np.broadcast_to(times, items.shape).astype(np.float64).ravel()
-    check = _by_group(items, u, _largest_check)
+    check = by_group(items, u, _largest_check)
     factor = size_factor(items.size, options.get("cost_of_size", "constant"))
     return _answer(items, check / factor, "cost")
 
 
 def implied_rates(
-    interval: float,
-    benefit: float,
-    cost: float,
-    *,
-    update_cost: float = 0,
-    stale_cost: float = 0,
-    decay: str = "exponential",
-    size: float = 1,
-    cost_of_size: CostOfSize = "constant",
+    interval: float, benefit: float, cost: float, **options: Unpack[IncomeOptions]
 ) -> tuple[float, ...]:
     """All rates, slowest first, for which ``interval`` is the best: two, one or none.
 
@@ -95,18 +86,11 @@ def implied_rates(
     >>> implied_rates(3.0, 1.0, 1.0)
     ()
     """
+    decay = options.pop("decay", "exponential")
     if not isinstance(decay, str):
         raise UsageError("a decay object has its rate already: give the name of a decay")
     u = float(check_positive("interval", interval))
-    items = build_items(
-        0.0,
-        benefit,
-        check_positive("cost", cost),
-        update_cost=update_cost,
-        stale_cost=stale_cost,
-        size=size,
-        cost_of_size=cost_of_size,
-    )
+    items = build_items(0.0, benefit, check_positive("cost", cost), **options)
     if not isinstance(decay_from(decay, np.ones(1)), SMOOTH_DECAYS):
         raise UsageError(f"{decay} decay has steps, and many rates share one interval: no single one follows")
 
@@ -118,7 +102,8 @@ def implied_rates(
 
     rates = np.geomspace(1e-12, 1e12, _RATES) / u
     # Two rates about to fall together hide between two of these, unless the peak of the gain is one of them.
-    peak = narrow_maximum(lambda rate: -ratio_at(rate), *_around_the_peak(rates, -ratio_at(rates)))
+    top = min(max(int(ratio_at(rates).argmin()), 1), _RATES - 2)
+    peak = narrow_maximum(lambda rate: -ratio_at(rate), rates[top - 1 : top], rates[top + 1 : top + 2])
     rates = np.sort(np.append(rates, peak))
     sign = np.sign(1 - ratio_at(rates))
     cells = np.flatnonzero(sign[:-1] * sign[1:] < 0)
@@ -134,30 +119,14 @@ def implied_rates(
     return tuple(float(rate) for rate in found[good])
 
 
-def _around_the_peak(rates: Float64s, values: Float64s) -> tuple[Float64s, Float64s]:
-    """The neighbours of the rate with the highest value."""
-    top = min(max(int(values.argmax()), 1), rates.size - 2)
-    return rates[top - 1 : top], rates[top + 1 : top + 2]
-
-
-def _by_group(
-    items: PricedItems, u: Float64s, solve: Callable[[Decay, IncomeTerms, Float64s], Float64s]
-) -> Float64s:
-    values = np.empty_like(u)
-    for group in items.groups:
-        values[group.rows] = solve(group.decay, items.terms.take(group.rows), u[group.rows])
-    return values
-
-
 def _smallest_gain(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
     """The smallest gain for which u is best, NaN where none is."""
     if isinstance(decay, SMOOTH_DECAYS):
         marginal = decay.gain(u)
         needed = terms.check + terms.update * turning_term(decay, u)
         gain = np.divide(needed, marginal, out=np.full_like(u, np.nan), where=marginal > 0)
-        return np.where(
-            _is_best(decay, IncomeTerms(gain, terms.stale, terms.check, terms.update), u), gain, np.nan
-        )
+        good = _is_best(decay, IncomeTerms(gain, terms.stale, terms.check, terms.update), u)
+        return np.where(good, gain, np.nan)
 
     def interval_at(gain: Float64s) -> Float64s:
         return find_optimum(decay, IncomeTerms(gain, terms.stale, terms.check, terms.update)).interval
@@ -187,7 +156,7 @@ def _largest_check(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
 def _is_best(decay: Decay, terms: IncomeTerms, u: Float64s) -> Bools:
     """Whether u, where H(u) = 0, is the best interval and not the worst, nor one that loses.
 
-    A hazard that never rises has one crossing only, which is the best (``afresh.money.smooth``); for others
+    A hazard that never rises has one crossing only, which is the best (``interval_optima``); for others
     a crossing that earns anything is.
     """
     if isinstance(decay, Exponential | Lomax):
@@ -198,13 +167,8 @@ def _is_best(decay: Decay, terms: IncomeTerms, u: Float64s) -> Bools:
 
 def _boundary(holds: Callable[[Float64s], Bools], low: Float64s, high: Float64s) -> tuple[Float64s, Float64s]:
     """The two adjacent numbers between ``low`` and ``high`` of which ``holds`` is false and true."""
-    found = solve_decreasing(
-        lambda x: np.where(holds(x), 0.5, 2.0),
-        np.ones_like(low),
-        np.sqrt(low) * np.sqrt(high),
-        low=low,
-        high=high,
-    )
+    middle, one = np.sqrt(low) * np.sqrt(high), np.ones_like(low)
+    found = solve_decreasing(lambda x: np.where(holds(x), 0.5, 2.0), one, middle, low=low, high=high)
     return found.low, found.high
 
 

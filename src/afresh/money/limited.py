@@ -104,12 +104,11 @@ def _limited(
     found = solve_decreasing(total, target, max(float(np.mean(items.terms.check)), _NEXT_TO_NOTHING))
     low, high = (frequency_of(_intervals(items, dearer(float(x[0])))) for x in (found.low, found.high))
     frequency = high + (low - high) * found.share(target)
-    interval = np.divide(1.0, frequency, out=np.full_like(frequency, np.inf), where=frequency > 0)
+    interval = frequency_of(frequency)
     return _plan(items, interval if limit > 0 else np.full_like(interval, np.inf), float(found.low[0]))
 
 
 def _intervals(items: PricedItems, terms: IncomeTerms) -> Float64s:
-    """The best intervals at other costs."""
     return np.asarray(solve_items(items.with_terms(terms)).interval.ravel(), dtype=np.float64)
 
 

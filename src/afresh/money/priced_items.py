@@ -174,7 +174,9 @@ def decay_groups(decay: DecayLike, rate: Float64s) -> list[DecayGroup]:
     if isinstance(decay, str):
         return _blocks(decay, everything, rate)
     if not isinstance(decay, Sequence | np.ndarray):
-        _check_decay_length(decay, rate.size)
+        size = np.asarray(decay.plateau()).size
+        if size not in (1, rate.size):
+            raise InputError(f"lengths differ: decay {size}, other columns {rate.size}")
         return [DecayGroup(everything, decay)]
     codes: dict[str, int] = {}
     coded = np.fromiter((codes.setdefault(str(name), len(codes)) for name in decay), dtype=np.int64)
@@ -188,10 +190,3 @@ def _blocks(name: str, rows: Rows, rate: Float64s) -> list[DecayGroup]:
     starts = range(0, max(rows.size, 1), _BLOCK)
     blocks = [rows[start : start + _BLOCK] for start in starts]
     return [DecayGroup(block, decay_from(name, rate[block])) for block in blocks]
-
-
-def _check_decay_length(decay: Decay, items: int) -> None:
-    """Refuse a decay whose parameters are arrays of another length."""
-    size = np.asarray(decay.plateau()).size
-    if size not in (1, items):
-        raise InputError(f"lengths differ: decay {size}, other columns {items}")

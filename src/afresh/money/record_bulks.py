@@ -42,7 +42,6 @@ class RecordBulks:
     check: Float64s
 
     def sums(self, values: Float64s) -> Float64s:
-        """The sum over the records of each bulk."""
         return np.asarray(np.bincount(self.member, values, self.check.size), dtype=np.float64)
 
     def surplus(self, u: Float64s, gain: Float64s) -> Float64s:
@@ -54,18 +53,18 @@ class RecordBulks:
         return self.sums(values) - self.check
 
     def excess(self, u: Float64s) -> Float64s:
-        """E(u)."""
         return self.surplus(u, self.items.terms.gain) / u
+
+    def higher(self, one: Float64s, other: Float64s) -> Float64s:
+        """Of two intervals for each bulk the one that earns more."""
+        return np.where(self.excess(one) > self.excess(other), one, other)
 
     def cost_to_gain(self, u: Float64s) -> Float64s:
         """What is owed over what is gained at u: above 1 while H(u) = −u²·E'(u) < 0."""
         terms = self.items.terms
-        gained = self._sum_over_records(lambda decay, t: decay.gain(t), u, terms.gain)
-        owed = (
-            self.check + self._sum_over_records(turning_term, u, terms.update)
-            if terms.update.any()
-            else self.check
-        )
+        gained, owed = self._sum_over_records(lambda decay, t: decay.gain(t), u, terms.gain), self.check
+        if terms.update.any():
+            owed = owed + self._sum_over_records(turning_term, u, terms.update)
         return ratio_of(owed, gained)
 
     def crosses_once(self, gain: Float64s) -> bool:
@@ -163,25 +162,14 @@ def solve_bulks(bulks: RecordBulks) -> BulkOptimum:
     else:
         # a maximum that barely pays is narrow, but lies where refreshing would pay first
         near = narrow_maximum(bulks.excess, np.maximum(cheapest / 2, low), np.minimum(cheapest * 2, last))
-        interval = _higher(bulks, near, find_maximum(bulks.excess, low, last))
-        interval = _before_a_step(bulks, interval)
+        interval = bulks.higher(near, find_maximum(bulks.excess, low, last))
+        for group in bulks.items.groups:  # or the moment before a step of z, where more is earned
+            for candidate in _steps_near(group.decay, interval):
+                interval = bulks.higher(candidate, interval)
     excess = bulks.excess(interval)
     interval = np.where((bulks.check == 0) & (interval <= first), 0.0, interval)
     pays = excess > 0
     return BulkOptimum(np.where(pays, interval, np.inf), np.where(pays, excess, 0.0), factor)
-
-
-def _before_a_step(bulks: RecordBulks, interval: Float64s) -> Float64s:
-    """The interval, or the moment before a step of z next to it where more is earned."""
-    for group in bulks.items.groups:
-        for candidate in _steps_near(group.decay, interval):
-            interval = _higher(bulks, candidate, interval)
-    return interval
-
-
-def _higher(bulks: RecordBulks, one: Float64s, other: Float64s) -> Float64s:
-    """Of two intervals for each bulk the one that earns more."""
-    return np.where(bulks.excess(one) > bulks.excess(other), one, other)
 
 
 def _steps_near(decay: Decay, u: Float64s) -> list[Float64s]:

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from afresh.papers.check import CheckVerdict
-from afresh.papers.report import PaperFigure, Report
+from afresh.papers.report import CheckVerdict, PaperFigure, Report
 from afresh.plots.line_plot import line_figure
 from afresh.plots.style import CYCLE, GRID, INK, SOFT, render
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, cast
 from afresh.values.errors import one_of
 
 if TYPE_CHECKING:
-    from afresh.papers.cho.change_gaps import ChangeLog
+    from afresh.papers.cho.cho_figures import ChangeLog
     from afresh.papers.report import Report
     from afresh.papers.yang.probe_experiments import SearchRecords
 
 # name → the module whose ``report()`` reproduces the paper; imported when asked for: names alone are light
 PAPERS: Mapping[str, str] = {
-    "cho": "afresh.papers.cho.paper",
-    "razniewski": "afresh.papers.razniewski.paper",
-    "yang": "afresh.papers.yang.paper",
-    "zhang": "afresh.papers.zhang.paper",
+    "cho": "afresh.papers.cho",
+    "razniewski": "afresh.papers.razniewski",
+    "yang": "afresh.papers.yang",
+    "zhang": "afresh.papers.zhang",
 }
 ON_HISTORIES = ("cho",)  # papers with a figure that needs real changes
 ON_RECORDS = ("yang",)  # papers with a figure that needs real records to search
@@ -37,11 +37,6 @@ def reproduce(
     afresh.values.errors.UsageError: unknown paper 'choo': did you mean 'cho'? One of cho, razniewski...
     """
     wanted = dict.fromkeys(one_of("paper", name, PAPERS) for name in names or PAPERS)
-    return tuple(_report(name, histories, records) for name in wanted)
-
-
-def _report(name: str, histories: Sequence[ChangeLog], records: Sequence[SearchRecords]) -> Report:
-    build = cast("Callable[..., Report]", import_module(PAPERS[name]).report)
-    if name in ON_RECORDS:
-        return build(records)
-    return build(histories) if name in ON_HISTORIES else build()
+    builds = {name: cast("Callable[..., Report]", import_module(PAPERS[name]).report) for name in wanted}
+    given = dict.fromkeys(ON_HISTORIES, (histories,)) | dict.fromkeys(ON_RECORDS, (records,))
+    return tuple(build(*given.get(name, ())) for name, build in builds.items())

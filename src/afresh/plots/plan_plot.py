@@ -198,9 +198,7 @@ def _draw_budget(axes: Axes, picture: PlanPicture) -> None:
         use_log(axes, "x", float(budgets[shown].min()), float(budgets.max()))
     axes.plot(budgets[shown], picture.freshness[shown], color=BLUE, label="best plan")
     if picture.uniform.size:
-        axes.plot(
-            budgets[shown], picture.uniform[shown], color=SOFT, linestyle="--", label="all equally often"
-        )
+        axes.plot(budgets[shown], picture.uniform[shown], "--", color=SOFT, label="all equally often")
     axes.plot([picture.budget], [picture.reached], "o", color=INK, markersize=7, zorder=4)
     text = f"{picture.reached:.1%} fresh\nat {plain(float(f'{picture.budget:.3g}'))} {per}"
     annotate(axes, text, (picture.budget, picture.reached), (9, -9), va="top", fontweight="bold")

@@ -49,12 +49,10 @@ def number_labels(labels: Sequence[Label]) -> Ints:
     [118289355612116, -1, -1, 118289355612116]
     """
     count = Counter(labels)
-    number = {label: _hash(repr(label)) for label in count if label is not None and count[label] > 1}
+    shared = (label for label in count if label is not None and count[label] > 1)
+    digests = {label: blake2b(repr(label).encode(), digest_size=6).digest() for label in shared}
+    number = {label: int.from_bytes(digest) for label, digest in digests.items()}
     return np.array([-1 if label is None else number.get(label, -1) for label in labels], dtype=np.int64)
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode(), digest_size=6).digest())
 
 
 def _words(names: Sequence[str]) -> list[Label]:
@@ -63,17 +61,14 @@ def _words(names: Sequence[str]) -> list[Label]:
     count: Counter[tuple[str, str]] = Counter()
     for directory, words in split:
         count.update((directory, prefix) for prefix in _prefixes(words))
-    return [
-        next(
-            (
-                (directory, prefix)
-                for prefix in reversed(_prefixes(words))
-                if len(prefix) >= LEAST_LETTERS and 2 <= count[directory, prefix] <= MOST_WITH_WORDS
-            ),
-            None,
-        )
-        for directory, words in split
-    ]
+
+    def longest(directory: str, words: list[str]) -> Label:
+        for prefix in reversed(_prefixes(words)):
+            if len(prefix) >= LEAST_LETTERS and 2 <= count[directory, prefix] <= MOST_WITH_WORDS:
+                return directory, prefix
+        return None
+
+    return [longest(*each) for each in split]
 
 
 def _prefixes(words: list[str]) -> list[str]:
@@ -95,5 +90,4 @@ def _directories(names: Sequence[str]) -> list[Label]:
 
 
 def _paths_below_top(names: Sequence[str]) -> list[Label]:
-    """The path below the top directory."""
     return [name.partition("/")[2] if name.count("/") >= 2 else None for name in names]

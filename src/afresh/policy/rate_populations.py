@@ -48,9 +48,8 @@ class RatePopulations:
         counted = rng.gamma(items_per_row, size=(items, DRAWS)).astype(np.float32)
         counted /= counted.sum(axis=0)
         for _ in range(STEPS):
-            found = found * sum(
-                likelihood[some].T @ (counted[some] / (likelihood[some] @ found)) for some in _blocks(items)
-            )
+            blocks = ((likelihood[some], counted[some]) for some in _blocks(items))
+            found = found * sum(each.T @ (count / (each @ found)) for each, count in blocks)
         return cls(likelihood, found, rng.standard_normal(DRAWS))
 
     def means(self, fresh: Float64s, share: Float64s) -> Float64s:

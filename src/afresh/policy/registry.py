@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from afresh.policy.adaptive.adaptive import Adaptive
 from afresh.policy.policy import Policy, PolicyFactory, PolicyInput
-from afresh.policy.rivals.crawler_rules import Nutch, NutchSync, StormCrawler
-from afresh.policy.rivals.lambdacrawl import LambdaCrawl
-from afresh.policy.rivals.oracle import Oracle
-from afresh.policy.rivals.proportional import Proportional
-from afresh.policy.rivals.ranking_policy import UniformPolicy
+from afresh.policy.ranking_policy import Oracle, UniformPolicy
+from afresh.policy.rival_rules import LambdaCrawl, Nutch, NutchSync, Proportional, StormCrawler
 from afresh.values.errors import one_of
 
 POLICIES: dict[str, PolicyFactory] = {

@@ -38,7 +38,6 @@ class Candidates:
     totals: Float64s
 
     def __len__(self) -> int:
-        """How many queries there are."""
         return len(self.sets)
 
     def take(self, wanted: Ints) -> Candidates:
@@ -66,7 +65,12 @@ def find_candidates(
     estimates = [expected]
     # Keywords with at most one page, or with one local tuple, are not combined with others.
     combinable = (expected > page_size) & (support >= 2)
-    rows = _rarest_keywords(relation.by_tuple.keep(combinable), expected)
+    rows = relation.by_tuple.keep(combinable)
+    # At most ``MOST_COMBINED`` keywords of each tuple, the rarest on the server.
+    owner = rows.row_ids()
+    order = np.lexsort((rows.members, expected[rows.members], owner))
+    good = order[np.arange(len(order)) - np.repeat(rows.starts[:-1], rows.sizes) < MOST_COMBINED]
+    rows = Postings.of_pairs(owner[good], rows.members[good], rows.height, rows.width)
     broader = np.flatnonzero(combinable)
     for size in range(2, most_keywords + 1):
         sets = _combined(rows, size, relation, broader)
@@ -75,15 +79,6 @@ def find_candidates(
         estimates.append(expected)
         broader = _set_codes(sets[expected > page_size], len(relation.keywords))
     return _without_dominated(relation, np.concatenate(parts), np.concatenate(estimates), page_size)
-
-
-def _rarest_keywords(rows: Postings, totals: Float64s) -> Postings:
-    """At most ``MOST_COMBINED`` keywords of each tuple, the rarest on the server."""
-    owner = rows.row_ids()
-    order = np.lexsort((rows.members, totals[rows.members], owner))
-    rank = np.arange(len(order)) - np.repeat(rows.starts[:-1], rows.sizes)
-    good = order[rank < MOST_COMBINED]
-    return Postings.of_pairs(owner[good], rows.members[good], rows.height, rows.width)
 
 
 def _combined(rows: Postings, size: int, relation: KeywordIndex, broader: Ints) -> Ints:

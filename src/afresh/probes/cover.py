@@ -62,16 +62,15 @@ def best_cover(tuples: Postings, costs: Floats, wanted: Bools, *, branch: bool =
     >>> cover.queries, cover.requests, cover.bound
     (array([1, 2]), 2.0, 2.0)
     """
-    costs = np.array(costs, dtype=np.float64)
+    price: Float64s = np.array(costs, dtype=np.float64)
     left = tuples if wanted.all() else tuples.keep(wanted)
     rows = np.flatnonzero(wanted)
-    useful = np.flatnonzero(left.sizes > costs)  # no better than look-ups otherwise
+    useful = np.flatnonzero(left.sizes > price)  # no better than look-ups otherwise
     if not useful.size:
         return Cover(np.empty(0, np.int64), rows, float(rows.size), float(rows.size))
     place = np.cumsum(wanted) - 1
-    problem = _CoveringProblem(
-        _renumbered(left.take(useful), place, rows.size), np.asarray(costs[useful], dtype=np.float64)
-    )
+    kept = left.take(useful)
+    problem = _CoveringProblem(Postings(kept.starts, place[kept.members], rows.size), price[useful])
     solution, bound = problem.solve(branch=branch)
     covered = np.zeros(rows.size, dtype=np.bool_)
     covered[problem.tuples.take(solution).members] = True
@@ -79,10 +78,6 @@ def best_cover(tuples: Postings, costs: Floats, wanted: Bools, *, branch: bool =
     sure = math.ceil(bound - _NEAR * max(1.0, bound)) if whole else bound
     requests = problem.requests(solution)
     return Cover(useful[solution], rows[~covered], requests, float(min(sure, requests)))
-
-
-def _renumbered(tuples: Postings, place: Ints, width: int) -> Postings:
-    return Postings(tuples.starts, place[tuples.members], width)
 
 
 class _CoveringProblem:

@@ -48,7 +48,7 @@ def greedy_probes(
     """The queries in the order chosen; ``values`` are w(r)·F(r;t), ``pool`` the paper's k.
 
     >>> from afresh.probes.keyword_index import index_relation
-    >>> from afresh.probes.splitters import parse_keywords
+    >>> from afresh.probes.keyword_index import parse_keywords
     >>> titles = {"title": ["web crawl", "web search", "deep web"]}
     >>> relation = index_relation(titles, [parse_keywords("title")])
     >>> probes = greedy_probes(relation, lambda sets: np.where(sets[:, -1] < 0, 100.0, 2.0), 10)
@@ -62,23 +62,18 @@ def greedy_probes(
     known = _TotalsCache(totals, len(relation.keywords))
     probes: list[Probe] = []
     while uncovered.any() and (quota is None or len(probes) < quota):
-        words = _frequent(relation, uncovered, pool)
+        held = relation.by_tuple.take(np.flatnonzero(uncovered)).members
+        counts = np.bincount(held, minlength=len(relation.keywords))
+        words = np.argsort(-counts, kind="stable")[:pool]
+        words = words[counts[words] > 0]  # the keywords that most uncovered tuples hold
         keywords, total = _most_efficient(relation, words, worth, uncovered, known)
-        members = _tuples_holding(relation, keywords)
+        members = relation.matches(np.array([keywords]))[1]
         new = members[uncovered[members]]
         requests = 1.0 if method == 2 else float(request_counts(np.array([total]), page_size)[0])
         share = 1.0 if method == 1 or total <= page_size else page_size / total
         probes.append(Probe(keywords, members, new, total, requests, share * len(members)))
         uncovered[members] = False
     return tuple(probes)
-
-
-def _frequent(relation: KeywordIndex, uncovered: Bools, pool: int) -> Ints:
-    """The ``pool`` keywords that most uncovered tuples hold."""
-    held = relation.by_tuple.take(np.flatnonzero(uncovered)).members
-    counts = np.bincount(held, minlength=len(relation.keywords))
-    order = np.argsort(-counts, kind="stable")[:pool]
-    return order[counts[order] > 0]
 
 
 def _most_efficient(
@@ -120,10 +115,3 @@ class _TotalsCache:
             self._codes = every[order]
             self._totals = np.concatenate((self._totals, self._ask(sets)))[order]
         return self._totals[np.searchsorted(self._codes, codes)]
-
-
-def _tuples_holding(relation: KeywordIndex, keywords: tuple[int, ...]) -> Ints:
-    members = relation.by_keyword.row(keywords[0])
-    for word in keywords[1:]:
-        members = np.intersect1d(members, relation.by_keyword.row(word), assume_unique=True)
-    return members

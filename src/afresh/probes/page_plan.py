@@ -93,7 +93,8 @@ class _State:
         self._left = values.copy()  # value times the probability that the tuple has not come yet
 
     def page_gains(self) -> Float64s:
-        share = np.minimum(1.0, self._page_size / np.maximum(self._unread(), 1e-9))
+        unread = self._totals - self._read * self._page_size
+        share = np.minimum(1.0, self._page_size / np.maximum(unread, 1e-9))
         return np.where(self._read < self._pages, self._tuples.sums(self._left) * share, 0.0)
 
     def gain(self, kind: int, number: int) -> float:
@@ -122,6 +123,3 @@ class _State:
     def _share(self, query: int) -> float:
         unread = self._totals[query] - self._read[query] * self._page_size
         return 1.0 if unread <= self._page_size else self._page_size / unread
-
-    def _unread(self) -> Float64s:
-        return self._totals - self._read * self._page_size

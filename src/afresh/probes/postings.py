@@ -44,7 +44,6 @@ class Postings:
 
     @property
     def height(self) -> int:
-        """How many rows."""
         return len(self.starts) - 1
 
     @property

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,7 +69,20 @@ class DecayFit:
         >>> round(float(fit.decay.survival(2.0)), 3), round(float(fit.since_refresh().survival(2.0)), 3)
         (0.125, 0.25)
         """
-        return _since_refresh(self.decay)
+        lifetime = self.decay
+        if isinstance(lifetime, Exponential):
+            return lifetime
+        mean = float(lifetime.total())
+        if not mean < math.inf:
+            raise InputError("the mean lifetime is infinite: a copy refreshed at any time never goes wrong")
+        if isinstance(lifetime, Lomax):
+            return Lomax(np.asarray(lifetime.shape) - 1, lifetime.scale)
+        far = mean
+        while float(lifetime.integral(far)) < mean * (1 - 1e-12):
+            far *= 2
+        knots = far * np.linspace(0, 1, _KNOTS) ** 2  # denser where z bends most
+        values = np.clip(1 - lifetime.integral(knots) / mean, 0.0, 1.0)
+        return Empirical(knots, np.minimum.accumulate(values), linear=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +101,10 @@ class DecayFits:
 
     @property
     def best(self) -> DecayFit:
-        """The fit with the smallest AIC."""
         return self.fits[0]
 
     @property
     def sentence(self) -> str:
-        """The finding in words."""
         return (
             f"Of {self.lifetimes} lifetimes {self.ended} ended; {self.best.words} fits best, "
             f"{self.best.relative_error:.1%} off the observed curve."
@@ -117,18 +129,12 @@ def fit_decays(lifetimes: ArrayLike, ended: ArrayLike | None = None) -> DecayFit
     fits = [_in_input_unit(name, fitted(data), unit, data.ends) for name, fitted in _FITTERS.items()]
     fits.append(_geometric(seen, over))
     longest = float(seen.max())
-    judged = [_with_error(fit, empirical, longest) for fit in fits]
-    return DecayFits(
-        fits=tuple(sorted(judged, key=lambda fit: fit.aic)),
-        empirical=empirical,
-        since_refresh=Empirical.from_lifetimes(seen, over),
-        lifetimes=seen.size,
-        ended=int(over.sum()),
-    )
+    judged = sorted((_with_error(fit, empirical, longest) for fit in fits), key=lambda fit: fit.aic)
+    copies = Empirical.from_lifetimes(seen, over)
+    return DecayFits(tuple(judged), empirical, copies, seen.size, int(over.sum()))
 
 
-@dataclass(frozen=True, slots=True)
-class _Lifetimes:
+class _Lifetimes(NamedTuple):
     t: Float64s
     over: Bools
 
@@ -137,19 +143,12 @@ class _Lifetimes:
         return int(self.over.sum())
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     """A fit in units of the mean lifetime; ``shape`` for classes that have one."""
 
     rate: float
     log_likelihood: float
     shape: float | None = None
-
-
-def _exponential(data: _Lifetimes) -> _Found:
-    """λ = d/Σt, d the lifetimes that ended."""
-    rate = data.ends / float(data.t.sum())
-    return _Found(rate, data.ends * (math.log(rate) - 1))
 
 
 def _linear(data: _Lifetimes) -> _Found:
@@ -197,14 +196,14 @@ def _lomax(data: _Lifetimes) -> _Found:
         return _Found(shape / scale, density - shape * float(grown.sum()), shape)
 
     # Beyond a million mean lifetimes the class is the exponential to all digits shown.
-    best = find_maximum(
-        lambda scale: np.array([at_scale(float(scale[0])).log_likelihood]), np.array([1e-3]), np.array([1e6])
-    )
+    ends = np.array([1e-3]), np.array([1e6])
+    best = find_maximum(lambda scale: np.array([at_scale(float(scale[0])).log_likelihood]), *ends)
     return at_scale(float(best[0]))
 
 
 _FITTERS: dict[str, Callable[[_Lifetimes], _Found]] = {
-    "exponential": _exponential,
+    # In units of the mean lifetime Σt/d, d the lifetimes that ended, the rate d/Σt is 1.
+    "exponential": lambda data: _Found(1.0, -data.ends),
     "linear": _linear,
     "weibull": _weibull,
     "lomax": _lomax,
@@ -244,19 +243,3 @@ def _with_error(fit: DecayFit, empirical: Empirical, longest: float) -> DecayFit
     apart = np.abs(fit.decay.survival(middle) - empirical.survival(middle))
     error = float(np.sum(apart * np.diff(knots))) / float(empirical.integral(longest))
     return replace(fit, relative_error=error)
-
-
-def _since_refresh(lifetime: Decay) -> Decay:
-    if isinstance(lifetime, Exponential):
-        return lifetime
-    mean = float(lifetime.total())
-    if not mean < math.inf:
-        raise InputError("the mean lifetime is infinite, so a copy refreshed at any time never goes wrong")
-    if isinstance(lifetime, Lomax):
-        return Lomax(np.asarray(lifetime.shape) - 1, lifetime.scale)
-    far = mean
-    while float(lifetime.integral(far)) < mean * (1 - 1e-12):
-        far *= 2
-    knots = far * np.linspace(0, 1, _KNOTS) ** 2  # denser where z bends most
-    values = np.clip(1 - lifetime.integral(knots) / mean, 0.0, 1.0)
-    return Empirical(knots, np.minimum.accumulate(values), linear=True)

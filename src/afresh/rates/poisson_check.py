@@ -44,24 +44,19 @@ class PoissonChecks:
 
     @property
     def sentence(self) -> str:
-        """The finding in words."""
         judged = self.item.size
         if judged == 0:
             return f"No item has {self.least} gaps between changes, too few to judge the Poisson model."
         fit = int(np.sum(self.p_value >= 0.05))
-        words = (
-            f"Of {judged} items with at least {self.least} gaps, {fit} ({fit / judged:.0%}) look Poisson "
-            "(95% would if all were)"
-        )
+        words = f"Of {judged} items with at least {self.least} gaps, {fit} ({fit / judged:.0%}) look Poisson"
+        words += " (95% would if all were)"
         if fit >= 0.9 * judged:  # the rest are hardly more than the false alarms of a true model
             return f"{words}."
         wrong = self.dispersion[self.p_value < 0.05]
         bursts = float(np.mean(wrong > 1))
         kind = "change in bursts" if bursts > 0.5 else "change more regularly"
-        share = max(bursts, 1 - bursts)
-        return (
-            f"{words}; of the others {share:.0%} {kind}, with a median dispersion of {np.median(wrong):.2g}."
-        )
+        others = f"of the others {max(bursts, 1 - bursts):.0%} {kind}"
+        return f"{words}; {others}, with a median dispersion of {np.median(wrong):.2g}."
 
 
 def check_items(item: ArrayLike, times: ArrayLike, *, least: int = 10) -> PoissonChecks:
@@ -174,9 +169,8 @@ def gap_histogram(gaps: ArrayLike, bins: int = 30, *, width: float | None = None
     if not 0 < step < math.inf:
         raise InputError(f"a bin width of {step} must be above 0, and finite")
     edges = step * np.arange(bins + 1.0)
-    share = (
-        np.bincount(np.minimum(given // step, bins).astype(np.int64), minlength=bins + 1)[:bins] / given.size
-    )
+    cell = np.minimum(given // step, bins).astype(np.int64)
+    share = np.bincount(cell, minlength=bins + 1)[:bins] / given.size
     expected = -np.exp(-edges[:-1] / mean) * np.expm1(-step / mean)
     return GapHistogram(np.asarray(edges, np.float64), share, expected)
 

@@ -17,7 +17,7 @@ is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -72,12 +72,17 @@ class PollTable:
             raise InputError(f"item must be sorted rows from 0 to {self.items - 1}")
         bad = ~((self.elapsed >= SHORTEST) & (self.elapsed <= LONGEST))
         _refuse_if("elapsed", self.elapsed, bad, f"a time above 0, from {SHORTEST:g} to {LONGEST:g}")
-        _check_since(self)
-        _check_count(self)
+        if self.since is not None:
+            with np.errstate(invalid="ignore"):
+                bad = (self.since < 0) | (self.changed & (self.since > self.elapsed))
+            _refuse_if("since", self.since, bad, "within the interval in which the change was found")
+        if self.count is not None:
+            _refuse_if("count", self.count, _no_counts(self.count), _COUNT)
+            bad = ~np.isnan(self.count) & ((self.count > 0) != self.changed)
+            _refuse_if("count", self.count, bad, "above 0 where changed and 0 elsewhere")
 
     @property
     def size(self) -> int:
-        """How many polls there are, over all items."""
         return int(self.item.size)
 
     def polls_per_item(self) -> Ints:
@@ -111,11 +116,9 @@ class PollTable:
         return self._take(part, self.item[part] - first, end - first)
 
     def _take(self, which: Bools | slice, item: Ints, items: int) -> PollTable:
-        optional = (None if column is None else column[which] for column in self._optional())
+        columns = (self.since, self.count, self.end, self.weight)
+        optional = (None if column is None else column[which] for column in columns)
         return PollTable(item, self.elapsed[which], self.changed[which], items, *optional)
-
-    def _optional(self) -> tuple[Float64s | None, ...]:
-        return self.since, self.count, self.end, self.weight
 
 
 def polls_from_intervals(
@@ -218,15 +221,9 @@ class _RecordedPolls:
         count: ArrayLike | None,
         now: float | None,
     ) -> _RecordedPolls:
-        rows = as_whole_numbers("item", item)
-        time = np.asarray(as_floats("times", times), dtype=np.float64)
-        polls = cls(
-            rows,
-            time,
-            as_flags("changed", changed),
-            _optional("modified", modified),
-            _optional("count", count),
-        )
+        rows, time = as_whole_numbers("item", item), np.asarray(as_floats("times", times), dtype=np.float64)
+        stamps, counts = _optional("modified", modified), _optional("count", count)
+        polls = cls(rows, time, as_flags("changed", changed), stamps, counts)
         for name in ("time", "changed", "modified", "count"):
             column = getattr(polls, name)
             if column is not None:
@@ -271,14 +268,12 @@ class _RecordedPolls:
         keys.sort()
         order = keys & ((1 << bits) - 1)
         keys >>= bits
-        optional = (None if c is None else c[order] for c in (self.modified, self.count))
-        return _RecordedPolls(keys, self.time[order], self.changed[order], *optional)
+        return replace(self.take(order), item=keys)
 
     def is_in_order(self) -> Bools:
         """For each look but the first: is it of a later item, or no earlier than the look before?"""
-        same = self.item[1:] == self.item[:-1]
-        right: Bools = (self.item[1:] > self.item[:-1]) | (same & (self.time[1:] >= self.time[:-1]))
-        return right
+        later, same = self.item[1:] > self.item[:-1], self.item[1:] == self.item[:-1]
+        return np.asarray(later | (same & (self.time[1:] >= self.time[:-1])))
 
     def merge_same_instants(self) -> _RecordedPolls:
         """Polls of an item at one instant become one poll, which found a change if any of them did."""
@@ -335,21 +330,6 @@ def _same_length(name: str, column: npt.NDArray[Any], rows: Ints) -> npt.NDArray
     if column.shape != rows.shape:
         raise InputError(f"{name} has {column.size} values for {rows.size} polls")
     return column
-
-
-def _check_since(polls: PollTable) -> None:
-    if polls.since is not None:
-        with np.errstate(invalid="ignore"):
-            bad = (polls.since < 0) | (polls.changed & (polls.since > polls.elapsed))
-        _refuse_if("since", polls.since, bad, "within the interval in which the change was found")
-
-
-def _check_count(polls: PollTable) -> None:
-    if polls.count is not None:
-        known = ~np.isnan(polls.count)
-        _refuse_if("count", polls.count, _no_counts(polls.count), _COUNT)
-        bad = known & ((polls.count > 0) != polls.changed)
-        _refuse_if("count", polls.count, bad, "above 0 where changed and 0 elsewhere")
 
 
 def _no_counts(count: Float64s) -> Bools:

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from afresh.rates.estimators.log_family import ratio_estimate, ratio_interval
+from afresh.rates.log_ratio import ratio_estimate, ratio_interval
 from afresh.values.arrays import ArrayLike
 from afresh.values.errors import InputError
 
@@ -151,7 +151,6 @@ class SelfAdaptive:
 
     @property
     def done(self) -> bool:
-        """Whether the search is over."""
         return self.end is not None
 
     @property
@@ -193,24 +192,19 @@ class SelfAdaptive:
         now = due if at is None else at
         if not self.last_poll < now < math.inf:
             raise InputError(f"a poll at {now} must come after the one at {self.last_poll}")
-        after = replace(
-            self,
-            last_poll=now,
-            changed=(*self.changed, bool(changed)),
-            late=(*self.late, now - due),
-            polls=self.polls + 1,
-        )
+        bits, late = (*self.changed, bool(changed)), (*self.late, now - due)
+        after = replace(self, last_poll=now, changed=bits, late=late, polls=self.polls + 1)
         return after if len(after.changed) < after.target else _after_round(after)
 
 
 def _after_round(state: SelfAdaptive) -> SelfAdaptive:
-    """The state after a finished round."""
     polls, changes = len(state.changed), sum(state.changed)
     growable = 2 * state.frequency <= state.fastest
     done = Round(polls, changes, state.doublings, state.divisions, growable, state.origin, state.paper)
     move = next_move(done)
     if move is Move.DOUBLE:
-        return _double_frequency(state)
+        faster = replace(state, frequency=2 * state.frequency, changed=(), late=(), target=ROUND)
+        return replace(faster, doublings=state.doublings + 1, origin=RoundOrigin.FASTER)
     if move is Move.DIVIDE:
         return _divide_frequency(state)
     if move is Move.EXTEND:
@@ -218,30 +212,13 @@ def _after_round(state: SelfAdaptive) -> SelfAdaptive:
     return replace(state, end=move)
 
 
-def _double_frequency(state: SelfAdaptive) -> SelfAdaptive:
-    return replace(
-        state,
-        frequency=2 * state.frequency,
-        changed=(),
-        late=(),
-        target=ROUND,
-        doublings=state.doublings + 1,
-        origin=RoundOrigin.FASTER,
-    )
-
-
 def _divide_frequency(state: SelfAdaptive) -> SelfAdaptive:
     """Polls 1, 4 and 7 stay, each with what was found since the one before it.
 
     The first of the three covers one old interval only; inside SAA it counts as three like the others.
     """
-    kept = [any(state.changed[lo:hi]) for lo, hi in MERGED]
-    return replace(
-        state,
-        frequency=state.frequency / 3,
-        changed=tuple(kept),
-        late=tuple(sum(state.late[lo:hi]) for lo, hi in MERGED),
-        target=len(kept) + ADDED_WHEN_SLOWER,
-        divisions=state.divisions + 1,
-        origin=RoundOrigin.SLOWER,
-    )
+    kept = tuple(any(state.changed[lo:hi]) for lo, hi in MERGED)
+    late = tuple(sum(state.late[lo:hi]) for lo, hi in MERGED)
+    slower = replace(state, frequency=state.frequency / 3, changed=kept, late=late)
+    target = len(kept) + ADDED_WHEN_SLOWER
+    return replace(slower, target=target, divisions=state.divisions + 1, origin=RoundOrigin.SLOWER)

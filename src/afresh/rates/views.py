@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 import numpy as np
 
-from afresh.rates.planning_rate import posterior_shape
-from afresh.values.arrays import Bools, Float64s, nonnegative
+from afresh.rates.estimator import posterior_shape
+from afresh.values.arrays import Float64s, nonnegative
 from afresh.values.errors import InputError, did_you_mean
 from afresh.values.results import RateEstimates
 
@@ -62,7 +63,11 @@ class ViewGraph:
         parts = tuple(tuple(number[part] for part in parts_of[name]) for name in order)
         position = {name: at for at, name in enumerate(parts_of)}
         place = tuple(position[name] for name in order)
-        return cls(tuple(parts_of), bases, parts, _reversed_edges(parts, len(bases)), place)
+        above: list[list[int]] = [[] for _ in number]
+        for whole_at, nodes in enumerate(parts, start=len(bases)):
+            for node in nodes:
+                above[node].append(whole_at)
+        return cls(tuple(parts_of), bases, parts, tuple(map(tuple, above)), place)
 
     def rates(self, base_rates: Mapping[str, float]) -> Float64s:
         """The rate of each view, in the order of ``views``. A rate given for a view itself is not looked at.
@@ -79,23 +84,6 @@ class ViewGraph:
         for start in range(0, len(self.bases), _BLOCK):
             self._add_block(start, given[start : start + _BLOCK], total)
         return total
-
-    def stale(self, changed: Iterable[str]) -> Bools:
-        """Which views are stale once these bases have changed: all that stand on any of them.
-
-        >>> ViewGraph.of(["V1", "V2", "V3"], ["R", "S", "V1"]).stale(["R"]).tolist()
-        [True, False, True]
-        """
-        number = {name: at for at, name in enumerate(self.bases)}
-        names = list(changed)
-        unknown = next((name for name in names if name not in number), None)
-        if unknown is not None:
-            raise InputError(f"no view stands on {unknown!r}{did_you_mean(unknown, number)}")
-        found = np.zeros(len(self.views), np.bool_)
-        for node in _reachable([number[name] for name in names], self.above):
-            if node >= len(self.bases):
-                found[self.place[node - len(self.bases)]] = True
-        return found
 
     def _add_block(self, start: int, rates: Float64s, total: Float64s) -> None:
         """Add to ``total`` what the bases from ``start`` on give to every view above them."""
@@ -114,7 +102,8 @@ class ViewGraph:
                 elif mask & other == mask:  # nothing but what the part has too
                     rate = sums[part]
                 elif new:
-                    rate += _sum_of_bits(new, rates)
+                    packed = np.frombuffer(new.to_bytes(_BLOCK // 8, "little"), np.uint8)
+                    rate += float(rates[np.unpackbits(packed, bitorder="little", count=rates.size) > 0].sum())
                 mask |= other
             masks[node], sums[node] = mask, rate
             total[self.place[node - first]] += rate
@@ -153,14 +142,11 @@ def with_views(
         tails = ((1 - level) / 2, (1 + level) / 2)
         low, high = (np.where(variance > 0, scale * gammaincinv(shape, tail), rate) for tail in tails)
     low = np.where(summed(found.low) > 0, low, 0.0)
-    return graph.views, RateEstimates(
-        rate=np.concatenate([found.rate, rate]),
-        low=np.concatenate([found.low, low]),
-        high=np.concatenate([found.high, high]),
-        polls=np.concatenate([found.polls, summed(found.polls).astype(np.int64)]),
-        changes=np.concatenate([found.changes, summed(found.changes).astype(np.int64)]),
-        method=found.method,
-    )
+    polls, changes = (summed(column).astype(np.int64) for column in (found.polls, found.changes))
+    before = (found.rate, found.low, found.high, found.polls, found.changes)
+    columns = zip(before, (rate, low, high, polls, changes), strict=True)
+    every: tuple[Any, ...] = tuple(np.concatenate(pair) for pair in columns)
+    return graph.views, RateEstimates(every[0], every[1], every[2], every[3], every[4], found.method)
 
 
 def _parts_first(parts_of: Mapping[str, Mapping[str, None]]) -> list[str]:
@@ -168,24 +154,11 @@ def _parts_first(parts_of: Mapping[str, Mapping[str, None]]) -> list[str]:
     try:
         order = list(TopologicalSorter(parts_of).static_order())
     except CycleError as error:
-        raise InputError(f"views stand on each other in a circle: {_cycle_text(error.args[1])}") from None
+        circle = error.args[1][::-1]  # from each view to one that it stands on
+        if len(circle) > 12:
+            circle = [*circle[:6], f"… {len(circle) - 11} more …", *circle[-5:]]
+        raise InputError(f"views stand on each other in a circle: {' → '.join(circle)}") from None
     return [name for name in order if name in parts_of]
-
-
-def _cycle_text(nodes: list[str]) -> str:
-    """The cycle from each view to one that it stands on, the middle of a long one left out."""
-    circle = nodes[::-1]
-    if len(circle) > 12:
-        circle = [*circle[:6], f"… {len(circle) - 11} more …", *circle[-5:]]
-    return " → ".join(circle)
-
-
-def _reversed_edges(parts: Sequence[Sequence[int]], first: int) -> tuple[tuple[int, ...], ...]:
-    above: list[list[int]] = [[] for _ in range(first + len(parts))]
-    for view, below in enumerate(parts):
-        for part in below:
-            above[part].append(first + view)
-    return tuple(tuple(nodes) for nodes in above)
 
 
 def _reachable(start: Sequence[int], edges: Sequence[Sequence[int]]) -> set[int]:
@@ -197,8 +170,3 @@ def _reachable(start: Sequence[int], edges: Sequence[Sequence[int]]) -> set[int]
                 reached.add(node)
                 waiting.append(node)
     return reached
-
-
-def _sum_of_bits(mask: int, rates: Float64s) -> float:
-    packed = np.frombuffer(mask.to_bytes(_BLOCK // 8, "little"), np.uint8)
-    return float(rates[np.unpackbits(packed, bitorder="little", count=rates.size).astype(np.bool_)].sum())

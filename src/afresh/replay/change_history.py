@@ -66,9 +66,8 @@ class ChangeHistory:
             raise InputError("a cost is 0: a poll must cost something")
         value = None if values is None else np.asarray(values, dtype=np.float64)[order]
         start_value = None if initial is None else np.asarray(initial, dtype=np.float64)
-        return cls(
-            first, when[order], float(start), float(end), weight, cost, value, start_value, unit_seconds(unit)
-        )
+        columns = (weight, cost, value, start_value)
+        return cls(first, when[order], float(start), float(end), *columns, unit_seconds(unit))
 
     @property
     def items(self) -> int:
@@ -77,7 +76,6 @@ class ChangeHistory:
 
     @property
     def length(self) -> float:
-        """The length of the window."""
         return self.end - self.start
 
     @property

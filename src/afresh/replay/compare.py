@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -83,21 +84,24 @@ def replay(
             open_time=start.open_time,
             notices=notices,
             batch=batch or batch_for(history.items, per_round),
-            progress=_share_of_all(progress, done, len(names)),
+            progress=None if progress is None else partial(_tell, progress, done, len(names)),
         )
         visits[name] = run
         # The same resampled items for all, so that their intervals can be compared.
         found[name] = [
             score_visits(history, run.item, run.time, begin, np.random.default_rng(seed)) for begin in begins
         ]
-    return [_result(name, visits[name], found, start) for name in dict.fromkeys(policies)]
+
+    def period(name: str, at: int) -> PeriodScores:
+        own, uniform, oracle = (getattr(found[one][at], start.objective) for one in (name, *REFERENCES))
+        return PeriodScores(found[name][at], captured([(own, uniform, oracle)]))
+
+    asked = dict.fromkeys(policies)
+    return [ReplayResult(one, start.budget, visits[one], period(one, 0), period(one, 1)) for one in asked]
 
 
-def _share_of_all(
-    progress: Callable[[float], None] | None, done: int, runs: int
-) -> Callable[[float], None] | None:
-    """Turns the share of one run that is done into that of all runs."""
-    return None if progress is None else lambda share: progress((done + share) / runs)
+def _tell(progress: Callable[[float], None], done: int, runs: int, share: float) -> None:
+    progress((done + share) / runs)
 
 
 def captured(cells: Iterable[tuple[float, float, float]]) -> float:
@@ -111,11 +115,3 @@ def captured(cells: Iterable[tuple[float, float, float]]) -> float:
         gained += own - uniform
         to_gain += oracle - uniform
     return round(gained / to_gain, 12) + 0.0 if to_gain else math.nan  # −0 is 0
-
-
-def _result(name: str, visits: Visits, found: dict[str, list[Scores]], start: PolicyInput) -> ReplayResult:
-    periods = []
-    for period in (0, 1):
-        own, uniform, oracle = (getattr(found[one][period], start.objective) for one in (name, *REFERENCES))
-        periods.append(PeriodScores(found[name][period], captured([(own, uniform, oracle)])))
-    return ReplayResult(name, start.budget, visits, *periods)

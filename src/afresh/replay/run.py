@@ -1,4 +1,4 @@
-"""One policy on one history: polls spread evenly over open time, within exactly the budget."""
+"""One policy on one history: polls spread evenly over open time, within exactly the budget; and notices."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from afresh.policy.policy import OpenTime, Policy
 from afresh.replay.change_history import ChangeHistory, HistoryPoller
 from afresh.values.arrays import Bools, Float64s, Ints
+from afresh.values.errors import UsageError
 
 # Decisions while every item is polled once; the oracle is to be as good as one poll at a time.
 BATCHES_PER_ROUND, ORACLE_BATCHES = 300, 1000
@@ -51,7 +52,7 @@ def run_policy(
     done.
 
     >>> from afresh.policy.policy import PolicyInput
-    >>> from afresh.policy.rivals.ranking_policy import UniformPolicy
+    >>> from afresh.policy.ranking_policy import UniformPolicy
     >>> history = ChangeHistory.of(2, [0], [1.5], 0.0, 4.0)
     >>> visits = run_policy(history, UniformPolicy(PolicyInput.of(2, 1.0)), 1.0)
     >>> visits.item.tolist(), visits.time.tolist(), visits.changed.tolist()
@@ -138,3 +139,33 @@ class BudgetClock:
     def share(self, spent: float) -> float:
         """The share of the open time that is over."""
         return min(spent * self.per_cost / self.total, 1.0)
+
+
+def make_notices(
+    change_item: Ints,
+    change_time: Float64s,
+    items: int,
+    start: float,
+    end: float,
+    rng: np.random.Generator,
+    *,
+    recall: float,
+    false: float,
+) -> tuple[Ints, Float64s]:
+    """Item and time of every notice, sorted by time.
+
+    >>> item, time = make_notices(np.array([3, 4]), np.array([1.0, 2.0]), 9, 0.0, 5.0,
+    ...                           np.random.default_rng(1), recall=1.0, false=0.0)
+    >>> item.tolist(), time.tolist()
+    ([3, 4], [1.0, 2.0])
+    """
+    if not 0 <= recall <= 1:
+        raise UsageError(f"notices: recall is {recall:g}: must be from 0 to 1")
+    if not 0 <= false < 1:
+        raise UsageError(f"notices: false is {false:g}: must be a share of the notices, from 0 to below 1")
+    announced = rng.random(change_item.size) < recall
+    false_count = rng.poisson(np.count_nonzero(announced) * false / (1 - false))
+    item = np.concatenate([change_item[announced], rng.integers(0, max(items, 1), false_count)])
+    time = np.concatenate([change_time[announced], rng.uniform(start, end, false_count)])
+    order = np.lexsort((item, time))
+    return item[order], time[order]

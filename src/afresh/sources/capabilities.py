@@ -2,6 +2,17 @@
 
 A source states its abilities in an attribute ``capabilities``. For a source of another package that does not,
 ``find_capabilities`` looks at its methods.
+
+Staleness can be observed without polls: a view source reads the change counters of all base tables every few
+seconds. The difference between two readings is one observation: something below the item changed, or nothing
+did. Counts are not taken as numbers of changes, because one transaction may write many rows. The engine uses
+a report of an item of weight w, cost c (``cost_s``) and change rate λ (``rate_per_s``) in this way:
+
+    fresh   a poll gains nothing: its value is 0 until a change is observed
+    stale   a refresh gains 1/λ of fresh time on average: its value is w/(cλ) per unit of cost
+
+This is the rule for change notices with recall 1 and false-positive rate 0: refresh at once every item whose
+value is above the shadow price μ of the budget, and leave the others alone.
 """
 
 from __future__ import annotations
@@ -11,10 +22,40 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from afresh.sources.source import Source
-from afresh.sources.staleness import StalenessReport
 from afresh.values.arrays import Float64s
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
+
+
+@dataclass(frozen=True, slots=True)
+class StalenessReport:
+    """What the last reading says about one item. The field names are stored by the engine as JSON.
+
+    ``elapsed_s``      time since the previous reading; 0 if this reading only sets a new baseline.
+    ``changed``        whether anything below the item changed during that time.
+    ``stale_since_s``  the first reading that found the copy out of date; None while it is up to date.
+    ``known``          False if staleness cannot be observed: something below the item is not counted (a
+                       foreign table), or the item has not been refreshed by us yet.
+    ``below``          the items that this item is made from. A stale one is refreshed first.
+    ``dispersion``     variance over mean of the rows written between readings; 1 for a Poisson number.
+    ``rate_per_s`` (with its interval) and ``cost_s``, the mean of recent refreshes, are None while unknown.
+    """
+
+    elapsed_s: float
+    changed: bool
+    stale_since_s: float | None = None
+    known: bool = True
+    rate_per_s: float | None = None
+    low_per_s: float | None = None
+    high_per_s: float | None = None
+    cost_s: float | None = None
+    below: tuple[str, ...] = ()
+    dispersion: float | None = None
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the copy is known to be up to date."""
+        return self.known and self.stale_since_s is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,20 +220,16 @@ class OldSource:
         return Batch(tuple(await self._source.choose(lead)))
 
     async def poll_batch(self, batch: Batch, leases: Sequence[Lease]) -> list[Fetched | None]:
-        """See ``BatchSource``."""
         del batch
         return list(await self._source.poll_chosen(leases))
 
     def staleness_reports(self) -> Mapping[str, StalenessReport]:
-        """See ``StalenessSource``."""
         return dict(self._source.evidence())
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """See ``StatefulSource``."""
         return tuple(self._source.rests()) if _has(self._source, "rests") else ()
 
     def save_state(self) -> bytes:
-        """See ``StatefulSource``."""
         return bytes(self._source.memory() if _has(self._source, "memory") else self._source.notes())
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from afresh.sources.http.fetcher import Fetcher
-from afresh.sources.http.hosts import HostRegistry
+from afresh.sources.http.politeness import HostRegistry
 from afresh.sources.secrets import Resolver, Secret
 from afresh.values.clock import Clock, SystemClock
 
@@ -29,19 +29,12 @@ async def admit_all(group: str) -> None:
     del group
 
 
-def ignore_cost(received: int, seconds: float) -> None:
-    """Ignore what requests cost."""
-    del received, seconds
-
-
 def no_secrets(name: str) -> str | None:
-    """Resolve no secret."""
     del name
     return None
 
 
 def network_fetcher(allow_private: bool, proxy: Secret | None, clock: Clock) -> Fetcher:
-    """Build a fetcher that sends requests over the network."""
     from afresh.sources.http.aiohttp_fetcher import AiohttpFetcher
 
     return AiohttpFetcher(allow_private=allow_private, proxy=proxy, clock=clock)
@@ -50,13 +43,11 @@ def network_fetcher(allow_private: bool, proxy: Secret | None, clock: Clock) -> 
 @dataclass(frozen=True, slots=True)
 class SourceContext:
     """The environment of a source, passed in: no code in ``sources`` reads a clock, environment or global.
-
-    Sources with the same context share what is known of ``hosts``.
-    """
+    Sources with the same context share what is known of ``hosts``."""
 
     clock: Clock = field(default_factory=SystemClock)
     admit: Admit = admit_all
-    cost: ReportCost = ignore_cost
+    cost: ReportCost = lambda received, seconds: None  # noqa: ARG005 (they are ignored)
     sleep: Sleep = asyncio.sleep
     resolver: Resolver = no_secrets
     hosts: HostRegistry = field(default_factory=HostRegistry)

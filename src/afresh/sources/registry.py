@@ -16,29 +16,21 @@ from afresh.sources.http.settings import HttpSettings
 from afresh.sources.http.urls import host_group
 from afresh.sources.python.settings import PythonSettings
 from afresh.sources.search.settings import SearchSettings
-from afresh.sources.settings import Settings, SourceSettings
+from afresh.sources.settings import Settings
 from afresh.sources.source import Source
 from afresh.sources.sql.settings import SqlSettings
 from afresh.sources.views.settings import ViewSettings
 
 
-def _source_name(settings: SourceSettings, key: str) -> str:
-    """Put all items of a source into one group."""
-    del key
-    return settings.name
-
-
 @dataclass(frozen=True, slots=True)
 class SourceKind(Generic[Settings]):
     """A kind of source: the model of its settings, the function that builds a source, and its grouping.
-
     ``group(settings, key)`` returns the politeness group of an item, the same as ``Source.group``, without a
-    source; it refuses keys that can never be polled.
-    """
+    source; it refuses keys that can never be polled."""
 
     settings: type[Settings]
     build: Callable[[Settings, SourceContext], Source]
-    group: Callable[[Settings, str], str] = _source_name
+    group: Callable[[Settings, str], str] = lambda settings, _: settings.name
 
 
 def _load_later(module: str, builder: str) -> Callable[[Any, SourceContext], Source]:

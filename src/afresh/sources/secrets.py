@@ -37,7 +37,6 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """Return the text, to send it."""
         return self._text
 
     def __repr__(self) -> str:

@@ -46,9 +46,8 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(_several)]
 @dataclass(frozen=True, slots=True)
 class MissingRule:
     """When a missing item counts as gone: after ``polls`` misses in a row over at least ``time_s`` seconds.
-
-    Pages come back, and deployments break sites for an hour. Two responses 410, "gone for good", are enough.
-    """
+    Pages come back, and deployments break sites for an hour. Two responses 410, "gone for good", are
+    enough."""
 
     polls: int = 3
     time_s: float = 86400.0
@@ -95,19 +94,16 @@ class SourceSettings(BaseModel):
 
     @property
     def recipe(self) -> Recipe:
-        """How content is normalised before it is compared."""
         return Recipe(
             self.json_path, self.selectors, self.drop, self.text_only, self.ignore, self.ignore_blanks
         )
 
     @property
     def open_windows(self) -> Windows:
-        """The windows in which polls are allowed."""
         return Windows.parse(self.windows, self.time_zone)
 
     @property
     def missing(self) -> MissingRule:
-        """When a missing item counts as gone."""
         return MissingRule(self.missing_polls, self.missing_time)
 
     @property
@@ -142,10 +138,8 @@ class SourceSettings(BaseModel):
 
     @property
     def access_fingerprint(self) -> str:
-        """The settings that decide which requests are allowed, without secrets.
-
-        Items that failed are polled again as soon as it changes.
-        """
+        """The settings that decide which requests are allowed, without secrets. Items that failed are polled
+        again as soon as it changes."""
         return ""
 
     def model_post_init(self, context: Any, /) -> None:

@@ -72,7 +72,6 @@ class SingleGroupSource:
 
     @property
     def name(self) -> str:
-        """The source's name in the settings."""
         return self._name
 
     def group(self, key: str) -> str:

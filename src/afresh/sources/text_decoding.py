@@ -54,8 +54,7 @@ def known_codec(label: str) -> str | None:
     """
     try:
         codec = codecs.lookup(label)
+        "".encode(codec.name)  # codecs such as zlib are not text encodings, and raise LookupError
     except (LookupError, ValueError):
         return None
-    if not codec._is_text_encoding or codec.name in _NEVER:  # noqa: SLF001  (there is no public way to ask)
-        return None
-    return _WEB_ALIASES.get(codec.name, codec.name)
+    return None if codec.name in _NEVER else _WEB_ALIASES.get(codec.name, codec.name)

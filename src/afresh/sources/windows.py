@@ -74,7 +74,6 @@ class Windows:
         return cls(tuple(parse_window(text) for text in texts), found)
 
     def is_open(self, now_s: float) -> bool:
-        """Tell whether polls are allowed now."""
         return not self.windows or any(opens <= now_s < closes for opens, closes in self._openings(now_s))
 
     def next_opening_s(self, now_s: float) -> float:

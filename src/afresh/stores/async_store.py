@@ -20,20 +20,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Executor
 from typing import ParamSpec, Protocol, TypeAlias, TypeVar
 
-from afresh.stores.store import (
-    Copies,
-    Events,
-    Fleet,
-    Leases,
-    Ledger,
-    Observations,
-    Plan,
-    State,
-    Store,
-    StoredItems,
-    StoredNotices,
-    Upkeep,
-)
+import afresh.stores.store as contract
 from afresh.values.backoff import Backoff
 from afresh.values.errors import StoreCorruptError, StoreError, StoreVersionError
 
@@ -43,18 +30,16 @@ Result: TypeAlias = Coroutine[object, object, T]
 RETRIES = Backoff(first_s=0.1, longest_s=5.0)
 
 
-class Run(Protocol):
+class RunCall(Protocol):
     """Runs a function in the store's thread and returns what it returns."""
 
     def __call__(self, work: Callable[[], T]) -> Result[T]: ...
 
 
 class StoreCalls:
-    """Runs functions in the store's thread, once or until the store lets them.
-
-    ``trouble`` is why the store cannot be used at the moment, in words, empty while it can. ``report`` is
-    called with each new trouble, and with an empty text when the store works again.
-    """
+    """Runs functions in the store's thread, once or until the store lets them. ``trouble`` is why the store
+    cannot be used at the moment, in words, empty while it can. ``report`` is called with each new trouble,
+    and with an empty text when the store works again."""
 
     def __init__(
         self,
@@ -66,14 +51,11 @@ class StoreCalls:
         self.trouble = ""
 
     async def call(self, work: Callable[[], T]) -> T:
-        """Run ``work`` once."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def call_with_retry(self, work: Callable[[], T]) -> T:
-        """Run ``work`` until the store lets it: locks are released, disks are cleared, servers come back.
-
-        A damaged store, or one of a newer version, does not get better: these errors are raised at once.
-        """
+        """Run ``work`` until the store lets it: locks are released, disks are cleared, servers come back. A
+        damaged store, or one of a newer version, does not get better: these errors are raised at once."""
         failures = 0
         while True:
             try:
@@ -96,7 +78,7 @@ class StoreCalls:
             self._report(trouble)
 
 
-def _awaited(run: Run, method: Callable[P, T]) -> Callable[P, Result[T]]:
+def _awaited(run: RunCall, method: Callable[P, T]) -> Callable[P, Result[T]]:
     """Return a function with the parameters of ``method`` that runs it by ``run``."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> Result[T]:
@@ -106,9 +88,7 @@ def _awaited(run: Run, method: Callable[P, T]) -> Callable[P, Result[T]]:
 
 
 class AsyncItems:
-    """The methods of ``StoredItems``, awaited."""
-
-    def __init__(self, items: StoredItems, run: Run) -> None:
+    def __init__(self, items: contract.StoredItems, run: RunCall) -> None:
         self.add = _awaited(run, items.add)
         self.change = _awaited(run, items.change)
         self.remove = _awaited(run, items.remove)
@@ -122,9 +102,7 @@ class AsyncItems:
 
 
 class AsyncLeases:
-    """The methods of ``Leases``, awaited."""
-
-    def __init__(self, leases: Leases, run: Run) -> None:
+    def __init__(self, leases: contract.Leases, run: RunCall) -> None:
         self.take = _awaited(run, leases.take)
         self.take_due = _awaited(run, leases.take_due)
         self.release = _awaited(run, leases.release)
@@ -133,34 +111,26 @@ class AsyncLeases:
 
 
 class AsyncCopies:
-    """The methods of ``Copies``, awaited."""
-
-    def __init__(self, copies: Copies, run: Run) -> None:
+    def __init__(self, copies: contract.Copies, run: RunCall) -> None:
         self.get = _awaited(run, copies.get)
         self.versions = _awaited(run, copies.versions)
 
 
 class AsyncPlan:
-    """The methods of ``Plan``, awaited."""
-
-    def __init__(self, plan: Plan, run: Run) -> None:
+    def __init__(self, plan: contract.Plan, run: RunCall) -> None:
         self.columns_of = _awaited(run, plan.columns_of)
         self.names = _awaited(run, plan.names)
         self.save = _awaited(run, plan.save)
 
 
 class AsyncObservations:
-    """The methods of ``Observations``, awaited."""
-
-    def __init__(self, observations: Observations, run: Run) -> None:
+    def __init__(self, observations: contract.Observations, run: RunCall) -> None:
         self.add = _awaited(run, observations.add)
         self.audits = _awaited(run, observations.audits)
 
 
 class AsyncEvents:
-    """The methods of ``Events``, awaited."""
-
-    def __init__(self, events: Events, run: Run) -> None:
+    def __init__(self, events: contract.Events, run: RunCall) -> None:
         self.take = _awaited(run, events.take)
         self.done = _awaited(run, events.done)
         self.defer = _awaited(run, events.defer)
@@ -168,17 +138,13 @@ class AsyncEvents:
 
 
 class AsyncNotices:
-    """The methods of ``StoredNotices``, awaited."""
-
-    def __init__(self, notices: StoredNotices, run: Run) -> None:
+    def __init__(self, notices: contract.StoredNotices, run: RunCall) -> None:
         self.add = _awaited(run, notices.add)
         self.open = _awaited(run, notices.open)
 
 
 class AsyncLedger:
-    """The methods of ``Ledger``, awaited."""
-
-    def __init__(self, ledger: Ledger, run: Run) -> None:
+    def __init__(self, ledger: contract.Ledger, run: RunCall) -> None:
         self.add = _awaited(run, ledger.add)
         self.total = _awaited(run, ledger.total)
         self.rows = _awaited(run, ledger.rows)
@@ -186,18 +152,14 @@ class AsyncLedger:
 
 
 class AsyncState:
-    """The methods of ``State``, awaited."""
-
-    def __init__(self, state: State, run: Run) -> None:
+    def __init__(self, state: contract.State, run: RunCall) -> None:
         self.get = _awaited(run, state.get)
         self.set = _awaited(run, state.set)
         self.names = _awaited(run, state.names)
 
 
 class AsyncFleet:
-    """The methods of ``Fleet``, awaited."""
-
-    def __init__(self, fleet: Fleet, run: Run) -> None:
+    def __init__(self, fleet: contract.Fleet, run: RunCall) -> None:
         self.beat = _awaited(run, fleet.beat)
         self.leave = _awaited(run, fleet.leave)
         self.workers = _awaited(run, fleet.workers)
@@ -211,9 +173,7 @@ class AsyncFleet:
 
 
 class AsyncUpkeep:
-    """The methods of ``Upkeep``, awaited."""
-
-    def __init__(self, upkeep: Upkeep, run: Run) -> None:
+    def __init__(self, upkeep: contract.Upkeep, run: RunCall) -> None:
         self.check = _awaited(run, upkeep.check)
         self.vacuum = _awaited(run, upkeep.vacuum)
         self.backup = _awaited(run, upkeep.backup)
@@ -223,7 +183,7 @@ class AsyncUpkeep:
 class AsyncStore:
     """The groups of a ``Store``, each of whose methods is awaited; ``run`` says how a call is run."""
 
-    def __init__(self, store: Store, run: Run) -> None:
+    def __init__(self, store: contract.Store, run: RunCall) -> None:
         self.items = AsyncItems(store.items, run)
         self.leases = AsyncLeases(store.leases, run)
         self.copies = AsyncCopies(store.copies, run)

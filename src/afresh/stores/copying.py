@@ -11,12 +11,10 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
-from afresh.stores.replaced_file import write_then_replace
 from afresh.stores.rows import Row
-from afresh.stores.sql.transfer import TABLES, Counters, SqlSnapshot, SqlTables
+from afresh.stores.sql.transfer import TABLES, Counters, SqlTables
 from afresh.values.errors import InputError, UsageError
 
 PROGRESS = "store.copy"
@@ -28,8 +26,7 @@ OnRows = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class _Progress:
-    """``table`` is filled up to the key ``after``, the tables before it are complete; ``done`` rows in
-    all."""
+    """``table`` is filled up to the key ``after``, the tables before it completely: ``done`` rows in all."""
 
     source: str
     fingerprint: str
@@ -50,14 +47,14 @@ def copy_store(source: SqlTables[Any], target: SqlTables[Any], on_rows: OnRows =
     """Copy ``source``, as it is at this moment, to an empty ``target``, and return the number of rows."""
     if source.name == target.name:
         raise UsageError(f"{source.name} cannot be copied to itself")
-    with source.snapshot() as snapshot:
-        counters = snapshot.counters()
-        start = _start(source, target, snapshot, counters)
-        total = sum(snapshot.count(table) for table in TABLES)
+    with source.snapshot() as connection:
+        counters = source.counters(connection)
+        start = _start(source, target, _values(source, connection), counters)
+        total = source.count(connection)
         names = list(TABLES)
         done, after = start.done, start.after
         for table in names[names.index(start.table) :]:
-            while rows := snapshot.rows(table, after):
+            while rows := source.rows(connection, table, after):
                 after, done = rows[-1][: TABLES[table].keys], done + len(rows)
                 progress = _Progress(start.source, start.fingerprint, table, after, done)
                 target.load(table, rows, {PROGRESS: progress.pack()})
@@ -65,14 +62,6 @@ def copy_store(source: SqlTables[Any], target: SqlTables[Any], on_rows: OnRows =
             after = None
         target.finish(counters, {PROGRESS: None})
     return done
-
-
-def backup_to_file(source: SqlTables[Any], target: Path) -> None:
-    """Copy a store to a SQLite file; an older file there is replaced when the copy is complete."""
-    from afresh.stores.sqlite.store import SqliteStore
-
-    with write_then_replace(target) as file, SqliteStore(file) as copy:
-        copy_store(source, copy.tables)
 
 
 def unfinished_copy_error(data: bytes | None, name: str) -> InputError | None:
@@ -84,18 +73,21 @@ def unfinished_copy_error(data: bytes | None, name: str) -> InputError | None:
 
 
 def _start(
-    source: SqlTables[Any], target: SqlTables[Any], snapshot: SqlSnapshot[Any], counters: Counters
+    source: SqlTables[Any], target: SqlTables[Any], own: dict[str, bytes], counters: Counters
 ) -> _Progress:
     """Return where to start; the target must be empty, or an unfinished copy of the same source."""
-    own: dict[str, bytes] = dict(_values(snapshot))
     problem = unfinished_copy_error(own.get(PROGRESS), source.name)
     if problem is not None:
         raise problem
-    fingerprint = _fingerprint(snapshot, counters)
+    # What changes when a store is used: numbers given, polls made, values set.
+    digest = blake2b(json.dumps(dict(counters), sort_keys=True).encode(), digest_size=16)
+    for name, data in own.items():
+        digest.update(f"{name} {len(data)} ".encode() + data)
+    fingerprint = digest.hexdigest()
     beginning = _Progress(source.name, fingerprint, next(iter(TABLES)), None, 0)
     with target.snapshot() as there:
-        values: dict[str, bytes] = dict(_values(there))
-        empty = not any(there.rows(table, None) for table in ("name", "item", "value"))
+        values = _values(target, there)
+        empty = not any(target.rows(there, table, None) for table in ("name", "item", "value"))
     if PROGRESS in values:
         progress = _Progress.unpack(values[PROGRESS])
         if progress.source != source.name:
@@ -110,16 +102,8 @@ def _start(
     return beginning
 
 
-def _values(snapshot: SqlSnapshot[Any]) -> list[Row]:
+def _values(tables: SqlTables[Any], connection: object) -> dict[str, bytes]:
     found: list[Row] = []
-    while rows := snapshot.rows("value", found[-1][:1] if found else None):
+    while rows := tables.rows(connection, "value", found[-1][:1] if found else None):
         found += rows
-    return found
-
-
-def _fingerprint(snapshot: SqlSnapshot[Any], counters: Counters) -> str:
-    """Return a hash of what changes when a store is used: numbers given, polls made, values set."""
-    digest = blake2b(json.dumps(dict(counters), sort_keys=True).encode(), digest_size=16)
-    for name, data in _values(snapshot):
-        digest.update(f"{name} {len(data)} ".encode() + data)
-    return digest.hexdigest()
+    return dict(found)

@@ -28,7 +28,6 @@ def sort_value(item: Item, sort: Sort) -> SortValue:
 
 
 def write_cursor(item: Item, query: ItemQuery) -> str:
-    """Return the cursor after an item."""
     return cursor_at(sort_value(item, query.sort), item.id)
 
 
@@ -51,15 +50,12 @@ def read_cursor(cursor: str, query: ItemQuery) -> tuple[SortValue, int]:
         value, item_id = json.loads(cursor)
     except (TypeError, ValueError, RecursionError):
         value = item_id = None
-    if not isinstance(value, kind) or not isinstance(item_id, int) or _is_beyond(value, item_id):
+    # A whole number may be too large for a database.
+    beyond = any(isinstance(number, int) and abs(number) >= _WHOLE for number in (value, item_id))
+    if not isinstance(value, kind) or not isinstance(item_id, int) or beyond:
         shown = cursor if len(cursor) <= _SHOWN else f"{cursor[:_SHOWN]}…"
         raise InputError(f"{shown!r} is no cursor of this list: give the one that came with the last page")
     return value, item_id
-
-
-def _is_beyond(*numbers: SortValue) -> bool:
-    """Return whether one of these is a whole number that is too large for a database."""
-    return any(isinstance(number, int) and abs(number) >= _WHOLE for number in numbers)
 
 
 def check_limit(limit: int) -> None:

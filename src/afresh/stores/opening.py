@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from afresh.stores.copying import PROGRESS, unfinished_copy_error
 from afresh.stores.memory.store import MemoryStore
@@ -34,7 +34,7 @@ def open_store(
     Traceback (most recent call last):
     afresh.values.errors.UsageError: unknown kind of store 'mysql': use sqlite:PATH, postgresql://… or memory:
     """
-    store = _open(url, base, create, read_only, timeout_s, retention)
+    store = _open(url, base, create=create, read_only=read_only, timeout_s=timeout_s, retention=retention)
     try:
         problem = unfinished_copy_error(store.state.get(PROGRESS), _hide_password(url))
         if problem is not None:
@@ -47,43 +47,31 @@ def open_store(
 
 def open_for_copying(url: str, *, base: Path = Path(), create: bool = True) -> SqliteStore | PostgresStore:
     """Open a store to copy from or to; it may be an unfinished copy."""
-    store = _open(url, base, create, False, 60.0, None)
+    store = _open(url, base, create=create, timeout_s=60.0)
     if isinstance(store, MemoryStore):
         raise UsageError("a store in memory cannot be copied: give a file or a database")
     return store
 
 
-def _open(
-    url: str,
-    base: Path,
-    create: bool,
-    read_only: bool,
-    timeout_s: float,
-    retention: Retention | None,
-) -> MemoryStore | SqliteStore | PostgresStore:
+def _open(url: str, base: Path, **options: Any) -> MemoryStore | SqliteStore | PostgresStore:
     scheme, colon, rest = url.partition(":")
     if not colon:
         scheme, rest = "sqlite", url
     if scheme == "memory" and not rest:
-        return MemoryStore(retention=retention)
+        return MemoryStore(retention=options.get("retention"))
     if scheme in ("postgresql", "postgres"):
-        return _postgres()(url, create=create, read_only=read_only, timeout_s=timeout_s, retention=retention)
+        try:
+            from afresh.stores.postgres.store import PostgresStore
+        except ImportError as error:
+            words = f"a store in PostgreSQL needs 'pip install afresh[postgres]' ({error})"
+            raise UsageError(words) from error
+        return PostgresStore(url, **options)
     # Other programs write an absolute path as sqlite:///path.
     path = rest.removeprefix("//")
     if scheme != "sqlite" or not path:
         # The rest may hold a password, so it is not shown.
         raise UsageError(f"unknown kind of store {scheme!r}: use sqlite:PATH, postgresql://… or memory:")
-    return SqliteStore(
-        base / path, create=create, read_only=read_only, timeout_s=timeout_s, retention=retention
-    )
-
-
-def _postgres() -> type[PostgresStore]:
-    try:
-        from afresh.stores.postgres.store import PostgresStore
-    except ImportError as error:
-        raise UsageError(f"a store in PostgreSQL needs 'pip install afresh[postgres]' ({error})") from error
-    return PostgresStore
+    return SqliteStore(base / path, **options)
 
 
 def _hide_password(url: str) -> str:

@@ -19,19 +19,18 @@ from afresh.values.stored import Ids, ObservationColumns, PolicyColumns
 STATUS_CODE: dict[Status, int] = {status: code for code, status in enumerate(STATUSES)}
 ACTIVE, PAUSED = STATUS_CODE["active"], STATUS_CODE["paused"]
 Row = tuple[Any, ...]
+_OBSERVATION_TYPES = [np.int64, np.float64, np.float64, bool, np.float64, np.float64, bool]  # None is NaN
 _POLICY_TYPES = [np.int64] * 3 + [np.int8] + [np.float64] * 7
 
 
 def item_from_row(row: Row) -> Item:
-    """Return the item of a row of ``full_item``: its fields in order, labels as text, the status as a
-    code."""
+    """Return the item of a row of ``full_item``: its fields in order, labels as text, status as code."""
     fields: Row = (*row[:9], mapping_from_text(row[9]), STATUSES[row[10]], *row[11:])
     return Item(*fields)
 
 
 def lease_from_row(row: Row) -> Lease:
-    """Return the lease of a row of ``leased``: its fields in order, mappings as text, the status as a
-    code."""
+    """Return the lease of a row of ``leased``: its fields in order, mappings as text, status as code."""
     fields = list(row)
     for place in (7, 15):
         fields[place] = mapping_from_text(row[place])
@@ -66,8 +65,7 @@ def check_due_times(ids: Ids, due_s: Float64s) -> None:
 
 
 def policy_columns(rows: Sequence[Row]) -> PolicyColumns:
-    """Return rows with the fields of ``PolicyColumns`` in order, the belief last, as arrays; None becomes
-    NaN."""
+    """Return rows with the fields of ``PolicyColumns``, the belief last, as arrays; None becomes NaN."""
     columns: list[Row] = list(zip(*rows, strict=True)) if rows else [()] * 12
     numbers = [np.array(column, dtype=kind) for column, kind in zip(columns, _POLICY_TYPES, strict=False)]
     beliefs = columns[-1]
@@ -84,11 +82,10 @@ def group_by_item(columns: ObservationColumns) -> Iterator[tuple[int, list[Obser
     lists: list[list[Any]] = [getattr(columns, name)[order].tolist() for name in ObservationColumns.__slots__]
     for item_id, start, end in zip(item_ids.tolist(), starts.tolist(), ends, strict=True):
         rows = zip(*(values[start:end] for values in lists), strict=True)
-        yield item_id, [_observation(*row) for row in rows]
+        yield item_id, [_observation(row) for row in rows]
 
 
 def observation_columns(seen: Sequence[Observation]) -> ObservationColumns:
-    """Return observations as arrays, in the order given."""
     rows = [(s.item_id, s.time_s, s.elapsed_s, s.changed, s.modified_s, s.count, s.audit) for s in seen]
     return _columns(rows)
 
@@ -99,39 +96,18 @@ def audit_rows(seen: Sequence[Observation]) -> list[Row]:
 
 
 def audit_columns(rows: Sequence[Row]) -> ObservationColumns:
-    """Return such rows as arrays."""
     return _columns([(*row, True) for row in rows])
 
 
 def _columns(rows: Sequence[Row]) -> ObservationColumns:
     columns: list[Row] = list(zip(*rows, strict=True)) if rows else [()] * 7
-    item_id, time_s, elapsed_s, changed, modified_s, count, audit = columns
-    return ObservationColumns(
-        np.array(item_id, dtype=np.int64),
-        np.array(time_s, dtype=np.float64),
-        np.array(elapsed_s, dtype=np.float64),
-        np.array(changed, dtype=bool),
-        np.array(modified_s, dtype=np.float64),  # None becomes NaN
-        np.array(count, dtype=np.float64),
-        np.array(audit, dtype=bool),
-    )
+    arrays = (np.array(column, kind) for column, kind in zip(columns, _OBSERVATION_TYPES, strict=True))
+    fields: Row = tuple(arrays)
+    return ObservationColumns(*fields)
 
 
-def _observation(
-    item_id: int,
-    time_s: float,
-    elapsed_s: float,
-    changed: bool,
-    modified_s: float,
-    count: float,
-    audit: bool,
-) -> Observation:
-    return Observation(
-        item_id,
-        time_s,
-        elapsed_s,
-        changed,
-        None if math.isnan(modified_s) else modified_s,
-        None if math.isnan(count) else int(count),
-        audit,
-    )
+def _observation(row: Row) -> Observation:
+    *start, modified_s, count, audit = row
+    known_count = None if math.isnan(count) else int(count)
+    fields: Row = (*start, None if math.isnan(modified_s) else modified_s, known_count, audit)
+    return Observation(*fields)

@@ -25,7 +25,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self
 
 from afresh.values.arrays import Float64s
@@ -59,8 +58,7 @@ EDITS_KEPT = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How much of the past is kept: ``versions`` per item, at least the newest ``observations`` per item,
-    at least the newest ``audits`` in all."""
+    """How much is kept: ``versions`` and at least ``observations`` per item, at least ``audits`` in all."""
 
     versions: int = 5
     observations: int = 1000
@@ -256,7 +254,7 @@ class Fleet(Protocol):
 
     **Whose clock.** The clocks of machines differ, and claims, leases and windows are compared between
     machines. So all times that the workers of a fleet pass to a store are of one clock, that of
-    ``shared_clock``: the machine's own, shifted by ``ahead_s``, which asks the database. A store on one
+    ``SharedClock``: the machine's own, shifted by ``ahead_s``, which asks the database. A store on one
     machine is 0 s ahead.
     """
 
@@ -301,8 +299,7 @@ class Fleet(Protocol):
         """Add a debt: no window begins before it is paid. Return when all debts will be paid."""
 
     def ahead_s(self, clock: Clock) -> float:
-        """Return how far the store's clock is ahead of ``clock``; 0 where the difference is too small to
-        measure."""
+        """Return how far the store's clock is ahead of ``clock``; 0 if it is too little to be measured."""
 
 
 def group_claim(group: str) -> str:
@@ -324,8 +321,7 @@ class Upkeep(Protocol):
         """Give free space back to the operating system."""
 
     def backup(self, target: Path) -> None:
-        """Write a consistent copy as a file that can be opened as a store; an older file there is
-        replaced."""
+        """Write a consistent copy as a file that can be opened as a store; an older file is replaced."""
 
     def stats(self) -> StoreStats:
         """Return the sizes of the store."""
@@ -377,9 +373,7 @@ class Store(Protocol):
         """Close the store; a second call does nothing."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 class ClosedOnExit(ABC):
@@ -390,11 +384,7 @@ class ClosedOnExit(ABC):
         """Close the store; see ``Store.close``."""
 
     def __enter__(self) -> Self:
-        """Return the store."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the store."""
+    def __exit__(self, *_: object) -> None:
         self.close()

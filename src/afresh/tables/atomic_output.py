@@ -25,10 +25,8 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def open_output(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a file to write to, which becomes ``path`` when the block ends well; ``-`` is standard output.
-
-    If the reader of a pipe has gone (``| head``), the block ends early and without an error.
-    """
+    """Open a file to write to, which becomes ``path`` when the block ends well; ``-`` is standard output. If
+    the reader of a pipe has gone (``| head``), the block ends early and without an error."""
     name = "standard output" if str(path) == STANDARD_STREAM else str(path)
     with _translate_errors(name, path):
         if str(path) == STANDARD_STREAM:
@@ -38,7 +36,10 @@ def open_output(path: str | Path) -> Iterator[IO[bytes]]:
             with Path(path).open("wb") as stream:
                 yield stream
         else:
-            with _temporary_file(Path(os.path.realpath(path))) as stream:
+            target = Path(os.path.realpath(path))
+            with replaced_file(target) as part, part.open("xb") as stream:
+                if target.exists():
+                    os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
                 yield stream
 
 
@@ -71,21 +72,22 @@ def check_writable(path: str | Path) -> None:
 
 
 @contextmanager
-def _temporary_file(target: Path) -> Iterator[IO[bytes]]:
+def replaced_file(target: Path, *endings: str) -> Iterator[Path]:
+    """Give the path of a new file beside ``target``, which replaces it when the block ends well.
+
+    The block makes the file. If it fails, or the process is ended by a signal, nothing of the file stays, nor
+    of files with its name and one of ``endings``.
+    """
     part = _name_beside(target)
-    with LEFTOVERS.path(part):
+    with LEFTOVERS.path(part, *endings):
         try:
-            with part.open("xb") as stream:
-                yield stream
-                stream.flush()
-                if target.exists():
-                    os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
-                os.fsync(stream.fileno())
+            yield part
+            with part.open("rb") as complete:
+                os.fsync(complete.fileno())
             part.replace(target)
-        except BaseException:
-            # Closing a file on a full disk fails again, and must not hide the first error.
-            part.unlink(missing_ok=True)
-            raise
+        finally:
+            for ending in ("", *endings):
+                part.with_name(part.name + ending).unlink(missing_ok=True)
     _sync_folder(target.parent)
 
 
@@ -150,7 +152,10 @@ def _problem(error: OSError, path: Path) -> str:
     if error.errno in _NO_SPACE:
         return "no space left to write it"
     if error.errno == errno.ENOENT:
-        return _no_folder(path.parent)
+        folder = path.parent
+        beside = [entry.name for entry in folder.parent.iterdir()] if folder.parent.is_dir() else []
+        hint = did_you_mean(folder.name, beside)
+        return f"no folder {folder}{hint if hint != '.' else ': make it first'}"
     if error.errno == errno.ENOTDIR:
         return f"{path.parent} is a file, not a folder"
     if error.errno == errno.EISDIR:
@@ -160,9 +165,3 @@ def _problem(error: OSError, path: Path) -> str:
     if error.errno == errno.EROFS:
         return f"{path.parent} is read-only"
     return f"cannot be written: {error.strerror or error}"
-
-
-def _no_folder(folder: Path) -> str:
-    beside = [entry.name for entry in folder.parent.iterdir()] if folder.parent.is_dir() else []
-    hint = did_you_mean(folder.name, beside)
-    return f"no folder {folder}{hint if hint != '.' else ': make it first'}"

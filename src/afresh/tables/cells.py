@@ -48,11 +48,13 @@ def check_cells(column: Column, cells: pa.Array) -> Values:
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     _refuse_bytes(cells)
-    if column.kind == "text":
+    if column.is_text:
         return _check_texts(column, cells)
     if _is_text(cells.type):
         cells = _blank_to_null(cells)
-    _refuse_empty(column, cells)
+    if column.required and not column.if_set and cells.null_count:
+        index = pc.index(pc.is_null(cells), True).as_py()
+        raise BadCell(index, f"is empty: must be {column.requirement}")
     if column.kind == "flag":
         return _check_flags(column, cells)
     numbers = _cast_times(column, cells) if column.kind == "time" else _cast_numbers(column, cells)
@@ -73,12 +75,6 @@ def format_value(value: object) -> str:
 
 def _bad_cell(column: Column, cells: pa.Array, index: int) -> BadCell:
     return BadCell(index, f"is {format_value(cells[index].as_py())}: must be {column.requirement}")
-
-
-def _refuse_empty(column: Column, cells: pa.Array) -> None:
-    if column.required and not column.if_set and cells.null_count:
-        index = pc.index(pc.is_null(cells), True).as_py()
-        raise BadCell(index, f"is empty: must be {column.requirement}")
 
 
 def refuse_empty_where(column: Column, cells: pa.Array, needed: Bools) -> None:
@@ -117,7 +113,7 @@ def _blank_to_null(cells: pa.Array) -> pa.Array:
 
 
 def _check_texts(column: Column, cells: pa.Array) -> pa.Array:
-    texts = cells.cast(pa.large_string())
+    texts = _cast_or_name_cell(column, cells, lambda part: part.cast(pa.large_string()))
     empty = pc.fill_null(pc.equal(texts, ""), True)
     if not pc.any(empty).as_py():
         return texts

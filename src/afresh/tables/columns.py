@@ -1,25 +1,34 @@
-"""Declarations of the columns that a kind of file must have; every reader checks them.
+"""The columns that a kind of file must have, declared, and matched with those that a file has.
 
+Unknown columns are ignored, since tables carry columns for other programs, unless the name looks like a
+misspelt name of a column that is absent: ``wieght`` would otherwise silently mean that all weights are 1.
 This file does not import NumPy or pyarrow, so that commands which only declare their files start quickly.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal["text", "number", "count", "time", "flag"]
+from afresh.values.errors import InputError, did_you_mean
+
+Kind: TypeAlias = Literal["text", "any", "number", "count", "time", "flag"]
+"""``any`` is a value of any type, taken as text; its cells may be many megabytes long."""
+
 TEXT: Kind = "text"
 NUMBER: Kind = "number"
 
 _PLAIN = {
     "text": "text",
+    "any": "one value",
     "number": "a number",
     "count": "a whole number",
     "time": "Unix seconds or an ISO 8601 time such as 2026-01-31T12:00:00Z",
     "flag": "0 or 1 (or true, false, yes, no)",
 }
+_SHORT = 5  # in names this short one other letter makes another word: site is not size
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +78,91 @@ class Column:
         return f"{words} ({self.what})" if self.what else words
 
     @property
+    def is_text(self) -> bool:
+        return self.kind in ("text", "any")
+
+    @property
     def empty_value(self) -> float | str | bool:
         """The value of an empty cell: the default, or the empty value of its kind."""
         if self.default is not None:
             return self.default
-        if self.kind == "text":
+        if self.is_text:
             return ""
         if self.kind == "flag":
             return False
         return 0 if self.kind == "count" else math.nan
+
+
+def match_header(path: str, names: Sequence[str], columns: Sequence[Column]) -> list[Column]:
+    """Return the declared columns that the file has; refuse double, missing and probably misspelt ones.
+
+    >>> match_header("x.csv", ["item", "site"], [Column("item", "text"), Column("size", "number")])[0].name
+    'item'
+    >>> match_header("x.csv", ["item", "wieght"], [Column("weight", "number")])
+    Traceback (most recent call last):
+    afresh.values.errors.InputError: x.csv, column wieght: is unknown: did you mean 'weight'?
+    """
+    if any("\x00" in name or any("\ud800" <= letter <= "\udfff" for letter in name) for name in names):
+        raise InputError("is not UTF-8 (its header is not): save the file as UTF-8", path=path)
+    known = {column.name for column in columns}
+    double = next((name for name in names if name in known and names.count(name) > 1), None)
+    if double is not None:
+        raise InputError("stands twice in the header: keep one", path=path, column=double)
+    absent = [column.name for column in columns if column.name not in names]
+    unknown = [name for name in names if name not in known]
+    for column in columns:
+        if column.required and column.name in absent:
+            raise InputError(_missing(column.name, unknown, names), path=path)
+    for name in unknown:
+        near = next((wanted for wanted in absent if is_misspelling(name, wanted)), None)
+        if near is not None:
+            raise InputError(f"is unknown: did you mean {near!r}?", path=path, column=name)
+    return [column for column in columns if column.name in names]
+
+
+def is_misspelling(given: str, wanted: str) -> bool:
+    """Return whether ``given`` is probably ``wanted`` mistyped: same first letter, one slip, two in long
+    names.
+
+    A slip is a letter too many, too few, swapped with its neighbour, or, in names of more than
+    five letters, another letter. Case, spaces, hyphens and underscores do not count.
+
+    >>> [is_misspelling(name, "weight") for name in ("Weight", "wieght", "weigth", "height", "width")]
+    [True, True, True, False, False]
+    >>> is_misspelling("site", "size"), is_misspelling("costs", "cost"), is_misspelling("Max-Age", "max_age")
+    (False, True, True)
+    """
+    a, b = _letters(given), _letters(wanted)
+    if a == b:
+        return True
+    if not a or not b or a[0] != b[0]:
+        return False
+    short = len(b) <= _SHORT
+    return _count_slips(a, b, other_letter=2 if short else 1) <= (1 if short else 2)
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+def _count_slips(a: str, b: str, other_letter: int) -> int:
+    """Return the edit distance with swaps of neighbours (optimal string alignment)."""
+    rows = [list(range(len(b) + 1))]
+    for i, x in enumerate(a, 1):
+        row = [i]
+        for j, y in enumerate(b, 1):
+            best = min(row[-1] + 1, rows[-1][j] + 1, rows[-1][j - 1] + (0 if x == y else other_letter))
+            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
+                best = min(best, rows[-2][j - 2] + 1)
+            row.append(best)
+        rows.append(row)
+    return rows[-1][-1]
+
+
+def _missing(name: str, unknown: Sequence[str], names: Sequence[str]) -> str:
+    # Case is the commonest slip of all, and difflib does not see RATE as near to rate.
+    near = next((other for other in unknown if is_misspelling(other, name)), None)
+    hint = f": did you mean {near!r}?" if near else did_you_mean(name, unknown)
+    shown = ", ".join(repr(other) if other.strip() != other or not other else other for other in names[:12])
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    return f"no column {name!r}{hint} It has {shown}{more}"

@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from afresh.tables.columns import Column
-from afresh.tables.input_file import InputFile, one_line, translate_errors
+from afresh.tables.input_file import InputFile, translate_errors
 from afresh.values.errors import InputError
+from afresh.values.formatting import one_line
 
-_BLOCK_BYTES = 4 << 20
+_BLOCK_BYTES, _LARGE_BLOCK_BYTES = 4 << 20, 64 << 20  # a row must fit into a block
 _HEADER_CHARACTERS = 120_000  # just under what Python's reader takes in one cell
 _CSV_PROBLEMS = {  # by the message of Python's reader
     "unexpected end of data": "a quote opened here is never closed",
@@ -39,6 +40,8 @@ class CsvReader:
             wanted = ", ".join(column.name for column in columns if column.required)
             hint = f" with {wanted}" if wanted else ""
             raise InputError(f"is empty: needs a header line{hint}", path=source.name)
+        large = any(column.kind == "any" for column in columns)
+        self._block_bytes = _LARGE_BLOCK_BYTES if large else _BLOCK_BYTES
         known = {column.name for column in columns}
         # The comma comes first, so it wins a tie.
         self._separator = max(
@@ -48,8 +51,7 @@ class CsvReader:
         self.names = _strip_names(self._raw_names)
 
     def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
-        """Yield batches of text cells under the names of ``wanted``, with the share of the file read so
-        far."""
+        """Yield batches of text cells under the names of ``wanted``, with the share of the file read."""
         raw = [self._raw_names[self.names.index(column.name)] for column in wanted]
         try:
             with translate_errors(self._source.name):
@@ -75,7 +77,7 @@ class CsvReader:
         return iter(
             pa_csv.open_csv(
                 self._source.stream(),
-                read_options=pa_csv.ReadOptions(block_size=_BLOCK_BYTES),
+                read_options=pa_csv.ReadOptions(block_size=self._block_bytes),
                 parse_options=pa_csv.ParseOptions(delimiter=self._separator, newlines_in_values=True),
                 convert_options=pa_csv.ConvertOptions(
                     include_columns=list(raw_names),
@@ -97,8 +99,7 @@ class CsvReader:
                 return text.read(_HEADER_CHARACTERS)
 
     def _slow_rows(self) -> Iterator[tuple[int, int, list[str]]]:
-        """Yield each row's number (0 is the header), first line and cells; bytes that are not UTF-8 as
-        surrogates."""
+        """Yield number (0: the header), first line and cells of each row; bytes that are not UTF-8 too."""
         with translate_errors(self._source.name), self._text("surrogateescape") as text:
             rows = csv.reader(text, delimiter=self._separator, strict=True)
             number, line = 0, 1
@@ -122,7 +123,7 @@ class CsvReader:
                     problem = f"has {len(cells)} cell{'s' * (len(cells) != 1)}, the header has {expected}"
                     return InputError(problem, **where)
                 for name, cell in zip(self.names, cells, strict=True):
-                    if not cell.isascii() and not _is_unicode(cell):
+                    if any("\ud800" <= letter <= "\udfff" for letter in cell):  # a byte that is not UTF-8
                         return InputError("is not UTF-8: save the file as UTF-8", **where, column=name)
         except InputError as error:
             return error
@@ -156,11 +157,3 @@ def _first_row(head: str, separator: str) -> list[str]:
 
 def _strip_names(names: Sequence[str]) -> list[str]:
     return [name.strip() for name in names]
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

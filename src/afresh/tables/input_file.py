@@ -15,7 +15,6 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 import pyarrow as pa
@@ -31,6 +30,7 @@ from afresh.tables.formats import (
     named_format,
 )
 from afresh.values.errors import InputError, UsageError, did_you_mean
+from afresh.values.formatting import one_line
 from afresh.values.leftovers import LEFTOVERS
 
 _COPY_BYTES = 1 << 20
@@ -61,13 +61,9 @@ class InputFile:
         return self._format.layout
 
     def __enter__(self) -> Self:
-        """Return the input, which is open already."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the input."""
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -89,7 +85,6 @@ class InputFile:
             return pa.CompressedInputStream(self._raw, self._format.compression)
 
     def random_access(self) -> Any:
-        """Return a seekable pyarrow file, for Parquet."""
         with translate_errors(self.name):
             return pa.OSFile(self._path, "rb")
 
@@ -141,7 +136,9 @@ class InputFile:
 
     def _copy_if_needed(self, path: str | Path) -> _TemporaryCopy | None:
         if str(path) == STANDARD_STREAM:
-            return _copy_to_temporary_file(self.name, _standard_input())
+            if sys.stdin is None:
+                raise InputError("is closed", path=self.name)
+            return _copy_to_temporary_file(self.name, sys.stdin.buffer)
         if _is_regular(self.name):
             return None
         with translate_errors(self.name), Path(path).open("rb") as stream:
@@ -166,16 +163,6 @@ def translate_errors(name: str, compression: Compression | None = None) -> Itera
         raise InputError(_problem(error, name, compression), path=name) from None
     except pa.ArrowException as error:
         raise InputError(f"cannot be read: {one_line(error)}", path=name) from None
-
-
-def one_line(error: BaseException) -> str:
-    """Return an error's text on one line, cut to a readable length.
-
-    >>> one_line(ValueError("a\\n  b"))
-    'a b'
-    """
-    text = " ".join(str(error).split())
-    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def _problem(error: OSError | EOFError, name: str, compression: Compression | None) -> str:
@@ -225,7 +212,6 @@ class _TemporaryCopy:
         return os.fdopen(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
 
     def close(self) -> None:
-        """Remove the file."""
         self.path.unlink(missing_ok=True)
         self._listed.close()
         self.closed = True
@@ -243,9 +229,3 @@ def _read_head(path: str, compression: Compression | None) -> bytes:
     with pa.OSFile(path, "rb") as raw:
         stream = pa.CompressedInputStream(raw, compression) if compression else raw
         return bytes(stream.read(_HEAD_BYTES))
-
-
-def _standard_input() -> IO[bytes]:
-    if sys.stdin is None:
-        raise InputError("is closed", path="standard input")
-    return sys.stdin.buffer

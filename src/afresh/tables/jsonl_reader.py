@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -70,9 +71,7 @@ class JsonlReader:
         rows = islice(self._slow_rows(), skip, None)
         names = [column.name for column in wanted]
         while chunk := list(islice(rows, _SLOW_ROWS)):
-            texts = [
-                [self._as_text(row, line, name, got.get(name)) for row, line, got in chunk] for name in names
-            ]
+            texts = [[self._as_text(row, line, column, got) for row, line, got in chunk] for column in wanted]
             cells = [pa.array(column, pa.large_string()) for column in texts]
             yield pa.RecordBatch.from_arrays(cells, names=names), self._source.share_read()
 
@@ -101,13 +100,15 @@ class JsonlReader:
                 raise self._fault(f"is {format_value(json.dumps(value))}: must be a JSON object", row, number)
             yield row, number, value
 
-    def _as_text(self, row: int, line: int, name: str, value: Any) -> str | None:
+    def _as_text(self, row: int, line: int, column: Column, cells: dict[str, Any]) -> str | None:
+        value = cells.get(column.name)
         if value is None or isinstance(value, str):
             return value
-        if isinstance(value, (dict, list)):
+        if isinstance(value, (dict, list)) and column.kind != "any":
             problem = f"is {format_value(json.dumps(value))}: must be one value"
-            raise self._fault(problem, row, line, name)
-        return json.dumps(value) if isinstance(value, bool) else repr(value)
+            raise self._fault(problem, row, line, column.name)
+        plain = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return repr(value) if plain else json.dumps(value, ensure_ascii=False)
 
     def _fault(self, problem: str, row: int, line: int, column: str | None = None) -> InputError:
         return InputError(problem, path=self._source.name, row=row, line=line, column=column)
@@ -120,8 +121,7 @@ class _DoubleKeyError(ValueError):
 def _refuse_double_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        seen: set[str] = set()
-        double = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        double = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise _DoubleKeyError(f"{double!r} stands twice")
     return found
 
@@ -130,7 +130,7 @@ def _type_of(column: Column, first: object) -> pa.DataType:
     """Return the pyarrow type to expect of a column, from its value in the first object."""
     if isinstance(first, bool) and column.kind == "flag":
         return pa.bool_()
-    if isinstance(first, str):
+    if isinstance(first, str) or column.kind == "any":  # a number is then read as it is written, by Python
         return pa.string()
     if isinstance(first, int) and not isinstance(first, bool) and column.kind in ("text", "flag"):
         return pa.int64()

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from afresh.tables.columns import Column, Kind
-from afresh.tables.input_file import InputFile, one_line, translate_errors
+from afresh.tables.input_file import InputFile, translate_errors
 from afresh.values.errors import InputError
+from afresh.values.formatting import one_line
 
 
 class ParquetReader:
@@ -55,6 +56,7 @@ def _fits(wanted: Kind, kind: pa.DataType) -> bool:
     moment = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
     fitting: dict[Kind, bool] = {
         "text": text or pa.types.is_integer(kind),
+        "any": not pa.types.is_nested(kind),
         "number": number,
         "count": number,
         "time": number or moment or text,

@@ -5,45 +5,86 @@
             ...
 
 A wrong cell, a row of another length, a missing or double column, a repeated key, a half-written file: each
-raises an ``InputError`` that names file, row, line and column. Repeated keys are found after the last batch.
+raises an ``InputError`` that names file, row, line and column. Repeated keys are found after the last batch,
+by 64-bit hashes: 1e7 keys cost 80 MB, and as much again while these are sorted, however long the texts are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from afresh.tables.cells import BadCell, check_cells, format_value, refuse_empty_where
-from afresh.tables.checked_table import CheckedTable
-from afresh.tables.columns import Column
+from afresh.tables.columns import Column, match_header
 from afresh.tables.csv_reader import CsvReader
-from afresh.tables.header import match_header
 from afresh.tables.input_file import InputFile
 from afresh.tables.jsonl_reader import JsonlReader
-from afresh.tables.keys import KeyHashes, first_repeat
 from afresh.tables.parquet_reader import ParquetReader
+from afresh.values.arrays import Bools, Float64s, Floats, Ints
 from afresh.values.errors import InputError
 
 BATCH_ROWS = 1 << 18
+RowReader: TypeAlias = CsvReader | JsonlReader | ParquetReader
 
 
-class RowReader(Protocol):
-    """What the reader of each layout offers."""
+@dataclass(frozen=True, slots=True)
+class CheckedTable:
+    """``rows`` rows of a file from ``first_row`` (0 is the file's first), every declared column checked.
 
-    names: list[str]
+    ``given`` names the columns that the file has; the others are filled with their default on request.
+    ``share`` is the share of the file read up to the end of this batch, for progress bars.
+    """
 
-    def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
-        """Yield batches of cells, named as ``wanted``, with the share of the file read so far."""
-        ...
+    path: str
+    first_row: int
+    rows: int
+    given: frozenset[str]
+    share: float
+    values: Mapping[str, Any] = field(repr=False)
+    empty_values: Mapping[str, Any] = field(repr=False)
+    line_of: Callable[[int], int | None] = field(repr=False)
 
-    def line_of(self, row: int) -> int:
-        """Return the line on which data row ``row`` (from 1) starts, 0 where a layout has no lines."""
-        ...
+    def __contains__(self, name: str) -> bool:
+        return name in self.given
+
+    def numbers(self, name: str) -> Floats:
+        """Return a column of kind number: float64, or float32 where a Parquet file stores that."""
+        column: Floats = self._column(name, np.float64)
+        return column
+
+    def times(self, name: str) -> Float64s:
+        column: Float64s = self._column(name, np.float64)
+        return column
+
+    def counts(self, name: str) -> Ints:
+        column: Ints = self._column(name, np.int64)
+        return column
+
+    def flags(self, name: str) -> Bools:
+        column: Bools = self._column(name, np.bool_)
+        return column
+
+    def text(self, name: str) -> pa.LargeStringArray:
+        """Return a column of kind text, as a pyarrow array without nulls."""
+        if name in self.values:
+            return self.values[name]
+        return pa.repeat(pa.scalar(self.empty_values[name], pa.large_string()), self.rows)
+
+    def fault(self, index: int, column: str, problem: str) -> InputError:
+        """Return the error to raise about the cell at ``index`` of this table."""
+        row = self.first_row + index + 1
+        return InputError(problem, path=self.path, row=row, line=self.line_of(row), column=column)
+
+    def _column(self, name: str, kind: type[np.generic]) -> Any:
+        if name in self.values:
+            return self.values[name]
+        return np.full(self.rows, self.empty_values[name], dtype=kind)
 
 
 def read_table(
@@ -80,13 +121,15 @@ def scan_table(
     format: str | None = None,  # noqa: A002
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[CheckedTable]:
-    """Yield a table in batches of at most ``batch_rows`` rows; at least one batch, even if it is empty.
-
-    A path is opened and closed here; an ``InputFile`` stays open, so that it can be scanned again.
-    """
+    """Yield a table in batches of at most ``batch_rows`` rows; at least one batch, even if it is empty. A
+    path is opened and closed here; an ``InputFile`` stays open, so that it can be scanned again."""
     opened = nullcontext(path) if isinstance(path, InputFile) else InputFile(path, format=format)
     with opened as source:
-        rows = _open_reader(source, columns, batch_rows)
+        rows: RowReader
+        if source.layout == "parquet":
+            rows = ParquetReader(source, batch_rows)
+        else:
+            rows = JsonlReader(source) if source.layout == "jsonl" else CsvReader(source, columns)
         present = match_header(source.name, rows.names, columns)
         # Objects may bring a column later than in the first line; files with a header cannot.
         wanted = list(columns) if source.layout == "jsonl" else present
@@ -97,12 +140,6 @@ def scan_table(
             yield batch
         if hashes is not None and unique is not None:
             _refuse_repeats(source, rows, next(c for c in columns if c.name == unique), hashes)
-
-
-def _open_reader(source: InputFile, columns: Sequence[Column], batch_rows: int) -> RowReader:
-    if source.layout == "parquet":
-        return ParquetReader(source, batch_rows)
-    return JsonlReader(source) if source.layout == "jsonl" else CsvReader(source, columns)
 
 
 def _check_batches(
@@ -161,13 +198,55 @@ def _refuse_repeats(source: InputFile, rows: RowReader, key: Column, hashes: Key
 
 
 def _join_batches(name: str, batches: Sequence[CheckedTable], columns: Sequence[Column]) -> Any:
-    kind = next(column.kind for column in columns if column.name == name)
-    if kind == "text":
+    column = next(column for column in columns if column.name == name)
+    if column.is_text:
         return pa.concat_arrays([batch.text(name) for batch in batches])
-    take = {
-        "number": CheckedTable.numbers,
-        "time": CheckedTable.times,
-        "count": CheckedTable.counts,
-        "flag": CheckedTable.flags,
-    }[kind]
-    return np.concatenate([take(batch, name) for batch in batches])
+    numbers = {"count": CheckedTable.counts, "flag": CheckedTable.flags}.get(
+        column.kind, CheckedTable.numbers
+    )
+    return np.concatenate([numbers(batch, name) for batch in batches])
+
+
+class KeyHashes:
+    """The hashes of all keys so far.
+
+    >>> seen = KeyHashes()
+    >>> seen.add(pa.array(["a", "b"]))
+    >>> seen.add(pa.array(["c", "a"]))
+    >>> first_repeat([pa.array(["a", "b", "c", "a"])], seen.find_repeated())
+    ('a', 0, 3)
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[Ints] = []
+
+    def add(self, keys: pa.Array) -> None:
+        self._parts.append(_hashes(keys))
+
+    def find_repeated(self) -> Ints:
+        """Return the hashes that occur more than once, sorted, and forget all hashes."""
+        if not self._parts:
+            return np.empty(0, dtype=np.int64)
+        hashes = np.concatenate(self._parts)
+        self._parts.clear()
+        hashes.sort()
+        return np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+
+
+def first_repeat(batches: Iterable[pa.Array], suspects: Ints) -> tuple[str, int, int] | None:
+    """Return the first find_repeated key with both its rows (from 0); None if only hashes collided."""
+    first: dict[str, int] = {}
+    start = 0
+    for keys in batches:
+        for index in np.flatnonzero(np.isin(_hashes(keys), suspects)):
+            key, row = keys[int(index)].as_py(), start + int(index)
+            if key in first:
+                return key, first[key], row
+            first[key] = row
+        start += len(keys)
+    return None
+
+
+def _hashes(keys: pa.Array) -> Ints:
+    # Python's own SipHash: 64 bits, keyed per process, so that no file can be built to collide.
+    return np.fromiter(map(hash, keys.to_pylist()), dtype=np.int64, count=len(keys))

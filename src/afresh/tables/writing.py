@@ -1,26 +1,28 @@
 """Writes tables as CSV, Parquet or JSONL, at once or in batches, completely or not at all.
 
-Numbers have the shortest form that reads back the same; infinity is ``inf`` in CSV and null in JSON.
+CSV and JSON lines are encoded whole columns at a time. Numbers have the shortest form that reads back the
+same; infinity is ``inf`` in CSV and null in JSON.
 """
 
 from __future__ import annotations
 
+import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Protocol, Self, TypeAlias
+from typing import IO, Any, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import zstandard
 
 from afresh.tables.atomic_output import open_output
 from afresh.tables.columns import Kind
 from afresh.tables.formats import STANDARD_STREAM, Compression, Format, Layout, format_of, named_format
-from afresh.tables.text_lines import csv_header, csv_lines, json_lines
 
 _TYPES: dict[Kind, pa.DataType] = {
     "text": pa.large_string(),
@@ -32,6 +34,8 @@ _TYPES: dict[Kind, pa.DataType] = {
 _Lines: TypeAlias = Callable[[Mapping[str, pa.Array]], bytes]
 _ROW_GROUP_ROWS = 1 << 20
 _TEXT_ROWS = 1 << 16  # rows encoded at once
+_CSV_SPECIAL = r'[",\r\n]'
+_JSON_SPECIAL = r'["\\\x00-\x1f\x7f]'
 
 
 class TableWriter:
@@ -56,9 +60,12 @@ class TableWriter:
         format: str | None = None,  # noqa: A002
     ) -> None:
         self._path, self._columns = path, dict(columns)
-        self._format = _choose_format(str(path), format)
+        if format is None:
+            self._format = Format("csv") if str(path) == STANDARD_STREAM else format_of(str(path))
+        else:
+            self._format = named_format(format)
         self._stack = ExitStack()
-        self._make_writer: _RowWriter | None = None
+        self._writer: _TextWriter | _ParquetSink | None = None
         self._stream: Any = None
         self.rows = 0
 
@@ -83,7 +90,7 @@ class TableWriter:
 
     def write(self, batch: Mapping[str, Any]) -> None:
         """Write the rows of ``batch``: an array or list for each column, all of one length."""
-        sink = self._open_writer(batch)
+        sink = self._opened_writer(batch)
         arrays = [_as_arrow(batch[field.name], field.type) for field in sink.schema]
         rows = pa.RecordBatch.from_arrays(arrays, schema=sink.schema)
         sink.write(rows)
@@ -91,7 +98,7 @@ class TableWriter:
 
     def _finish(self) -> None:
         try:
-            self._open_writer({name: np.empty(0) for name in self._columns}).close()
+            self._opened_writer({name: np.empty(0) for name in self._columns}).close()
             if isinstance(self._stream, _CompressedStream):
                 self._stream.finish()
         except BaseException:
@@ -99,15 +106,15 @@ class TableWriter:
             raise
 
     def _abandon(self) -> None:
-        if self._make_writer is not None:
-            self._make_writer.abandon()
+        if self._writer is not None:
+            self._writer.abandon()
 
-    def _open_writer(self, batch: Mapping[str, Any]) -> _RowWriter:
+    def _opened_writer(self, batch: Mapping[str, Any]) -> _TextWriter | _ParquetSink:
         # The first batch decides whether numbers are float32, so the header is written with it.
-        if self._make_writer is None:
+        if self._writer is None:
             fields = [pa.field(name, _stored_type(kind, batch[name])) for name, kind in self._columns.items()]
-            self._make_writer = _make_writer(self._format.layout, self._stream, pa.schema(fields))
-        return self._make_writer
+            self._writer = _make_writer(self._format.layout, self._stream, pa.schema(fields))
+        return self._writer
 
 
 def write_table(
@@ -128,16 +135,6 @@ def write_table(
     """
     with TableWriter(path, columns, format=format) as writer:
         writer.write(values)
-
-
-class _RowWriter(Protocol):
-    schema: pa.Schema
-
-    def write(self, rows: pa.RecordBatch) -> None: ...
-
-    def close(self) -> None: ...
-
-    def abandon(self) -> None: ...
 
 
 class _TextWriter:
@@ -174,7 +171,7 @@ class _ParquetSink:
         self._writer.close()
 
 
-def _make_writer(layout: Layout, stream: Any, schema: pa.Schema) -> _RowWriter:
+def _make_writer(layout: Layout, stream: Any, schema: pa.Schema) -> _TextWriter | _ParquetSink:
     if layout == "parquet":
         return _ParquetSink(stream, schema)
     if layout == "csv":
@@ -217,12 +214,6 @@ class _CompressedStream:
         self._stream.write(self._compressor.flush())
 
 
-def _choose_format(path: str, given: str | None) -> Format:
-    if given is not None:
-        return named_format(given)
-    return Format("csv") if path == STANDARD_STREAM else format_of(path)
-
-
 def _stored_type(kind: Kind, values: Any) -> pa.DataType:
     if kind == "number" and getattr(values, "dtype", None) == np.float32:
         return pa.float32()
@@ -237,3 +228,85 @@ def _as_arrow(values: Any, kind: pa.DataType) -> pa.Array:
     if isinstance(values, np.ndarray) and values.dtype.kind == "U":
         values = values.tolist()
     return pa.array(values, type=kind, from_pandas=False)
+
+
+def csv_lines(columns: Mapping[str, pa.Array]) -> bytes:
+    """Return one line of cells per row, quoted only where needed; a missing value is an empty cell.
+
+    >>> csv_lines({"item": pa.array(["a", 'b "c", d']), "interval": pa.array([0.1, float("inf")])})
+    b'a,0.1\\n"b ""c"", d",inf\\n'
+    """
+    parts: list[pa.Array | pa.Scalar] = []
+    for place, cells in enumerate(columns.values()):
+        parts += [_scalar("," if place else ""), pc.fill_null(_csv_cells(cells), "")]
+    return _join([*parts, _scalar("\n")])
+
+
+def csv_header(names: Sequence[str]) -> bytes:
+    """Return the header line.
+
+    >>> csv_header(["item", "a,b"])
+    b'item,"a,b"\\n'
+    """
+    return csv_lines({str(place): pa.array([name]) for place, name in enumerate(names)})
+
+
+def json_lines(columns: Mapping[str, pa.Array]) -> bytes:
+    """Return one object per row, each on its own line; infinite and missing numbers are null.
+
+    >>> json_lines({"item": pa.array(["a", "new\\nline"]), "interval": pa.array([0.5, float("inf")])})
+    b'{"item":"a","interval":0.5}\\n{"item":"new\\\\nline","interval":null}\\n'
+    """
+    parts: list[pa.Array | pa.Scalar] = []
+    for place, (name, cells) in enumerate(columns.items()):
+        opening = "," if place else "{"
+        parts += [_scalar(f"{opening}{json.dumps(name, ensure_ascii=False)}:"), _json_cells(cells)]
+    return _join([*parts, _scalar("}\n")])
+
+
+def _csv_cells(cells: pa.Array) -> pa.Array:
+    if not _is_text(cells):
+        return cells.cast(pa.large_string())
+    texts = cells.cast(pa.large_string())
+    return _escape_matching(texts, _CSV_SPECIAL, lambda text: '"' + text.replace('"', '""') + '"')
+
+
+def _json_cells(cells: pa.Array) -> pa.Array:
+    texts = cells.cast(pa.large_string())
+    if _is_text(cells):
+        # Escaping leaves the plain texts alone; their quotes are put around all at once.
+        inner = _escape_matching(
+            texts, _JSON_SPECIAL, lambda text: json.dumps(text, ensure_ascii=False)[1:-1]
+        )
+        texts = pc.binary_join_element_wise(_scalar('"'), inner, _scalar('"'), _scalar(""))
+    elif pa.types.is_floating(cells.type):
+        texts = pc.if_else(pc.is_finite(cells), texts, _scalar("null"))
+    return pc.fill_null(texts, "null")
+
+
+def _escape_matching(texts: pa.Array, special: str, escape: Callable[[str], str]) -> pa.Array:
+    """Return the texts, of which the few that match ``special`` are replaced by ``escape(text)``."""
+    found = pc.fill_null(pc.match_substring_regex(texts, special), False)
+    if not pc.any(found).as_py():
+        return texts
+    escaped = [escape(text) for text in texts.filter(found).to_pylist()]
+    return pc.replace_with_mask(texts, found, pa.array(escaped, pa.large_string()))
+
+
+def _join(parts: Sequence[pa.Array | pa.Scalar]) -> bytes:
+    """Return the texts of all rows end to end, which is how the buffer of the joined column holds them."""
+    lines = pc.binary_join_element_wise(*parts, _scalar(""))
+    _, offsets, data = lines.buffers()
+    if data is None:
+        return b""
+    bounds = pa.Array.from_buffers(pa.int64(), len(lines) + 1, [None, offsets], offset=lines.offset)
+    first, last = bounds[0].as_py(), bounds[len(lines)].as_py()
+    return bytes(data.slice(first, last - first))
+
+
+def _is_text(cells: pa.Array) -> bool:
+    return bool(pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type))
+
+
+def _scalar(text: str) -> pa.Scalar:
+    return pa.scalar(text, pa.large_string())

@@ -28,9 +28,7 @@ class SystemClock:
     """
 
     def now_s(self) -> float:
-        """Return Unix seconds."""
         return time.time()
 
     def elapsed_s(self) -> float:
-        """Return the seconds of the monotonic clock."""
         return time.monotonic()

@@ -80,7 +80,6 @@ class ListingError(AfreshError):
     """
 
     def __init__(self, problems: Mapping[str, str], new: int = 0) -> None:
-        """``problems`` says what is wrong with each document."""
         self.problems, self.new = dict(problems), new
         said = "; ".join(f"{url} cannot be read: {problem}" for url, problem in self.problems.items())
         super().__init__(f"{said}; {'it was' if len(self.problems) == 1 else 'they were'} not added")

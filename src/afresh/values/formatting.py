@@ -1,9 +1,11 @@
-"""Formats counts and times for people."""
+"""Formats counts, times and error messages for people."""
 
 from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+
+_LONGEST_LINE = 200
 
 
 def format_count(number: int, thing: str) -> str:
@@ -45,3 +47,13 @@ def format_iso_time(unix_s: float) -> str:
         return datetime.fromtimestamp(unix_s, UTC).isoformat().replace("+00:00", "Z")
     except (ValueError, OverflowError, OSError):
         return f"{unix_s:.17g}"
+
+
+def one_line(text: object) -> str:
+    """Return a text, or that of an error, on one line, cut to a readable length.
+
+    >>> one_line("ERROR:  no\\n  such thing"), len(one_line("x" * 1000))
+    ('ERROR: no such thing', 201)
+    """
+    line = " ".join(str(text).split())
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"

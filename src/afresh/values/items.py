@@ -46,7 +46,6 @@ class NewItem:
     selector: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse numbers that no plan can use, and texts that no store can hold."""
         if not self.key:
             raise InputError("an item's key is empty: give the address or name that its source knows it by")
         for name in ("key", "source", "group", "selector"):
@@ -89,9 +88,7 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class ItemChange:
     """What a user may change of an item; None leaves it as it is. A ``due_s`` of now means: poll it at once.
-
-    Making an item ``active`` again also forgets its failures and its problem.
-    """
+    Making an item ``active`` again also forgets its failures and its problem."""
 
     weight: float | None = None
     cost: float | None = None
@@ -104,7 +101,6 @@ class ItemChange:
     selector: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse numbers that no plan can use, and texts that no store can hold."""
         _check_numbers(self)
         if self.status is not None:
             one_of("status", self.status, STATUSES)
@@ -116,10 +112,8 @@ class ItemChange:
 
 @dataclass(frozen=True, slots=True)
 class ItemQuery:
-    """Which items to list, in which order. ``text`` is looked for anywhere in the key, case as written.
-
-    Never polled or changed sorts before any time; ties go by id.
-    """
+    """Which items to list, in which order. ``text`` is looked for anywhere in the key, case as written. Never
+    polled or changed sorts before any time; ties go by id."""
 
     text: str = ""
     status: Status | None = None
@@ -129,7 +123,6 @@ class ItemQuery:
     descending: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse unknown orders and statuses."""
         one_of("sort", self.sort, SORTS)
         if self.status is not None:
             one_of("status", self.status, STATUSES)

@@ -32,10 +32,8 @@ class ListingEntry:
 @dataclass(frozen=True, slots=True)
 class Listing:
     """One document that was read. A ``complete`` document lists all items: what is missing from it has died.
-
-    ``again_after_s`` is how long the document asks not to be read again (a feed's ttl), ``problem`` what
-    was wrong with it in words; the entries read before the problem are kept.
-    """
+    ``again_after_s`` is how long the document asks not to be read again (a feed's ttl), ``problem`` what was
+    wrong with it in words; the entries read before the problem are kept."""
 
     origin: str
     kind: ListingKind

@@ -30,7 +30,6 @@ class Spent:
     money: float = 0.0
 
     def __add__(self, other: Spent) -> Spent:
-        """Return the sum."""
         return Spent(
             self.requests + other.requests,
             self.bytes + other.bytes,
@@ -98,11 +97,9 @@ class NewCopy:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Everything that one poll changes.
-
-    ``observation`` is None where the poll told nothing (a failure). ``validators`` and ``belief`` of None
-    leave what was there. ``event`` is to be delivered to the source's hooks.
-    """
+    """Everything that one poll changes. ``observation`` is None where the poll told nothing (a failure).
+    ``validators`` and ``belief`` of None leave what was there. ``event`` is to be delivered to the source's
+    hooks."""
 
     lease: Lease
     time_s: float
@@ -135,7 +132,6 @@ class Refusal:
     reason: Literal["lost", "removed"]
 
     def __str__(self) -> str:
-        """Say why it was refused."""
         if self.reason == "removed":
             return f"item {self.item_id} was removed while it was being polled"
         return f"item {self.item_id}: the lease ran out and another worker has polled it since"

@@ -65,7 +65,6 @@ class PolicyColumns:
         return np.cumsum(self.belief_size)
 
     def belief(self, row: int) -> bytes:
-        """Return the belief of one row."""
         end = int(self.belief_end[row])
         return self.beliefs[end - int(self.belief_size[row]) : end]
 
@@ -83,7 +82,6 @@ class ObservationColumns:
     audit: Bools
 
     def __len__(self) -> int:
-        """Return the number of observations."""
         return self.item_id.size
 
 
@@ -103,10 +101,8 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A hint that an item changed, open until a poll leased after ``time_s`` is committed.
-
-    ``number`` grows with every hint, ``count`` says how many this one stands for.
-    """
+    """A hint that an item changed, open until a poll leased after ``time_s`` is committed. ``number`` grows
+    with every hint, ``count`` says how many this one stands for."""
 
     number: int
     item_id: int

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from afresh.cli.proving.replay_commands import replay, simulate
 from afresh.histories.recorded import read_recorded
-from afresh.replay.stale_spans import freshness_course, stale_spans
+from afresh.replay.scores import freshness_course, stale_spans
 from afresh.values.errors import InputError, OutputError, UsageError
 
 DAY = 86400

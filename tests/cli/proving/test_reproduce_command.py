@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from afresh.cli.proving.reproduce_command import reproduce
 from afresh.papers import registry
-from afresh.papers.check import Check
-from afresh.papers.report import Report, Section
+from afresh.papers.report import Check, Report, Section
 from afresh.values.errors import OutputError, UsageError
 
 app = typer.Typer()

@@ -11,7 +11,7 @@ import pytest
 from afresh.cli.options import parse_number, parse_settings
 from afresh.cli.proving.replay_commands import WorldOptions
 from afresh.cli.proving.world_building import WorldItems, make_behaviour, make_items
-from afresh.replay.worlds.simulated_world import simulate_world
+from afresh.replay.simulated_world import simulate_world
 from afresh.values.errors import InputError, UsageError
 
 DAY = 86400.0

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from afresh.engine.ratelimit.gate import Gate
 from afresh.engine.ratelimit.request_slots import UNCOUNTED_PER_S, Limits, Slots, window_size
-from afresh.stores.reservations import ReservationState
+from afresh.stores.shared_time import ReservationState
 from afresh.values.outcome import Spent
 from afresh.values.stored import RequestWindow
 

@@ -11,7 +11,7 @@ from tests.virtual_time import VirtualTime
 
 from afresh.engine.ratelimit.gate import Gate
 from afresh.engine.ratelimit.request_slots import Limits
-from afresh.stores.reservations import ReservationState
+from afresh.stores.shared_time import ReservationState
 from afresh.values.stored import RequestWindow
 
 SECONDS, ANSWER_S, STORE_S = 10.0, 0.003, 0.002

@@ -9,8 +9,7 @@ import pytest
 from tests.web.serving import engine_of, filled
 
 from afresh.engine.reporting.plan_sample import RatePosteriors, take_plan_sample
-from afresh.model.age import age
-from afresh.model.freshness import freshness
+from afresh.model.freshness import age, freshness
 
 RATES = np.array([0.1, 1.0, 10.0])
 POSTERIORS = RatePosteriors(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.scheduler.test_picker import NOW, columns, policy
 
-from afresh.allocation.objectives.registry import OBJECTIVES
+from afresh.allocation.objectives import OBJECTIVES
 from afresh.engine.scheduler import stored_beliefs
 from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.item_rows import ItemRows

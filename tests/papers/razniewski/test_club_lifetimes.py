@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from afresh.papers.check import CheckVerdict
 from afresh.papers.razniewski.club_lifetimes import figure_7, section_8_1, table_3_again
+from afresh.papers.report import CheckVerdict
 
 
 def test_the_stated_rates_come_back_from_lifetimes() -> None:

@@ -7,11 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.papers.yang.content_lag import search_interval
-from afresh.probes.query_order import (
-    interval_for,
-    lag_per_time,
-)
+from afresh.papers.yang.content_lag import interval_for, lag_per_time, search_interval
 from afresh.values.errors import UsageError
 
 sums = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=5)

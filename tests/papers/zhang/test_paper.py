@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from afresh.papers.check import CheckVerdict
-from afresh.papers.report import Report, Section
-from afresh.papers.zhang.paper import report
+from afresh.papers.report import CheckVerdict, Report, Section
+from afresh.papers.zhang import report
 
 
 @pytest.fixture(scope="module")

@@ -14,13 +14,13 @@ from afresh.policy.policy import PolicyInput
 def test_what_is_due_is_valued_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     whole, parts = Adaptive(PolicyInput.of(500, 5.0)), Adaptive(PolicyInput.of(500, 5.0))
-    monkeypatch.setattr("afresh.policy.adaptive.adaptive.BLOCK", 64)
+    monkeypatch.setattr("afresh.policy.adaptive.review_schedule.BLOCK", 64)
     for turn in range(1, 4):
         changed = rng.random(500) < 0.3
         for policy in (whole, parts):
             policy.observe(np.arange(500), 100.0 * turn, changed)
     chosen = parts.next(1e4, 40)  # after a long time, when all are due
-    monkeypatch.setattr("afresh.policy.adaptive.adaptive.BLOCK", 10_000)
+    monkeypatch.setattr("afresh.policy.adaptive.review_schedule.BLOCK", 10_000)
     np.testing.assert_array_equal(chosen, whole.next(1e4, 40))
 
 

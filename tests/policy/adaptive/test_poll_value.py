@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation.objectives.registry import objective_for
+from afresh.allocation.objectives import objective_for
 from afresh.model.curves import g
 from afresh.model.index import poisson_due
 from afresh.policy.adaptive.poll_value import PollValue

@@ -10,12 +10,11 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from tests.rates.populations import draw_rates, poll
 
-from afresh.rates.estimate import estimate_polls
+from afresh.rates.estimator import estimate_polls
 from afresh.rates.estimators.grid_posterior import GridPosterior
 from afresh.rates.likelihood import MOST_POINTS, log_likelihood, points_per_octave, rate_grid
 from afresh.rates.poll_table import PollTable, polls_from_intervals
-from afresh.rates.priors.fit_gamma import fit_gamma
-from afresh.rates.priors.gamma_prior import GammaPrior, weak_prior
+from afresh.rates.priors.gamma_prior import GammaPrior, fit_gamma, weak_prior
 from afresh.values.arrays import Float64s
 
 

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.stores.backends import new_items, seen
 
-from afresh.stores.reservations import ReservationState
-from afresh.stores.shared_clock import SharedClock
+from afresh.stores.shared_time import ReservationState, SharedClock
 from afresh.stores.store import PLANNER, Store, group_claim
 from afresh.values.clock import SystemClock
 from afresh.values.errors import InputError

@@ -13,10 +13,10 @@ from tests.servers.postgres import PostgresServer
 from tests.servers.postgres_proxy import Cut, PostgresProxy
 from tests.stores.backends import copy_of, new_items, poll, schema_url, seen
 
-from afresh.stores.postgres.address import parse_address
+from afresh.stores.postgres.connection import parse_address
 from afresh.stores.postgres.errors import translate_error
 from afresh.stores.postgres.store import PostgresStore
-from afresh.stores.shared_clock import SharedClock
+from afresh.stores.shared_time import SharedClock
 from afresh.values.clock import SystemClock
 from afresh.values.errors import (
     StoreCorruptError,

@@ -12,11 +12,10 @@ import psycopg
 import pytest
 from tests.stores.backends import new_items, schema_url
 
-from afresh.stores.postgres.address import parse_address
+from afresh.stores.postgres.connection import fetch_rows, parse_address
 from afresh.stores.postgres.database import PostgresDatabase
-from afresh.stores.postgres.reconnection import fetch_rows
 from afresh.stores.postgres.store import PostgresStore
-from afresh.stores.sql.statements import load_migrations, load_statements
+from afresh.stores.sql.dialect import load_migrations, load_statements
 from afresh.values.errors import (
     StoreCorruptError,
     StoreError,
@@ -161,11 +160,9 @@ def test_every_block_of_sql_is_used(path: Path) -> None:
     if path.name == "schema.sql":
         assert "CREATE TABLE migration" in path.read_text()
         return
-    homes = (
-        path.with_suffix(".py"),
-        PACKAGE.parent / "sql" / path.with_suffix(".py").name,
-    )  # or what both share
-    code = "".join(home.read_text() for home in homes if home.exists())
+    shared = [home.read_text() for home in (PACKAGE.parent / "sql").glob("*.py")]
+    own = [home.read_text() for home in PACKAGE.glob("*.py")]
+    code = "".join([*own, *(text for text in shared if f'"{path.stem}"' in text)])
     used = set(re.findall(r'"(\w+)"', code))
     blocks = set(load_statements("afresh.stores.postgres", path.stem))
     # Tables in the common form are looked up by their name.

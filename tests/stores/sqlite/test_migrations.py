@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.stores.backends import new_items
 
-from afresh.stores.sql.statements import load_migrations, load_statements
+from afresh.stores.sql.dialect import load_migrations, load_statements
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.migrations import APPLICATION_ID
 from afresh.stores.sqlite.store import SqliteStore
@@ -131,11 +131,9 @@ def test_every_block_of_sql_is_used_and_is_sql(path: Path, tmp_path: Path) -> No
     if path.name == "schema.sql":
         assert path.read_text().startswith("CREATE TABLE")
         return
-    homes = (
-        path.with_suffix(".py"),
-        PACKAGE.parent / "sql" / path.with_suffix(".py").name,
-    )  # or what both share
-    code = "".join(home.read_text() for home in homes if home.exists())
+    shared = [home.read_text() for home in (PACKAGE.parent / "sql").glob("*.py")]
+    own = [home.read_text() for home in PACKAGE.glob("*.py")]
+    code = "".join([*own, *(text for text in shared if f'"{path.stem}"' in text)])
     blocks = load_statements("afresh.stores.sqlite", path.stem)
     used = set(re.findall(r'"(\w+)"', code))
     assert set(blocks) <= used

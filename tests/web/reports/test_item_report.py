@@ -18,7 +18,7 @@ from afresh.engine.external_polls import Reported
 from afresh.engine.reporting.pulse import Pulse
 from afresh.engine.scheduler.observed_staleness import pack_reports
 from afresh.engine.state_names import PULSE, SHADOW_PRICE, STALENESS_REPORTS
-from afresh.sources.staleness import StalenessReport
+from afresh.sources.capabilities import StalenessReport
 from afresh.values.items import ItemChange
 
 STATES = {

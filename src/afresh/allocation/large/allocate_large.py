@@ -26,7 +26,7 @@ from afresh.allocation.large import passes_numpy
 from afresh.allocation.large.cutoff import Cutoff
 from afresh.allocation.large.histogram import Histogram
 from afresh.allocation.large.item_columns import WHOLE, ItemColumns, PlanSums, PriceWindow
-from afresh.allocation.problem_inputs import check_budget
+from afresh.allocation.problem import check_budget
 from afresh.values.arrays import ArrayLike, Floats
 from afresh.values.errors import InputError, UsageError, one_of
 from afresh.values.results import Allocation
@@ -65,7 +65,8 @@ def allocate_large(
     columns, budget = ItemColumns.from_arrays(rates, weights, costs), check_budget(budget)
     out = _output(columns, out)
     passes = _passes(engine, columns.size)
-    workers = threads or min(_processors(), passes.THREADS)
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = threads or min(available, passes.THREADS)
     with ThreadPoolExecutor(workers) as pool:
         run = _Run(columns, out, passes, pool, workers)
         return _solve(run, budget)
@@ -81,7 +82,6 @@ def _output(columns: ItemColumns, out: Floats | None) -> Floats:
 
 
 def _passes(engine: str, items: int) -> ModuleType:
-    """The module that runs over the items."""
     one_of("engine", engine, ENGINES)
     if engine == "numpy" or (engine == "auto" and items < _NUMBA_FROM):
         return passes_numpy
@@ -92,13 +92,6 @@ def _passes(engine: str, items: int) -> ModuleType:
     from afresh.allocation.large import passes_numba
 
     return passes_numba
-
-
-def _processors() -> int:
-    """Processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True)

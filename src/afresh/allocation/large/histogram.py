@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.allocation.large.cutoff import Cutoff, freshness_at
+from afresh.allocation.large.cutoff import Cutoff
 from afresh.allocation.large.item_columns import (
     WHOLE,
     ItemColumns,
@@ -62,7 +62,6 @@ class Histogram:
     def from_items(
         rates: ArrayLike, weights: ArrayLike | None = None, costs: ArrayLike | None = None
     ) -> Histogram:
-        """The histogram of these items."""
         return Histogram.from_columns(ItemColumns.from_arrays(rates, weights, costs))
 
     @staticmethod
@@ -113,7 +112,6 @@ class Histogram:
 
     @property
     def items(self) -> int:
-        """How many items."""
         return int(self.sums[0].sum()) + self.static + self.unweighted
 
     @property
@@ -128,12 +126,6 @@ class Histogram:
     def _spend(self, cutoff: Cutoff, stretches: tuple[Float64s, Float64s]) -> float:
         place, weight = self._measure(cutoff.edge, stretches)
         return float((weight * place * cutoff.inverse_ratio(place)).sum())
-
-    def value(self, cutoff: Cutoff) -> float:
-        """Σ w·F of the plan with this cut-off, static items included."""
-        place, weight = self._measure(cutoff.edge, self._stretches())
-        fresh = freshness_at(np.minimum(place * cutoff.multiplier, 1.0), cutoff.inverse_ratio(place))
-        return float((weight * fresh).sum()) + self.static_weight
 
     def dropped(self, cutoff: Cutoff) -> float:
         """How many changing, weighted items the plan drops: exact but for the bin that holds the edge."""
@@ -188,8 +180,10 @@ class Histogram:
         least = float(self.start.view(np.float64)[0])
         if budget == 0:
             return Cutoff(least)
-        guess = self._rich_multiplier(budget) if near is None else near.multiplier
         stretches = self._stretches()
+        # A rich budget has small y, where 1/Φ ≈ 1/√(2y) and C ≈ Σ w·√x/√(2μ).
+        root = float((self.sums[1] * np.sqrt(stretches[0])).sum()) / budget
+        guess = 0.5 * root * root if near is None else near.multiplier
 
         def spends(multiplier: Float64s) -> Float64s:
             return np.array([self._spend(Cutoff(1 / float(m)), stretches) for m in multiplier])
@@ -200,12 +194,6 @@ class Histogram:
         if above - below <= 1e-12 * budget:
             return Cutoff(1 / float(found.low[0]))
         return self._split_edge(1 / float(found.low[0]), budget)
-
-    def _rich_multiplier(self, budget: float) -> float:
-        """μ of a rich budget: y is small, 1/Φ ≈ 1/√(2y) and C ≈ Σ w·√x/√(2μ)."""
-        middle, _ = self._stretches()
-        root = float((self.sums[1] * np.sqrt(middle)).sum()) / budget
-        return 0.5 * root * root
 
     def _split_edge(self, edge: float, budget: float) -> Cutoff:
         """The spend jumps at ``edge``: the items of one price just below it share what the others leave."""

@@ -50,7 +50,6 @@ class ItemColumns:
 
     @property
     def size(self) -> int:
-        """How many items."""
         return self.rates.size
 
     def part(self, start: int, stop: int) -> ItemColumns:

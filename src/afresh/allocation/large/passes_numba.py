@@ -15,8 +15,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from afresh.allocation.large import phi_table
-from afresh.allocation.large.cutoff import Cutoff
+from afresh.allocation.large.cutoff import CELLS, CELLS_PER_UNIT, Cutoff, phi_table
 from afresh.allocation.large.histogram import Histogram
 from afresh.allocation.large.item_columns import (
     LARGEST_PRICE,
@@ -34,7 +33,7 @@ PART = 1 << 17  # items per call of ``apply``: long enough for threads, short en
 # The compiler takes module names for constants.
 _BLOCK = 1024
 _LEAST_WEIGHT = 1e-300  # stands for 0 where it divides: the price is beyond any cut-off
-_CELLS_PER_UNIT, _LAST = float(phi_table.CELLS_PER_UNIT), phi_table.CELLS - 1e-9
+_CELLS_PER_UNIT, _LAST = float(CELLS_PER_UNIT), CELLS - 1e-9
 _LEAST_ROOT = 1e-150  # static items have s = 0
 _LEAST_REST = 2.0**-53
 _LN2 = math.log(2)
@@ -70,9 +69,7 @@ def build_histogram(columns: ItemColumns, window: PriceWindow = WHOLE) -> Histog
     return Histogram.from_table(table.T, window, *rest)
 
 
-def write_plan(
-    columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, *, with_age: bool
-) -> PlanSums:
+def write_plan(columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, with_age: bool) -> PlanSums:
     """Write f = scale·λ/Φ(y) of each item into ``out`` and say what the plan adds up to.
 
     >>> frequency = np.empty(2)
@@ -90,12 +87,11 @@ def write_plan(
 @cache
 def _table() -> Float64s:
     """The table of 1/Φ with the coefficients of a cell side by side: an item touches one cache line."""
-    return np.ascontiguousarray(phi_table.table().T)
+    return np.ascontiguousarray(phi_table().T)
 
 
 @_compile
 def _price(rate, weight, cost, j):  # type: ignore[no-untyped-def]
-    """x = cλ/w of item j."""
     x = np.float64(rate[j])
     if cost is not None:
         x *= np.float64(cost[j])

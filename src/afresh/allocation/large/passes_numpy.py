@@ -13,7 +13,7 @@ from afresh.allocation.large.cutoff import Cutoff, freshness_at
 from afresh.allocation.large.histogram import Histogram
 from afresh.allocation.large.item_columns import ItemColumns, PlanSums
 from afresh.model.curves import age_curve
-from afresh.values.arrays import Float64s, Floats
+from afresh.values.arrays import Floats
 
 PART = 1 << 14  # items per call of ``apply``
 THREADS = 1  # half of the time the GIL is held: a second thread gets in the way
@@ -21,9 +21,7 @@ THREADS = 1  # half of the time the GIL is held: a second thread gets in the way
 build_histogram = Histogram.from_columns
 
 
-def write_plan(
-    columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, *, with_age: bool
-) -> PlanSums:
+def write_plan(columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, with_age: bool) -> PlanSums:
     """Write f = scale·λ/Φ(y) of each item into ``out`` and say what the plan adds up to.
 
     ``scale`` is 1 but for a few parts in 1e7, the correction that makes the spend meet the budget.
@@ -42,36 +40,26 @@ def write_plan(
     inverse = cutoff.inverse_ratio(prices)
     with np.errstate(over="ignore"):
         prices *= cutoff.multiplier
-    fresh = _freshness_at_scale(np.minimum(prices, 1.0, out=prices), inverse, scale)
+    y = np.minimum(prices, 1.0, out=prices)
+    fresh = freshness_at(y, inverse)
+    if scale != 1:
+        # To the first order e^{−r} is off by r·e^{−r}·(1−1/scale), and r·e^{−r} = (1−y)/(1+1/r).
+        fresh -= inverse / (1 + inverse) * (1 - y) * (1 - 1 / scale)
+        fresh *= scale
     if static:
         fresh[still] = 1.0
     if columns.weights is not None:
         fresh *= weight
     dropped = columns.size - int(np.count_nonzero(inverse)) - static - unweighted
     inverse *= scale
-    age = _age(columns, inverse) if with_age else 0.0
+    age = 0.0
+    if with_age:  # A = r·aged(r)/λ of the items that are refreshed
+        kept = inverse > 0
+        ratio = 1 / inverse[kept]
+        kept_weight = np.broadcast_to(weight, kept.shape)[kept]
+        age = float((kept_weight * age_curve(ratio) * ratio / columns.rates[kept]).sum())
     inverse *= columns.rates
     out[:] = inverse
     if columns.costs is not None:
         inverse *= columns.costs
     return PlanSums(float(inverse.sum()), float(fresh.sum()), age, dropped)
-
-
-def _freshness_at_scale(y: Float64s, inverse: Float64s, scale: float) -> Float64s:
-    """F at the frequency scale·f: to the first order e^{−r} is off by r·e^{−r}·(1−1/scale).
-
-    And r·e^{−r} = (1−y)/(1+1/r) where y = g(r).
-    """
-    fresh = freshness_at(y, inverse)
-    if scale != 1:
-        fresh -= inverse / (1 + inverse) * (1 - y) * (1 - 1 / scale)
-        fresh *= scale
-    return fresh
-
-
-def _age(columns: ItemColumns, inverse: Float64s) -> float:
-    """Σ w·A over the items that are refreshed: A = r·aged(r)/λ."""
-    kept = inverse > 0
-    ratio = 1 / inverse[kept]
-    weight = np.broadcast_to(columns.weight(), kept.shape)[kept]
-    return float((weight * age_curve(ratio) * ratio / columns.rates[kept]).sum())

@@ -99,8 +99,7 @@ def _solve(
     rates: Floats, wanted: float | None, measure: str, chosen: dict[str, Any], *, is_drawn: bool
 ) -> tuple[BudgetCurve, BudgetCurve]:
     """Return the point that reaches the target, or the curve where there is none; and the curve to draw."""
-    from afresh.allocation.budget_curve import budget_curve
-    from afresh.allocation.budget_for import budget_for
+    from afresh.allocation.budget_curve import budget_curve, budget_for
 
     found = None if wanted is None else [budget_for(rates, wanted, target_is=measure, **chosen)]
     with ProgressBar("solving", 1.0) as progress:

@@ -155,7 +155,7 @@ def _parse_time(option: str, text: str, right: str = "a time such as 20d") -> fl
 
 
 def _estimate_cohorts(path: str, options: EstimateOptions) -> None:
-    from afresh.rates.cohorts import cohort_rates
+    from afresh.rates.log_ratio import cohort_rates
     from afresh.tables.reading import read_table
     from afresh.tables.writing import write_table
 
@@ -183,7 +183,7 @@ def _estimate_cohorts(path: str, options: EstimateOptions) -> None:
 
 
 def _fit_lifetimes(path: str, options: EstimateOptions) -> None:
-    from afresh.plots.decay_plot import decay_figure
+    from afresh.plots.estimate_plots import decay_figure
     from afresh.rates.decay_fit import fit_decays
     from afresh.tables.reading import read_table
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from afresh.money.best_interval import Incomes
-    from afresh.tables.checked_table import CheckedTable
+    from afresh.tables.reading import CheckedTable
 
 COLUMNS = (
     Column("item", "text", required=True, what="the item's name"),
@@ -182,7 +182,7 @@ def _futile_rows(table: CheckedTable, found: Incomes, per: str) -> Rows:
     """Say of the futile items nearest to paying why they are futile, and from which benefit on they pay."""
     import numpy as np
 
-    from afresh.money.verdicts import VERDICT_TEXTS, RefreshVerdict
+    from afresh.money.terms import VERDICT_TEXTS, RefreshVerdict
 
     rows = []
     futile = np.flatnonzero(found.futile)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from afresh.allocation.allocate import allocate
 from afresh.allocation.budget_curve import budget_curve
 from afresh.allocation.explain import DROPPED, Explanation, next_unit, returns_at
-from afresh.allocation.objectives.registry import objective_for
+from afresh.allocation.objectives import objective_for
 from afresh.cli.planning.planned_items import PlannedItems, slice_options
 from afresh.cli.summary import format_age, format_number
 from afresh.values.arrays import Floats

@@ -15,10 +15,9 @@ import pyarrow as pa
 
 from afresh.model.decay import decay_from
 from afresh.rates.views import ViewGraph
-from afresh.tables.checked_table import CheckedTable
 from afresh.tables.columns import Column
 from afresh.tables.input_file import InputFile
-from afresh.tables.reading import read_table, scan_table
+from afresh.tables.reading import CheckedTable, read_table, scan_table
 from afresh.values.arrays import Floats, Ints
 from afresh.values.errors import AfreshError, InputError, UsageError, did_you_mean
 
@@ -71,7 +70,7 @@ class PlannedItems:
         """Return the items with rates to plan with at the plan's mean interval, where rates are uncertain."""
         if self.shape is None or not budget > 0:
             return self
-        from afresh.rates.planning_rate import uncertain_rate
+        from afresh.rates.estimator import uncertain_rate
 
         costs = self.options.get("costs")
         interval = float(self.count if costs is None else np.sum(costs, dtype=np.float64)) / budget
@@ -136,7 +135,7 @@ def _check_items(table: CheckedTable, levels_before: list[Any] | None = None) ->
 
 def _shape(rates: Floats, low: Floats, level: Floats, for_interval: Floats) -> Floats:
     """Return the shape of each rate; rates without ``low``, or made for an interval, are taken as certain."""
-    from afresh.rates.planning_rate import posterior_shape
+    from afresh.rates.estimator import posterior_shape
 
     certain = np.isnan(low) | ~np.isnan(for_interval)
     return posterior_shape(rates, np.where(certain, rates, low), float(level[0]) if level.size else 0.9)

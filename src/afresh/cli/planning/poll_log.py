@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from afresh.rates.poll_table import MOST_CHANGES
-from afresh.tables.checked_table import CheckedTable
 from afresh.tables.columns import Column
 from afresh.tables.input_file import InputFile
-from afresh.tables.reading import scan_table
+from afresh.tables.reading import CheckedTable, scan_table
 from afresh.values.arrays import Bools, Float64s, Ints
 from afresh.values.errors import InputError, UsageError
 

@@ -12,13 +12,20 @@ from afresh.cli.files import render_picture
 from afresh.cli.planning.poll_log import PollLog, read_polls
 from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import format_number, print_json, print_summary
-from afresh.rates.estimate import DEFAULT_METHOD, estimate_polls, with_planning_rates
-from afresh.rates.estimator import ESTIMATORS, POSTERIOR_METHODS, Estimator
+from afresh.rates.estimator import (
+    DEFAULT_METHOD,
+    ESTIMATORS,
+    POSTERIOR_METHODS,
+    Estimator,
+    Regime,
+    estimate_polls,
+    find_regime,
+    with_planning_rates,
+)
 from afresh.rates.poisson_check import changes_to_judge, check_items, gap_histogram, gaps_near
 from afresh.rates.poll_table import PollTable, polls_from_times
 from afresh.rates.priors.gamma_prior import WEAK_SHAPE, GammaPrior
-from afresh.rates.regime import Regime, find_regime
-from afresh.rates.regimes.season import HOURS
+from afresh.rates.season import HOURS
 from afresh.tables.atomic_output import write_bytes
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.tables.input_file import InputFile
@@ -218,7 +225,7 @@ def _rates_figure(found: RateEstimates, unit: str) -> Figure:
 
 def _gaps_figure(item: Ints, times: Float64s, unit: str) -> Figure:
     """Draw gaps of items of typical pace over the exponential line (Cho & Garcia-Molina 2000, Fig. 11)."""
-    from afresh.plots.poisson_plot import poisson_figure
+    from afresh.plots.estimate_plots import poisson_figure
 
     checks = check_items(item, times)
     if not checks.item.size:

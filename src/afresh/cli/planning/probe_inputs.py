@@ -13,19 +13,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from afresh.cli.planning.probes_command import ProbeOptions, ServerOptions
-from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation
-from afresh.probes.probe_server import ProbeAnswer, ServerStoppedError
-from afresh.probes.splitters import KeywordAttribute, parse_keywords
+from afresh.probes.keyword_index import (
+    KeywordAttribute,
+    KeywordIndex,
+    index_corpus,
+    index_relation,
+    parse_keywords,
+)
+from afresh.probes.rounds import ProbeAnswer, ServerStoppedError
 from afresh.probes.update_models import expected_lag
 from afresh.sources.context import SourceContext
-from afresh.sources.search.factory import make_server
 from afresh.sources.search.relation import LocalRelation, display_place, is_postgres, table_rows
-from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer
+from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer, make_server
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.settings import read_settings
-from afresh.tables.checked_table import CheckedTable
 from afresh.tables.columns import Column
-from afresh.tables.reading import read_table
+from afresh.tables.reading import CheckedTable, read_table
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError, UsageError
 

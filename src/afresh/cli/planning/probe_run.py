@@ -15,8 +15,7 @@ from afresh.plots.panels import Panel, Series
 from afresh.probes.campaign import Campaign
 from afresh.probes.candidates import ExactTotals, ResultTotals, find_candidates
 from afresh.probes.greedy_probes import greedy_probes
-from afresh.probes.probe_server import IndexServer, ProbeServer
-from afresh.probes.rounds import ProbeStep, run_campaign, run_probes
+from afresh.probes.rounds import IndexServer, ProbeServer, ProbeStep, run_campaign, run_probes
 from afresh.sources.search.totals import LearnedTotals
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from afresh.papers.cho.change_gaps import ChangeLog
+from afresh.papers.cho.cho_figures import ChangeLog
 from afresh.papers.yang.probe_experiments import SearchRecords
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table

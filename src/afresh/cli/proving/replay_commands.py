@@ -19,7 +19,7 @@ from afresh.values.units import BudgetRate, parse_budget, parse_duration, unit_s
 
 if TYPE_CHECKING:
     from afresh.cli.proving.world_building import WorldItems
-    from afresh.replay.worlds.simulated_world import SimulatedWorld
+    from afresh.replay.simulated_world import SimulatedWorld
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,7 @@ def simulate(
     import numpy as np
 
     from afresh.cli.proving.world_building import make_behaviour, make_items
-    from afresh.replay.worlds.simulated_world import simulate_world
+    from afresh.replay.simulated_world import simulate_world
 
     rng = np.random.default_rng(options.seed)
     behaviour, group_size = make_behaviour(world_options)

@@ -141,7 +141,7 @@ def draw_replay(
     ``results`` are sorted by budget; ``path`` ends in .png or .svg.
     """
     from afresh.plots.replay_plot import FreshnessOverTime, replay_figure
-    from afresh.replay.stale_spans import freshness_course, stale_spans
+    from afresh.replay.scores import freshness_course, stale_spans
 
     edges = np.linspace(history.start, history.end, _PLOT_POINTS + 1)
     courses = []

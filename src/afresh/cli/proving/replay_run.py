@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import typer
 
-from afresh.allocation.objectives.registry import objective_for
+from afresh.allocation.objectives import objective_for
 from afresh.cli.options import parse_number, parse_settings
 from afresh.cli.planning.planned_items import read_caps
 from afresh.cli.progress import ProgressBar
@@ -23,8 +23,7 @@ from afresh.policy.policy import OpenTime, PolicyInput
 from afresh.policy.registry import POLICIES
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import ReplayResult, replay
-from afresh.replay.run import NoticeLog
-from afresh.replay.worlds.synthetic_notices import make_notices
+from afresh.replay.run import NoticeLog, make_notices
 from afresh.sources.windows import Windows
 from afresh.values.errors import UsageError, one_of
 from afresh.values.units import unit_seconds

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from afresh.papers.check import Check
-    from afresh.papers.cho.change_gaps import ChangeLog
-    from afresh.papers.report import Report
+    from afresh.papers.cho.cho_figures import ChangeLog
+    from afresh.papers.report import Check, Report
     from afresh.papers.yang.probe_experiments import SearchRecords
 
 _COLOURS = {"agrees": "green", "differs": "yellow", "unexplained": "bold red"}
@@ -45,8 +44,8 @@ def reproduce(
 
     Exits with 1 if a number differs from the printed one without a known reason.
     """
-    from afresh.papers.check import CheckVerdict
     from afresh.papers.registry import reproduce as recompute
+    from afresh.papers.report import CheckVerdict
     from afresh.tables.atomic_output import check_writable, write_bytes
 
     if html is not None:
@@ -77,7 +76,7 @@ def _read_data(folder: Path | None, papers: set[str]) -> tuple[Sequence[ChangeLo
 
 
 def _summary(report: Report) -> dict[str, object]:
-    from afresh.papers.check import CheckVerdict
+    from afresh.papers.report import CheckVerdict
 
     checks = [
         {"section": section.title} | _fields(check) for section in report.sections for check in section.checks
@@ -147,7 +146,7 @@ def _check_table(checks: Sequence[Check]) -> Table:
 def _print_count(console: Console, report: Report) -> None:
     from rich.text import Text
 
-    from afresh.papers.check import CheckVerdict
+    from afresh.papers.report import CheckVerdict
 
     line = Text(f"{report.key}: ")
     words = {

@@ -11,11 +11,8 @@ import numpy as np
 
 from afresh.cli.options import SettingReaders, parse_number, parse_settings
 from afresh.cli.proving.replay_commands import WorldOptions
-from afresh.replay.worlds.change_process import RateDrift
-from afresh.replay.worlds.rate_distributions import cho_rates, gamma_rates, power_law_rates
-from afresh.replay.worlds.simulated_world import WorldBehaviour
-from afresh.replay.worlds.working_hours import working_hours
-from afresh.replay.worlds.world_events import MassEdits
+from afresh.replay.change_process import RateDrift, cho_rates, gamma_rates, power_law_rates
+from afresh.replay.simulated_world import MassEdits, WorldBehaviour, working_hours
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table
 from afresh.values.arrays import Float64s, Ints

@@ -19,7 +19,7 @@ from afresh.engine.ratelimit.steady_clock import SteadyClock
 from afresh.engine.ratelimit.worker_name import is_dead, this_worker
 from afresh.engine.state_names import LAST_LEFT
 from afresh.engine.threaded_store import ThreadedStore
-from afresh.stores.shared_clock import SharedClock
+from afresh.stores.shared_time import SharedClock
 from afresh.stores.store import PLANNER, Store
 from afresh.values.clock import Clock
 from afresh.values.errors import StoreError

@@ -11,8 +11,7 @@ from afresh.engine.scheduler.earnings import MoneyInput, has_income, money_terms
 from afresh.engine.scheduler.restore import read_poll_costs, read_sample, restore_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
-from afresh.model.age import age
-from afresh.model.freshness import freshness
+from afresh.model.freshness import age, freshness
 from afresh.stores.store import Store
 from afresh.values.arrays import Float64s, Ints
 

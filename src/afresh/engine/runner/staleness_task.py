@@ -20,8 +20,7 @@ from afresh.engine.scheduler.observed_staleness import ObservedStaleness, pack_r
 from afresh.engine.scheduler.poll_recorder import PollRecorder
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.state_names import STALENESS_REPORTS, STALENESS_STATE
-from afresh.sources.capabilities import Capabilities
-from afresh.sources.staleness import StalenessReport
+from afresh.sources.capabilities import Capabilities, StalenessReport
 
 _GLANCE_S = 0.1
 MONEY_EVERY_S = 2.0

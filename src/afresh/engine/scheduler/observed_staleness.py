@@ -17,7 +17,7 @@ import numpy as np
 
 from afresh.allocation.watched import refresh_gains
 from afresh.engine.state_names import STALENESS_REPORTS
-from afresh.sources.staleness import StalenessReport
+from afresh.sources.capabilities import StalenessReport
 from afresh.stores.store import Store
 from afresh.values.arrays import Bools, Float64s, Ints
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from afresh.engine.scheduler.ranking import GUESS_DOUBT, GUESS_SHAPE
 from afresh.engine.scheduler.scheduler import Scheduler
-from afresh.policy.adaptive.rate_interval import rate_interval
+from afresh.policy.adaptive.rate_belief import rate_interval
 from afresh.stores.store import Store
 from afresh.values.arrays import Bools, Float64s
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.model.decays.parameters import Size, as_times, check_parameter, sample_shape
-from afresh.values.arrays import Float64s
+from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.errors import InputError
 
 _FAR = 1e100  # later counts as infinite; its cube is still a double
@@ -25,8 +25,8 @@ class Empirical:
     (array([1.  , 0.5 , 0.25]), array([1.5]))
     """
 
-    times: npt.ArrayLike
-    values: npt.ArrayLike
+    times: ArrayLike
+    values: ArrayLike
     linear: bool = False
     _pieces: _Pieces = field(init=False, repr=False)
 
@@ -47,7 +47,7 @@ class Empirical:
 
     @classmethod
     def from_lifetimes(
-        cls, lifetimes: npt.ArrayLike, ended: npt.ArrayLike | None = None, *, restarts: bool = False
+        cls, lifetimes: ArrayLike, ended: ArrayLike | None = None, *, restarts: bool = False
     ) -> Empirical:
         """Decay since a refresh from change-to-change lifetimes; those not ``ended`` were cut off.
 
@@ -71,24 +71,23 @@ class Empirical:
         lived = np.append(0.0, np.cumsum(before * np.diff(knots)))
         return cls(knots, np.clip(1 - lived / lived[-1], 0.0, 1.0), linear=True)
 
-    def survival(self, t: npt.ArrayLike) -> Float64s:
-        """z(t)."""
+    def survival(self, t: ArrayLike) -> Float64s:
         i, d = self._pieces.locate(t)
         return self._pieces.level[i] + self._pieces.slope[i] * d
 
-    def integral(self, t: npt.ArrayLike) -> Float64s:
+    def integral(self, t: ArrayLike) -> Float64s:
         """∫₀ᵗz, exact on every piece."""
         return self._pieces.integrate(t, 0, lost=False)
 
-    def gain(self, t: npt.ArrayLike) -> Float64s:
+    def gain(self, t: ArrayLike) -> Float64s:
         """∫₀ᵗs·(−dz(s)): jumps and slopes, all positive."""
         return self._pieces.fall_moment(t)
 
-    def loss(self, t: npt.ArrayLike) -> Float64s:
+    def loss(self, t: ArrayLike) -> Float64s:
         """∫₀ᵗ(1−z)."""
         return self._pieces.integrate(t, 0, lost=True)
 
-    def age_gain(self, t: npt.ArrayLike) -> Float64s:
+    def age_gain(self, t: ArrayLike) -> Float64s:
         """∫₀ᵗs·(1−z(s))ds."""
         return self._pieces.integrate(t, 1, lost=True)
 
@@ -110,7 +109,6 @@ class Empirical:
         return self.integral(np.inf)
 
     def plateau(self) -> Float64s:
-        """The last value."""
         return np.asarray(self.values, dtype=np.float64)[-1:].reshape(())
 
 
@@ -131,12 +129,12 @@ class _Pieces:
         drop = np.append(1 - values[0], np.zeros(times.size - 1))
         return cls(times, values, slope, drop)
 
-    def locate(self, t: npt.ArrayLike) -> tuple[npt.NDArray[np.intp], Float64s]:
+    def locate(self, t: ArrayLike) -> tuple[npt.NDArray[np.intp], Float64s]:
         t = as_times(t)
         i = np.asarray(np.maximum(np.searchsorted(self.start, t, side="right") - 1, 0))
         return i, np.minimum(t - self.start[i], _FAR)
 
-    def integrate(self, t: npt.ArrayLike, power: int, *, lost: bool) -> Float64s:
+    def integrate(self, t: ArrayLike, power: int, *, lost: bool) -> Float64s:
         """∫₀ᵗ sᵖ·z(s)ds, or of 1−z where ``lost``; p is 0 or 1."""
         level, slope = (1 - self.level, -self.slope) if lost else (self.level, self.slope)
 
@@ -149,7 +147,7 @@ class _Pieces:
         value = np.append(0.0, np.cumsum(whole))[i] + piece(i, d)
         return np.where((as_times(t) > _FAR) & (level[-1] > 0), np.inf, value)
 
-    def fall_moment(self, t: npt.ArrayLike) -> Float64s:
+    def fall_moment(self, t: ArrayLike) -> Float64s:
         """∫₀ᵗ s·(−dz(s))."""
 
         def piece(i: npt.NDArray[np.intp], d: Float64s) -> Float64s:
@@ -160,7 +158,7 @@ class _Pieces:
         return np.append(0.0, np.cumsum(whole))[i] + piece(i, d)
 
 
-def kaplan_meier(lifetimes: npt.ArrayLike, ended: npt.ArrayLike | None = None) -> tuple[Float64s, Float64s]:
+def kaplan_meier(lifetimes: ArrayLike, ended: ArrayLike | None = None) -> tuple[Float64s, Float64s]:
     """Times at which lifetimes ended, and the share S that outlives each (Kaplan & Meier 1958).
 
     A lifetime that had not ended counts as at risk up to when it was last seen.

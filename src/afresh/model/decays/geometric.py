@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.model import curves
 from afresh.model.decays.parameters import Size, as_times, check_parameter, sample_shape
-from afresh.values.arrays import Bools, Float64s
+from afresh.values.arrays import ArrayLike, Bools, Float64s
 
 _NEVER = 1e-100  # a probability below this never shows in double precision
 
@@ -25,33 +24,33 @@ class Geometric:
     p: Float64s
     step: Float64s
 
-    def __init__(self, p: npt.ArrayLike, step: npt.ArrayLike = 1.0) -> None:
+    def __init__(self, p: ArrayLike, step: ArrayLike = 1.0) -> None:
         object.__setattr__(self, "p", check_parameter("p", p, high=1.0))
         object.__setattr__(self, "step", check_parameter("step", step, low=1e-300))
 
-    def survival(self, t: npt.ArrayLike) -> Float64s:
+    def survival(self, t: ArrayLike) -> Float64s:
         """q^n, n = ⌊t/step⌋."""
         return np.exp(-self._exponent(self._steps(t)[0]))
 
-    def integral(self, t: npt.ArrayLike) -> Float64s:
+    def integral(self, t: ArrayLike) -> Float64s:
         """step·(1−q^n)/p + (t − n·step)·q^n."""
         n, rest = self._steps(t)
         value = self.step * self._sum0(n) + rest * self.survival(t)
         return self._settle(t, value, self.total(), as_times(t))
 
-    def gain(self, t: npt.ArrayLike) -> Float64s:
+    def gain(self, t: ArrayLike) -> Float64s:
         """step·Σ_{i<n} (qⁱ − q^n)."""
         value = self.step * self._drop(self._steps(t)[0]) * self.p
         return self._settle(t, value, self.total(), 0.0)
 
-    def loss(self, t: npt.ArrayLike) -> Float64s:
+    def loss(self, t: ArrayLike) -> Float64s:
         """step·Σ_{i<n} (1−qⁱ) + (t − n·step)(1−q^n), the sum being p·Σ_{j<n} (n−1−j)q^j."""
         n, rest = self._steps(t)
         whole = self.step * self.p * ((n - 1) * self._sum0(n) - self._sum1(n))
         value = np.maximum(whole, 0.0) - rest * np.expm1(-self._exponent(n))
         return self._settle(t, value, as_times(t), 0.0)
 
-    def age_gain(self, t: npt.ArrayLike) -> Float64s:
+    def age_gain(self, t: ArrayLike) -> Float64s:
         """step²·Σ_{i<n} (i+½)(1−qⁱ) + (t² − (n·step)²)/2·(1−q^n)."""
         n, rest = self._steps(t)
         v = self._exponent(n)
@@ -92,7 +91,7 @@ class Geometric:
         with np.errstate(divide="ignore"):
             return np.where(self._moves, -np.log1p(-self.p), 0.0)
 
-    def _steps(self, t: npt.ArrayLike) -> tuple[Float64s, Float64s]:
+    def _steps(self, t: ArrayLike) -> tuple[Float64s, Float64s]:
         """Whole steps n and the time left; past 1e150 steps every sum has settled."""
         with np.errstate(over="ignore"):
             n = np.minimum(np.floor(as_times(t) / self.step), 1e150)
@@ -118,9 +117,7 @@ class Geometric:
         v = np.minimum(self._exponent(n), 800.0)
         return (curves.g(v) + v * np.exp(-v) * _gap(self._safe)) / self._safe**2
 
-    def _settle(
-        self, t: npt.ArrayLike, value: Float64s, limit: npt.ArrayLike, static: npt.ArrayLike
-    ) -> Float64s:
+    def _settle(self, t: ArrayLike, value: Float64s, limit: ArrayLike, static: ArrayLike) -> Float64s:
         """``value``, its ``limit`` past 1e150 steps, or what it is for the ``static``, which never change."""
         return np.where(self._moves, np.where(self._steps(t)[0] < 1e150, value, limit), static)
 

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from afresh.model.decays.parameters import Size, as_times, check_parameter, sample_shape
-from afresh.values.arrays import Float64s
+from afresh.values.arrays import ArrayLike, Float64s
 
 # The integrands are analytic with the nearest singularity one interval away: 12 nodes leave 1e−18.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
@@ -29,15 +28,15 @@ class Lomax:
     shape: Float64s
     scale: Float64s
 
-    def __init__(self, shape: npt.ArrayLike, scale: npt.ArrayLike) -> None:
+    def __init__(self, shape: ArrayLike, scale: ArrayLike) -> None:
         object.__setattr__(self, "shape", check_parameter("shape", shape, low=1e-5, high=1e30))
         object.__setattr__(self, "scale", check_parameter("scale", scale, low=1e-300, infinite=True))
 
-    def survival(self, t: npt.ArrayLike) -> Float64s:
+    def survival(self, t: ArrayLike) -> Float64s:
         """(1+t/b)^{−a}."""
         return np.exp(-self.shape * np.log1p(self._relative(t)))
 
-    def integral(self, t: npt.ArrayLike) -> Float64s:
+    def integral(self, t: ArrayLike) -> Float64s:
         """b·[(1+x)^{1−a} − 1]/(1−a), x = t/b; b·ln(1+x) for a = 1."""
         x = self._relative(t)
         grown = _growth(1 - self.shape, np.log1p(x))
@@ -45,11 +44,11 @@ class Lomax:
             near = np.where(x < 1e-300, 1.0, grown / np.maximum(x, 1e-300))
             return np.where(x < 1, as_times(t) * near, self.scale * grown)
 
-    def gain(self, t: npt.ArrayLike) -> Float64s:
+    def gain(self, t: ArrayLike) -> Float64s:
         """b·[E(1−a) − x(1+x)^{−a}]."""
         return self._near_or_far(t, 1, lambda _, y, a: a * y * np.exp(-(a + 1) * np.log1p(y)), self._far_gain)
 
-    def loss(self, t: npt.ArrayLike) -> Float64s:
+    def loss(self, t: ArrayLike) -> Float64s:
         """t − b·E(1−a)."""
 
         def far(t: Float64s) -> Float64s:
@@ -57,7 +56,7 @@ class Lomax:
 
         return self._near_or_far(t, 1, lambda _, y, a: -np.expm1(-a * np.log1p(y)), far)
 
-    def age_gain(self, t: npt.ArrayLike) -> Float64s:
+    def age_gain(self, t: ArrayLike) -> Float64s:
         """t²/2 − b²·[E(2−a) − E(1−a)]."""
 
         def far(t: Float64s) -> Float64s:
@@ -66,7 +65,6 @@ class Lomax:
         return self._near_or_far(t, 2, lambda u, y, a: -u * np.expm1(-a * np.log1p(y)), far)
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
-        """Times from a refresh to the first change."""
         draws = rng.standard_exponential(sample_shape(size, self.shape, self.scale))
         with np.errstate(over="ignore"):
             return self.scale * np.expm1(draws / self.shape)
@@ -81,7 +79,7 @@ class Lomax:
         """0, or 1 for what never changes."""
         return np.where(np.isfinite(self.scale), 0.0, 1.0) + np.zeros_like(self.shape)
 
-    def _relative(self, t: npt.ArrayLike) -> Float64s:
+    def _relative(self, t: ArrayLike) -> Float64s:
         """x = t/b, where an infinite b wins over an infinite time, and only that is infinite."""
         finite, t = np.isfinite(self.scale), as_times(t)
         with np.errstate(over="ignore", under="ignore"):
@@ -107,7 +105,7 @@ class Lomax:
 
     def _near_or_far(
         self,
-        t: npt.ArrayLike,
+        t: ArrayLike,
         power: int,
         density: Callable[[np.float64, Float64s, Float64s], Float64s],
         far: Callable[[Float64s], Float64s],

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from afresh.values.arrays import Float64s, nonnegative
+from afresh.values.arrays import ArrayLike, Float64s, nonnegative
 from afresh.values.errors import InputError
 
 Size: TypeAlias = int | tuple[int, ...] | None
 
 
 def check_parameter(
-    name: str, given: npt.ArrayLike, *, low: float = 0.0, high: float = np.inf, infinite: bool = False
+    name: str, given: ArrayLike, *, low: float = 0.0, high: float = np.inf, infinite: bool = False
 ) -> Float64s:
     """``given`` as a float64 array; the first value outside [low, high] is refused by name.
 
@@ -29,8 +28,7 @@ def check_parameter(
     return array
 
 
-def as_times(t: npt.ArrayLike) -> Float64s:
-    """Times since the refresh as float64."""
+def as_times(t: ArrayLike) -> Float64s:
     return np.asarray(t, dtype=np.float64)
 
 
@@ -44,7 +42,7 @@ def multiply_by_rate(t: Float64s, rate: Float64s) -> Float64s:
         return np.where(rate > 0, t * rate, 0.0)
 
 
-def divide_by_rate(amount: npt.ArrayLike, rate: Float64s) -> Float64s:
+def divide_by_rate(amount: ArrayLike, rate: Float64s) -> Float64s:
     """amount/λ, infinite for a rate of 0.
 
     >>> divide_by_rate(3.0, np.array([0.0, 2.0]))

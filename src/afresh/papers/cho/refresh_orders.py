@@ -2,21 +2,44 @@
 
 Tables 2 and 3 print formulas. They are written here as printed, and only here: each is evaluated at a few
 points and set beside what the model layer, which never evaluates the printed form, says there.
+
+Table 3 has a database whose rates are Gamma distributed. Mean rate λ, coefficient of variation δ (standard
+deviation over mean), r = λ/f, T = 1/f:
+
+    uniform        F = (1 − (1+rδ²)^{1−1/δ²}) / (r(1−δ²))
+                   A = T/(1−δ²)·[(1−δ²)/2 − 1/r + (1 − (1+rδ²)^{2−1/δ²})/(r²(1−2δ²))]
+    proportional   F = (1−e^{−r})/r
+                   A = T/(1−δ²)·[1/2 − 1/r + (1−e^{−r})/r²], infinite from δ = 1 on
+
+The uniform row has removable singularities at δ = 0, δ² = 1/2, δ = 1 and r = 0. ``gamma_freshness`` and
+``gamma_age`` meet none of them: a mixture of exponentials over Gamma rates is Lomax decay with shape 1/δ² and
+scale T/(rδ²), so F is its integral over one interval, and A = ∫₀ᵀ (1−s/T)(1−z(s))ds its loss less its age
+gain.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
-from afresh.allocation.budget_for import budget_for
-from afresh.model.age import age
-from afresh.model.freshness import freshness
-from afresh.papers.check import Check, Correction
-from afresh.papers.cho import gamma_rates
-from afresh.papers.report import Section
+from afresh.allocation.budget_curve import budget_for
+from afresh.model import curves
+from afresh.model.decays.lomax import Lomax
+from afresh.model.decays.parameters import check_parameter
+from afresh.model.freshness import (
+    age,
+    cast_like_inputs,
+    changes_per_refresh,
+    check_rates_and_frequencies,
+    check_shapes,
+    freshness,
+)
+from afresh.papers.report import Check, Correction, Section
+from afresh.values.arrays import ArrayLike, Float64s, Floats, as_floats
+from afresh.values.errors import one_of
 
 _DIGITS = 6
 _RATIOS = (0.1, 1.0, 10.0)
@@ -37,20 +60,16 @@ _ORDER_NAMES = {"fixed": "fixed order", "random": "random order", "memoryless": 
 
 
 # Table 3 as printed, in units of I; d stands for δ².
-def _uniform_freshness(r: float, d: float) -> float:
-    return (1 - math.pow(1 + r * d, 1 - 1 / d)) / (r * (1 - d))
-
-
-def _uniform_age(r: float, d: float) -> float:
-    return ((1 - d) / 2 - 1 / r + (1 - math.pow(1 + r * d, 2 - 1 / d)) / (r**2 * (1 - 2 * d))) / (1 - d)
-
-
-def _proportional_freshness(r: float, d: float) -> float:  # noqa: ARG001  # the same for every δ
-    return (1 - math.exp(-r)) / r
-
-
-def _proportional_age(r: float, d: float) -> float:
-    return (1 / 2 - 1 / r + (1 - math.exp(-r)) / r**2) / (1 - d)
+_GAMMA_FRESHNESS: Mapping[str, Callable[[float, float], float]] = {
+    "uniform": lambda r, d: (1 - math.pow(1 + r * d, 1 - 1 / d)) / (r * (1 - d)),
+    "proportional": lambda r, _: (1 - math.exp(-r)) / r,
+}
+_GAMMA_AGE: Mapping[str, Callable[[float, float], float]] = {
+    "uniform": lambda r, d: (
+        ((1 - d) / 2 - 1 / r + (1 - math.pow(1 + r * d, 2 - 1 / d)) / (r**2 * (1 - 2 * d))) / (1 - d)
+    ),
+    "proportional": lambda r, d: (1 / 2 - 1 / r + (1 - math.exp(-r)) / r**2) / (1 - d),
+}
 
 
 def _formula(name: str, printed: float, recomputed: float, correction: Correction | None = None) -> Check:
@@ -58,7 +77,6 @@ def _formula(name: str, printed: float, recomputed: float, correction: Correctio
 
 
 def table_2() -> Section:
-    """Freshness and age for each order of refreshes."""
     checks = []
     for order, name in _ORDER_NAMES.items():
         for r in _RATIOS:
@@ -73,7 +91,6 @@ def table_2() -> Section:
 
 
 def section_4() -> Section:
-    """What the text reads off Figure 6."""
     budget = budget_for([1.0], 0.8)
     fixed = float(freshness(1.0, 1.0))
     gain = 100 * (fixed / float(freshness(1.0, 1.0, "memoryless")) - 1)
@@ -99,7 +116,6 @@ def section_4() -> Section:
 
 
 def table_3() -> Section:
-    """Freshness and age for Gamma-distributed rates."""
     diverges = Correction(
         "inf", "the formula holds for δ < 1 only; above, pages that hardly change age for ever"
     )
@@ -107,15 +123,12 @@ def table_3() -> Section:
     for delta in _SPREADS:
         for r in _RATIOS[1:]:
             at, d = f"r = {r:g}, δ = {delta:g}", delta**2
-            for policy, fresh, old in (
-                ("uniform", _uniform_freshness, _uniform_age),
-                ("proportional", _proportional_freshness, _proportional_age),
-            ):
-                model_fresh = gamma_rates.freshness(r, 1.0, delta, policy)
-                model_age = gamma_rates.age(r, 1.0, delta, policy)
+            for policy in ALLOCATIONS:
+                fresh, old = _GAMMA_FRESHNESS[policy](r, d), _GAMMA_AGE[policy](r, d)
+                model_fresh, model_age = (f(r, 1.0, delta, policy) for f in (gamma_freshness, gamma_age))
                 infinite = diverges if policy == "proportional" and delta >= 1 else None
-                checks.append(_formula(f"freshness, {policy}, {at}", fresh(r, d), model_fresh))
-                checks.append(_formula(f"age / I, {policy}, {at}", old(r, d), model_age, infinite))
+                checks.append(_formula(f"freshness, {policy}, {at}", fresh, model_fresh))
+                checks.append(_formula(f"age / I, {policy}, {at}", old, model_age, infinite))
     return Section(
         "Table 3: Gamma-distributed rates, uniform and proportional allocation",
         tuple(checks),
@@ -124,12 +137,11 @@ def table_3() -> Section:
 
 
 def figure_7() -> Section:
-    """The claims that Figure 7 makes."""
     r, delta = np.meshgrid(np.geomspace(0.01, 100, 81), np.linspace(0.02, 4, 100))
-    fresh_ratio = gamma_rates.freshness(r, 1.0, delta, "proportional") / gamma_rates.freshness(r, 1.0, delta)
-    age_ratio = gamma_rates.age(r, 1.0, delta) / gamma_rates.age(r, 1.0, delta, "proportional")
-    same_fresh = gamma_rates.freshness(1.0, 1.0, 0.0, "proportional") / gamma_rates.freshness(1.0, 1.0, 0.0)
-    same_age = gamma_rates.age(1.0, 1.0, 0.0) / gamma_rates.age(1.0, 1.0, 0.0, "proportional")
+    fresh_ratio = gamma_freshness(r, 1.0, delta, "proportional") / gamma_freshness(r, 1.0, delta)
+    age_ratio = gamma_age(r, 1.0, delta) / gamma_age(r, 1.0, delta, "proportional")
+    same_fresh = gamma_freshness(1.0, 1.0, 0.0, "proportional") / gamma_freshness(1.0, 1.0, 0.0)
+    same_age = gamma_age(1.0, 1.0, 0.0) / gamma_age(1.0, 1.0, 0.0, "proportional")
     return Section(
         "Figure 7: uniform is always better than proportional",
         (
@@ -140,3 +152,60 @@ def figure_7() -> Section:
         ),
         "The grid: r from 0.01 to 100, δ from 0.02 to 4.",
     )
+
+
+ALLOCATIONS = ("uniform", "proportional")
+_EQUAL = 1e-12  # δ² below this, all rates are equal to double precision
+
+
+def gamma_freshness(
+    rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str = "uniform"
+) -> Any:
+    """Mean freshness at mean rate λ and mean frequency f, for δ from 0 to 300.
+
+    At δ = 1 it is ln(1+r)/r.
+
+    >>> round(gamma_freshness(1.0, 1.0, 1.0), 6), round(gamma_freshness(1.0, 1.0, 1.0, "proportional"), 6)
+    (0.693147, 0.632121)
+    """
+    inputs, r, square, decay = _gamma_world(rate, frequency, delta, allocation)
+    value = curves.freshness_curve(r)
+    if allocation == "uniform":
+        value = np.where(square < _EQUAL, value, np.where(np.isinf(r), 0.0, decay.integral(1.0)))
+    return cast_like_inputs(value, *inputs)
+
+
+def gamma_age(rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str = "uniform") -> Any:
+    """Mean age at mean rate λ and mean frequency f, for δ from 0 to 300.
+
+    At δ = 1 it is T[½ + 1/r − (1+r)ln(1+r)/r²].
+
+    >>> round(gamma_age(1.0, 1.0, 1.0), 6), gamma_age(1.0, 1.0, 1.0, "proportional")
+    (0.113706, inf)
+    """
+    inputs, r, square, decay = _gamma_world(rate, frequency, delta, allocation)
+    equal = curves.age_curve(r)
+    if allocation == "uniform":
+        mixed = np.where(np.isinf(r), 0.5, decay.loss(1.0) - decay.age_gain(1.0))
+        share = np.where(square < _EQUAL, equal, mixed)
+    else:
+        share = np.where(square < 1, equal / np.where(square < 1, 1 - square, 1.0), np.inf)
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+        value = np.where(r > 0, share / inputs[1].astype(np.float64), 0.0)
+    return cast_like_inputs(value, *inputs)
+
+
+def _gamma_world(
+    rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str
+) -> tuple[tuple[Floats, Floats, Floats], Float64s, Float64s, Lomax]:
+    """The checked inputs, r, δ², and survival over an interval of 1: E[e^{−Λt}] for Gamma rates of mean r."""
+    one_of("allocation", allocation, ALLOCATIONS)
+    deltas = as_floats("delta", delta)
+    check_parameter("delta", deltas, high=300)
+    rates, frequencies = check_rates_and_frequencies(rate, frequency)
+    check_shapes(rate=rates, frequency=frequencies, delta=deltas)
+    r, square = np.broadcast_arrays(changes_per_refresh(rates, frequencies), deltas.astype(np.float64) ** 2)
+    spread = np.maximum(square, _EQUAL)
+    with np.errstate(divide="ignore", over="ignore"):
+        scale = np.maximum(1 / (np.where(np.isinf(r), 1.0, r) * spread), 1e-300)
+    return (rates, frequencies, deltas), r, square, Lomax(1 / spread, scale)

@@ -11,11 +11,10 @@ import math
 
 import numpy as np
 
-from afresh.papers.check import Check
-from afresh.papers.report import PaperFigure, Section
+from afresh.papers.report import Check, PaperFigure, Section
 from afresh.plots.panels import Panel, Series
 from afresh.policy.policy import OpenTime, PolicyInput
-from afresh.policy.rivals.ranking_policy import UniformPolicy
+from afresh.policy.ranking_policy import UniformPolicy
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.run import Visits, run_policy
 from afresh.values.arrays import Float64s
@@ -95,9 +94,8 @@ def hours_of(parts: list[Visits]) -> Float64s:
 
 def mean_freshness(parts: list[Visits]) -> float:
     """∫e^{−λs}ds between the polls of each page, over the time between them."""
-    gaps = np.concatenate(
-        [np.diff(part.time[part.item == page]) for part in parts for page in np.unique(part.item)]
-    )
+    pages = ((part, page) for part in parts for page in np.unique(part.item))
+    gaps = np.concatenate([np.diff(part.time[part.item == page]) for part, page in pages])
     return float(-np.expm1(-RATE * gaps).sum() / (RATE * gaps.sum()))
 
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.model.decay import Exponential
-from afresh.papers.check import Correction, row
 from afresh.papers.razniewski.bulk_updates import GROUPS, MOVED, PEOPLE, YEARS
-from afresh.papers.report import PaperFigure, Section
+from afresh.papers.report import Correction, PaperFigure, Section, row
 from afresh.plots.panels import Panel, Series
-from afresh.rates.cohorts import cohort_rates
 from afresh.rates.decay_fit import DecayFits, fit_decays
+from afresh.rates.log_ratio import cohort_rates
 from afresh.values.arrays import Floats
 
 _CLUBS = {"Manchester United": (0.26, 789), "Bayern München": (0.36, 366)}
@@ -23,7 +22,6 @@ _MADE = 10_000
 
 
 def section_8_1() -> Section:
-    """The rate of each club's players, fitted again."""
     found = {club: fit_decays(_at_quantiles(rate, n)) for club, (rate, n) in _CLUBS.items()}
     chosen = {fits.best.name for fits in found.values()}
     chance = ", ".join(f"{100 * _error_by_chance(rate, n):.1f} % for {n}" for rate, n in _CLUBS.values())
@@ -62,7 +60,6 @@ def table_3_again() -> Section:
 
 
 def figure_7() -> PaperFigure:
-    """Observed and fitted survival at the two clubs."""
     rng = np.random.default_rng(_SEED)
     series = []
     for club, (rate, n) in _CLUBS.items():
@@ -70,9 +67,8 @@ def figure_7() -> PaperFigure:
         time = np.linspace(0, 15, 301)
         fitted = _exponential_rate(found)
         series.append(Series(f"{club}, simulated", time, found.empirical.survival(time)))
-        series.append(
-            Series(f"{club}, rate {fitted:.2f}", time, Exponential(fitted).survival(time), "dashed")
-        )
+        curve = Exponential(fitted).survival(time)
+        series.append(Series(f"{club}, rate {fitted:.2f}", time, curve, "dashed"))
     return PaperFigure(
         "Figure 7",
         "players still at their club",

@@ -20,11 +20,15 @@ import numpy as np
 
 from afresh.papers.report import PaperFigure
 from afresh.plots.panels import Panel, Series
-from afresh.probes.candidates import ExactTotals, ResultTotals, find_candidates, request_counts
+from afresh.probes.candidates import ExactTotals, find_candidates, request_counts
 from afresh.probes.cover import best_cover
 from afresh.probes.greedy_probes import METHODS, Probe, greedy_probes
-from afresh.probes.keyword_index import KeywordIndex, index_corpus, index_relation
-from afresh.probes.splitters import KeywordAttribute, parse_keywords
+from afresh.probes.keyword_index import (
+    KeywordAttribute,
+    index_corpus,
+    index_relation,
+    parse_keywords,
+)
 from afresh.values.arrays import Float64s, Ints
 
 
@@ -46,7 +50,6 @@ class SearchRecords:
 
     @property
     def count(self) -> int:
-        """How many records."""
         return len(self.texts["title"])
 
 
@@ -142,10 +145,18 @@ def _figure(name: str, records: SearchRecords, experiment: _Experiment) -> Paper
     best = max(runs, key=lambda run: max(q.distinct_ratio * q.speedup_ratio for q in run.quality))
     place = int(np.argmax([q.distinct_ratio * q.speedup_ratio for q in best.quality]))
     ours = tuples / _fewest_requests(experiment)
+    course = _covered(best.probes[place], tuples)
+    growth = Series("", np.arange(float(len(course))), np.array(course))
     pools = np.array(POOLS, dtype=np.float64)
-    speedups = [_line(run, pools, "speedup_ratio") for run in runs]
+    coverage, speedups = (
+        tuple(
+            Series(run.label, pools, np.array([getattr(quality, measure) for quality in run.quality]))
+            for run in runs
+        )
+        for measure in ("coverage_ratio", "speedup_ratio")
+    )
     panels = (
-        Panel("Coverage", "keyword pool k", "coverage ratio", _lines(runs, pools), log_x=True),
+        Panel("Coverage", "keyword pool k", "coverage ratio", coverage, log_x=True),
         Panel(
             "Speedup",
             "keyword pool k",
@@ -153,7 +164,7 @@ def _figure(name: str, records: SearchRecords, experiment: _Experiment) -> Paper
             (*speedups, Series("ours, all attributes", pools, np.full(len(pools), ours), "dashed")),
             log_x=True,
         ),
-        Panel("Growth", "queries sent", "share covered", (_growth(best.probes[place], tuples),)),
+        Panel("Growth", "queries sent", "share covered", (growth,)),
     )
     return PaperFigure(
         f"{name}, {records.name}",
@@ -166,38 +177,27 @@ def _figure(name: str, records: SearchRecords, experiment: _Experiment) -> Paper
     )
 
 
-def _lines(runs: Sequence[_Measured], pools: Float64s) -> tuple[Series, ...]:
-    return tuple(_line(run, pools, "coverage_ratio") for run in runs)
-
-
-def _line(run: _Measured, pools: Float64s, measure: str) -> Series:
-    return Series(run.label, pools, np.array([getattr(quality, measure) for quality in run.quality]))
-
-
-def _growth(probes: Sequence[Probe], tuples: int) -> Series:
+def _covered(probes: Sequence[Probe], tuples: int) -> list[float]:
+    """The share of tuples that is covered after each probe, from 0 on."""
     missed, course = np.ones(tuples), [0.0]
     for probe in probes:
         missed[probe.tuples] *= 1.0 - probe.expected / max(len(probe.tuples), 1)
-        course.append(float((1.0 - missed).mean()))
-    return Series("", np.arange(len(course), dtype=np.float64), np.array(course))
+        course.append(float((1.0 - missed).sum()) / max(tuples, 1))
+    return course
 
 
 def _measured(experiment: _Experiment, attribute: KeywordAttribute, method: int) -> _Measured:
     relation = index_relation(experiment.local, [attribute])
     proxy = index_corpus(relation, experiment.proxy, [attribute])
-    totals = _scaled(proxy, relation, experiment.scale)
+
+    def totals(sets: Ints) -> Float64s:
+        """c·|R_proxy(q)|, the paper's estimate, never below what is known to match."""
+        most = np.maximum(experiment.scale * proxy.counts(sets), relation.counts(sets))
+        return np.asarray(most, dtype=np.float64)
+
     runs = tuple(greedy_probes(relation, totals, PAGE_SIZE, method=method, pool=pool) for pool in POOLS)
     quality = tuple(quality_of(run, relation.tuples) for run in runs)
     return _Measured(f"Method {method} on {attribute.name}", quality, runs)
-
-
-def _scaled(proxy: KeywordIndex, relation: KeywordIndex, scale: float) -> ResultTotals:
-    """c·|R_proxy(q)|, the paper's estimate, never below what is known to match."""
-
-    def totals(sets: Ints) -> Float64s:
-        return np.asarray(np.maximum(scale * proxy.counts(sets), relation.counts(sets)), dtype=np.float64)
-
-    return totals
 
 
 def _fewest_requests(experiment: _Experiment) -> float:
@@ -227,15 +227,6 @@ def quality_of(probes: Sequence[Probe], tuples: int) -> ProbeQuality:
     >>> quality_of([twice], 4)
     ProbeQuality(coverage_ratio=0.25, distinct_ratio=0.25, speedup_ratio=1.0, requests=1.0)
     """
-    missed = np.ones(tuples)
-    for probe in probes:
-        missed[probe.tuples] *= 1.0 - probe.expected / max(len(probe.tuples), 1)
-    reached = float((1.0 - missed).sum())
-    requests = float(sum(probe.requests for probe in probes))
+    share, requests = _covered(probes, tuples)[-1], float(sum(probe.requests for probe in probes))
     covered = float(sum(probe.expected for probe in probes))
-    return ProbeQuality(
-        covered / tuples if tuples else 0.0,
-        reached / tuples if tuples else 0.0,
-        reached / requests if requests else 0.0,
-        requests,
-    )
+    return ProbeQuality(covered / max(tuples, 1), share, share * tuples / max(requests, 1.0), requests)

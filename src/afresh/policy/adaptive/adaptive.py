@@ -1,13 +1,9 @@
 """The adaptive policy, the default: it learns rates from its polls and polls what gains most.
 
-    change model        how many changes to expect of an item        ``change_model``
-    poll value          what a poll now would gain                   ``poll_value``
-    value of information  what its answer would be worth later       ``exploration``
-
-Every item has a next review: the moment at which its poll value, by its rate alone, reaches a little less
-than the shadow price of the budget. Only items whose review has come are valued exactly, and the best are
-polled. Where the shadow price has moved far, the reviews of all items are computed again in one vectorised
-pass (``rekey``). So a decision costs little even with millions of items.
+change model          how many changes to expect of an item       ``change_model``
+poll value            what a poll now would gain                  ``poll_value``
+value of information  what its answer would be worth later        ``poll_value``
+review schedule       when to look at which item again            ``review_schedule``
 """
 
 from __future__ import annotations
@@ -15,36 +11,18 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.policy.adaptive import saved_state
-from afresh.policy.adaptive.change_model import ChangeModel
-from afresh.policy.adaptive.exploration import Exploration
-from afresh.policy.adaptive.poll_value import PollValue
-from afresh.policy.adaptive.rate_belief import Posteriors
+from afresh.policy.adaptive.poll_value import Exploration, PollValue
+from afresh.policy.adaptive.review_schedule import ReviewSchedule
 from afresh.policy.adaptive.saved_state import Arrays, Stored
-from afresh.policy.policy import PolicyInput, as_poll_arrays, largest
-from afresh.values.arrays import ArrayLike, Float64s, Ints
+from afresh.policy.policy import as_poll_arrays
+from afresh.values.arrays import ArrayLike, Ints
 from afresh.values.errors import InputError
 
-MARGIN = 0.93  # of the shadow price, at which items are reviewed
-TOO_MANY = 4  # reviewed items for each item polled: the shadow price has risen
-BLOCK = 8192  # items handled at a time, so that their rows stay in the cache
-# A reviewed item that is not polled waits for this share of the time since its last poll, at least and at
-# most. Many small finds raise a family's shocks gradually; with at most 0.3, half of what families gain was
-# lost.
-REVIEW_AGAIN = 0.01, 0.05
-EARLY_BATCHES = 3.0  # batches before its value can reach the price an item is reviewed again
-LONGEST = 10.0  # mean intervals until an item is reviewed, whatever is believed about it
-SAMPLED = 32  # of the items to be reviewed next, from which the time of their reviews is estimated
-SAMPLE = 4096  # items from which the shadow price is estimated
-REKEY_POLLS = 0.1  # of all items must be polled between two re-keyings
-LEARNING = 20.0  # mean intervals for which an answer is of use, at most; at first as long as polls were made
-REFIT_AFTER, REFIT_GROWTH = 1.0, 1.3  # rounds of all items until the first refit, and the growth of the gap
 
-
-class Adaptive(ChangeModel):
+class Adaptive(ReviewSchedule):
     """The same settings serve all sources.
 
-    ``review_value`` is ``MARGIN`` times the shadow price; ``next_review`` is in operational time.
-
+    >>> from afresh.policy.policy import PolicyInput
     >>> policy = Adaptive(PolicyInput.of(3, 0.3))
     >>> for day in range(200):
     ...     items = policy.next(10.0 * day, 3)
@@ -53,31 +31,9 @@ class Adaptive(ChangeModel):
     np.int64(1)
     """
 
-    def __init__(self, start: PolicyInput) -> None:
-        super().__init__(start)
-        frequency = start.mean_frequency
-        self.poll_value = PollValue(start.objective, self.belief.rates)
-        self.exploration = Exploration(self.poll_value.objective, self.belief.rates, frequency)
-        # B(τ*) of ``exploration``: infinite where an earlier poll would not be worth its answer.
-        self.baseline_information: Float64s = np.full(start.items, np.inf)
-        self.learning_time, self._now = 0.0, start.now
-        self.polls_since_rekey = -start.items
-        self.polls_since_refit, self.refit_gap = 0, REFIT_AFTER
-        typical = self.belief.expected(np.array([0.7 / frequency]))
-        value = self.poll_value.mean(self.belief.prior[None], typical, self.belief.rates[None])
-        self.review_value = float(value[0])
-        # As long as all items look alike, they take turns within the time that a round of all takes.
-        self.next_review: Float64s = np.full(start.items, start.now)
-        self.next_review += (np.arange(start.items) + 1.0) / (max(start.items, 1) * frequency)
-
-    @property
-    def shadow_price(self) -> float:
-        """What one more unit of budget would gain: the poll value at which items are polled."""
-        return self.review_value / MARGIN
-
     def next(self, now: float, k: int) -> Ints:
         """The k items of the largest poll values."""
-        return self.items.pick(now, k, lambda n: self._most_valuable(now, n))
+        return self.items.pick(now, k, lambda n: self.most_valuable(now, n))
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
         """Learn from polls, and compute when the polled items are reviewed next."""
@@ -85,14 +41,13 @@ class Adaptive(ChangeModel):
         if which.size == 0:
             return
         latest = float(when.max())
-        self.learning_time += max(latest - self._now, 0.0)
-        self._now = max(latest, self._now)
+        self.learning_time += max(latest - self.latest_poll, 0.0)
+        self.latest_poll = max(latest, self.latest_poll)
         self.belief.extend_horizon(self.learning_time)
         risen = self.learn(which, when, found)
-        self.next_review[risen] = np.minimum(
-            self.next_review[risen], self.clock.read(when.max(keepdims=True))
-        )
-        self._set_reviews(which, when)
+        read = self.clock.read(when.max(keepdims=True))
+        self.next_review[risen] = np.minimum(self.next_review[risen], read)
+        self.set_reviews(which, when)
         self.polls_since_rekey += which.size
         self.polls_since_refit += which.size
         if self.polls_since_refit >= self.refit_gap * self.items.alive_count:
@@ -113,84 +68,49 @@ class Adaptive(ChangeModel):
         self.grow(more, families)
         self.next_review = np.concatenate([self.next_review, np.full(more, now)])
         self.baseline_information = np.concatenate([self.baseline_information, np.full(more, np.inf)])
-        self._set_reviews(numbers, np.full(more, now))
+        self.set_reviews(numbers, np.full(more, now))
         return numbers
 
     def remove(self, items: ArrayLike) -> None:
-        """Never poll these items again."""
         which = self.items.as_numbers(items)
         self.items.remove(which)
         self.next_review[which] = np.inf
 
     def reweigh(self, items: ArrayLike, weights: ArrayLike, costs: ArrayLike) -> None:
-        """Set another weight and cost of these items."""
         which = self.items.as_numbers(items)
         self.items.reweigh(which, weights, costs)
-        self._set_reviews(which, self.items.last_poll[which])
+        self.set_reviews(which, self.items.last_poll[which])
 
     def set_budget(self, budget: float, now: float) -> None:
         """Set another budget, and review all items at the price that it is expected to lead to."""
         ratio = budget / self.items.budget
         self.items.set_budget(budget)
-        self.review_value = self._review_value_at(1.0 / ratio)
+        self.review_value = self.review_value_at(1.0 / ratio)
         self.rekey(now)
 
-    def _review_value_at(self, longer: float) -> float:
-        """The review value if intervals grow by this factor: values are ∝ τ^{p+1} while changes are few."""
-        return float(self.review_value * longer ** (self.poll_value.objective.power + 1))
+    def mark_copied(self, items: ArrayLike, now: ArrayLike) -> None:
+        """Note that these items were copied at ``now``, here or elsewhere; nothing is learned from it."""
+        which = self.items.as_numbers(items)
+        when = np.broadcast_to(np.asarray(now, dtype=np.float64), which.shape)
+        self.items.last_poll[which] = when
+        self.notices.pending[which] = 0.0
+        self.set_reviews(which, when)
 
-    def refit(self, now: float) -> None:
-        """Learn again what all items have in common, and review all items by it."""
-        self.relearn()
-        self.polls_since_refit, self.refit_gap = 0, self.refit_gap * REFIT_GROWTH
-        self._rekey_at(self._price_of_budget(now), now)
-
-    def rekey(self, now: float) -> None:
-        """Compute the next reviews of all items."""
-        del now
-        for begin in range(0, self.items.size, BLOCK):
-            some = np.arange(begin, min(begin + BLOCK, self.items.size))
-            self._set_reviews(some, self.items.last_poll[some])
-        self.polls_since_rekey = 0
-
-    def poll_values(self, items: Ints, now: float) -> Float64s:
-        """The poll value of each of these items now, per cost."""
-        posterior, expected, rate = self.forecast(items, now)
-        value = self.poll_value.mean(posterior, expected, rate)
-        unsure = np.flatnonzero(np.isfinite(self.baseline_information[items]))
-        if unsure.size:
-            value[unsure] += self._information_gain(items[unsure], posterior[unsure], now)
-        return np.asarray(value * self.items.weight[items] / self.items.cost[items])
-
-    def _information_gain(self, items: Ints, posterior: Posteriors, now: float) -> Float64s:
-        """What the answer of a poll now is worth beyond that of the poll which is due anyway."""
-        last_poll = self.clock.read(self.items.last_poll[items])
-        elapsed = np.maximum(self.clock.read(np.array(now)) - last_poll, 0.0)
-        information = self.exploration.information(posterior, elapsed, self._price_per_weight(items))
-        return self._time_of_use() * np.maximum(information - self.baseline_information[items], 0.0)
-
-    def _time_of_use(self) -> float:
-        """How long an answer will be of use: as long as polls were made so far, up to a limit."""
-        return min(self.learning_time, LEARNING / self.items.mean_frequency)
-
-    def _price_per_weight(self, items: Ints) -> Float64s:
-        return self.shadow_price * self.items.cost[items] / np.maximum(self.items.weight[items], 1e-300)
-
-    def time_to_reach(self, items: Ints, value: ArrayLike) -> Float64s:
-        """How long after a poll each item's poll value reaches ``value``, with its shocks at their mean.
-
-        Infinite where it never does.
-        """
-        weight_per_cost = self.items.weight[items] / self.items.cost[items]
-        factor = self.calibration.factors(items)
-        posterior = self.belief.posterior[items]
-        if self.shocks is not None:
-            rate = posterior @ self.belief.rates.astype(np.float32)
-            factor = factor + self.shocks.rate(items) / np.maximum(rate, 1e-300)
-        # E = s·λτ has the poll value of λ at s·τ, divided by s^p.
-        power = self.poll_value.objective.power
-        goal = np.asarray(value) * factor**power / np.maximum(weight_per_cost, 1e-270)
-        return self.poll_value.time_to_reach(posterior, goal) / factor
+    def set_gamma_belief(
+        self, items: ArrayLike, shape: ArrayLike, rate: ArrayLike, last_poll: ArrayLike
+    ) -> None:
+        """Believe Gamma(shape, rate) of these items' rates; they were last polled at ``last_poll``."""
+        which = self.items.as_numbers(items)
+        a, b = (np.asarray(one, dtype=np.float64) for one in (shape, rate))
+        a, b = (np.broadcast_to(one, which.shape)[:, None] for one in (a, b))
+        if not (np.all(a > 0) and np.all(b > 0) and np.all(np.isfinite(a + b))):
+            raise InputError("a summary needs a shape and a rate above 0")
+        # The Gamma's density per step of the ladder, which is even in ln λ: λ^a·e^{−bλ}.
+        log = a * np.log(self.belief.rates) - b * self.belief.rates
+        density = np.exp(log - log.max(axis=1, keepdims=True))
+        self.belief.posterior[which] = density / density.sum(axis=1, keepdims=True)
+        self.belief.polled[which] = True
+        self.mark_copied(which, last_poll)
 
     def shared(self) -> Arrays:
         """What was learned about all items together, as ``restore`` takes it (see ``saved_state``)."""
@@ -213,138 +133,9 @@ class Adaptive(ChangeModel):
             self.poll_value = PollValue(self.poll_value.name, rates)
             self.exploration = Exploration(objective, rates, self.items.mean_frequency)
             budget_before = float(saved_state.field(shared, "budget", ()))
-            self.review_value = self._review_value_at(budget_before / self.items.budget)
-            self._set_reviews(np.arange(self.items.size), self.items.last_poll)
+            self.review_value = self.review_value_at(budget_before / self.items.budget)
+            self.set_reviews(np.arange(self.items.size), self.items.last_poll)
         if rows is not None:
             saved_state.restore_rows(self, which, rows)
             self.next_review[~self.items.alive] = np.inf
-            self._now = max(self._now, float(self.items.last_poll.max(initial=-np.inf)))
-
-    def set_gamma_belief(
-        self, items: ArrayLike, shape: ArrayLike, rate: ArrayLike, last_poll: ArrayLike
-    ) -> None:
-        """Believe Gamma(shape, rate) of these items' rates; they were last polled at ``last_poll``."""
-        which = self.items.as_numbers(items)
-        a, b = (
-            np.broadcast_to(np.asarray(one, dtype=np.float64), which.shape)[:, None] for one in (shape, rate)
-        )
-        if not (np.all(a > 0) and np.all(b > 0) and np.all(np.isfinite(a + b))):
-            raise InputError("a summary needs a shape and a rate above 0")
-        # The Gamma's density per step of the ladder, which is even in ln λ: λ^a·e^{−bλ}.
-        log = a * np.log(self.belief.rates) - b * self.belief.rates
-        density = np.exp(log - log.max(axis=1, keepdims=True))
-        self.belief.posterior[which] = density / density.sum(axis=1, keepdims=True)
-        self.belief.polled[which] = True
-        self.mark_copied(which, last_poll)
-
-    def mark_copied(self, items: ArrayLike, now: ArrayLike) -> None:
-        """Note that these items were copied at ``now``, here or elsewhere; nothing is learned from it."""
-        which = self.items.as_numbers(items)
-        when = np.broadcast_to(np.asarray(now, dtype=np.float64), which.shape)
-        self.items.last_poll[which] = when
-        self.notices.pending[which] = 0.0
-        self._set_reviews(which, when)
-
-    def _most_valuable(self, now: float, n: int) -> Ints:
-        n = min(n, self.items.alive_count)
-        if n == 0:
-            return np.zeros(0, dtype=np.int64)
-        if self.shocks is not None:
-            self.shocks.advance(now)
-        reviewed = np.flatnonzero(self.next_review <= self.clock.read(np.array(now)))
-        value = self._poll_values_blockwise(reviewed, now)
-        # Items not yet reviewed are worth less than the review value, but perhaps more than those reviewed.
-        too_few = int(np.count_nonzero(value >= self.review_value)) < n
-        if too_few:
-            soonest = self._soonest_reviews(reviewed.size + TOO_MANY * n)
-            more = np.setdiff1d(soonest, reviewed, assume_unique=True)
-            if reviewed.size + more.size < n:
-                more = np.setdiff1d(np.flatnonzero(self.items.alive), reviewed, assume_unique=True)
-            reviewed = np.concatenate([reviewed, more])
-            value = np.concatenate([value, self._poll_values_blockwise(more, now)])
-        chosen = largest(value, n)
-        price = float(value[chosen[-1]])
-        nearly = price * max(1.0 - EARLY_BATCHES * n / self.items.alive_count, 0.9)
-        self._postpone_reviews(reviewed, value, now, nearly)
-        self._follow_price(price, too_few, reviewed.size > TOO_MANY * n + 64, now)
-        return reviewed[chosen]
-
-    def _poll_values_blockwise(self, items: Ints, now: float) -> Float64s:
-        """``poll_values``, a block at a time: millions at once would take too much memory, and longer."""
-        parts = [self.poll_values(items[begin : begin + BLOCK], now) for begin in range(0, items.size, BLOCK)]
-        return np.concatenate(parts) if parts else np.zeros(0)
-
-    def _soonest_reviews(self, wanted: int) -> Ints:
-        """About ``wanted`` items, those to be reviewed next: up to a moment estimated from a sample."""
-        sample = self.next_review[:: max(wanted // SAMPLED, 1)]
-        among = min(-(-wanted * sample.size // self.items.size), sample.size) - 1
-        moment = np.partition(sample, among)[among]
-        return np.flatnonzero(self.next_review <= min(moment, np.finfo(float).max))
-
-    def _postpone_reviews(self, reviewed: Ints, value: Float64s, now: float, goal: float) -> None:
-        """Set when reviewed items are reviewed again should they not be polled: near the value ``goal``."""
-        read = self.clock.read(np.array(now))
-        elapsed = read - self.clock.read(self.items.last_poll[reviewed])
-        # Values grow no faster than τ^{p+1} but for shocks, which is why no review is far away.
-        power = 1.0 / (self.poll_value.objective.power + 1)
-        reach = np.maximum(goal / np.maximum(value, max(1e-30 * goal, 1e-300)), 1.0) ** power
-        again = read + elapsed * np.clip(reach - 1.0, *REVIEW_AGAIN)
-        # An item reviewed early keeps its review: else an item just polled would always be the soonest.
-        self.next_review[reviewed] = np.maximum(self.next_review[reviewed], again)
-
-    def _follow_price(self, price: float, too_few: bool, too_many: bool, now: float) -> None:
-        """Compute all reviews again where the price that the budget pays has moved far."""
-        if self.polls_since_rekey < REKEY_POLLS * self.items.size or price <= 0:
-            return
-        has_risen = too_many and MARGIN * price > 1.05 * self.review_value
-        if has_risen or (too_few and price < self.review_value):
-            self._rekey_at(self._price_of_budget(now), now)
-
-    def _rekey_at(self, price: float, now: float) -> None:
-        if price > 0:
-            self.review_value = MARGIN * price
-        self.rekey(now)
-
-    def _price_of_budget(self, now: float) -> float:
-        """The shadow price until the next re-keying: all items that reach it by then can be polled by then.
-
-        It is estimated from a sample of all items. The items polled now tell less: after a refit few are
-        reviewed, and the best of few may be worth anything.
-        """
-        alive = np.flatnonzero(self.items.alive)
-        some = alive[:: max(-(-alive.size // SAMPLE), 1)]
-        value = self._poll_values_blockwise(some, now + REKEY_POLLS / self.items.mean_frequency)
-        order = np.argsort(-value)
-        spent = np.cumsum(self.items.cost[some[order]])
-        return float(value[order[np.searchsorted(spent, REKEY_POLLS * spent[-1])]]) if some.size else 0.0
-
-    def _set_reviews(self, items: Ints, last_poll: Float64s) -> None:
-        """Set the next review of each item: when its poll value reaches the review value."""
-        due = self.time_to_reach(items, self.review_value)
-        due = np.minimum(self._explore_sooner(items, due), LONGEST / self.items.mean_frequency)
-        review = self.clock.read(last_poll) + due
-        self.next_review[items] = np.where(self.items.alive[items], review, np.inf)
-
-    def _explore_sooner(self, items: Ints, due: Float64s) -> Float64s:
-        """``due``, or sooner where the answer of an earlier poll would be worth enough."""
-        self.baseline_information[items] = np.inf
-        posterior = self.belief.posterior[items]
-        is_unsure = self.exploration.is_uninformative(posterior, due) & (self.items.weight[items] > 0)
-        unsure = np.flatnonzero(is_unsure)
-        # Where no item is ever dropped (age, lag, …) the best frequency hardly depends on how fast is fast.
-        if unsure.size == 0 or self.learning_time <= 0 or np.isinf(self.poll_value.objective.top):
-            return due
-        posterior, which = posterior[unsure], items[unsure]
-        price, times = self._price_per_weight(which), self.exploration.times
-        baseline = self.exploration.information(posterior, np.minimum(due[unsure], 1e6 * times[-1]), price)
-        self.baseline_information[which] = baseline
-        sooner, use = due[unsure], self._time_of_use()
-        for time in times[::-1]:
-            every = np.full(1, time)
-            value = self.poll_value.mean(posterior, self.belief.expected(every), self.belief.rates[None])
-            information = self.exploration.information(posterior, every, price)
-            value += use * np.maximum(information - baseline, 0.0)
-            sooner = np.where(value >= MARGIN * price, np.minimum(0.75 * time, sooner), sooner)
-        due = due.copy()
-        due[unsure] = sooner
-        return due
+            self.latest_poll = max(self.latest_poll, float(self.items.last_poll.max(initial=-np.inf)))

@@ -54,9 +54,8 @@ class Calibration:
 
     def classify(self, items: Ints, rate: Float64s, changed: Bools) -> None:
         """Sort polled items into their classes: posterior mean rate, and polls since a change was found."""
-        decades = np.log10(np.maximum(rate / self.frequency, 1e-12)) + RATE_CLASSES / (
-            2.0 * CLASSES_PER_DECADE
-        )
+        middle = RATE_CLASSES / (2.0 * CLASSES_PER_DECADE)
+        decades = np.log10(np.maximum(rate / self.frequency, 1e-12)) + middle
         self.rate_class[items] = np.clip(decades * CLASSES_PER_DECADE, 0, RATE_CLASSES - 1).astype(np.int64)
         self.unchanged_run[items] = np.where(changed, 0, self.unchanged_run[items] + 1)
 

@@ -18,8 +18,7 @@ from afresh.policy.adaptive.notice_model import NoticeModel
 from afresh.policy.adaptive.rate_belief import Posteriors, RateBelief
 from afresh.policy.adaptive.season_clock import SeasonClock
 from afresh.policy.adaptive.shocks import Shocks
-from afresh.policy.policy import PolicyInput
-from afresh.policy.policy_items import PolicyItems
+from afresh.policy.policy import PolicyInput, PolicyItems
 from afresh.values.arrays import Bools, Float64s, Ints
 
 
@@ -104,7 +103,10 @@ class ChangeModel:
         unchanged = np.einsum("ij,ij->i", self.belief.posteriors(items), np.exp(-own))
         unchanged = np.clip(unchanged, 1e-300, 1.0)  # rows sum to 1 but for the rounding of float32
         alone = -np.log(unchanged)
-        risen, shocked = self._learn_shocks(items, since, now, changed, alone)
+        risen, shocked = np.zeros(0, dtype=np.int64), np.zeros(items.size)
+        if self.shocks is not None:
+            risen = self.shocks.learn(self.shocks.exposure(items, since, now), since, now, changed, alone)
+            risen, shocked = risen[self.items.alive[risen]], self.shocks.exposure(items, since, now).total()
         total = own + shocked[:, None]
         notice_evidence: Float64s | float = 0.0
         if self.notices.is_relevant(items):
@@ -121,12 +123,3 @@ class ChangeModel:
         self.calibration.classify(items, rate, changed)
         self.items.last_poll[items] = now
         return risen
-
-    def _learn_shocks(
-        self, items: Ints, since: Float64s, now: Float64s, changed: Bools, alone: Float64s
-    ) -> tuple[Ints, Float64s]:
-        """Teach the shocks; returns whom they now hit harder, and the changes each item expects from them."""
-        if self.shocks is None:
-            return np.zeros(0, dtype=np.int64), np.zeros(items.size)
-        risen = self.shocks.learn(self.shocks.exposure(items, since, now), since, now, changed, alone)
-        return risen[self.items.alive[risen]], self.shocks.exposure(items, since, now).total()

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from afresh.policy.adaptive.rate_belief import RateBelief
 from afresh.policy.adaptive.season_clock import SeasonClock
 from afresh.policy.adaptive.shocks import Shocks
-from afresh.rates.regimes.season import HOURS, Season
+from afresh.rates.season import HOURS, Season
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError
 
@@ -128,7 +128,6 @@ def save_rows(policy: Adaptive, items: Ints) -> Arrays:
 
 
 def restore_rows(policy: Adaptive, items: Ints, rows: Stored) -> None:
-    """Take over what was known about each of these items."""
     n = items.size
     restore_evidence(policy.belief, items, field(rows, "evidence", (n, None)), field(rows, "lowest", (n,)))
     pending = field(rows, "notices", (n, None))[:, : len(policy.notices.sources)]

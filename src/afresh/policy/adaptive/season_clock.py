@@ -11,7 +11,7 @@ from collections import deque
 import numpy as np
 
 from afresh.rates.poll_table import PollTable
-from afresh.rates.regimes.season import HOURS, Season, fit_season
+from afresh.rates.season import HOURS, Season, fit_season
 from afresh.values.arrays import Bools, Float64s, Ints
 
 KEPT = 30_000  # polls to fit the profile to

@@ -118,7 +118,9 @@ class Shocks:
         self._count(touched, place, since[row], now[row], events)
         self._update(touched)
         rise = self.probability[touched] * self._integral(touched, latest) - before
-        return self._members(touched[rise > RAISED])
+        ends = [self.first_member[one : one + 2] for one in touched[rise > RAISED]]
+        risen = [self.member_order[slice(*pair)] for pair in ends]
+        return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *risen]) % max(len(self.family_ids), 1))
 
     def advance(self, now: float) -> None:
         """Make room for bins up to ``now``; the oldest bins are dropped."""
@@ -204,14 +206,12 @@ class Shocks:
 
     def _update(self, rows: Ints) -> None:
         kind = self.kind[rows]
-        self.mean[rows] = (SHRINK * self.pooled_mean[kind] + self.total_found[rows]) / (
-            SHRINK + self.total_seen[rows]
-        )
+        found, seen = self.total_found[rows], self.total_seen[rows]
+        self.mean[rows] = (SHRINK * self.pooled_mean[kind] + found) / (SHRINK + seen)
         self.probability[rows] = self._shock_probability(rows)
         self._accumulate(rows)
 
     def _shock_probability(self, rows: Ints) -> Float64s:
-        """The probability that these families have shocks."""
         share = self.share[self.kind[rows]]
         odds = np.log(share / (1.0 - share)) + self.evidence[rows]
         return np.asarray(1.0 / (1.0 + np.exp(-odds)))
@@ -219,13 +219,6 @@ class Shocks:
     def _accumulate(self, rows: Ints) -> None:
         expected = (self.mean[rows, None] + self.found[rows]) * np.log1p(1.0 / (1.0 + self.seen[rows]))
         self.cumulative[rows, 1:] = np.cumsum(expected, axis=1)
-
-    def _members(self, families: Ints) -> Ints:
-        """All items of these families."""
-        parts = [self.member_order[self.first_member[one] : self.first_member[one + 1]] for one in families]
-        return (
-            np.unique(np.concatenate(parts) % len(self.family_ids)) if parts else np.zeros(0, dtype=np.int64)
-        )
 
 
 def covered_bins(shape: tuple[int, int], row: Ints, place: Float64s, weight: Float64s) -> Float64s:

@@ -21,10 +21,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.rates.poll_evidence import PollEvidence, bit_evidence, count_evidence, stamp_evidence
+from afresh.rates.likelihood import PollEvidence, bit_evidence, count_evidence, stamp_evidence
 from afresh.rates.poll_table import PollTable
 from afresh.rates.priors.gamma_prior import GammaPrior, gamma_interval
-from afresh.rates.segments import rank_within, rounds
+from afresh.rates.segments import rank_within, rounds, run_starts
 from afresh.values.arrays import Bools, Float64s, Ints
 
 FEW = 12  # below so many items at once plain floats are faster than arrays
@@ -55,11 +55,8 @@ class GammaFilter:
 
     horizon: float = math.inf
     name = "gamma"
-    order_free = False
-    consistent = True
 
     def start(self, prior: GammaPrior, items: int) -> GammaState:
-        """The prior itself."""
         rows = prior.for_items(items)
         return GammaState(rows, rows.shape, rows.rate)
 
@@ -76,7 +73,6 @@ class GammaFilter:
         return state.shape / state.rate
 
     def interval(self, state: GammaState, level: float) -> tuple[Float64s, Float64s]:
-        """Equal-tailed credible interval."""
         return gamma_interval(state.shape, state.rate, level)
 
 
@@ -96,7 +92,6 @@ class LastModified(GammaFilter):
     name = "last-modified"
 
     def evidence(self, polls: PollTable) -> PollEvidence:
-        """The stamps, where they are credible."""
         return stamp_evidence(polls)
 
 
@@ -115,7 +110,6 @@ class Counts(GammaFilter):
     name = "counts"
 
     def evidence(self, polls: PollTable) -> PollEvidence:
-        """The counts, where there are any."""
         return count_evidence(polls)
 
 
@@ -179,8 +173,7 @@ class _Steps:
 
     @classmethod
     def of(cls, polls: PollTable, evidence: PollEvidence, *, fading: bool) -> _Steps:
-        new_item = np.ones(polls.size, dtype=bool)
-        new_item[1:] = polls.item[1:] != polls.item[:-1]
+        new_item = run_starts(polls.item)
         begins = new_item.copy()
         # With fading every poll is a step of its own, for the evidence before it fades first.
         begins[1:] |= True if fading else evidence.bit[:-1]
@@ -210,14 +203,10 @@ def _finish_one_by_one(
             b = float(prior.rate[i]) * (1.0 - keep) + b * keep
         a, b = a + float(steps.events[k]), b + float(steps.exposure[k])
         if steps.bit[k]:
-            a, b = _found_change_once(a, b, float(steps.bit_elapsed[k]))
+            # ``belief_after_change`` for one item.
+            ell = math.log1p(max(float(steps.bit_elapsed[k]) / b, 1e-300))
+            none, more = math.expm1(-a * ell), math.expm1(-(a + 1.0) * ell)
+            ratio = math.expm1(-ell) / more
+            shaped = a / (1.0 - (a + 1.0) * math.exp(-a * ell) * ratio * ratio)
+            a, b = shaped, shaped * b / a * (none / more)
         shape[i], rate[i] = a, b
-
-
-def _found_change_once(a: float, b: float, elapsed: float) -> tuple[float, float]:
-    """``belief_after_change`` for one item."""
-    ell = math.log1p(max(elapsed / b, 1e-300))
-    none, more = math.expm1(-a * ell), math.expm1(-(a + 1.0) * ell)
-    ratio = math.expm1(-ell) / more
-    shape = a / (1.0 - (a + 1.0) * math.exp(-a * ell) * ratio * ratio)
-    return shape, shape * b / a * (none / more)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -53,10 +53,8 @@ class Nodes:
         inner = of(np.exp(self.log_rate))
         under = self.below * self.ratio[..., 0]
         none = self.static * of(np.zeros(1))
-        return np.asarray((self._sum(inner) + under * of(self.mean_below) + none) / self._total())
-
-    def _total(self) -> Float64s:
-        return self._sum(np.ones(1)) + self.below * self.ratio[..., 0] + self.static
+        total = self._sum(np.ones(1)) + under + self.static
+        return np.asarray((self._sum(inner) + under * of(self.mean_below) + none) / total)
 
     def _sum(self, values: Float64s) -> Float64s:
         """Σ of values × density, the end nodes counting half."""
@@ -139,18 +137,10 @@ class PosteriorRows:
         density = np.exp(height, out=height)
         log_ratio, _ = interpolate_table(self.log_prior - self.log_cautious, self.rates, FINER)
         ratio = np.exp(log_ratio)
-        spacing = np.log(rates[1] / rates[0])
-        own = self.tail[self.kind]
-        return Nodes(
-            np.log(rates)[None],
-            density,
-            ratio if len(ratio) == 1 else ratio[self.kind],
-            np.full(len(density), spacing),
-            np.exp(self.log_static - top) * (self.step / spacing),
-            density[:, 0] / (own * spacing),
-            self.rates[0] * own / (own + 1.0),
-            own,
-        ), enough
+        ratio = ratio if len(ratio) == 1 else ratio[self.kind]
+        spacing = np.full(len(density), np.log(rates[1] / rates[0]))
+        static = np.exp(self.log_static - top)
+        return self._nodes(np.log(rates)[None], density, ratio, spacing, static, self.kind), enough
 
     def narrow(self, which: Bools) -> Nodes:
         """The rows ``which`` on nodes of their own."""
@@ -160,20 +150,27 @@ class PosteriorRows:
 
     def on_nodes(self, kind: Ints, axis: Float64s, height: Float64s, log_static: Float64s) -> Nodes:
         """Nodes at ``axis`` on the grid's index axis, with the log posterior ``height`` there."""
-        own = self.tail[kind]
         top = height.max(axis=1, initial=-np.inf)
         density = np.exp(height - top[:, None])
-        spacing = self.step * (axis[:, 1] - axis[:, 0])
-        return Nodes(
-            np.log(self.rates[0]) + self.step * axis,
-            density,
-            np.exp(interpolate_cubic((self.log_prior - self.log_cautious)[kind], axis)),
-            spacing,
-            np.exp(log_static - top) * (self.step / spacing),
-            np.where(axis[:, 0] == 0.0, density[:, 0] / (own * spacing), 0.0),
-            self.rates[0] * own / (own + 1.0),
-            own,
-        )
+        ratio = np.exp(interpolate_cubic((self.log_prior - self.log_cautious)[kind], axis))
+        spacing, log_rate = self.step * (axis[:, 1] - axis[:, 0]), np.log(self.rates[0]) + self.step * axis
+        nodes = self._nodes(log_rate, density, ratio, spacing, np.exp(log_static - top), kind)
+        return replace(nodes, below=np.where(axis[:, 0] == 0.0, nodes.below, 0.0))
+
+    def _nodes(
+        self,
+        log_rate: Float64s,
+        density: Float64s,
+        ratio: Float64s,
+        spacing: Float64s,
+        static: Float64s,
+        kind: Ints,
+    ) -> Nodes:
+        """Nodes with the mass at a rate of 0, and that below the first node, in units of the spacing."""
+        own = self.tail[kind]
+        below, mean_below = density[:, 0] / (own * spacing), self.rates[0] * own / (own + 1.0)
+        static = static * (self.step / spacing)
+        return Nodes(log_rate, density, ratio, spacing, static, below, mean_below, own)
 
 
 def map_parts(items: int, job: Callable[[slice], T], rows: int = ROWS) -> list[T]:

@@ -1,6 +1,18 @@
-"""A Gamma distribution of rates: what is believed of an item before any poll of it.
+"""A Gamma distribution of rates, what is believed of an item before any poll of it, and how it is learned.
 
 Density b^a λ^{a−1} e^{−bλ} / Γ(a): a is worth a changes, b is the time in which they were seen.
+
+The prior is learned from the items themselves (empirical Bayes), per group. Of a lattice of shapes and means
+it is the (a, b) that maximises Σ_i ln ∫Gamma(λ; a, b) L_i(λ) dλ, the integral by the Gamma's mass in the
+cells of the rate grid; then a parabola through the neighbours. The cells are wide for populations of nearly
+equal rates, and with many items the top is narrow: for all items together, and for groups of ``MANY``, a
+climb from there on a finer grid finds it.
+
+Hierarchy: ln a and ln(a/b) of a group are taken to lie around those of the whole (``GROUPS``: standard
+deviations), those of the whole, loosely, around the weak prior's (``WHOLE``). A group of one or two stays
+near the whole, a group of hundreds has its own prior. A few items cannot determine the prior of a population
+and would be used twice, as evidence and as prior: while there are few the whole stays near the weak prior
+(``FEW``·√items).
 """
 
 from __future__ import annotations
@@ -9,8 +21,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from afresh.rates.likelihood import interpolate_table, log_likelihood, rate_grid, scale_to_maximum
+from afresh.rates.log_ratio import check_level
 from afresh.rates.poll_table import PollTable
-from afresh.values.arrays import Float64s, Ints
+from afresh.rates.segments import whole_groups
+from afresh.values.arrays import Bools, Float64s, Ints
 from afresh.values.errors import InputError
 
 LEAST_MASS = 1e-200  # of a cell: likelihoods decide where a prior underflows
@@ -39,7 +54,6 @@ class GammaPrior:
                 raise InputError(f"the {name} of a Gamma prior must be above 0 and finite, not {value}")
 
     def for_items(self, items: int) -> GammaPrior:
-        """One row per item."""
         if self.shape.size not in (1, items):
             raise InputError(f"a prior of {self.shape.size} rows does not fit {items} items")
         return GammaPrior(*(np.broadcast_to(v, items).copy() for v in (self.shape, self.rate)))
@@ -98,17 +112,190 @@ def cell_masses(prior: GammaPrior, rates: Float64s) -> Float64s:
     none, full = np.zeros_like(shape), np.ones_like(shape)
     below, above = np.hstack((none, below, full)), np.hstack((full, above, none))
     # The difference of the smaller tails keeps far cells positive.
-    return np.maximum(
-        np.where(below[:, 1:] < 0.5, np.diff(below, axis=1), -np.diff(above, axis=1)), LEAST_MASS
-    )
+    masses = np.where(below[:, 1:] < 0.5, np.diff(below, axis=1), -np.diff(above, axis=1))
+    return np.maximum(masses, LEAST_MASS)
 
 
-def check_level(level: float) -> float:
-    """``level`` if it is a probability strictly between 0 and 1.
+GROUPS = (0.7, 0.7)  # of ln a and of ln(a/b)
+WHOLE = (1.0, 4.0)
+FEW = (0.3, 0.7)
+SHAPES = np.geomspace(0.05, 51.2, 21)  # two to the octave
+ITEMS_ENOUGH = 20_000  # items that settle a prior: more are sampled, evenly
+ENOUGH_TO_START = 4000  # items that find the lattice's best point, from where all of them climb
+LEAST_PER_GROUP = 8
+MANY = 100  # items of a group from which its lattice is too coarse
+FINE = 8  # rates to the octave for the climb
+CLIMB, CLOSE_ENOUGH = 40, 0.01  # most steps, and the last step in ln a and ln(a/b)
 
-    >>> check_level(0.9)
-    0.9
+
+def fit_gamma(polls: PollTable, groups: Ints | None = None) -> GammaPrior:
+    """The Gamma prior of every item's group (of all items without ``groups``: one row).
+
+    >>> from afresh.rates.poll_table import polls_from_intervals
+    >>> rng = np.random.default_rng(1)
+    >>> item = np.repeat(np.arange(4000), 10)
+    >>> rates = rng.gamma(2.0, 0.25, 4000)[item]
+    >>> changed = rng.random(40000) < -np.expm1(-rates)
+    >>> prior = fit_gamma(polls_from_intervals(np.ones(40000), changed, item=item))
+    >>> abs(prior.mean()[0] - 0.5) < 0.03, abs(prior.shape[0] - 2.0) < 0.3
+    (np.True_, np.True_)
     """
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level is {level}: must be above 0 and below 1, such as 0.9")
-    return level
+    sample = sample_items(polls.items, groups)
+    part = polls if sample is None else polls.of_items(sample)
+    rates = rate_grid(polls)
+    table, weak = log_likelihood(part, rates), weak_prior(polls)
+    if groups is None:
+        return fit_gamma_table(table, rates, weak)
+    of_part = groups if sample is None else groups[sample]
+    by_group = fit_gamma_groups(table, rates, of_part, weak)
+    return GammaPrior(by_group.shape[groups], by_group.rate[groups])
+
+
+def fit_gamma_table(
+    table: Float64s,
+    rates: Float64s,
+    parent: GammaPrior,
+    *,
+    static: Float64s | None = None,
+    start: GammaPrior | None = None,
+) -> GammaPrior:
+    """One Gamma prior for all rows of a table of log-likelihoods, loosely near ``parent``.
+
+    ``static`` is, for each row, the log of (odds of a rate of 0 × likelihood there); None: no such items.
+    ``start`` is where to climb from; by default the best of a lattice.
+    """
+    polled = max(1.0, float(np.count_nonzero(np.any(table, axis=1))))
+    loosely = (min(WHOLE[0], FEW[0] * polled**0.5), min(WHOLE[1], FEW[1] * polled**0.5))
+    if start is None:
+        lattice, every = _Lattice.of(rates), -(-max(1, len(table)) // ENOUGH_TO_START)
+        scores = lattice.scores(table[::every], None if static is None else static[::every]).sum(0)
+        start = lattice.best((every * scores + _near(lattice.candidates, parent, loosely))[None])
+    return _climb(table, rates, start, parent, loosely, static)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lattice:
+    """Candidate Gamma priors: every shape with every mean on the grid, and their cell masses."""
+
+    means: Float64s
+    candidates: GammaPrior
+    masses: Float64s
+
+    @classmethod
+    def of(cls, rates: Float64s) -> _Lattice:
+        shape, mean = (grid.ravel() for grid in np.meshgrid(SHAPES, rates, indexing="ij"))
+        candidates = GammaPrior(shape, shape / mean)
+        return cls(rates, candidates, cell_masses(candidates, rates))
+
+    def scores(self, table: Float64s, static: Float64s | None = None) -> Float64s:
+        """ln ∫ Gamma·L of every row under every candidate."""
+        return _log_mixed(table, self.masses, static)
+
+    def best(self, scores: Float64s) -> GammaPrior:
+        """The best candidate of each row of scores, moved to the top of the parabola around it."""
+        rows = np.arange(len(scores))
+        surface = scores.reshape(-1, SHAPES.size, self.means.size)
+        i, j = np.divmod(scores.argmax(1), self.means.size)
+        di = _peak(surface[rows, :, j], i)
+        dj = _peak(surface[rows, i, :], j)
+        shape = np.exp(np.log(SHAPES[i]) + di * np.log(SHAPES[1] / SHAPES[0]))
+        mean = np.exp(np.log(self.means[j]) + dj * np.log(self.means[1] / self.means[0]))
+        return GammaPrior(shape, shape / mean)
+
+
+def _log_mixed(
+    table: Float64s, masses: Float64s, static: Float64s | None, likelihood: Float64s | None = None
+) -> Float64s:
+    """ln Σ mass × likelihood, less the row's maximum, of every row under every candidate."""
+    mixed = (scale_to_maximum(table) if likelihood is None else likelihood) @ masses.T
+    if static is not None:
+        mixed += np.exp(static - table.max(axis=1))[:, None]
+    return np.log(np.maximum(mixed, np.finfo(float).tiny))
+
+
+def _near(candidates: GammaPrior, parent: GammaPrior, deviations: tuple[float, float]) -> Float64s:
+    """ln of how likely each candidate is around ``parent``, by normal ln a and ln(a/b)."""
+    shape = np.log(candidates.shape / parent.shape[0]) / deviations[0]
+    mean = np.log(candidates.mean() / parent.mean()[0]) / deviations[1]
+    return np.asarray(-0.5 * (shape * shape + mean * mean))
+
+
+def _climb(
+    table: Float64s,
+    rates: Float64s,
+    start: GammaPrior,
+    parent: GammaPrior,
+    deviations: tuple[float, float],
+    static: Float64s | None,
+) -> GammaPrior:
+    """From ``start`` uphill to the best of eight neighbours, in steps halved where none is better."""
+    finer_table, grid = interpolate_table(table, rates, FINE)
+    likelihood = scale_to_maximum(finer_table)
+    bounds = np.log([[SHAPES[0], rates[0]], [SHAPES[-1], rates[-1]]])
+    around = np.array([(0, 0), *((i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)])
+    at, step = np.clip(np.log([start.shape[0], start.mean()[0]]), *bounds), 0.2
+    for _ in range(CLIMB):
+        shape, mean = np.exp(np.clip(at + step * around, *bounds)).T
+        candidates = GammaPrior(shape, shape / mean)
+        scores = _log_mixed(finer_table, cell_masses(candidates, grid), static, likelihood).sum(axis=0)
+        best = int(np.argmax(scores + _near(candidates, parent, deviations)))
+        at = np.log([shape[best], mean[best]])
+        if best == 0:
+            step /= 2.0
+        if step < CLOSE_ENOUGH:
+            break
+    return GammaPrior.of(float(np.exp(at[0])), float(np.exp(at[0] - at[1])))
+
+
+def _peak(lines: Float64s, at: Ints) -> Float64s:
+    """Offset, in steps from −½ to ½, of the top of the parabola through the maximum and its neighbours."""
+    rows, last = np.arange(len(lines)), lines.shape[1] - 1
+    middle = lines[rows, at]
+    left = middle - lines[rows, np.maximum(at - 1, 0)]
+    right = middle - lines[rows, np.minimum(at + 1, last)]
+    inner = (at > 0) & (at < last) & (left + right > 0)
+    return np.where(inner, 0.5 * (left - right) / np.where(inner, left + right, 1.0), 0.0)
+
+
+def fit_gamma_groups(
+    table: Float64s, rates: Float64s, groups: Ints, parent: GammaPrior, *, static: Float64s | None = None
+) -> GammaPrior:
+    """A Gamma prior for each group of the rows, near that of all of them, loosely near ``parent``."""
+    everyone = fit_gamma_table(table, rates, parent, static=static)
+    number = int(groups.max(initial=0)) + 1
+    lattice = _Lattice.of(rates)
+    near = _near(lattice.candidates, everyone, GROUPS)
+    shape, rate = np.repeat(everyone.shape, number), np.repeat(everyone.rate, number)
+    order = np.argsort(groups, kind="stable")
+    present, starts = np.unique(groups[order], return_index=True)
+    for begin, end in whole_groups(starts, groups.size):
+        rows = order[starts[begin] : starts[end] if end < starts.size else groups.size]
+        scores = lattice.scores(table[rows], None if static is None else static[rows])
+        fitted = lattice.best(np.add.reduceat(scores, starts[begin:end] - starts[begin], axis=0) + near)
+        shape[present[begin:end]], rate[present[begin:end]] = fitted.shape, fitted.rate
+    sizes = np.diff(np.append(starts, groups.size))
+    for k in np.flatnonzero(sizes >= MANY):
+        group, rows = present[k], order[starts[k] : starts[k] + sizes[k]]
+        first = GammaPrior.of(shape[group], rate[group])
+        of_rows = None if static is None else static[rows]
+        fitted = _climb(table[rows], rates, first, everyone, GROUPS, of_rows)
+        shape[group], rate[group] = fitted.shape[0], fitted.rate[0]
+    return GammaPrior(shape, rate)
+
+
+def sample_items(items: int, groups: Ints | None = None) -> Bools | None:
+    """Every k-th item of each group, so that about ``ITEMS_ENOUGH`` remain; None where all do.
+
+    >>> sample_items(50_000).sum().item(), sample_items(20_000)
+    (16667, None)
+    """
+    if items <= ITEMS_ENOUGH:
+        return None
+    of_group = np.zeros(items, dtype=np.int64) if groups is None else groups
+    sizes = np.bincount(of_group)
+    most = max(LEAST_PER_GROUP, ITEMS_ENOUGH // max(1, int(np.count_nonzero(sizes))))
+    order = np.argsort(of_group, kind="stable")
+    rank = np.empty(items, dtype=np.int64)
+    rank[order] = np.arange(items) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    every = np.maximum(-(-sizes // most), 1)
+    return np.asarray(rank % every[of_group] == 0)

@@ -39,10 +39,8 @@ class PrivateAddressError(OSError):
 
 
 class CheckedResolver(AbstractResolver):
-    """Resolves names to public addresses only; ``trusted`` names (that of a proxy) may have any address.
-
-    With ``allow_private`` only the addresses that are never requested are refused.
-    """
+    """Resolves names to public addresses only; ``trusted`` names (that of a proxy) may have any address. With
+    ``allow_private`` only the addresses that are never requested are refused."""
 
     def __init__(
         self, inner: AbstractResolver, trusted: Iterable[str] = (), *, allow_private: bool = False
@@ -63,7 +61,6 @@ class CheckedResolver(AbstractResolver):
         return public
 
     async def close(self) -> None:
-        """Close the inner resolver."""
         await self._inner.close()
 
 
@@ -80,10 +77,8 @@ class _Received:
 
 class AiohttpFetcher:
     """See ``Fetcher``. Cookies are not stored. A ``proxy`` may hold a password and is a secret.
-
     ``trusted_hosts`` are names that may have private addresses although others may not. If there is a proxy,
-    the proxy resolves names; then only addresses that are written as IP addresses are checked.
-    """
+    the proxy resolves names; then only addresses that are written as IP addresses are checked."""
 
     def __init__(
         self,
@@ -104,10 +99,8 @@ class AiohttpFetcher:
         self._closed = False
 
     async def check_url(self, url: str) -> Reply | None:
-        """Check the text of an address and, for a host that is not known yet, what its name resolves to.
-
-        A known host is checked again when a connection to it is opened.
-        """
+        """Check the text of an address and, for a host that is not known yet, what its name resolves to. A
+        known host is checked again when a connection to it is opened."""
         try:
             host = self._checked(url).host or ""
             if host not in self._known and self._proxy is None and not self._closed:
@@ -136,7 +129,6 @@ class AiohttpFetcher:
         self._known.add(host)
 
     async def fetch(self, request: Request) -> Reply:
-        """See ``Fetcher``."""
         received = _Received()
         start_s = self._clock.elapsed_s()
         trouble: Trouble | None = None
@@ -233,7 +225,6 @@ def _check_address(host: str, *, allow_private: bool) -> None:
 
 
 def _refused(host: str) -> str:
-    """Describe a host that must not be requested."""
     never = prohibition(host)
     return f"{host}, a {never} address, {NEVER}" if never else f"{host}, a {refusal(host)} address"
 

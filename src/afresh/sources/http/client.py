@@ -41,10 +41,8 @@ class RequestCost:
 @dataclass(frozen=True, slots=True)
 class FinalResponse:
     """The reply at the end of all redirects, with the headers of its request; or why it was not requested.
-
     ``moved_to`` is set only if there were redirects and all of them were permanent. ``blocked`` is the result
-    of the poll if robots.txt forbids the request.
-    """
+    of the poll if robots.txt forbids the request."""
 
     url: str
     reply: Reply
@@ -55,10 +53,8 @@ class FinalResponse:
 
 class PoliteClient:
     """Sends the requests of one source; what is known of hosts and robots.txt is shared with other sources.
-
     The methods that send may raise ``HostBackoffError`` if a host may not be asked for longer than a poll
-    waits, and ``UsageError`` for a malformed address.
-    """
+    waits, and ``UsageError`` for a malformed address."""
 
     def __init__(self, settings: HttpSettings, context: SourceContext, fetcher: Fetcher) -> None:
         self._settings, self._context, self._fetcher = settings, context, fetcher
@@ -91,7 +87,6 @@ class PoliteClient:
         return tuple(found.values())
 
     def save_robots(self) -> list[RobotsNote]:
-        """Return what is known of robots.txt files."""
         return self._robots.save()
 
     def load_state(self, backoffs: Sequence[GroupBackoff], robots: Iterable[RobotsNote]) -> None:
@@ -136,7 +131,6 @@ class PoliteClient:
         return rules
 
     async def close(self) -> None:
-        """Close every connection."""
         self._throttle.close()
         await self._fetcher.close()
 

@@ -65,7 +65,8 @@ class Inflater:
             assert self._engine is not None
             if (self._engine.eof or not self._started) and not self._start(chunk):
                 break
-            part = self._engine.decompress(chunk, self._room())
+            # One byte more than allowed distinguishes "full" from "too large"; 1 MiB at a time bounds memory.
+            part = self._engine.decompress(chunk, min(self._max_bytes - self._plain + 1, 1 << 20))
             self._count(len(part))
             plain += part
             chunk = self._engine.unconsumed_tail or self._engine.unused_data
@@ -78,7 +79,8 @@ class Inflater:
             return False
         if not self._started:
             self._started = True
-            if self._encoding == "deflate" and not _has_zlib_header(chunk):
+            has_zlib_header = chunk[0] & 0x0F == 8 and int.from_bytes(chunk[:2], "big") % 31 == 0
+            if self._encoding == "deflate" and not has_zlib_header:
                 self._engine = zlib.decompressobj(-zlib.MAX_WBITS)  # some servers send raw deflate
             return True
         if not self._encoding.endswith("gzip") or not chunk.startswith(b"\x1f\x8b"):
@@ -86,17 +88,9 @@ class Inflater:
         self._engine = zlib.decompressobj(_WINDOW[self._encoding])  # a gzip file may have several members
         return True
 
-    def _room(self) -> int:
-        # One byte more than allowed distinguishes "full" from "too large"; 1 MiB at a time bounds memory.
-        return min(self._max_bytes - self._plain + 1, 1 << 20)
-
     def _count(self, plain: int) -> None:
         self._plain += plain
         if self._plain > self._max_bytes:
             raise TooLargeError(f"body is larger than {self._max_bytes} bytes")
         if self._plain > max(_GRACE_BYTES, self._max_ratio * self._wire):
             raise TooLargeError(f"body expands more than {self._max_ratio:g} times: a decompression bomb")
-
-
-def _has_zlib_header(chunk: bytes) -> bool:
-    return len(chunk) >= 2 and chunk[0] & 0x0F == 8 and int.from_bytes(chunk[:2], "big") % 31 == 0

@@ -47,11 +47,9 @@ _TEXT_TYPES = ("text/", "application/octet-stream")
 
 @dataclass(frozen=True, slots=True)
 class RobotsRules:
-    """The rules of a host, valid until ``expires_s``.
-
-    ``unreadable`` says why nothing may be requested now, ``refused`` why nothing may ever be (the address is
-    private). ``text`` is the file itself, unless it is too long to be saved.
-    """
+    """The rules of a host, valid until ``expires_s``. ``unreadable`` says why nothing may be requested now,
+    ``refused`` why nothing may ever be (the address is private). ``text`` is the file itself, unless it is
+    too long to be saved."""
 
     expires_s: float
     rules: Protego | None = field(default=None, repr=False)
@@ -80,7 +78,6 @@ class RobotsRules:
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
-        """The sitemaps that the file names."""
         return tuple(self.rules.sitemaps) if self.rules else ()
 
 
@@ -116,7 +113,9 @@ def read_robots(reply: Reply, now_s: float, before: RobotsRules | None = None) -
         return RobotsRules(now_s + DAY_S)
     text = decode(reply.body[:MAX_BYTES], reply.headers.get("content-type", ""))
     saved = text if len(text) <= _LONGEST_SAVED else ""
-    return RobotsRules(now_s + _lifetime_s(reply), Protego.parse(text), text=saved)
+    age = _MAX_AGE.search(reply.headers.get("cache-control", ""))
+    lifetime_s = min(max(float(age[1]), HOUR_S), DAY_S) if age else DAY_S
+    return RobotsRules(now_s + lifetime_s, Protego.parse(text), text=saved)
 
 
 def restore_rules(expires_s: float, text: str, unreadable: str, failures: int) -> RobotsRules:
@@ -147,16 +146,9 @@ def _is_text(reply: Reply) -> bool:
     return kind.startswith(_TEXT_TYPES) and not binary
 
 
-def _lifetime_s(reply: Reply) -> float:
-    age = _MAX_AGE.search(reply.headers.get("cache-control", ""))
-    return min(max(float(age[1]), HOUR_S), DAY_S) if age else DAY_S
-
-
 class RobotsCache:
     """The rules of the hosts asked last. Two polls of one host never fetch its robots.txt twice at once.
-
-    ``fetching`` has one lock for each file that is being fetched.
-    """
+    ``fetching`` has one lock for each file that is being fetched."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -191,7 +183,6 @@ class RobotsCache:
         return min(known, key=lambda rules: rules.expires_s)
 
     def unreadable_groups(self) -> set[str]:
-        """Return the hosts with a robots.txt that could not be read."""
         return {host_group(place) for place, rules in self._rules.items() if rules.unreadable}
 
     def save(self) -> list[RobotsNote]:

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass, field
 
 from afresh.sources.http.robots import AGENT, RobotsNote, restore_rules
-from afresh.sources.http.trust import ValidatorRecord, ValidatorTrust, complaints
 from afresh.sources.http.urls import host_group
+from afresh.sources.http.validators import ValidatorRecord, ValidatorTrust, complaints
 
 _VERSION = 1
 _DELAY = re.compile("crawl-delay|request-rate", re.IGNORECASE)  # parsing every file would take long
@@ -28,7 +28,6 @@ class HttpState:
         return json.dumps({"v": _VERSION, "robots": self.robots, "honesty": trust}).encode()
 
     def untrusted_hosts(self) -> set[str]:
-        """Return the hosts with validators that are not used."""
         return {host for host, trust in self.trust.items() if complaints(trust)}
 
 

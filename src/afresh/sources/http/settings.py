@@ -17,12 +17,38 @@ from afresh.sources.settings import Seconds, Size, SomeSeconds, SourceSettings, 
 from afresh.values.errors import UsageError
 
 
-class HttpSettings(SourceSettings):
+class WebSettings(SourceSettings):
+    """What every source has that asks web servers: who it is, how polite it is, and what it may send.
+
+    ``headers``, ``cookies`` and ``proxy`` may be secrets (``env:NAME``).
+    """
+
+    user_agent: str = Field(default=USER_AGENT, min_length=1)
+    respect_robots: bool = True
+    delay: Seconds = 1.0
+    first_rest: SomeSeconds = 10.0
+    longest_rest: SomeSeconds = 86400.0
+    allow_private: bool = False
+    headers: Mapping[str, str] = Field(default_factory=dict, repr=False)
+    cookies: Mapping[str, str] = Field(default_factory=dict, repr=False)
+    proxy: str = Field(default="", repr=False)
+    max_size: Size = 50_000_000
+
+    @property
+    def delay_s(self) -> float | None:
+        return self.delay
+
+    @property
+    def first_rest_s(self) -> float:
+        return self.first_rest
+
+
+class HttpSettings(WebSettings):
     """A source of kind ``http``: items are addresses of pages.
 
-    ``headers``, ``cookies`` and ``proxy`` may be secrets (``env:NAME``). Headers and cookies are sent only to
-    the hosts of the items themselves, never along a redirect to another host. ``sitemaps``, ``feeds`` and
-    ``discover`` (start pages) list items. ``queue_time`` is how long a poll may wait for its turn at a host.
+    Headers and cookies are sent only to the hosts of the items themselves, never along a redirect to another
+    host. ``sitemaps``, ``feeds`` and ``discover`` (start pages) list items. ``queue_time`` is how long a poll
+    may wait for its turn at a host.
     """
 
     kind: Literal["http"] = "http"
@@ -30,21 +56,11 @@ class HttpSettings(SourceSettings):
     feeds: Texts = ()
     discover: Texts = ()
     max_listings: int = Field(default=1000, ge=1)
-    user_agent: str = Field(default=USER_AGENT, min_length=1)
-    respect_robots: bool = True
-    delay: Seconds = 1.0
     concurrency: int = Field(default=1, ge=1)
-    first_rest: SomeSeconds = 10.0
-    longest_rest: SomeSeconds = 86400.0
     queue_time: Seconds = 30.0
-    allow_private: bool = False
-    headers: Mapping[str, str] = Field(default_factory=dict, repr=False)
-    cookies: Mapping[str, str] = Field(default_factory=dict, repr=False)
-    proxy: str = Field(default="", repr=False)
     accept_encoding: str = "gzip, deflate"
     connect_timeout: SomeSeconds = 10.0
     idle_timeout: SomeSeconds = 20.0
-    max_size: Size = 50_000_000
     max_ratio: float = Field(default=200.0, gt=1)
     max_header_size: Size = 8190
     max_headers: int = Field(default=128, ge=8)
@@ -57,19 +73,8 @@ class HttpSettings(SourceSettings):
         return bool(self.sitemaps or self.feeds or self.discover)
 
     @property
-    def delay_s(self) -> float | None:
-        """The setting ``delay``."""
-        return self.delay
-
-    @property
     def polls_at_once(self) -> int:
-        """The setting ``concurrency``."""
         return self.concurrency
-
-    @property
-    def first_rest_s(self) -> float:
-        """The setting ``first_rest``."""
-        return self.first_rest
 
     @property
     def access_fingerprint(self) -> str:
@@ -80,7 +85,6 @@ class HttpSettings(SourceSettings):
 
     @property
     def limits(self) -> ResponseLimits:
-        """The limits of one response."""
         return ResponseLimits(
             self.connect_timeout,
             self.idle_timeout,
@@ -93,12 +97,10 @@ class HttpSettings(SourceSettings):
 
     @property
     def politeness(self) -> Politeness:
-        """The politeness rules for hosts."""
         return Politeness(self.delay, self.concurrency, self.first_rest, self.longest_rest)
 
     @property
     def error_patterns(self) -> tuple[re.Pattern[str], ...]:
-        """The compiled patterns of ``soft_errors``."""
         try:
             return tuple(re.compile(pattern) for pattern in self.soft_errors)
         except re.error as error:

@@ -17,18 +17,26 @@ from afresh.sources.http.fetcher import Fetcher, Reply
 from afresh.sources.http.listings.reader import Document, read_listings
 from afresh.sources.http.saved_hosts import HttpState, read_state
 from afresh.sources.http.settings import HttpSettings, all_secrets, secret_headers, secret_proxy
-from afresh.sources.http.soft_errors import soft_error
-from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, http_date_s, requested_delay_s
+from afresh.sources.http.statuses import (
+    WITH_CONTENT,
+    classify_reply,
+    http_date_s,
+    requested_delay_s,
+    soft_error,
+)
 from afresh.sources.http.throttle import HostBackoffError
-from afresh.sources.http.trust import (
+from afresh.sources.http.urls import host_group, origin
+from afresh.sources.http.validators import (
+    MOVED,
     ValidatorTrust,
+    conditional_headers,
+    is_conditional,
     record_check_sent,
     record_content,
     record_date,
     record_not_modified,
+    validators_of,
 )
-from afresh.sources.http.urls import host_group, origin
-from afresh.sources.http.validators import MOVED, conditional_headers, is_conditional, validators_of
 from afresh.sources.secrets import redactor
 from afresh.sources.source import Source
 from afresh.sources.windows import CachedWindows
@@ -44,7 +52,6 @@ _IN_THREAD_BYTES = 1 << 18  # normalising more than this in the event loop would
 
 
 def build_http_source(settings: HttpSettings, context: SourceContext) -> Source:
-    """Build a source with the fetcher that the context makes."""
     proxy = secret_proxy(settings, context.resolver)
     fetcher = context.new_fetcher(settings.allow_private, proxy, context.clock)
     return HttpSource(settings, context, fetcher)
@@ -66,11 +73,9 @@ class HttpSource:
 
     @property
     def name(self) -> str:
-        """The source's name in the settings."""
         return self._settings.name
 
     def group(self, key: str) -> str:
-        """Return the host of an address."""
         return host_group(key)
 
     def ready_s(self, group: str, now_s: float) -> float:
@@ -82,7 +87,6 @@ class HttpSource:
         return self._trust.get(group, ValidatorTrust())
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """See ``StatefulSource``."""
         return tuple(replace(one, why=self._hide(one.why)) for one in self._client.backoffs())
 
     def save_state(self) -> bytes:
@@ -91,7 +95,6 @@ class HttpSource:
         return HttpState(tuple(self._client.save_robots()), trust).pack()
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
-        """See ``StatefulSource``."""
         known = read_state(state)
         self._client.load_state(backoffs, known.robots)
         for host, trust in known.trust.items():
@@ -117,7 +120,6 @@ class HttpSource:
         )
 
     def listings(self) -> AsyncIterator[Listing]:
-        """Read the documents named in the settings, and those that they name."""
         return read_listings(self._settings, self)
 
     async def document(self, url: str) -> Document:
@@ -156,22 +158,18 @@ class HttpSource:
         return await self._fetch(lease, cost, url, conditional=False)
 
     async def sitemaps(self, url: str) -> tuple[str, ...]:
-        """Return the sitemaps that the robots.txt of an address names."""
         try:
             return (await self._client.robots_rules(url, RequestCost())).sitemaps
         except (HostBackoffError, UsageError):
             return ()
 
     async def close(self) -> None:
-        """Close every connection."""
         await self._client.close()
 
     async def _poll(self, lease: Lease, cost: RequestCost, *, conditional: bool) -> Fetched:
         """Request the address that the item moved to permanently, and its own address if that one fails.
-
         Audits use the item's own address as well. So a move that was undone is noticed, and one that no
-        longer leads anywhere is forgotten.
-        """
+        longer leads anywhere is forgotten."""
         moved = lease.validators.get(MOVED) if conditional and not lease.failures else None
         if moved is not None:
             response = await self._fetch(lease, cost, moved, conditional=conditional)

@@ -1,14 +1,27 @@
-"""What an HTTP reply without content means for the item and for its host, and HTTP dates in seconds; pure."""
+"""What an HTTP reply means for the item and for its host, and HTTP dates in seconds; pure.
+
+Error pages that are sent with status 200 (logins, captchas, server errors) are no changes. They are
+recognised only by signs that real pages hardly ever show: the whole title of the page, and a redirect to a
+login. A source can add its own patterns.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
+from http.client import responses
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from afresh.sources.http.fetcher import Reply
 from afresh.sources.http.politeness import HostCondition
+from afresh.sources.text_decoding import decode
 from afresh.values.fetched import FetchedKind
+
+SoftKind: TypeAlias = Literal["refused", "failed"]
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 PERMANENT = frozenset({301, 308})
@@ -17,6 +30,31 @@ _BUSY = frozenset({429, 502, 503, 504})
 _GONE = frozenset({404, 410})
 _REFUSED = frozenset({401, 402, 403, 407, 451})
 _LONGEST_S = 366 * 86400.0
+_HEAD_BYTES = 1 << 16
+_TITLE = re.compile(rb"<title[^>]{0,200}>(.{0,300}?)</title", re.IGNORECASE | re.DOTALL)
+_LOGIN_PATH = re.compile(
+    r"/(?:log-?in|sign-?in|sso|users/sign_in|account/login|cas/login)(?:[/.?]|$)", re.IGNORECASE
+)
+_TITLES: tuple[tuple[SoftKind, re.Pattern[str]], ...] = (
+    (
+        "refused",
+        re.compile(
+            r"just a moment\W*|attention required\W.*|access denied|are you (?:a )?(?:human|robot)\W*|"
+            r"(?:security|robot|human) (?:check|verification)|captcha|ddos-guard|"
+            r"please (?:wait|verify)\W.*(?:human|robot|browser)\W*|pardon our interruption\W*",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "failed",
+        re.compile(
+            r"(?:http )?error 50[0-4]\W*|(?:(?:http )?(?:error )?50[0-4]\W{1,4})?(?:"
+            r"bad gateway|gateway time-?out|service (?:temporarily )?unavailable|internal server error|"
+            r"(?:down for|under|site) maintenance|application error|database error)\W*",
+            re.IGNORECASE,
+        ),
+    ),
+)
 
 
 def host_condition(reply: Reply) -> HostCondition:
@@ -52,7 +90,7 @@ def classify_reply(reply: Reply, *, conditional: bool) -> tuple[FetchedKind, str
     if reply.trouble is not None:
         return ("refused" if reply.trouble in ("private", "url") else "failed"), reply.problem
     status = reply.status or 0
-    words = _describe(status)
+    words = f"{status} {responses[status]}" if status in responses else f"status {status}"
     if status == HTTPStatus.NOT_MODIFIED and conditional:
         return "unchanged", ""
     if status == HTTPStatus.NOT_MODIFIED:
@@ -96,8 +134,23 @@ def retry_after_s(text: str | None, now_s: float) -> float | None:
     return None if date_s is None else min(max(0.0, date_s - now_s), _LONGEST_S)
 
 
-def _describe(status: int) -> str:
-    try:
-        return f"{status} {HTTPStatus(status).phrase}"
-    except ValueError:
-        return f"status {status}"
+def soft_error(
+    body: bytes, media_type: str, asked: str, arrived: str, patterns: Sequence[re.Pattern[str]] = ()
+) -> tuple[SoftKind, str] | None:
+    """Return the kind and the description of an error page with status 200; None for an ordinary page.
+
+    >>> soft_error(b"<title>Just a moment...</title>", "text/html", "http://a.test/", "http://a.test/")
+    ('refused', "asks whether we are human: its title is 'Just a moment...'")
+    """
+    if asked != arrived and _LOGIN_PATH.search(urlsplit(arrived).path) and not _LOGIN_PATH.search(asked):
+        return "refused", "leads to a login page"
+    for pattern in patterns:
+        if pattern.search(decode(body[:_HEAD_BYTES], media_type)):
+            return "failed", f"error page: matches {pattern.pattern!r}"
+    found = _TITLE.search(body[:_HEAD_BYTES]) if "html" in media_type or not media_type else None
+    title = " ".join(decode(found[1], media_type).split()) if found else ""
+    for kind, pattern in _TITLES:
+        if title and pattern.fullmatch(title):
+            words = "asks whether we are human" if kind == "refused" else "error page"
+            return kind, f"{words}: its title is {title[:80]!r}"
+    return None

@@ -8,9 +8,9 @@ from typing import Self
 
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.context import SourceContext
-from afresh.sources.http.hosts import HostQueue
 from afresh.sources.http.politeness import (
     HostCondition,
+    HostQueue,
     HostState,
     Politeness,
     ready_s,
@@ -24,9 +24,7 @@ _MOST_BACKOFFS = 10_000
 
 class HostBackoffError(Exception):
     """The group may not be asked for ``wait_s`` more seconds, which is longer than a poll may wait.
-
-    ``spaced`` is true if the host is well and only asks for that much time between requests.
-    """
+    ``spaced`` is true if the host is well and only asks for that much time between requests."""
 
     def __init__(self, group: str, wait_s: float, *, spaced: bool) -> None:
         super().__init__(f"{group} rests for {format_duration(wait_s)} more")
@@ -52,9 +50,7 @@ class RequestSlot:
 
 class HostThrottle:
     """Per host a delay, a number of requests at a time, and back-off after failures (see ``politeness``).
-
-    Each source has its own throttle with its own rules; the states of hosts are those of the context.
-    """
+    Each source has its own throttle with its own rules; the states of hosts are those of the context."""
 
     def __init__(self, source: str, rules: Politeness, context: SourceContext, *, max_wait_s: float) -> None:
         self._source, self._rules, self._max_wait_s = source, rules, max_wait_s
@@ -69,13 +65,11 @@ class HostThrottle:
         return max(0.0, ready_s(host, rules) - self._context.clock.elapsed_s())
 
     def set_crawl_delay(self, group: str, delay_s: float) -> None:
-        """Set the delay that the host's robots.txt asks for."""
         host = self._hosts.states.get(group, HostState())
         if host.crawl_delay_s != delay_s:
             self._hosts.states[group] = replace(host, crawl_delay_s=delay_s)
 
     def has_asked(self, group: str) -> bool:
-        """Tell whether this source ever asked the group."""
         return self._hosts.is_asked_by(group, self._source)
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
@@ -128,7 +122,6 @@ class HostThrottle:
                 del hosts.queues[group]
 
     def release(self, slot: RequestSlot) -> None:
-        """Record that the request of this slot is over."""
         now_s, hosts, group = self._context.clock.elapsed_s(), self._hosts, slot.group
         rules = hosts.politeness(group, self._rules)
         hosts.states[group] = record_end(

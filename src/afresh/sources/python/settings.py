@@ -19,5 +19,4 @@ class PythonSettings(SourceSettings):
 
     @property
     def polls_at_once(self) -> int:
-        """The setting ``concurrency``."""
         return self.concurrency

@@ -24,32 +24,25 @@ from afresh.sources.python.user_function import (
     describe_error,
     find_function,
 )
-from afresh.sources.windows import CachedWindows
+from afresh.sources.source import SingleGroupSource
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 from afresh.values.listing import Listing
 
 
-class PythonSource:
-    """See ``Source``. All items are one group; one call counts as one request.
-
-    If a function does not return in time, its poll fails, but its thread is free again only when the function
-    returns. While all threads are in use, polls fail without a call.
-    """
+class PythonSource(SingleGroupSource):
+    """See ``Source``. All items are one group; one call counts as one request. If a function does not return
+    in time, its poll fails, but its thread is free again only when the function returns. While all threads
+    are in use, polls fail without a call."""
 
     def __init__(self, settings: PythonSettings, context: SourceContext) -> None:
+        super().__init__(settings)
         self._settings, self._context = settings, context
         self._function = find_function(settings.call)
         self._recipe = settings.recipe
-        self._windows = CachedWindows(settings.open_windows)
         self._threads = ThreadPoolExecutor(settings.concurrency, thread_name_prefix=f"afresh {settings.name}")
         self._running = 0
         self.capabilities = Capabilities()
-
-    @property
-    def name(self) -> str:
-        """The source's name in the settings."""
-        return self._settings.name
 
     def group(self, key: str) -> str:
         """Return the function's name, whatever the key."""
@@ -121,4 +114,4 @@ class PythonSource:
         recipe, copy = self._recipe.for_item(lease.selector), (lease.content_hash, lease.validators)
         near_duplicate = self._settings.near_duplicate
         found = await asyncio.to_thread(compare_content, content, media_type, recipe, *copy, near_duplicate)
-        return found.fetched(content, media_type)
+        return found.to_fetched(content, media_type)

@@ -1,16 +1,21 @@
-"""A search box behind a web address, asked by the same polite client that fetches pages."""
+"""A search box behind a web address, asked by the same polite client that fetches pages.
+
+Records are read from the body of an answer by JSON paths for total, rows, key and fields.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from afresh.probes.keyword_index import Keyword
 from afresh.sources.capabilities import GroupBackoff
+from afresh.sources.change_detection import compile_json_path
 from afresh.sources.context import SourceContext
 from afresh.sources.http.client import FinalResponse, PoliteClient, RequestCost, default_headers
 from afresh.sources.http.fetcher import Fetcher
@@ -18,17 +23,114 @@ from afresh.sources.http.settings import all_secrets, secret_headers
 from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, requested_delay_s
 from afresh.sources.http.throttle import HostBackoffError
 from afresh.sources.http.urls import host_group, origin
-from afresh.sources.search.answers import AnswerError, AnswerReader
 from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.secrets import redactor
 from afresh.values.errors import UsageError
+from afresh.values.formatting import one_line
 
 ReadAnswer: TypeAlias = Callable[[bytes, str], tuple[tuple[SearchRecord, ...], int | None]]
 """Reads records and total from the body of an answer and its media type."""
 
+_MOST_NAMES = 8  # keys of an answer that are shown if a path is wrong
+_SHOWN_CHARACTERS = 60
 _SINGLE_WORD = re.compile(r"\w+")
 _ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
+
+
+class AnswerError(Exception):
+    """An answer cannot be read; the text says why. Never leaves ``sources``."""
+
+
+class AnswerReader:
+    """Reads answers by the paths of the settings.
+
+    >>> settings = SearchSettings(name="s", relation="r.csv", key="id", keywords="title",
+    ...     server="http://a.test/?q={query}&p={page}", total="count", rows="data",
+    ...     fields={"price": "absolute"})
+    >>> read = AnswerReader(settings)
+    >>> read.page(b'{"count": "1", "data": [{"id": 7, "price": 2.5}]}', "application/json")
+    ((SearchRecord(key='7', fields={'price': 2.5}),), 1)
+    >>> read.page(b"busy", "text/plain")
+    Traceback (most recent call last):
+    afresh.sources.search.http_server.AnswerError: not JSON: it begins with 'busy'
+    """
+
+    def __init__(self, settings: SearchSettings) -> None:
+        self._settings = settings
+        self._total = _finder(settings.total)
+        self._rows = _finder(settings.rows)
+        self._key = _finder(settings.path_of(settings.key))
+        self._fields: Mapping[str, Callable[[Any], Any]] = {
+            name: _finder(settings.path_of(name)) for name in settings.fields
+        }
+
+    def page(self, body: bytes, media_type: str) -> tuple[tuple[SearchRecord, ...], int | None]:
+        """Return the records of a page, and the total that it reports."""
+        answer = _parse(body, media_type)
+        rows = self._rows(answer)
+        if not isinstance(rows, list):
+            raise AnswerError(
+                f"rows: {self._settings.rows!r} is no list in the answer, {_describe_keys(answer)}"
+            )
+        return tuple(self._record(row) for row in rows), self._read_total(answer)
+
+    def _read_total(self, answer: Any) -> int | None:
+        """Return the total; None if there is none, or it is not a number of results."""
+        total = self._total(answer)
+        if isinstance(total, str) and total.strip().isdecimal():
+            total = int(total)
+        is_number = isinstance(total, int | float) and not isinstance(total, bool)
+        return int(total) if is_number and 0 <= total < 1e15 else None
+
+    def record(self, body: bytes, media_type: str) -> tuple[SearchRecord, ...]:
+        """Return the record of a look-up, which comes alone or as the only row; nothing if it is empty."""
+        answer = _parse(body, media_type)
+        rows = self._rows(answer) if isinstance(answer, dict) else answer
+        if isinstance(rows, list):
+            return tuple(self._record(row) for row in rows)
+        return (self._record(answer),) if answer else ()
+
+    def _record(self, row: object) -> SearchRecord:
+        key = self._key(row)
+        if not isinstance(key, str | int | float) or isinstance(key, bool) or key == "":
+            path = self._settings.path_of(self._settings.key)
+            raise AnswerError(f"key_path: {path} is no text or number in a row, {_describe_keys(row)}")
+        fields = {name: find(row) for name, find in self._fields.items()}
+        if not fields and isinstance(row, dict):
+            fields = row
+        return SearchRecord(str(key), fields)
+
+
+def _finder(path: str) -> Callable[[Any], Any]:
+    if not path:
+        return lambda _: None
+    search = compile_json_path("path", path)
+
+    def find(answer: Any) -> Any:
+        try:
+            return search(answer)
+        except Exception as error:  # noqa: BLE001  (jmespath raises many kinds for data of the wrong type)
+            raise AnswerError(f"{path!r} does not suit the answer: {one_line(error)}") from None
+
+    return find
+
+
+def _parse(body: bytes, media_type: str) -> Any:
+    if "html" in media_type.lower() or body.lstrip()[:1] == b"<":
+        raise AnswerError("HTML where JSON was due: a captcha, a log-in or an error page")
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        start = body[:_SHOWN_CHARACTERS].decode("utf-8", "replace")
+        raise AnswerError(f"not JSON: it begins with {start!r}") from None
+
+
+def _describe_keys(value: object) -> str:
+    if isinstance(value, dict):
+        names = list(value)[:_MOST_NAMES]
+        return f"which has {', '.join(map(str, names))}" if names else "which is empty"
+    return f"which is a {type(value).__name__}"
 
 
 class HttpSearchServer(SearchServer):
@@ -43,11 +145,9 @@ class HttpSearchServer(SearchServer):
         self._host = host_group(page_address(settings, (), 1))
 
     def wait_s(self) -> float:
-        """See ``SearchServer``."""
         return self._client.wait_s(self._host)
 
     async def page(self, keywords: Sequence[Keyword], number: int) -> SearchResults:
-        """See ``SearchServer``."""
         return await self._ask(page_address(self._settings, keywords, number), self._reader.page)
 
     async def look_up(self, key: str) -> SearchResults:
@@ -59,15 +159,12 @@ class HttpSearchServer(SearchServer):
         return await self._ask(self._settings.look_up.format(key=quote(key, safe="")), read, absent=_ABSENT)
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """See ``SearchServer``."""
         return tuple(replace(one, why=self._hide(one.why)) for one in self._client.backoffs())
 
     def load_backoffs(self, backoffs: Sequence[GroupBackoff]) -> None:
-        """See ``SearchServer``."""
         self._client.load_state(backoffs, ())
 
     async def close(self) -> None:
-        """See ``SearchServer``."""
         await self._client.close()
 
     async def _ask(self, url: str, read: ReadAnswer, absent: Sequence[int] = ()) -> SearchResults:

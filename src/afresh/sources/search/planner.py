@@ -79,7 +79,7 @@ class Planner:
     """``sample`` is a corpus like that of the server; ``look_ups``: records can be requested by key.
 
     >>> from afresh.probes.keyword_index import index_relation
-    >>> from afresh.probes.splitters import parse_keywords
+    >>> from afresh.probes.keyword_index import parse_keywords
     >>> index = index_relation({"t": ["web crawl", "web", "rare"]}, [parse_keywords("t")])
     >>> planner = Planner(index, index, page_size=10)
     >>> ask = planner.best(np.array([1.0, 1.0, 1.5])); ask, planner.expected_rows(ask, np.ones(3))

@@ -18,14 +18,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
+from typing import cast
 
 import numpy as np
 
-from afresh.probes.dissimilarity import Dissimilarity, record_change, unequal
+from afresh.probes.dissimilarity import DISSIMILARITIES, Dissimilarity, record_change, unequal
+from afresh.sources.python.user_function import find_function
 from afresh.sources.search.relation import LocalRelation
 from afresh.sources.search.saved_records import RecordNote
+from afresh.sources.search.settings import SearchSettings
 from afresh.sources.sql.canonical_json import value_json
 from afresh.values.arrays import Float64s
+from afresh.values.errors import UsageError, did_you_mean
 
 _LONGEST_VALUE = 64  # characters of a field that are stored; longer values are stored as a fingerprint
 _MOST_SAVED = 200_000  # records
@@ -36,7 +40,7 @@ class RecordTracker:
     """The records of a relation, by row. ``measures`` tell how much two values of a content field differ.
 
     >>> from afresh.probes.keyword_index import index_relation
-    >>> from afresh.probes.splitters import parse_keywords
+    >>> from afresh.probes.keyword_index import parse_keywords
     >>> index = index_relation({"t": ["a", "b"]}, [parse_keywords("t")])
     >>> book = RecordTracker(LocalRelation(["x", "y"], index, np.ones(2), {"x": 0, "y": 1}), {"n": unequal})
     >>> book.record(0, {"n": 1}, 100.0); book.record(1, {"n": 1}, 100.0); book.record(0, {"n": 2}, 110.0)
@@ -84,25 +88,20 @@ class RecordTracker:
         if before is not None and elapsed > 0:
             measures = self._measures or dict.fromkeys({*before, *texts}, unequal)
             change = record_change(before, texts, measures)
+            if change > 0 and self._is_binary:  # how many changes are expected behind the observed one
+                x = (self._drifted[row] + 1.0) / (self._observed_s[row] + elapsed) * elapsed
+                self._drifted[row] += x / -math.expm1(-x)
+            else:
+                self._drifted[row] += change
             self._changes[row] += change > 0
-            self._drifted[row] += (
-                self._expected_changes(row, elapsed) if change > 0 and self._is_binary else change
-            )
             self._observed_s[row] += elapsed
-        self._fields[row], self.seen_s[row] = texts, max(now_s, _or(self.seen_s[row], now_s))
+        self._fields[row], self.seen_s[row] = texts, np.fmax(now_s, self.seen_s[row])
         self.not_before_s[row] = -np.inf
 
     def put_off(self, row: int, until_s: float) -> None:
-        """Do not request a record until then."""
         self.not_before_s[row] = until_s
 
-    def _expected_changes(self, row: int, elapsed: float) -> float:
-        """Return how many changes are expected behind an observed one: x/(1 − e^{−x})."""
-        x = (self._drifted[row] + 1.0) / (self._observed_s[row] + elapsed) * elapsed
-        return float(x / -math.expm1(-x))
-
     def save(self) -> Iterable[RecordNote]:
-        """Yield what was learned, by key."""
         for at, key in enumerate(self._relation.keys[:_MOST_SAVED]):
             fields = self._fields[at]
             if fields is not None:
@@ -126,12 +125,23 @@ class RecordTracker:
         return self.seen_s, self._drifted, self._observed_s, self._changes
 
 
-def _or(value: float, other: float) -> float:
-    return other if math.isnan(value) else value
-
-
 def _short(value: object) -> str:
     text = value if isinstance(value, str) else "" if value is None else value_json(value)
     if len(text) <= _LONGEST_VALUE:
         return text
     return "#" + blake2b(text.encode("utf-8", "backslashreplace"), digest_size=16).hexdigest()
+
+
+def make_measures(settings: SearchSettings) -> Mapping[str, Dissimilarity]:
+    """Return for each content field the function that measures how much two values differ."""
+    found: dict[str, Dissimilarity] = {}
+    for name, given in settings.fields.items():
+        if given in DISSIMILARITIES:
+            found[name] = DISSIMILARITIES[given]
+        elif ":" in given:
+            found[name] = cast(Dissimilarity, find_function(given))
+        else:
+            hint = did_you_mean(given, DISSIMILARITIES)
+            wanted = ", ".join(DISSIMILARITIES)
+            raise UsageError(f"source {settings.name!r}, fields.{name}: {given!r}{hint}: one of {wanted}")
+    return found

@@ -8,26 +8,25 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import blake2b
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from afresh.probes.keyword_index import KeywordIndex, index_relation
-from afresh.probes.splitters import KeywordAttribute
+from afresh.probes.keyword_index import KeywordAttribute, KeywordIndex, index_relation
 from afresh.sources.context import no_secrets
 from afresh.sources.secrets import Resolver, Secret
 from afresh.sources.sql.connections import PostgresConnection
 from afresh.sources.sql.database_url import POSTGRES, check_library, resolve_address
-from afresh.sources.sql.errors import SqlError, one_line
-from afresh.sources.sql.sessions import quoted
+from afresh.sources.sql.errors import SqlError
+from afresh.sources.sql.sessions import quote_identifier
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError, UsageError, did_you_mean
+from afresh.values.formatting import one_line
 
 _TIMEOUT_S, _LOCK_S = 60.0, 5.0
 _COLUMNS = """
@@ -35,6 +34,7 @@ SELECT attname::text FROM pg_attribute
 WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attnum
 """
 Rows = list[tuple[Any, ...]]
+_LONGEST = 1_000_000  # characters of one keyword field; a longer one is a document, or a quote is not closed
 
 
 def is_postgres(place: str) -> bool:
@@ -56,7 +56,6 @@ def display_place(place: str) -> str:
 
 
 def table_rows(place: str, names: Sequence[str], resolver: Resolver) -> Rows:
-    """Read the columns ``names`` of all rows of a table."""
     address, mark, table = place.rpartition("#")
     if not mark or not table:
         raise UsageError("relation: name the table, as in postgresql://…#papers or FILE.db#papers")
@@ -71,19 +70,19 @@ def _sqlite_rows(place: str, path: str, table: str, names: Sequence[str]) -> Row
         raise InputError("does not exist", path=path)
     try:
         with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as database:
-            known = [row[1] for row in database.execute(f"PRAGMA table_info({quoted(table)})")]
+            known = [row[1] for row in database.execute(f"PRAGMA table_info({quote_identifier(table)})")]
             if not known:
                 tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master")]
                 raise InputError(f"has no table {table!r}{did_you_mean(table, tables)}", path=path)
             check_names(place, names, known)
-            return database.execute(f"SELECT {_list(names)} FROM {quoted(table)}").fetchall()
+            return database.execute(f"SELECT {_list(names)} FROM {quote_identifier(table)}").fetchall()
     except sqlite3.Error as error:
-        raise InputError(f"cannot be read as SQLite: {one_line(str(error))}", path=path) from None
+        raise InputError(f"cannot be read as SQLite: {one_line(error)}", path=path) from None
 
 
 def _postgres_rows(address: Secret, place: str, table: str, names: Sequence[str]) -> Rows:
     shown = display_place(place)
-    of_table = ".".join(quoted(part) for part in table.split("."))
+    of_table = ".".join(quote_identifier(part) for part in table.split("."))
     try:
         connection = PostgresConnection(address, timeout_s=_TIMEOUT_S, lock_s=_LOCK_S, read_only=True)
         with closing(connection):
@@ -96,19 +95,14 @@ def _postgres_rows(address: Secret, place: str, table: str, names: Sequence[str]
         raise InputError(f"cannot be read: {error}", path=shown) from None
 
 
-def check_names(path: str, names: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse a relation that lacks one of the columns ``names``."""
+def check_names(path: str, names: Sequence[str], known: Collection[str]) -> None:
     for name in names:
         if name not in known:
             raise InputError(f"has no column {name}{did_you_mean(name, known)}", path=path)
 
 
 def _list(names: Sequence[str]) -> str:
-    return ", ".join(map(quoted, names))
-
-
-_LONGEST = 1_000_000  # characters of one keyword field; a longer one is a document, or a quote is not closed
-_BLOCK_BYTES = 1 << 26  # bytes read at once, which limits the length of a row
+    return ", ".join(map(quote_identifier, names))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,11 +113,9 @@ class TextColumns:
     texts: dict[str, list[str]]
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return len(next(iter(self.texts.values()), []))
 
     def digest(self) -> bytes:
-        """Return a fingerprint of all texts."""
         found = blake2b(digest_size=16)
         for column in self.texts.values():
             for text in column:
@@ -133,10 +125,8 @@ class TextColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalRelation:
-    """The records: their keys, keywords and weights; ``rows`` maps each key to its row.
-
-    ``digest`` shows whether a relation that is read later differs.
-    """
+    """The records: their keys, keywords and weights; ``rows`` maps each key to its row. ``digest`` shows
+    whether a relation that is read later differs."""
 
     keys: list[str]
     index: KeywordIndex
@@ -151,10 +141,16 @@ def read_columns(path: str, names: Sequence[str], resolver: Resolver = no_secret
         rows = table_rows(path, names, resolver)
         found = {name: [_text(row[at]) for row in rows] for at, name in enumerate(names)}
         return TextColumns(display_place(path), found)
+    from afresh.tables.columns import Column
+    from afresh.tables.formats import ENDINGS
+    from afresh.tables.reading import read_table
+
     if not Path(path).is_file():
         raise InputError("does not exist", path=path)
-    lines = path.removesuffix(".gz").removesuffix(".zst").endswith(".jsonl")
-    return TextColumns(path, _read_json_lines(path, names) if lines else _read_arrow(path, names))
+    named = path.removesuffix(".gz").removesuffix(".zst").endswith(tuple(ENDINGS))
+    table = read_table(path, [Column(name, "any") for name in names], format=None if named else "csv")
+    check_names(path, names, table.given)
+    return TextColumns(path, {name: table.text(name).to_pylist() for name in names})
 
 
 def read_relation(
@@ -208,60 +204,6 @@ def _read_weights(columns: TextColumns, name: str) -> Float64s:
             raise InputError(problem, path=columns.path, row=row, line=0, column=name)
         values.append(value)
     return np.array(values, dtype=np.float64)
-
-
-def _read_arrow(path: str, names: Sequence[str]) -> dict[str, list[str]]:
-    import pyarrow as pa
-
-    try:
-        table = _read_parquet(path, names) if path.endswith(".parquet") else _read_csv(path, names)
-        columns = {name: table.column(name).cast(pa.large_string()).to_pylist() for name in names}
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {one_line(str(error))}", path=path) from None
-    return {name: [text or "" for text in column] for name, column in columns.items()}
-
-
-def _read_parquet(path: str, names: Sequence[str]) -> Any:
-    import pyarrow.parquet as pq
-
-    check_names(path, names, pq.read_schema(path).names)
-    return pq.read_table(path, columns=list(names))
-
-
-def _read_csv(path: str, names: Sequence[str]) -> Any:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    reading = csv.ReadOptions(block_size=_BLOCK_BYTES)
-    parsing = csv.ParseOptions(newlines_in_values=True)
-    types = {name: pa.large_string() for name in names}
-    converting = csv.ConvertOptions(
-        column_types=types, strings_can_be_null=False, quoted_strings_can_be_null=False
-    )
-    table = csv.read_csv(path, read_options=reading, parse_options=parsing, convert_options=converting)
-    check_names(path, names, table.column_names)
-    return table
-
-
-def _read_json_lines(path: str, names: Sequence[str]) -> dict[str, list[str]]:
-    import pyarrow as pa
-
-    found: dict[str, list[str]] = {name: [] for name in names}
-    try:
-        with TextIOWrapper(pa.input_stream(path, compression="detect"), "utf-8") as lines:
-            for row, line in enumerate(lines, 1):
-                record = json.loads(line) if line.strip() else None
-                if not isinstance(record, dict):
-                    raise InputError("is no JSON object", path=path, row=row, line=row)
-                for name, column in found.items():
-                    if name not in record:
-                        raise InputError(f"has no {name}", path=path, row=row, line=row)
-                    column.append(_text(record[name]))
-    except json.JSONDecodeError as error:
-        raise InputError(f"is no JSON: {error.msg}", path=path, row=row, line=row) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {one_line(str(error))}", path=path) from None
-    return found
 
 
 def _text(value: object) -> str:

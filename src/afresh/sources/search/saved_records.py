@@ -41,16 +41,13 @@ class QueryNote:
     pages: Mapping[int, Sequence[str]]
 
     def __str__(self) -> str:
-        """Return the query as people write it."""
         return " ".join(map(str, self.words))
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleNote:
-    """How many times as many results the server has as the sample, for the keywords of one attribute.
-
-    It is learned from ``totals`` reported totals; two of three keywords lie between ``low`` and ``high``.
-    """
+    """How many times as many results the server has as the sample, for the keywords of one attribute. It is
+    learned from ``totals`` reported totals; two of three keywords lie between ``low`` and ``high``."""
 
     attribute: str
     totals: int
@@ -70,7 +67,6 @@ class SearchState:
     listed: int = 0
 
     def pack(self) -> bytes:
-        """Return the state as bytes."""
         queries = [
             [[astuple(word) for word in one.words], one.total, one.last, one.asked, one.asked_s, one.pages]
             for one in sorted(self.queries, key=lambda one: -one.asked_s)[:_MOST_QUERIES]

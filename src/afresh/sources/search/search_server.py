@@ -1,13 +1,22 @@
-"""A server with a search box, as the ``search`` source uses it: pages of queries, and single records."""
+"""A server with a search box, as the ``search`` source uses it: pages of queries, and single records.
+
+A file of records can be one too, for planning and simulation; it is read again when it has changed.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from afresh.probes.keyword_index import Keyword
+from afresh.probes.keyword_index import Keyword, KeywordIndex, index_corpus
+from afresh.probes.rounds import IndexServer
 from afresh.sources.capabilities import GroupBackoff
+from afresh.sources.context import SourceContext
+from afresh.sources.search.relation import LocalRelation, TextColumns, read_columns
+from afresh.sources.search.settings import SearchSettings
+from afresh.values.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +29,9 @@ class SearchRecord:
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """One answer. If it has a ``problem``, it holds no records; ``requests`` counts what was sent.
-
-    ``total`` is how many records match altogether, None if the server does not say. ``refused``: we may not
-    ask. ``retry_after_s``: the server must be left alone that long; ``busy``: it said so itself.
-    """
+    """One answer. If it has a ``problem``, it holds no records; ``requests`` counts what was sent. ``total``
+    is how many records match altogether, None if the server does not say. ``refused``: we may not ask.
+    ``retry_after_s``: the server must be left alone that long; ``busy``: it said so itself."""
 
     records: tuple[SearchRecord, ...] = ()
     total: int | None = None
@@ -61,5 +68,83 @@ class SearchServer(ABC):
         del backoffs
 
     async def close(self) -> None:
-        """Close all connections."""
         return
+
+
+def make_server(settings: SearchSettings, context: SourceContext, relation: LocalRelation) -> SearchServer:
+    """Build the server that the settings name; a file is searched for the keywords of ``relation``."""
+    if settings.over_http:
+        from afresh.sources.http.settings import secret_proxy
+        from afresh.sources.search.http_server import HttpSearchServer
+
+        proxy = secret_proxy(settings.http, context.resolver)
+        fetcher = context.new_fetcher(settings.allow_private, proxy, context.clock)
+        return HttpSearchServer(settings, context, fetcher)
+    if settings.in_database:
+        from afresh.sources.search.sql_server import SqlSearchServer
+
+        return SqlSearchServer(settings, context)
+    return FileSearchServer(settings, context, relation.index)
+
+
+class FileSearchServer(SearchServer):
+    """See ``SearchServer``. Results are in the order of the file."""
+
+    def __init__(self, settings: SearchSettings, context: SourceContext, relation: KeywordIndex) -> None:
+        self._settings, self._context = settings, context
+        self._relation = relation
+        self._numbers = {keyword: number for number, keyword in enumerate(relation.keywords)}
+        self._stamp: tuple[int, int] | None = None
+
+    async def page(self, keywords: Sequence[Keyword], number: int) -> SearchResults:
+        await self._context.admit(self._settings.name)
+        try:
+            self._read()
+        except InputError as error:
+            return SearchResults(problem=str(error))
+        found = self._server.page([self._numbers[keyword] for keyword in keywords], number)
+        return SearchResults(tuple(self._record(key) for key in found.keys), found.total)
+
+    async def look_up(self, key: str) -> SearchResults:
+        await self._context.admit(self._settings.name)
+        try:
+            self._read()
+        except InputError as error:
+            return SearchResults(problem=str(error))
+        return SearchResults((self._record(key),), 1) if key in self._rows else SearchResults(total=0)
+
+    def _read(self) -> None:
+        settings = self._settings
+        stamp = file_stamp(settings.server)
+        if stamp is not None and stamp == self._stamp:
+            return
+        attributes = settings.attributes
+        names = [settings.key, *(attribute.name for attribute in attributes), *settings.fields]
+        self._columns: TextColumns = read_columns(settings.server, list(dict.fromkeys(names)))
+        keys = self._columns.texts[settings.key]
+        index = index_corpus(self._relation, self._columns.texts, attributes, scoped=settings.scoped)
+        self._server = IndexServer(index, keys, settings.page_size, settings.limit)
+        self._rows = {key: row for row, key in enumerate(keys)}
+        self._stamp = stamp
+
+    def _record(self, key: str) -> SearchRecord:
+        row, names = self._rows[key], self._settings.fields or self._columns.texts
+        return SearchRecord(key, {name: self._columns.texts[name][row] for name in names})
+
+
+def file_stamp(place: str) -> tuple[int, int] | None:
+    """Return time and size of a file, which show that it was written; None if there is no file."""
+    try:
+        found = Path(place.partition("#")[0]).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def sample_index(settings: SearchSettings, relation: KeywordIndex) -> KeywordIndex:
+    """Index records like those of the server by the relation's keywords, or else the relation itself."""
+    if not settings.records_like:
+        return relation
+    attributes = settings.attributes
+    columns = read_columns(settings.records_like, [attribute.name for attribute in attributes])
+    return index_corpus(relation, columns.texts, attributes, scoped=settings.scoped)

@@ -8,21 +8,18 @@ from typing import Literal
 
 from pydantic import Field
 
-from afresh.probes.splitters import KeywordAttribute, parse_keywords
+from afresh.probes.keyword_index import KeywordAttribute, parse_keywords
 from afresh.sources.change_detection import compile_json_path
-from afresh.sources.http.fetcher import USER_AGENT
-from afresh.sources.http.settings import HttpSettings
-from afresh.sources.settings import Seconds, Size, SomeSeconds, SourceSettings, Texts
+from afresh.sources.http.settings import HttpSettings, WebSettings
+from afresh.sources.settings import Size, SomeSeconds, SourceSettings, Texts
 from afresh.sources.sql.database_url import POSTGRES
 from afresh.values.errors import UsageError
 
 _WEB = ("http://", "https://")
 _PAGE_PARTS = ("query", "page", "offset", "size")
-_TIMES = ("timeout", "delay", "first_rest", "longest_rest")
-_HTTP = ("respect_robots", "user_agent", "headers", "cookies", "proxy", "allow_private", "max_size")
 
 
-class SearchSettings(SourceSettings):
+class SearchSettings(WebSettings):
     """A source of kind ``search``: items are the records of ``relation``, found by keywords on ``server``.
 
     ``relation`` is a CSV, Parquet or JSONL file, FILE.db#TABLE of SQLite or postgresql://…#TABLE (or
@@ -56,35 +53,15 @@ class SearchSettings(SourceSettings):
     term: str = ""
     joined_by: str = " "
     listings_every: SomeSeconds = 60.0
-    delay: Seconds = 1.0
-    respect_robots: bool = True
-    user_agent: str = Field(default=USER_AGENT, min_length=1)
-    headers: Mapping[str, str] = Field(default_factory=dict, repr=False)
-    cookies: Mapping[str, str] = Field(default_factory=dict, repr=False)
-    proxy: str = Field(default="", repr=False)
-    allow_private: bool = False
-    first_rest: SomeSeconds = 10.0
     longest_rest: SomeSeconds = 3600.0
     max_size: Size = 10_000_000
 
     @property
-    def delay_s(self) -> float | None:
-        """The setting ``delay``."""
-        return self.delay
-
-    @property
-    def first_rest_s(self) -> float:
-        """The setting ``first_rest``."""
-        return self.first_rest
-
-    @property
     def lists_items(self) -> bool:
-        """The relation lists the items."""
         return True
 
     @property
     def listings_every_s(self) -> float | None:
-        """The setting ``listings_every``."""
         return self.listings_every
 
     @property
@@ -94,12 +71,10 @@ class SearchSettings(SourceSettings):
 
     @property
     def over_http(self) -> bool:
-        """Whether the server is a web address."""
         return self.server.startswith(_WEB)
 
     @property
     def in_database(self) -> bool:
-        """Whether the server is a table of a database."""
         return self.server.startswith(("sqlite:", "env:", *POSTGRES))
 
     @property
@@ -110,8 +85,10 @@ class SearchSettings(SourceSettings):
     @property
     def http(self) -> HttpSettings:
         """The settings for requests to a web server."""
-        given = {name: getattr(self, name) for name in ("name", *_TIMES, *_HTTP)}
-        return HttpSettings(**given, concurrency=1)
+        own = WebSettings.model_fields.keys() - SourceSettings.model_fields.keys()
+        return HttpSettings(
+            **{name: getattr(self, name) for name in ("name", "timeout", *own)}, concurrency=1
+        )
 
     def path_of(self, name: str) -> str:
         """Return the JSON path of the key or of a field in a row; its own name if none is given."""

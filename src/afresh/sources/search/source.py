@@ -19,13 +19,19 @@ from afresh.sources.capabilities import Batch, Capabilities, GroupBackoff, share
 from afresh.sources.change_detection import compare_content
 from afresh.sources.context import SourceContext
 from afresh.sources.http.client import RequestCost
-from afresh.sources.search.factory import make_measures, make_server
-from afresh.sources.search.file_server import FileSearchServer, file_stamp, sample_index
 from afresh.sources.search.planner import PlannedRequest, Planner
-from afresh.sources.search.record_tracker import RecordTracker
+from afresh.sources.search.record_tracker import RecordTracker, make_measures
 from afresh.sources.search.relation import LocalRelation, display_place, is_postgres, read_relation
 from afresh.sources.search.saved_records import SearchState, read_state
-from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer
+from afresh.sources.search.search_server import (
+    FileSearchServer,
+    SearchRecord,
+    SearchResults,
+    SearchServer,
+    file_stamp,
+    make_server,
+    sample_index,
+)
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.source import SingleGroupSource
 from afresh.sources.sql.canonical_json import row_json
@@ -86,7 +92,6 @@ class SearchSource(SingleGroupSource):
     # State that outlives the process.
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """See ``StatefulSource``."""
         own = (self._backoff,) if self._backoff.until_s > self._context.clock.now_s() else ()
         return (*own, *self._server.backoffs())
 
@@ -105,7 +110,6 @@ class SearchSource(SingleGroupSource):
         )
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
-        """See ``StatefulSource``."""
         longest_s = self._context.clock.now_s() + self._settings.longest_rest
         for backoff in backoffs:
             if backoff.group == self.name:
@@ -121,7 +125,6 @@ class SearchSource(SingleGroupSource):
     # Choosing and asking.
 
     def keys(self) -> Sequence[str]:
-        """See ``BatchSource``."""
         return self._relation.keys
 
     async def choose(self, lead: str, weights: Float64s | None = None) -> Batch:
@@ -217,7 +220,6 @@ class SearchSource(SingleGroupSource):
         yield Listing(display_place(place), "catalogue", entries, complete=not problem, problem=problem)
 
     async def close(self) -> None:
-        """Close the connections to the server."""
         await self._server.close()
 
     async def _ask(
@@ -279,7 +281,6 @@ class SearchSource(SingleGroupSource):
         return found
 
     def _compare(self, lease: Lease, records: Sequence[SearchRecord]) -> Fetched:
-        """Compare one record with the copy of it."""
         settings, fields = self._settings, records[0].fields
         if any(other.fields != fields for other in records):
             problem = f"{len(records)} different records have this key in one answer: it must be unique"
@@ -296,7 +297,7 @@ class SearchSource(SingleGroupSource):
         self._absences.pop(lease.key, None)
         copy = lease.content_hash, lease.validators
         found = compare_content(content, _MEDIA_TYPE, settings.recipe, *copy, settings.near_duplicate)
-        return found.fetched(content, _MEDIA_TYPE)
+        return found.to_fetched(content, _MEDIA_TYPE)
 
     def _absent(self, key: str, *, is_complete: bool) -> Fetched:
         """Return the result for a record that was requested and did not come; put it off."""

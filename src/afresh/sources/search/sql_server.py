@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from afresh.probes.keyword_index import Keyword
 from afresh.sources.context import SourceContext
 from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.secrets import Secret
-from afresh.sources.sql.connection_thread import GRACE_S, ConnectionThread, DatabaseConnection
+from afresh.sources.sql.connection_thread import GRACE_S, ConnectionThread
 from afresh.sources.sql.connections import PostgresConnection, SqliteConnection
 from afresh.sources.sql.database_url import usable_address
 from afresh.sources.sql.errors import SqlError
-from afresh.sources.sql.sessions import quoted
+from afresh.sources.sql.sessions import quote_identifier
 
 _LOCK_S = 5.0
 _TWO = 2  # rows read for one key: enough to see that it is not unique
@@ -24,14 +24,68 @@ Found: TypeAlias = tuple[list[SearchRecord], int]
 """Records, and how many match altogether."""
 
 
-class SearchSession(DatabaseConnection, Protocol):
-    """What the search server asks of a database; may raise ``SqlError``."""
+class SqliteSearchSession(SqliteConnection):
+    """A table made by ``CREATE VIRTUAL TABLE … USING fts5`` that has the key and the fields as columns."""
+
+    def __init__(self, path: Path, settings: SearchSettings) -> None:
+        super().__init__(path)
+        self._settings = settings
+        self._table = quote_identifier(settings.table)
+        names = ", ".join(quote_identifier(name) for name in settings.fields)
+        self._columns = f"CAST({quote_identifier(settings.key)} AS TEXT), {names or '*'}"
 
     def page(self, keywords: Sequence[Keyword], number: int) -> Found:
         """Return one page of the records that match all keywords."""
+        query = " AND ".join(_fts_term(keyword) for keyword in keywords)
+        count, offset = page_rows(self._settings, number)
+        where = f"FROM {self._table} WHERE {self._table} MATCH ?"
+        total = self.table(f"SELECT count(*) {where}", (query,))[1][0][0]
+        text = f"SELECT {self._columns} {where} ORDER BY rowid LIMIT {count} OFFSET {offset}"
+        return _records(self.table(text, (query,))), total
 
     def record(self, key: str) -> Found:
         """Return the records of a key."""
+        name = quote_identifier(self._settings.key)
+        text = f"SELECT {self._columns} FROM {self._table} WHERE CAST({name} AS TEXT) = ? LIMIT {_TWO}"
+        rows = _records(self.table(text, (key,)))
+        return rows, len(rows)
+
+
+class PostgresSearchSession(PostgresConnection):
+    """A table of PostgreSQL; an index on the searched expressions makes it fast."""
+
+    def __init__(self, address: Secret, settings: SearchSettings) -> None:
+        super().__init__(address, timeout_s=settings.timeout, lock_s=_LOCK_S, read_only=True)
+        self._settings = settings
+        self._table = ".".join(quote_identifier(part) for part in settings.table.split("."))
+        names = ", ".join(quote_identifier(name) for name in settings.fields)
+        self._columns = f"{quote_identifier(settings.key)}::text, {names or '*'}"
+
+    def page(self, keywords: Sequence[Keyword], number: int) -> Found:
+        settings = self._settings
+        count, offset = page_rows(settings, number)
+        where = " AND ".join(f"{self._vector(word)} @@ phraseto_tsquery('simple', %s)" for word in keywords)
+        values = tuple(keyword.text for keyword in keywords)
+        total = self.query(f"SELECT count(*) FROM {self._table} WHERE {where}", values)[0][0]
+        text = (
+            f"SELECT {self._columns} FROM {self._table} WHERE {where} "
+            f"ORDER BY {quote_identifier(settings.key)} LIMIT {count} OFFSET {offset}"
+        )
+        return _records(self.table(text, values)), int(total)
+
+    def record(self, key: str) -> Found:
+        name = quote_identifier(self._settings.key)
+        text = f"SELECT {self._columns} FROM {self._table} WHERE {name}::text = %s LIMIT {_TWO}"
+        rows = _records(self.table(text, (key,)))
+        return rows, len(rows)
+
+    def _vector(self, keyword: Keyword) -> str:
+        names = [keyword.attribute] if keyword.attribute else [one.name for one in self._settings.attributes]
+        text = " || ' ' || ".join(f"coalesce({quote_identifier(name)}::text, '')" for name in names)
+        return f"to_tsvector('simple', {text})"
+
+
+SearchSession: TypeAlias = SqliteSearchSession | PostgresSearchSession
 
 
 class SqlSearchServer(SearchServer):
@@ -49,20 +103,16 @@ class SqlSearchServer(SearchServer):
         )
 
     def wait_s(self) -> float:
-        """See ``SearchServer``."""
         now_s = self._context.clock.now_s()
         return self._thread.ready_s(now_s) - now_s
 
     async def page(self, keywords: Sequence[Keyword], number: int) -> SearchResults:
-        """See ``SearchServer``."""
         return await self._ask(lambda session: session.page(keywords, number))
 
     async def look_up(self, key: str) -> SearchResults:
-        """See ``SearchServer``."""
         return await self._ask(lambda session: session.record(key))
 
     async def close(self) -> None:
-        """See ``SearchServer``."""
         await self._thread.close()
 
     async def _ask(self, work: Callable[[SearchSession], Found]) -> SearchResults:
@@ -75,69 +125,6 @@ class SqlSearchServer(SearchServer):
             except SqlError as error:
                 return SearchResults(problem=str(error), seconds=clock.elapsed_s() - start_s)
         return SearchResults(tuple(records), total, seconds=clock.elapsed_s() - start_s)
-
-
-class SqliteSearchSession(SqliteConnection):
-    """A table made by ``CREATE VIRTUAL TABLE … USING fts5`` that has the key and the fields as columns."""
-
-    def __init__(self, path: Path, settings: SearchSettings) -> None:
-        super().__init__(path)
-        self._settings = settings
-        self._table = quoted(settings.table)
-        names = ", ".join(quoted(name) for name in settings.fields)
-        self._columns = f"CAST({quoted(settings.key)} AS TEXT), {names or '*'}"
-
-    def page(self, keywords: Sequence[Keyword], number: int) -> Found:
-        """See ``SearchSession``."""
-        query = " AND ".join(_fts_term(keyword) for keyword in keywords)
-        count, offset = page_rows(self._settings, number)
-        where = f"FROM {self._table} WHERE {self._table} MATCH ?"
-        total = self.table(f"SELECT count(*) {where}", (query,))[1][0][0]
-        text = f"SELECT {self._columns} {where} ORDER BY rowid LIMIT {count} OFFSET {offset}"
-        return _records(self.table(text, (query,))), total
-
-    def record(self, key: str) -> Found:
-        """See ``SearchSession``."""
-        name = quoted(self._settings.key)
-        text = f"SELECT {self._columns} FROM {self._table} WHERE CAST({name} AS TEXT) = ? LIMIT {_TWO}"
-        rows = _records(self.table(text, (key,)))
-        return rows, len(rows)
-
-
-class PostgresSearchSession(PostgresConnection):
-    """A table of PostgreSQL; an index on the searched expressions makes it fast."""
-
-    def __init__(self, address: Secret, settings: SearchSettings) -> None:
-        super().__init__(address, timeout_s=settings.timeout, lock_s=_LOCK_S, read_only=True)
-        self._settings = settings
-        self._table = ".".join(quoted(part) for part in settings.table.split("."))
-        names = ", ".join(quoted(name) for name in settings.fields)
-        self._columns = f"{quoted(settings.key)}::text, {names or '*'}"
-
-    def page(self, keywords: Sequence[Keyword], number: int) -> Found:
-        """See ``SearchSession``."""
-        settings = self._settings
-        count, offset = page_rows(settings, number)
-        where = " AND ".join(f"{self._vector(word)} @@ phraseto_tsquery('simple', %s)" for word in keywords)
-        values = tuple(keyword.text for keyword in keywords)
-        total = self.query(f"SELECT count(*) FROM {self._table} WHERE {where}", values)[0][0]
-        text = (
-            f"SELECT {self._columns} FROM {self._table} WHERE {where} "
-            f"ORDER BY {quoted(settings.key)} LIMIT {count} OFFSET {offset}"
-        )
-        return _records(self.table(text, values)), int(total)
-
-    def record(self, key: str) -> Found:
-        """See ``SearchSession``."""
-        name = quoted(self._settings.key)
-        text = f"SELECT {self._columns} FROM {self._table} WHERE {name}::text = %s LIMIT {_TWO}"
-        rows = _records(self.table(text, (key,)))
-        return rows, len(rows)
-
-    def _vector(self, keyword: Keyword) -> str:
-        names = [keyword.attribute] if keyword.attribute else [one.name for one in self._settings.attributes]
-        text = " || ' ' || ".join(f"coalesce({quoted(name)}::text, '')" for name in names)
-        return f"to_tsvector('simple', {text})"
 
 
 def _records(table: tuple[list[str], list[tuple[Any, ...]]]) -> list[SearchRecord]:
@@ -160,5 +147,5 @@ def page_rows(settings: SearchSettings, number: int) -> tuple[int, int]:
 
 
 def _fts_term(keyword: Keyword) -> str:
-    text = quoted(keyword.text)
-    return f"{quoted(keyword.attribute)} : {text}" if keyword.attribute else text
+    text = quote_identifier(keyword.text)
+    return f"{quote_identifier(keyword.attribute)} : {text}" if keyword.attribute else text

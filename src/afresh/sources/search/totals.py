@@ -33,7 +33,7 @@ class LearnedTotals:
     """Estimates of totals that every reported total improves; see ``probes.candidates.Totals``.
 
     >>> from afresh.probes.keyword_index import index_relation
-    >>> from afresh.probes.splitters import parse_keywords
+    >>> from afresh.probes.keyword_index import parse_keywords
     >>> index = index_relation({"t": ["web crawl", "web", "deep"]}, [parse_keywords("t")])
     >>> totals = LearnedTotals(index, index)
     >>> single = np.array([[0], [1], [2]]); totals(single)
@@ -55,7 +55,6 @@ class LearnedTotals:
         self._most: Float64s = np.full(len(relation.keywords), np.inf)
 
     def scales(self) -> Float64s:
-        """Return log c as it is used, for each attribute."""
         mean, deviation = self._moments()
         return np.asarray(mean - deviation)
 

@@ -60,7 +60,8 @@ def _number(value: float | Decimal) -> str:
     if isinstance(value, int):
         return str(value)
     if not math.isfinite(value):
-        return f'{{"number":"{_non_finite(value)}"}}'
+        name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return f'{{"number":"{name}"}}'
     if isinstance(value, float):
         if value.is_integer() and abs(value) < _WHOLE:
             return str(int(value))
@@ -81,7 +82,3 @@ def _with_exponent(digits: str, exponent: int) -> str:
         return digits + "0" * exponent
     padded = digits.rjust(1 - exponent, "0")
     return f"{padded[:exponent]}.{padded[exponent:]}"
-
-
-def _non_finite(value: float | Decimal) -> str:
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

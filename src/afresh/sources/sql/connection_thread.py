@@ -38,17 +38,9 @@ Conn = TypeVar("Conn", bound=DatabaseConnection)
 Found = TypeVar("Found")
 
 
-def _retrieve_error(answer: asyncio.Future[Found]) -> None:
-    """Mark the error of a statement as seen: the poll that wanted its result may have given up."""
-    if not answer.cancelled():
-        answer.exception()
-
-
 class ConnectionThread(Generic[Conn]):
-    """``connect`` opens the connection in the thread; it and the work raise ``SqlError``.
-
-    ``lock`` is held around ``run``, so that whoever waits does so before asking the budget for permission.
-    """
+    """``connect`` opens the connection in the thread; it and the work raise ``SqlError``. ``lock`` is held
+    around ``run``, so that whoever waits does so before asking the budget for permission."""
 
     def __init__(self, name: str, connect: Callable[[], Conn], clock: Clock) -> None:
         self._connect, self._clock = connect, clock
@@ -90,7 +82,8 @@ class ConnectionThread(Generic[Conn]):
         # Idle only when the thread is, which may be after the poll has given up.
         call.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(self._idle.set))
         answer = asyncio.wrap_future(call)
-        answer.add_done_callback(_retrieve_error)
+        # The poll that wants the result may have given up: then its error counts as seen.
+        answer.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             async with asyncio.timeout(timeout_s):
                 found = await asyncio.shield(answer)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from afresh.sources.secrets import Secret, redactor
 from afresh.sources.sql.database_url import passwords
-from afresh.sources.sql.errors import SqlError, one_line, postgres_error
+from afresh.sources.sql.errors import SqlError, postgres_error
+from afresh.values.formatting import one_line
 
 if TYPE_CHECKING:
     import psycopg
@@ -21,13 +22,12 @@ if TYPE_CHECKING:
 _CONNECT_S = 10
 _SILENCE_S = 30  # a broken network is noticed within this time
 _AS_TEXT = ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "json")
+_BUSY_S = 5.0
 
 
 class PostgresConnection:
-    """One connection in autocommit mode; ``read_only`` makes its transactions read-only.
-
-    Times come as text in UTC, because PostgreSQL has times that Python has not (infinity, the year 20000).
-    """
+    """One connection in autocommit mode; ``read_only`` makes its transactions read-only. Times come as text
+    in UTC, because PostgreSQL has times that Python has not (infinity, the year 20000)."""
 
     def __init__(self, address: Secret, *, timeout_s: float, lock_s: float, read_only: bool) -> None:
         self._hide = redactor(passwords(address))
@@ -64,7 +64,6 @@ class PostgresConnection:
         return list(self.stream(statement, values))
 
     def stream(self, statement: str, values: tuple[object, ...] = ()) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows one by one."""
         with self._translate_errors(), self._open.execute(statement.encode(), values) as cursor:
             yield from cursor
 
@@ -79,17 +78,14 @@ class PostgresConnection:
             return [column.name for column in cursor.description or ()], cursor.fetchall()
 
     def run(self, statement: str) -> None:
-        """Run a statement that gives no rows."""
         with self._translate_errors():
             self._open.execute(statement.encode())
 
     def interrupt(self) -> None:
-        """End the statement under way."""
         with suppress(SqlError), self._translate_errors():
             self._open.cancel_safe(timeout=_CONNECT_S)
 
     def close(self) -> None:
-        """Close the connection."""
         if self._raw is not None:
             self._raw.close()
 
@@ -126,9 +122,6 @@ def _read_as_text(connection: psycopg.Connection[Any]) -> None:
         connection.adapters.register_loader(name, TextLoader)
 
 
-_BUSY_S = 5.0
-
-
 class SqliteConnection:
     """One connection, used by one thread at a time, except ``interrupt``; others may write meanwhile."""
 
@@ -148,36 +141,31 @@ class SqliteConnection:
             return [column[0] for column in cursor.description], cursor.fetchall()
 
     def stream(self, statement: str, values: tuple[object, ...]) -> Generator[tuple[Any, ...], None, None]:
-        """Yield the rows one by one."""
         with translate_errors(), closing(self._raw.execute(statement, values)) as cursor:
             yield from cursor
 
     def run(self, statement: str) -> None:
-        """Run a statement that gives no rows."""
         with translate_errors():
             self._raw.execute(statement)
 
     def interrupt(self) -> None:
-        """End the statement under way."""
         with suppress(sqlite3.Error):
             self._raw.interrupt()
 
     def close(self) -> None:
-        """Close the connection."""
         self._raw.close()
 
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raise errors of SQLite as ``SqlError``."""
     try:
         yield
     except sqlite3.OperationalError as error:
-        message = one_line(str(error))
+        message = one_line(error)
         if message == "interrupted":
             raise SqlError("took longer than its time-out allows") from None
         lost = message.startswith(("unable to open", "disk I/O", "database is locked"))
         raise SqlError(message, is_connection_lost=lost) from None
     except sqlite3.Error as error:
         lost = isinstance(error, sqlite3.DatabaseError)
-        raise SqlError(one_line(str(error)), is_connection_lost=lost) from None
+        raise SqlError(one_line(error), is_connection_lost=lost) from None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from afresh.values.errors import AfreshError
+from afresh.values.formatting import one_line
 
 if TYPE_CHECKING:
     import psycopg
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 Hide: TypeAlias = Callable[[str], str]
 """Hides secrets in a text."""
 
-_LONGEST = 200
 _REASONS = {
     "28P01": "the password is wrong",
     "28000": "the server lets this user in from nowhere that we are",
@@ -34,14 +34,18 @@ _REASONS = {
 }
 _KEY_STATES = ("22P02", "22003", "22007", "22008", "22021")
 _CONNECTION_STATES = ("08", "28", "3D", "57P", "53")
+_LOGIN = {
+    "password authentication failed": _REASONS["28P01"],
+    "no password supplied": "a password is needed",
+    "does not exist": "there is no such database or role",
+    "starting up": _REASONS["57P03"],
+}
 
 
 class SqlError(AfreshError):
     """A statement failed. The error never leaves ``sources``, where it becomes the ``problem`` of a poll.
-
     ``is_connection_lost``: there is no connection, so other items would not fare better. ``state`` is the
-    SQLSTATE, empty if there is none.
-    """
+    SQLSTATE, empty if there is none."""
 
     def __init__(self, message: str, *, is_connection_lost: bool = False, state: str = "") -> None:
         super().__init__(message)
@@ -63,20 +67,3 @@ def postgres_error(error: psycopg.Error, hide: Hide, *, connected: bool) -> SqlE
         reason = next((words for mark, words in _LOGIN.items() if mark in said), "no connection")
     is_lost = not connected or state.startswith(_CONNECTION_STATES)
     return SqlError(f"{reason}: {said}" if reason else said, is_connection_lost=is_lost, state=state)
-
-
-_LOGIN = {
-    "password authentication failed": _REASONS["28P01"],
-    "no password supplied": "a password is needed",
-    "does not exist": "there is no such database or role",
-    "starting up": _REASONS["57P03"],
-}
-
-
-def one_line(text: str) -> str:
-    """Return the text without line breaks, cut to 200 characters.
-
-    >>> one_line("ERROR:  no\\n  such thing")
-    'ERROR: no such thing'
-    """
-    return " ".join(text.split())[:_LONGEST]

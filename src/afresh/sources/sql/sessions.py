@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 from afresh.sources.secrets import Secret
-from afresh.sources.sql.connection_thread import DatabaseConnection
 from afresh.sources.sql.connections import PostgresConnection, SqliteConnection
 from afresh.sources.sql.errors import SqlError
 from afresh.sources.sql.settings import SqlSettings
@@ -38,23 +37,10 @@ class KeyListing:
     cut: bool
 
 
-class SqlSession(DatabaseConnection, Protocol):
-    """What the source asks of a database; every method may raise ``SqlError``."""
-
-    def rows(self, keys: list[str]) -> list[DatabaseRow]:
-        """Return the rows with these keys, in any order; ``row_limit`` rows at most."""
-
-    def newest(self) -> object:
-        """Return the highest value of the cursor for ``list_keys``, None if there is none."""
-
-    def list_keys(self, since: object) -> KeyListing:
-        """Return the keys of all rows, or of those whose cursor is ``since`` or higher."""
-
-
-def quoted(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """Return the name of a column or table as an SQL identifier.
 
-    >>> quoted('a"b')
+    >>> quote_identifier('a"b')
     '"a""b"'
     """
     return '"' + name.replace('"', '""') + '"'
@@ -101,12 +87,12 @@ def _database_rows(table: tuple[list[str], list[tuple[object, ...]]]) -> list[Da
 
 
 class SqliteSession(SqliteConnection):
-    """See ``SqlSession``. Others may write to the file meanwhile; nothing is written here."""
+    """What the source asks of a SQLite file; others may write to it meanwhile. May raise ``SqlError``."""
 
     def __init__(self, path: Path, settings: SqlSettings) -> None:
         super().__init__(path)
         self._settings = settings
-        self._key, self._cursor = quoted(settings.key), quoted(settings.cursor)
+        self._key, self._cursor = quote_identifier(settings.key), quote_identifier(settings.cursor)
         self._from = f"FROM (\n{settings.select}\n) AS q"
         # Text that is not UTF-8 must not make a whole row unreadable.
         self._raw.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
@@ -118,7 +104,10 @@ class SqliteSession(SqliteConnection):
             raise
 
     def rows(self, keys: list[str]) -> list[DatabaseRow]:
-        """See ``SqlSession``. A key is searched as text and, if it looks like a number, as a number."""
+        """Return the rows with these keys (as texts and, where they look like it, as numbers), in any order.
+
+        ``row_limit`` rows at most are read.
+        """
         values = (*keys, *(_as_number(key) for key in keys if _NUMBER.fullmatch(key)))
         marks = ",".join("?" * len(values))
         text = (
@@ -128,11 +117,11 @@ class SqliteSession(SqliteConnection):
         return _database_rows(self.table(text, values))
 
     def newest(self) -> object:
-        """See ``SqlSession``."""
+        """Return the highest value of the cursor for ``list_keys``, None if there is none."""
         return self.table(f"SELECT max(q.{self._cursor}) {self._from}", ())[1][0][0]
 
     def list_keys(self, since: object) -> KeyListing:
-        """See ``SqlSession``."""
+        """Return the keys of all rows, or of those whose cursor is ``since`` or higher."""
         settings = self._settings
         mark = f"CAST(q.{self._cursor} AS TEXT)" if settings.cursor else "''"
         text = f"SELECT CAST(q.{self._key} AS TEXT), {mark} {self._from}"
@@ -144,12 +133,12 @@ class SqliteSession(SqliteConnection):
 
 
 class PostgresSession(PostgresConnection):
-    """See ``SqlSession``. Keys are compared in the type of the key column, so that an index can be used."""
+    """The same for PostgreSQL. Keys are compared in the type of the key column, so that an index is used."""
 
     def __init__(self, address: Secret, settings: SqlSettings) -> None:
         super().__init__(address, timeout_s=settings.timeout, lock_s=settings.timeout, read_only=True)
         self._settings = settings
-        self._key, self._cursor = quoted(settings.key), quoted(settings.cursor)
+        self._key, self._cursor = quote_identifier(settings.key), quote_identifier(settings.cursor)
         # A percent sign would be taken for the position of a value.
         self._from = f"FROM (\n{settings.select}\n) AS q".replace("%", "%%")
         try:
@@ -159,7 +148,6 @@ class PostgresSession(PostgresConnection):
             raise
 
     def rows(self, keys: list[str]) -> list[DatabaseRow]:
-        """See ``SqlSession``."""
         text = (
             f"SELECT q.{self._key}::text, q.* {self._from} "
             f"WHERE q.{self._key} = ANY (%s::text[]::{self._types[self._settings.key]}[]) "
@@ -168,11 +156,9 @@ class PostgresSession(PostgresConnection):
         return _database_rows(self.table(text, (keys,)))
 
     def newest(self) -> object:
-        """See ``SqlSession``."""
         return self.query(f"SELECT max(q.{self._cursor})::text {self._from}")[0][0]
 
     def list_keys(self, since: object) -> KeyListing:
-        """See ``SqlSession``."""
         settings = self._settings
         mark = f"q.{self._cursor}::text" if settings.cursor else "''"
         text = f"SELECT q.{self._key}::text, {mark} {self._from}"
@@ -182,7 +168,6 @@ class PostgresSession(PostgresConnection):
         return gather_keys(self.stream(f"{text} LIMIT {settings.max_rows + 1}", values), settings.max_rows)
 
     def _column_types(self) -> dict[str, str]:
-        """Return the SQL types of the key and the cursor."""
         found = self.columns(f"SELECT q.* {self._from} LIMIT 0")
         check_columns([name for name, _ in found], self._settings)
         wanted = [(name, code) for name, code in found if name in (self._settings.key, self._settings.cursor)]
@@ -191,6 +176,9 @@ class PostgresSession(PostgresConnection):
             ([code for _, code in wanted],),
         )
         return {name: kind[0] for (name, _), kind in zip(wanted, types, strict=True)}
+
+
+SqlSession: TypeAlias = SqliteSession | PostgresSession
 
 
 def _as_number(key: str) -> float:

@@ -13,18 +13,35 @@ from afresh.values.errors import UsageError
 _LIST_EVERY_S = 60.0
 
 
-class SqlSettings(SourceSettings):
+class DatabaseSettings(SourceSettings):
+    """What every source has whose items are in a database, which lists them: a missing one is gone at once.
+
+    ``url`` is ``sqlite:PATH``, ``postgresql://…`` or a secret (``env:NAME``).
+    """
+
+    url: str = Field(min_length=1, repr=False)
+    missing_polls: int = Field(default=1, ge=1)
+    missing_time: Seconds = 0.0
+
+    @property
+    def lists_items(self) -> bool:
+        return True
+
+    def model_post_init(self, context: object, /) -> None:
+        super().model_post_init(context)
+        check_address(self.url)
+
+
+class SqlSettings(DatabaseSettings):
     """A source of kind ``sql``: items are the rows of ``query``, named by its column ``key``.
 
-    ``url`` is ``sqlite:PATH``, ``postgresql://…`` or a secret (``env:NAME``). ``cursor`` is a column that
-    grows with every change of a row (``updated_at``). It is read every ``listings_every`` and gives notices;
-    transactions may commit up to ``overlap`` after they took their value. All rows are listed every
-    ``full_every``, to find deleted ones. One statement reads ``bulk`` rows. Changes in ``ignore_columns`` do
-    not count.
+    ``cursor`` is a column that grows with every change of a row (``updated_at``). It is read every
+    ``listings_every`` and gives notices; transactions may commit up to ``overlap`` after they took their
+    value. All rows are listed every ``full_every``, to find deleted ones. One statement reads ``bulk`` rows.
+    Changes in ``ignore_columns`` do not count.
     """
 
     kind: Literal["sql"] = "sql"
-    url: str = Field(min_length=1, repr=False)
     query: str = Field(min_length=1)
     key: str = Field(min_length=1)
     cursor: str = ""
@@ -35,13 +52,6 @@ class SqlSettings(SourceSettings):
     ignore_columns: Texts = ()
     max_rows: int = Field(default=10_000_000, ge=1)
     max_size: Size = 10_000_000
-    missing_polls: int = Field(default=1, ge=1)
-    missing_time: Seconds = 0.0
-
-    @property
-    def lists_items(self) -> bool:
-        """The query lists the items."""
-        return True
 
     @property
     def listings_every_s(self) -> float | None:
@@ -56,7 +66,6 @@ class SqlSettings(SourceSettings):
     def model_post_init(self, context: object, /) -> None:
         """Check what can be checked without asking the database."""
         super().model_post_init(context)
-        check_address(self.url)
         if not self.select.lower().startswith(("select", "with", "table", "values", "(", "--", "/*")):
             raise UsageError(f"query: {self.query!r} is not a SELECT")
         for name in (self.key, self.cursor):

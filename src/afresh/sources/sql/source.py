@@ -90,7 +90,6 @@ class SqlSource(SingleGroupSource):
         return max(self._windows.next_opening_s(now_s), self._polls.ready_s(now_s))
 
     def bulk_limit(self, group: str) -> int:
-        """Return the setting ``bulk``."""
         del group
         return self._settings.bulk
 
@@ -159,7 +158,6 @@ class SqlSource(SingleGroupSource):
         return now_s + (min(settings.overlap, settings.full_every) if first else settings.full_every)
 
     async def close(self) -> None:
-        """Close both connections."""
         await self._polls.close()
         await self._lists.close()
 
@@ -201,7 +199,7 @@ class SqlSource(SingleGroupSource):
         shape = _fingerprint(tuple(counted))
         same_shape = lease.content_hash is None or lease.validators.get("columns") == shape
         return replace(
-            found.fetched(content, _MEDIA_TYPE),
+            found.to_fetched(content, _MEDIA_TYPE),
             comparable=found.comparable and same_shape,
             validators={**found.notes, "columns": shape},
         )

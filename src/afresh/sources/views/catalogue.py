@@ -103,7 +103,6 @@ class Catalogue:
         return tuple(sorted(found))
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Return all pairs of a view and one of its bases."""
         return [(view, base) for view in self.views for base in self.bases(view)]
 
     def with_stamps(self, stamps: Mapping[str, Stamp]) -> Catalogue:
@@ -142,10 +141,8 @@ State: TypeAlias = Mapping[str, Stamp]
 
 
 def state_after(view: str, seen: Catalogue, states: Mapping[str, State]) -> State:
-    """Return the state of a view refreshed just after ``seen``, from the states of the views below it.
-
-    A view below that was never refreshed by us has no state; its parts then have no stamp here.
-    """
+    """Return the state of a view refreshed just after ``seen``, from the states of the views below it. A view
+    below that was never refreshed by us has no state; its parts then have no stamp here."""
     parts, items = seen.direct(view)
     state = {name: seen.relations[name].stamp for name in parts}
     unknown: set[str] = set()

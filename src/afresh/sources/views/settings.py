@@ -5,36 +5,24 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from pydantic import Field
-
-from afresh.sources.settings import Seconds, SomeSeconds, SourceSettings, Texts
-from afresh.sources.sql.database_url import check_address, sqlite_path
+from afresh.sources.settings import SomeSeconds, Texts
+from afresh.sources.sql.database_url import sqlite_path
+from afresh.sources.sql.settings import DatabaseSettings
 from afresh.values.errors import UsageError
 
 _LONGEST_RETRY_S = 300.0
 
 
-class ViewSettings(SourceSettings):
-    """A source of kind ``view``: items are the materialised views of a PostgreSQL database.
-
-    ``views`` are names or patterns (``sales.*``); without any, all views are items. The counters of the
-    tables below them are read every ``look_every``. A refresh waits ``lock_timeout`` for its lock and may
-    take ``timeout``.
-    """
+class ViewSettings(DatabaseSettings):
+    """A source of kind ``view``: items are the materialised views of a PostgreSQL database. ``views`` are
+    names or patterns (``sales.*``); without any, all views are items. The counters of the tables below them
+    are read every ``look_every``. A refresh waits ``lock_timeout`` for its lock and may take ``timeout``."""
 
     kind: Literal["view"] = "view"
-    url: str = Field(min_length=1, repr=False)
     views: Texts = ()
     look_every: SomeSeconds = 5.0
     lock_timeout: SomeSeconds = 5.0
     timeout: SomeSeconds = 3600.0
-    missing_polls: int = Field(default=1, ge=1)
-    missing_time: Seconds = 0.0
-
-    @property
-    def lists_items(self) -> bool:
-        """The catalogue lists the items."""
-        return True
 
     @property
     def listings_every_s(self) -> float | None:
@@ -57,6 +45,5 @@ class ViewSettings(SourceSettings):
     def model_post_init(self, context: object, /) -> None:
         """Check what can be checked without asking the database."""
         super().model_post_init(context)
-        check_address(self.url)
         if sqlite_path(self.url) is not None:
             raise UsageError("url: SQLite has no materialised views: write postgresql://… or env:NAME")

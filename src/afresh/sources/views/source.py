@@ -2,7 +2,7 @@
 
 A poll is a REFRESH. Its copy describes the parts of the view at that moment, and a change means that
 something below the view changed since the last refresh. Between polls, readings of the change counters of
-the tables give staleness and rates at the cost of three small queries (see ``staleness``). A view that
+the tables give staleness and rates at the cost of three small queries (see ``capabilities``). A view that
 depends on another stale one is refreshed after it, in the same poll. With a suitable unique index, readers
 are not locked out (CONCURRENTLY).
 
@@ -17,16 +17,16 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from hashlib import blake2b
 
-from afresh.sources.capabilities import Capabilities, GroupBackoff
+from afresh.sources.capabilities import Capabilities, GroupBackoff, StalenessReport
 from afresh.sources.change_detection import content_hash
 from afresh.sources.context import SourceContext
+from afresh.sources.secrets import Secret
 from afresh.sources.source import SingleGroupSource
 from afresh.sources.sql.connection_thread import GRACE_S, ConnectionThread
+from afresh.sources.sql.connections import PostgresConnection
 from afresh.sources.sql.database_url import usable_address
 from afresh.sources.sql.errors import SqlError
-from afresh.sources.staleness import StalenessReport
-from afresh.sources.views.catalogue import Catalogue, State, is_known, is_stale
-from afresh.sources.views.session import ViewSession
+from afresh.sources.views.catalogue import Catalogue, CatalogueRelation, Stamp, State, is_known, is_stale
 from afresh.sources.views.settings import ViewSettings
 from afresh.sources.views.tracker import ViewTracker
 from afresh.values.errors import UsageError
@@ -34,7 +34,76 @@ from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 from afresh.values.listing import Listing, ListingEntry
 
+# A crash resets all counters but not the database's reset time; that of the archiver shows it.
+_ABOUT = """
+    SELECT pg_is_in_recovery(), current_setting('track_counts') = 'on',
+        concat_ws(' ', d.stats_reset::text, a.stats_reset::text)
+    FROM pg_stat_database d, pg_stat_archiver a WHERE d.datname = current_database()
+"""
+# REFRESH … CONCURRENTLY requires a unique index on plain columns over all rows.
+_RELATIONS = """
+    SELECT c.oid::bigint, format('%%I.%%I', n.nspname, c.relname), c.relkind::text, c.relispopulated,
+        coalesce(s.n_tup_ins + s.n_tup_upd + s.n_tup_del, 0)::bigint,
+        CASE c.relkind WHEN 'v' THEN r.xmin::text::bigint ELSE c.relfilenode::bigint END,
+        EXISTS (
+            SELECT FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am a ON a.oid = x.relam
+            WHERE i.indrelid = c.oid AND c.relkind = 'm' AND i.indisunique AND i.indimmediate AND i.indisvalid
+                AND i.indpred IS NULL AND i.indexprs IS NULL AND a.amname = 'btree'
+        )
+    FROM pg_class c
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    LEFT JOIN pg_stat_user_tables s ON s.relid = c.oid
+    LEFT JOIN pg_rewrite r ON r.ev_class = c.oid AND c.relkind = 'v' AND r.rulename = '_RETURN'
+    WHERE c.relkind IN ('r', 'p', 'm', 'v', 'f') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+"""
+_BELOW = """
+    SELECT DISTINCT r.ev_class::bigint, d.refobjid::bigint
+    FROM pg_rewrite r
+    JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+        AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> r.ev_class
+    JOIN pg_class c ON c.oid = r.ev_class AND c.relkind IN ('v', 'm')
+    UNION SELECT inhparent::bigint, inhrelid::bigint FROM pg_inherits
+"""
+_STANDBY = "the server is a standby, which lags behind and refreshes nothing: give the primary's address"
+_UNCOUNTED = "the server counts no rows, so that no change is seen: set track_counts to on"
+_VERSION = "SELECT relfilenode::bigint FROM pg_class WHERE oid = %s::regclass"
 _READING_S = 60.0  # time-out of a reading
+
+
+class ViewSession(PostgresConnection):
+    """Used by one thread at a time, except ``interrupt``; every method may raise ``SqlError``."""
+
+    def __init__(self, address: Secret, settings: ViewSettings, *, read_only: bool) -> None:
+        super().__init__(
+            address, timeout_s=settings.timeout, lock_s=settings.lock_timeout, read_only=read_only
+        )
+        self._settings = settings
+
+    def catalogue(self, time_s: float) -> Catalogue:
+        """Read all tables and views; refuse a standby, where nothing can be refreshed."""
+        standby, counts, reset = self.query(_ABOUT)[0]
+        if standby or not counts:
+            raise SqlError(_STANDBY if standby else _UNCOUNTED, is_connection_lost=True)
+        # The edges first: a relation that is created in between then has no edges yet.
+        edges = self.query(_BELOW)
+        names: dict[int, str] = {}
+        relations: dict[str, CatalogueRelation] = {}
+        for oid, name, kind, populated, changes, version, indexed in self.query(_RELATIONS):
+            names[oid] = name
+            relations[name] = CatalogueRelation(name, kind, Stamp(changes, version or 0), populated, indexed)
+        below: dict[str, list[str]] = {}
+        for whole, part in edges:
+            if whole in names and part in names:
+                below.setdefault(names[whole], []).append(names[part])
+        parts = {name: tuple(sorted(found)) for name, found in below.items()}
+        return Catalogue(relations, parts, self._settings.selects, reset, time_s)
+
+    def refresh(self, view: CatalogueRelation) -> int:
+        """Refresh a view, concurrently with readers if possible; return the new version of its file."""
+        concurrently = "CONCURRENTLY " if view.indexed and view.populated else ""
+        self.run(f"REFRESH MATERIALIZED VIEW {concurrently}{view.name}")
+        found = self.query(_VERSION, (view.name,))
+        return int(found[0][0]) if found else 0
 
 
 class ViewSource(SingleGroupSource):
@@ -67,7 +136,6 @@ class ViewSource(SingleGroupSource):
         return self._tracker
 
     def staleness_reports(self) -> Mapping[str, StalenessReport]:
-        """See ``StalenessSource``."""
         return self._tracker.reports()
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
@@ -79,7 +147,6 @@ class ViewSource(SingleGroupSource):
         return self._tracker.pack()
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
-        """See ``StatefulSource``."""
         del backoffs
         self._tracker = ViewTracker.unpack(state)
 
@@ -92,7 +159,8 @@ class ViewSource(SingleGroupSource):
             try:
                 seen = await self._read_catalogue(self._refreshes)
                 if lease.key not in seen.views:
-                    return _missing(clock.elapsed_s() - start_s)
+                    words = "there is no such materialised view among those selected: names are schema.view"
+                    return Fetched("gone", problem=words, requests=1, seconds=clock.elapsed_s() - start_s)
                 chain = self._chain(lease.key, seen, conditional=conditional)
                 for view in chain:
                     await self._refresh(view, seen)
@@ -202,11 +270,6 @@ class ViewSource(SingleGroupSource):
             f"no unique index on {', '.join(found)}: a refresh locks out readers; "
             "CREATE UNIQUE INDEX on plain columns lets them read on"
         )
-
-
-def _missing(seconds: float) -> Fetched:
-    words = "there is no such materialised view among those selected: names are schema.view"
-    return Fetched("gone", problem=words, requests=1, seconds=seconds)
 
 
 def _mark(view: str, seen: Catalogue) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from afresh.sources.staleness import StalenessReport
+from afresh.sources.capabilities import StalenessReport
 from afresh.sources.views.catalogue import (
     Catalogue,
     Stamp,
@@ -43,7 +43,6 @@ class MeasuredCost:
     count: int = 0
 
     def add(self, measured: float) -> MeasuredCost:
-        """Return the mean with one more measurement."""
         count = self.count + 1
         return MeasuredCost(self.mean + (measured - self.mean) / min(count, _RECENT), count)
 
@@ -100,7 +99,6 @@ class ViewTracker:
         return {name: most_informative(tallies.values()) for name, tallies in self._by_length.items()}
 
     def reports(self) -> dict[str, StalenessReport]:
-        """Return what is known of each view."""
         seen = self._seen
         if seen is None:
             return {}
@@ -114,7 +112,6 @@ class ViewTracker:
         return {view: self._report(view, seen, self._rates.get(view)) for view in seen.views}
 
     def pack(self) -> bytes:
-        """Return everything as bytes."""
         packed = {
             "format": _FORMAT,
             "time_s": self._time_s if self._stamps else None,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import RLock
 
-from afresh.stores.reservations import ReservationState
+from afresh.stores.shared_time import ReservationState
 from afresh.values.errors import StoreError
 from afresh.values.items import Item
 from afresh.values.lease import Lease
@@ -56,7 +56,6 @@ class MemoryData:
         self.lock.release()
 
     def next_number(self, counter: str) -> int:
-        """Return the next number of a counter."""
         self.counters[counter] = self.counters.get(counter, 0) + 1
         return self.counters[counter]
 

@@ -22,8 +22,6 @@ from afresh.values.stored import Copy, Ids, ObservationColumns, PolicyColumns, V
 
 
 class MemoryCopies(MemoryGroup, Copies):
-    """Implements ``Copies``."""
-
     def get(self, item_id: int, number: int | None = None) -> Copy | None:
         copies = self._copies(item_id)
         if number is None:
@@ -40,8 +38,6 @@ class MemoryCopies(MemoryGroup, Copies):
 
 
 class MemoryPlan(MemoryGroup, Plan):
-    """Implements ``Plan``."""
-
     def columns(
         self,
         *,
@@ -87,8 +83,6 @@ class MemoryPlan(MemoryGroup, Plan):
 
 
 class MemoryObservations(MemoryGroup, Observations):
-    """Implements ``Observations``."""
-
     def __init__(self, data: MemoryData, retention: Retention) -> None:
         super().__init__(data)
         self._retention = retention
@@ -109,12 +103,13 @@ class MemoryObservations(MemoryGroup, Observations):
             for row in rows:
                 record = self._data.records[row.item_id]
                 keep_observation(self._data, record, row, self._retention)
+                item, time_s = record.item, row.time_s
                 record.item = replace(
-                    record.item,
-                    polls=record.item.polls + 1,
-                    changes=record.item.changes + row.changed,
-                    polled_s=max(record.item.polled_s or row.time_s, row.time_s),
-                    changed_s=_later(record.item.changed_s, row.time_s if row.changed else None),
+                    item,
+                    polls=item.polls + 1,
+                    changes=item.changes + row.changed,
+                    polled_s=max(item.polled_s or time_s, time_s),
+                    changed_s=max(item.changed_s or time_s, time_s) if row.changed else item.changed_s,
                 )
 
     def audits(self, since_s: float) -> ObservationColumns:
@@ -136,10 +131,6 @@ def keep_observation(data: MemoryData, record: ItemRecord, seen: Observation, re
     if seen.audit:
         data.audits.append(seen)
         del data.audits[: -retention.audits]
-
-
-def _later(one: float | None, other: float | None) -> float | None:
-    return max((time for time in (one, other) if time is not None), default=None)
 
 
 def _microseconds(seconds: float) -> float:

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from afresh.stores.content_codec import content_hash
+from afresh.stores.codecs import content_hash
 from afresh.stores.memory.data import ItemRecord, MemoryData, MemoryGroup
-from afresh.stores.memory.fleet import MemoryFleet
 from afresh.stores.memory.item_history import MemoryCopies, MemoryObservations, MemoryPlan, keep_observation
-from afresh.stores.memory.queues import MemoryEvents, MemoryLedger, MemoryNotices, MemoryState
+from afresh.stores.memory.queues import MemoryEvents, MemoryFleet, MemoryLedger, MemoryNotices, MemoryState
 from afresh.stores.memory.stored_items import MemoryItems, MemoryLeases
 from afresh.stores.store import ClosedOnExit, Retention, Upkeep
 from afresh.values.errors import StoreError
@@ -112,8 +111,6 @@ class MemoryStore(ClosedOnExit):
 
 
 class MemoryUpkeep(MemoryGroup, Upkeep):
-    """Implements ``Upkeep``."""
-
     def check(self, sample: int | None = None) -> list[str]:
         del sample
         with self._data:

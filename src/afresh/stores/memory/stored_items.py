@@ -19,8 +19,6 @@ _LEASE_FIELDS_OF_ITEM = {field.name for field in fields(Lease)} & {field.name fo
 
 
 class MemoryItems(MemoryGroup, StoredItems):
-    """Implements ``StoredItems``."""
-
     def add(self, items: Iterable[NewItem], now_s: float) -> int:
         new = 0
         for item in items:
@@ -118,8 +116,6 @@ class MemoryItems(MemoryGroup, StoredItems):
 
 
 class MemoryLeases(MemoryGroup, Leases):
-    """Implements ``Leases``."""
-
     def take(
         self,
         ids: Sequence[int],

@@ -16,14 +16,12 @@ from typing import Any
 
 import psycopg
 
-from afresh.stores.postgres.address import PostgresAddress
 from afresh.stores.postgres.binary_arrays import Array, column_arrays, to_array
+from afresh.stores.postgres.connection import Connection, LazyConnection, PostgresAddress, fetch_rows
 from afresh.stores.postgres.errors import is_lost, translate_error
 from afresh.stores.postgres.migrations import migrate
-from afresh.stores.postgres.reconnection import Connection, LazyConnection, fetch_rows
 from afresh.stores.rows import Row
-from afresh.stores.sql.database import Parameters, SqlDatabase, T
-from afresh.stores.sql.statements import load_migrations, load_statements
+from afresh.stores.sql.dialect import Parameters, SqlDatabase, T, load_migrations, load_statements
 from afresh.values.errors import StoreError, StoreLockedError, StoreMissingError, StoreReadOnlyError
 
 _SQL = load_statements(__package__, "database")
@@ -77,11 +75,19 @@ class PostgresDatabase(SqlDatabase[Connection]):
 
     def read(self, work: Callable[[Connection], T]) -> T:
         with self._read_lock:
-            return self._retry(self._reader, lambda: work(self._require_open(self._reader).connection()))
+            return self._retry(self._reader, lambda: work(self._connection(self._reader)))
 
     def snapshot(self, work: Callable[[Connection], T]) -> T:
+        def read() -> T:
+            connection = self._connection(self._reader)
+            connection.execute(_SNAPSHOT)
+            try:
+                return work(connection)
+            finally:
+                self._roll_back(connection)
+
         with self._read_lock:
-            return self._retry(self._reader, lambda: self._read_snapshot(work))
+            return self._retry(self._reader, read)
 
     def rows(self, connection: Connection, statement: str, given: Parameters) -> list[Row]:
         return fetch_rows(connection, statement, given)
@@ -108,9 +114,9 @@ class PostgresDatabase(SqlDatabase[Connection]):
     @contextmanager
     def separate_snapshot(self) -> Iterator[Connection]:
         """Give a new connection that sees one moment, for what takes long."""
-        line = self._require_open(self._reader).copy()
+        line = self._reader.copy()
         try:
-            connection = line.connection()
+            connection = self._connection(line)
             connection.execute(_SNAPSHOT)
             yield connection
         except psycopg.Error as error:
@@ -122,9 +128,7 @@ class PostgresDatabase(SqlDatabase[Connection]):
         """Run one statement outside any transaction, for what PostgreSQL refuses to do inside one."""
         self._refuse_if_read_only()
         with self._write_lock:
-            self._retry(
-                self._writer, lambda: fetch_rows(self._require_open(self._writer).connection(), statement)
-            )
+            self._retry(self._writer, lambda: fetch_rows(self._connection(self._writer), statement))
 
     def was_committed(self, xid: str, process: int) -> bool:
         """Return whether a transaction was committed whose connection was lost while it committed."""
@@ -132,7 +136,6 @@ class PostgresDatabase(SqlDatabase[Connection]):
             return self._retry(self._writer, lambda: self._ask_whether_committed(xid, process))
 
     def close(self) -> None:
-        """Close the connections."""
         with self._write_lock, self._read_lock:
             self._closed = True
             for line in (self._reader, self._writer):
@@ -170,8 +173,11 @@ class PostgresDatabase(SqlDatabase[Connection]):
         raise AssertionError  # the loop returns or raises
 
     def _transaction(self, work: Callable[[Connection], T], durable: bool) -> T:
-        connection = self._require_open(self._writer).connection()
-        xid, process = _begin(connection, durable)
+        connection = self._connection(self._writer)
+        begin = connection.execute((_SQL["begin"] if durable else _SQL["begin_lightly"]).encode())
+        while begin.nextset():
+            pass
+        xid, process = begin.fetchall()[0]
         try:
             result = work(connection)
         except BaseException:
@@ -198,7 +204,7 @@ class PostgresDatabase(SqlDatabase[Connection]):
             raise CommitUnknownError(text, xid, process, result) from error
 
     def _ask_whether_committed(self, xid: str, process: int) -> bool:
-        connection = self._require_open(self._writer).connection()
+        connection = self._connection(self._writer)
         given = {"xid": xid, "process": process}
         ((status,),) = fetch_rows(connection, _SQL["status"], given)
         if status == "in progress":
@@ -213,14 +219,6 @@ class PostgresDatabase(SqlDatabase[Connection]):
         if self.read_only:
             raise StoreReadOnlyError(f"{self.name} was opened for reading only")
 
-    def _read_snapshot(self, work: Callable[[Connection], T]) -> T:
-        connection = self._require_open(self._reader).connection()
-        connection.execute(_SNAPSHOT)
-        try:
-            return work(connection)
-        finally:
-            self._roll_back(connection)
-
     def _roll_back(self, connection: Connection) -> None:
         try:
             connection.execute("ROLLBACK")
@@ -228,10 +226,10 @@ class PostgresDatabase(SqlDatabase[Connection]):
             # Lost: the server rolls back by itself, and the next call makes a new connection.
             connection.close()
 
-    def _require_open(self, line: LazyConnection) -> LazyConnection:
+    def _connection(self, line: LazyConnection) -> Connection:
         if self._closed:
             raise StoreError(f"{self.name} is closed")
-        return line
+        return line.connection()
 
 
 def key_hash(key: str) -> bytes:
@@ -241,13 +239,3 @@ def key_hash(key: str) -> bytes:
     'cae66941d9efbd404e4d88758ea67670'
     """
     return blake2b(key.encode(), digest_size=16).digest()
-
-
-def _begin(connection: Connection, durable: bool) -> tuple[str, int]:
-    """Start a transaction, and return its number and the server's process."""
-    cursor = connection.execute((_SQL["begin"] if durable else _SQL["begin_lightly"]).encode())
-    while cursor.nextset():
-        pass
-    row = cursor.fetchone()
-    assert row is not None
-    return str(row[0]), int(row[1])

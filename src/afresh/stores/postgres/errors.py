@@ -35,28 +35,19 @@ _READ_ONLY: Meaning = (
 )
 _MISSPELT: Meaning = (StoreError, "cannot be reached: an option in [store] url is misspelt")
 
-_BY_STATE: dict[str, Meaning] = {
-    "28P01": _PASSWORD,
-    "28000": _PASSWORD,
-    "3D000": _NO_DATABASE,
-    "42501": _RIGHTS,
-    "53100": _FULL,
-    "53300": _CROWDED,
-    "55P03": _BUSY,
-    "40P01": _BUSY,
-    "40001": _BUSY,
-    "57014": _BUSY,
-    "57P01": _AWAY,
-    "57P02": _AWAY,
-    "57P03": _AWAY,
-    "57P05": _AWAY,
-    "25006": _READ_ONLY,
-    "XX001": _DAMAGED,
-    "XX002": _DAMAGED,
-    "42P01": _ALTERED,
-    "42703": _ALTERED,
-    "3F000": _ALTERED,
+_STATES: dict[tuple[str, ...], Meaning] = {
+    ("28P01", "28000"): _PASSWORD,
+    ("3D000",): _NO_DATABASE,
+    ("42501",): _RIGHTS,
+    ("53100",): _FULL,
+    ("53300",): _CROWDED,
+    ("55P03", "40P01", "40001", "57014"): _BUSY,
+    ("57P01", "57P02", "57P03", "57P05"): _AWAY,
+    ("25006",): _READ_ONLY,
+    ("XX001", "XX002"): _DAMAGED,
+    ("42P01", "42703", "3F000"): _ALTERED,
 }
+_BY_STATE = {state: meaning for states, meaning in _STATES.items() for state in states}
 # libpq gives no code for a connection that was never made, only the server's message.
 _BY_TEXT: tuple[tuple[str, Meaning], ...] = (
     (r"authentication failed|no password supplied|role .* does not exist|pg_hba\.conf", _PASSWORD),
@@ -70,7 +61,8 @@ _BY_TEXT: tuple[tuple[str, Meaning], ...] = (
 def translate_error(error: psycopg.Error, store: str) -> StoreError:
     """Return the error of afresh for an error of PostgreSQL; the server's own message follows in brackets."""
     kind, text = _meaning(error)
-    detail = _first_line(error)
+    # Without a code the text is libpq's: several lines, the last attempt's message at the end of the first.
+    detail = " ".join((error.diag.message_primary or str(error).strip().split("\n")[0]).split())
     return kind(f"{store} {text}" + (f" ({detail})" if detail else ""))
 
 
@@ -87,9 +79,3 @@ def _meaning(error: psycopg.Error) -> Meaning:
         if re.search(pattern, str(error)):
             return meaning
     return _AWAY if isinstance(error, psycopg.OperationalError) else (StoreError, "failed")
-
-
-def _first_line(error: psycopg.Error) -> str:
-    # Without a code the text is libpq's: several lines, the last attempt's message at the end of the first.
-    text = error.diag.message_primary or str(error).strip().split("\n")[0]
-    return " ".join(text.split())

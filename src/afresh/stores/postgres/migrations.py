@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from psycopg import sql
 
-from afresh.stores.postgres.address import PostgresAddress
-from afresh.stores.postgres.reconnection import Connection, fetch_rows
-from afresh.stores.sql.statements import load_statements
+from afresh.stores.postgres.connection import Connection, PostgresAddress, fetch_rows
+from afresh.stores.sql.dialect import load_statements
 from afresh.values.errors import StoreCorruptError, StoreMissingError, StoreReadOnlyError, StoreVersionError
 
 _SQL = load_statements(__package__, "migrations")
@@ -39,15 +38,11 @@ def migrate(
         return
     if read_only:
         raise StoreReadOnlyError(f"{address.name} needs an upgrade: open it once for writing")
-    if version is None and not _exists(connection, address):
+    if version is None and not fetch_rows(connection, _SQL["schema"], {"schema": address.schema}):
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.schema)))
     for number, script in enumerate(migrations[version or 0 :], (version or 0) + 1):
         connection.execute(script.encode())
         fetch_rows(connection, _SQL["applied"], {"number": number})
-
-
-def _exists(connection: Connection, address: PostgresAddress) -> bool:
-    return bool(fetch_rows(connection, _SQL["schema"], {"schema": address.schema}))
 
 
 def _version(connection: Connection, address: PostgresAddress) -> int | None:

@@ -1,30 +1,101 @@
-"""The store in PostgreSQL, put together from its groups."""
+"""The store in PostgreSQL, put together from its groups.
+
+A commit whose connection breaks at the last moment may have happened or not, and a server that is down cannot
+tell. The caller gets an error and comes again with the same outcomes, perhaps in other groups. Then the
+server is asked first, and outcomes that it had committed are left out (``CommitResolver``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from threading import RLock
 
-from afresh.stores.postgres.address import parse_address
 from afresh.stores.postgres.commit import commit
-from afresh.stores.postgres.database import PostgresDatabase
-from afresh.stores.postgres.fleet import PostgresFleet
-from afresh.stores.postgres.leases import PostgresLeases
-from afresh.stores.postgres.lost_commits import CommitResolver
-from afresh.stores.postgres.plan import PostgresPlan
-from afresh.stores.postgres.reconnection import Connection
-from afresh.stores.postgres.stored_items import PostgresItems
-from afresh.stores.postgres.transfer import PostgresTables
-from afresh.stores.postgres.upkeep import PostgresUpkeep
-from afresh.stores.sql.store import SqlStore
+from afresh.stores.postgres.connection import Connection, parse_address
+from afresh.stores.postgres.database import CommitUnknownError, PostgresDatabase
+from afresh.stores.postgres.stored_items import PostgresItems, PostgresLeases
+from afresh.stores.postgres.upkeep import PostgresTables, PostgresUpkeep
+from afresh.stores.rows import policy_columns
+from afresh.stores.sql.groups import SqlFleet, SqlPlan, SqlStore
 from afresh.stores.store import Retention
+from afresh.values.clock import Clock
 from afresh.values.outcome import Outcome, Refusal
+from afresh.values.stored import PolicyColumns
+
+_MEASUREMENTS = 5
+_RESOLUTION_S = 2e-6  # the database tells microseconds, and near now doubles are 2⁻²² s apart
+
+
+class PostgresFleet(SqlFleet[Connection]):
+    """Implements ``Fleet``: the database's clock is the time of workers on many machines."""
+
+    def ahead_s(self, clock: Clock) -> float:
+        # The fastest of several answers is the most exact: the server's clock was read while it passed.
+        passed_s, ahead_s = min(self._measure(clock) for _ in range(_MEASUREMENTS))
+        # On one machine the server's time always lies between ours: a difference that small is none.
+        return ahead_s if abs(ahead_s) > passed_s / 2 + _RESOLUTION_S else 0.0
+
+    def _measure(self, clock: Clock) -> tuple[float, float]:
+        """Return how long the answer took, and how far the server is ahead if it read its clock half-way."""
+        asked_s, before_s = clock.now_s(), clock.elapsed_s()
+        ((server_s,),) = self._fetch("clock")
+        passed_s = clock.elapsed_s() - before_s
+        return passed_s, server_s - asked_s - passed_s / 2
+
+
+class PostgresPlan(SqlPlan[Connection]):
+    def columns(
+        self,
+        *,
+        after_id: int = 0,
+        batch: int = 8192,
+        aside: bool = False,  # noqa: ARG002 (the driver takes a batch as a whole either way)
+    ) -> Iterator[PolicyColumns]:
+        while found := self._fetch("columns", after=after_id, limit=batch):
+            after_id = found[-1][0]
+            yield policy_columns(found)
+
+    def columns_of(self, ids: Sequence[int]) -> PolicyColumns:
+        return policy_columns(self._fetch("columns_of", ids=list(ids)))
+
+
+class CommitResolver:
+    """Finds out what became of the commits of this process whose answer was lost."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database, self._lock = database, RLock()
+        # Outcomes are known by their item and the token of their lease.
+        self._unknown: list[tuple[CommitUnknownError, list[tuple[int, int]]]] = []
+        self._committed: dict[tuple[int, int], Refusal | None] = {}
+
+    def commit(
+        self, outcomes: Sequence[Outcome], work: Callable[[Sequence[Outcome]], list[Refusal]]
+    ) -> list[Refusal]:
+        """Commit the outcomes that are not committed yet by ``work``, and return the refusals of all."""
+        with self._lock:
+            self._resolve()
+            keyed = [((outcome.lease.item_id, outcome.lease.token), outcome) for outcome in outcomes]
+            done = [key for key, _ in keyed if key in self._committed]
+            rest = [(key, outcome) for key, outcome in keyed if key not in self._committed]
+            try:
+                refused = work([outcome for _, outcome in rest])
+            except CommitUnknownError as error:
+                self._unknown.append((error, [key for key, _ in rest]))
+                raise
+            return [refusal for key in done if (refusal := self._committed.pop(key)) is not None] + refused
+
+    def _resolve(self) -> None:
+        while self._unknown:
+            unsure, keys = self._unknown[0]
+            if self._database.was_committed(unsure.xid, unsure.process):
+                refusals = {refusal.item_id: refusal for refusal in unsure.result}
+                self._committed |= {key: refusals.get(key[0]) for key in keys}
+            self._unknown.pop(0)
 
 
 class PostgresStore(SqlStore[Connection]):
-    """Implements ``Store``: ``PostgresStore("postgresql://user@host/database?schema=afresh")``.
-
-    What the contract leaves open: keys sort by their first 600 characters, and ``free_bytes`` is 0.
-    """
+    """Implements ``Store``: ``PostgresStore("postgresql://user@host/database?schema=afresh")``. What the
+    contract leaves open: keys sort by their first 600 characters, and ``free_bytes`` is 0."""
 
     def __init__(
         self,
@@ -39,7 +110,6 @@ class PostgresStore(SqlStore[Connection]):
         address = parse_address(url)
         database = PostgresDatabase(address, create=create, read_only=read_only, timeout_s=timeout_s)
         super().__init__(database, retention or Retention())
-        self._database = database
         self._resolver = CommitResolver(database)
         self.items = PostgresItems(database)
         self.leases = PostgresLeases(database)
@@ -51,9 +121,4 @@ class PostgresStore(SqlStore[Connection]):
     def commit(
         self, outcomes: Sequence[Outcome], state: Mapping[str, bytes | None] | None = None
     ) -> list[Refusal]:
-        return self._resolver.commit(
-            outcomes, lambda rest: commit(self._database, rest, state or {}, self._retention)
-        )
-
-    def close(self) -> None:
-        self._database.close()
+        return self._resolver.commit(outcomes, lambda rest: commit(self, rest, state or {}))

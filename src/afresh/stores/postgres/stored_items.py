@@ -1,20 +1,25 @@
-"""Items in PostgreSQL: one row in ``item`` for what a user sets, one in ``state`` for what a poll changes."""
+"""Items and leases in PostgreSQL: a row in ``item`` for what a user sets, one in ``state`` for the rest.
+
+Leases are safe from power loss, unlike those in SQLite: here the server may be killed alone while the workers
+live on, and a lease that it forgot would be given to a second worker.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from afresh.stores.postgres.binary_arrays import column_arrays
-from afresh.stores.postgres.contents import SizeChange, drop_contents, keep_size_change
+from afresh.stores.postgres.commit import SizeChange, drop_contents, keep_size_change
+from afresh.stores.postgres.connection import Connection, fetch_rows
 from afresh.stores.postgres.database import key_hash
-from afresh.stores.postgres.item_pages import PostgresPaging
-from afresh.stores.postgres.reconnection import Connection, fetch_rows
-from afresh.stores.rows import ACTIVE, Row, text_from_mapping
-from afresh.stores.sql.database import ItemCounts, Parameters
-from afresh.stores.sql.item_pages import read_page
-from afresh.stores.sql.stored_items import SqlItems
+from afresh.stores.rows import ACTIVE, Row, lease_from_row, text_from_mapping
+from afresh.stores.sql.dialect import ItemCounts, Parameters
+from afresh.stores.sql.groups import SqlLeases
+from afresh.stores.sql.item_group import Filters, Paging, SortOrder, SqlItems
 from afresh.stores.store import EDITS_KEPT
-from afresh.values.items import ItemPage, ItemQuery, NewItem
+from afresh.values.items import NewItem, Sort
+from afresh.values.lease import Lease
 
 _COLUMNS = (
     *("ids", "keys", "hashes", "sources", "groups", "weights", "costs"),
@@ -22,11 +27,34 @@ _COLUMNS = (
 )
 
 
-class PostgresItems(SqlItems[Connection]):
-    """Implements ``StoredItems``."""
+class PostgresPaging(Paging[Connection]):
+    """Pages of items; where few items have a status other than active, all of these are sorted."""
 
-    def page(self, query: ItemQuery, limit: int, cursor: str | None = None) -> ItemPage:
-        return read_page(PostgresPaging, self._database, query, limit, cursor)
+    orders: ClassVar[Mapping[Sort, SortOrder]] = {
+        "id": SortOrder("item.id", "item", "item.id"),
+        # An index takes no longer texts.
+        "key": SortOrder("left(item.key, 600)", "item", "item.id", value="left({}::text, 600)"),
+        "due": SortOrder("state.due_s"),
+        "changed": SortOrder("coalesce(state.changed_s, '-infinity')"),
+        "failures": SortOrder("state.failures"),
+        "weight": SortOrder("item.weight", "item", "item.id"),
+    }
+    conditions: ClassVar[Mapping[str, str]] = {
+        "group": "state.group_id = %(group)s",
+        "source": "state.source_id = %(source)s",
+        "status": "state.status = %(status)s",
+        "idle": "state.status = %(idle)s AND state.status <> 0",  # the literal lets the partial index serve
+        "text": "strpos(item.key, %(text)s) > 0",
+    }
+    parameter = "%({})s"
+    looked_at = 10_000
+
+    def choose_index(self, filters: Filters) -> Mapping[str, str] | None:
+        return {} if "idle" in filters and self.are_few("idle", filters) else None
+
+
+class PostgresItems(SqlItems[Connection]):
+    paging = PostgresPaging
 
     def _add_batch(self, connection: Connection, batch: list[NewItem], now_s: float) -> int:
         new = self._only_new(connection, batch)
@@ -73,3 +101,18 @@ def _row(item_id: int, item: NewItem, names: dict[str, int]) -> Row:
     place = (item_id, item.key, key_hash(item.key), names[item.source], names[item.group])
     limits = (item.min_interval_s, item.max_interval_s, item.prior_rate_per_s)
     return (*place, item.weight, item.cost, *limits, labels, item.selector)
+
+
+class PostgresLeases(SqlLeases[Connection]):
+    def _lease(self, name: str, given: Parameters) -> list[Lease]:
+        def work(connection: Connection) -> list[Lease]:
+            free = self._ids(connection, name, given)
+            if not free:
+                return []
+            taken = self._ids(connection, "lease_free", {**given, "ids": free})
+            return [lease_from_row(row) for row in self._rows(connection, "leased", {"ids": taken})]
+
+        return self._database.write(work)
+
+    def _ids(self, connection: Connection, name: str, given: Parameters) -> list[int]:
+        return [item_id for (item_id,) in self._rows(connection, name, given)]

@@ -12,14 +12,14 @@ from itertools import islice
 
 import numpy as np
 
-from afresh.stores.observation_codec import (
+from afresh.stores.codecs import (
     append_observations,
     count_observations,
     decode_runs,
     last_time_us,
 )
 from afresh.stores.rows import audit_columns, audit_rows, group_by_item
-from afresh.stores.sql.database import ConnectionT, Fetch, SqlDatabase, SqlGroup
+from afresh.stores.sql.dialect import ConnectionT, Fetch, SqlDatabase, SqlGroup
 from afresh.stores.store import Observations, Retention
 from afresh.values.errors import InputError
 from afresh.values.outcome import Observation
@@ -28,12 +28,11 @@ from afresh.values.stored import ObservationColumns
 _ITEMS_READ, _ITEMS_WRITTEN = 10_000, 1000  # at once
 _FULL_RUN_BYTES = 256
 _OBSERVATIONS_A_RUN = 64
+_RUN = ("ids", "last", "observations", "data")
 _AUDIT = ("ids", "times", "elapsed", "changed", "modified", "counts")
 
 
 class SqlObservations(SqlGroup[ConnectionT], Observations):
-    """Implements ``Observations``."""
-
     file = "observations"
 
     def __init__(self, database: SqlDatabase[ConnectionT], retention: Retention) -> None:
@@ -50,7 +49,7 @@ class SqlObservations(SqlGroup[ConnectionT], Observations):
 
     def add(self, observations: ObservationColumns) -> None:
         item_ids: list[int] = np.unique(observations.item_id).tolist()
-        unknown = self._database.fetch(self._sql["unknown"], {"ids": self._database.as_list(item_ids)})
+        unknown = self._fetch("unknown", ids=self._database.as_list(item_ids))
         if unknown:
             raise InputError(f"there is no item {unknown[0][0]}: register it before its observations")
         groups = group_by_item(observations)
@@ -58,7 +57,7 @@ class SqlObservations(SqlGroup[ConnectionT], Observations):
             self._database.write(partial(self._add_batch, batch=batch))
 
     def audits(self, since_s: float) -> ObservationColumns:
-        return audit_columns(self._database.fetch(self._sql["audits"], {"since": since_s}))
+        return audit_columns(self._fetch("audits", since=since_s))
 
     def _add_batch(self, connection: ConnectionT, batch: list[tuple[int, list[Observation]]]) -> None:
         self._database.lock_states(connection, [item_id for item_id, _ in batch])
@@ -67,14 +66,14 @@ class SqlObservations(SqlGroup[ConnectionT], Observations):
             for item_id, seen in batch
             for start in range(0, len(seen), _OBSERVATIONS_A_RUN)
         ]
-        seal_runs(self._database, connection, runs, self._retention)
+        self._seal_runs(connection, runs)
         table = []
         for item_id, seen in batch:
             changed = [one.time_s for one in seen if one.changed]
             table.append((len(seen), len(changed), seen[-1].time_s, max(changed, default=None), item_id))
         columns = ("polls", "changes", "polled", "changed", "ids")
         self._database.run_many(connection, self._sql["add_counts"], columns, table)
-        add_audits(self._database, connection, [one for _, seen in batch for one in seen], self._retention)
+        self.add_audits(connection, [one for _, seen in batch for one in seen])
 
     def _batches(self, fetch: Fetch, ids: Sequence[int] | None) -> Iterator[list[int]]:
         """Yield item ids in ascending order, some thousands at a time."""
@@ -88,52 +87,32 @@ class SqlObservations(SqlGroup[ConnectionT], Observations):
             yield [item_id for (item_id,) in found]
             last = found[-1][0]
 
+    def append(
+        self, connection: ConnectionT, polls: Sequence[tuple[bytes | None, Observation | None]]
+    ) -> list[bytes | None]:
+        """Append observations to the latest runs of items; a full run is sealed, the next one is empty."""
+        recent: list[bytes | None] = []
+        full = []
+        for run, seen in polls:
+            grown = run if seen is None else append_observations(run, [seen])
+            if seen is not None and grown is not None and len(grown) >= _FULL_RUN_BYTES:
+                full.append((seen.item_id, grown))
+                grown = None
+            recent.append(grown)
+        self._seal_runs(connection, full)
+        return recent
 
-def append_to_recent_runs(
-    database: SqlDatabase[ConnectionT],
-    connection: ConnectionT,
-    polls: Sequence[tuple[bytes | None, Observation | None]],
-    retention: Retention,
-) -> list[bytes | None]:
-    """Append each observation to its item's run of the latest; a full run is sealed, and the next one is
-    empty."""
-    recent: list[bytes | None] = []
-    full = []
-    for run, seen in polls:
-        grown = run if seen is None else append_observations(run, [seen])
-        if seen is not None and grown is not None and len(grown) >= _FULL_RUN_BYTES:
-            full.append((seen.item_id, grown))
-            grown = None
-        recent.append(grown)
-    seal_runs(database, connection, full, retention)
-    return recent
+    def add_audits(self, connection: ConnectionT, seen: Sequence[Observation]) -> None:
+        """Add those observations that are audits to the list of audits, and cut it at its beginning."""
+        table = audit_rows(seen)
+        if table:
+            self._database.run_many(connection, self._sql["add_audits"], _AUDIT, table)
+            self._rows(connection, "trim_audits", {"kept": self._retention.audits})
 
-
-def seal_runs(
-    database: SqlDatabase[ConnectionT],
-    connection: ConnectionT,
-    runs: Sequence[tuple[int, bytes]],
-    retention: Retention,
-) -> None:
-    """Keep these runs, and drop the oldest runs of their items that the newer ones make superfluous."""
-    if runs:
-        sql = database.statements("observations")
-        table = [(item_id, last_time_us(run), count_observations(run), run) for item_id, run in runs]
-        database.run_many(connection, sql["seal"], ("ids", "last", "observations", "data"), table)
-        ids = sorted({item_id for item_id, _ in runs})
-        given = {"ids": database.as_list(ids), "kept": retention.observations}
-        database.rows(connection, sql["trim_runs"], given)
-
-
-def add_audits(
-    database: SqlDatabase[ConnectionT],
-    connection: ConnectionT,
-    seen: Sequence[Observation],
-    retention: Retention,
-) -> None:
-    """Add those observations that are audits to the list of audits, and cut it at its beginning."""
-    table = audit_rows(seen)
-    if table:
-        sql = database.statements("observations")
-        database.run_many(connection, sql["add_audits"], _AUDIT, table)
-        database.rows(connection, sql["trim_audits"], {"kept": retention.audits})
+    def _seal_runs(self, connection: ConnectionT, runs: Sequence[tuple[int, bytes]]) -> None:
+        """Keep these runs, and drop the oldest runs of their items that the newer ones make superfluous."""
+        if runs:
+            table = [(item_id, last_time_us(run), count_observations(run), run) for item_id, run in runs]
+            self._database.run_many(connection, self._sql["seal"], _RUN, table)
+            ids = self._database.as_list(sorted({item_id for item_id, _ in runs}))
+            self._rows(connection, "trim_runs", {"ids": ids, "kept": self._retention.observations})

@@ -8,14 +8,14 @@ look like. Claims and workers are not in it: they belong to processes that run o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeAlias
 
 from afresh.stores.rows import Row
-from afresh.stores.sql.database import ConnectionT, SqlDatabase
-from afresh.stores.sql.state import set_values
+from afresh.stores.sql.dialect import ConnectionT, SqlDatabase
+from afresh.stores.sql.groups import SqlState
 
 Counters: TypeAlias = Mapping[str, float]
 """The last number given of each kind, and the reservations of requests: what the next numbers go on from."""
@@ -26,8 +26,7 @@ RESERVATIONS = ("last_s", "debt_s", "asked_s")
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """The columns of one table; the first ``keys`` of them are its key and order. ``batch`` rows go at
-    once."""
+    """The columns of one table; the first ``keys`` are its key and order. ``batch`` rows go at once."""
 
     columns: tuple[str, ...]
     keys: int = 1
@@ -69,37 +68,6 @@ def same_columns(*names: str) -> dict[str, str]:
     return {name: name for name in names}
 
 
-class SqlSnapshot(Generic[ConnectionT]):
-    """A database at one moment, read on a connection inside a transaction."""
-
-    def __init__(self, tables: SqlTables[ConnectionT], connection: ConnectionT) -> None:
-        self._tables, self._connection = tables, connection
-
-    def rows(self, table: str, after: Row | None) -> list[Row]:
-        """Return the next batch of rows: those with a key above ``after``, by key."""
-        layout = TABLES[table]
-        keys = layout.columns[: layout.keys]
-        place = ", ".join(self._tables.parameter.format(name) for name in keys)
-        where = "" if after is None else f" WHERE ({', '.join(keys)}) > ({place})"
-        statement = (
-            f"SELECT {', '.join(layout.columns)} FROM {self._tables.relation(table)}{where}"
-            f" ORDER BY {', '.join(keys)} LIMIT {layout.batch}"
-        )
-        given = dict(zip(keys, after or (), strict=after is not None))
-        return self._tables.database.rows(self._connection, statement, given)
-
-    def count(self, table: str) -> int:
-        """Return how many rows a table has."""
-        statement = f"SELECT count(*) FROM {self._tables.relation(table)}"
-        return int(self._tables.database.rows(self._connection, statement, {})[0][0])
-
-    def counters(self) -> Counters:
-        """Return the last numbers given, the reservations, and how far polling has come."""
-        names = (*NUMBERED, *RESERVATIONS, "polls", "polled_s")
-        (row,) = self._tables.database.rows(self._connection, self._tables.sql["counters"], {})
-        return dict(zip(names, row, strict=True))
-
-
 class SqlTables(ABC, Generic[ConnectionT]):
     """A database that can be copied from and to."""
 
@@ -108,21 +76,40 @@ class SqlTables(ABC, Generic[ConnectionT]):
 
     def __init__(self, database: SqlDatabase[ConnectionT]) -> None:
         self.database, self.sql = database, database.statements("transfer")
+        self._state = SqlState(database)
 
     @property
     def name(self) -> str:
         """Which store this is, without secrets."""
         return self.database.name
 
-    def relation(self, table: str) -> str:
-        """Return what a table of the common form is read from: a table, or a query in brackets."""
-        return self.sql.get(table, table)
+    @abstractmethod
+    def snapshot(self) -> AbstractContextManager[ConnectionT]:
+        """Give a connection of its own, since a copy may take long, that sees the database at one moment."""
 
-    @contextmanager
-    def snapshot(self) -> Iterator[SqlSnapshot[ConnectionT]]:
-        """Give the database at one moment, on a connection of its own since a copy may take long."""
-        with self._separate_snapshot() as connection:
-            yield SqlSnapshot(self, connection)
+    def rows(self, connection: ConnectionT, table: str, after: Row | None) -> list[Row]:
+        """Return the next batch of rows: those with a key above ``after``, by key."""
+        layout = TABLES[table]
+        keys = layout.columns[: layout.keys]
+        place = ", ".join(self.parameter.format(name) for name in keys)
+        where = "" if after is None else f" WHERE ({', '.join(keys)}) > ({place})"
+        statement = (
+            f"SELECT {', '.join(layout.columns)} FROM {self._relation(table)}{where}"
+            f" ORDER BY {', '.join(keys)} LIMIT {layout.batch}"
+        )
+        given = dict(zip(keys, after or (), strict=after is not None))
+        return self.database.rows(connection, statement, given)
+
+    def count(self, connection: ConnectionT) -> int:
+        """Return how many rows all tables have."""
+        statements = (f"SELECT count(*) FROM {self._relation(table)}" for table in TABLES)
+        return sum(int(self.database.rows(connection, text, {})[0][0]) for text in statements)
+
+    def counters(self, connection: ConnectionT) -> Counters:
+        """Return the last numbers given, the reservations, and how far polling has come."""
+        names = (*NUMBERED, *RESERVATIONS, "polls", "polled_s")
+        (row,) = self.database.rows(connection, self.sql["counters"], {})
+        return dict(zip(names, row, strict=True))
 
     def load(self, table: str, rows: Sequence[Row], values: Mapping[str, bytes | None]) -> None:
         """Add rows of one table and set named values, in one transaction."""
@@ -134,7 +121,7 @@ class SqlTables(ABC, Generic[ConnectionT]):
                 parts = [place[o] if isinstance(o, str) else o for o in origins.values()]
                 table_rows = [[row[p] if isinstance(p, int) else p(row) for p in parts] for row in rows]
                 self._insert(connection, home, list(origins), table_rows)
-            set_values(self.database, connection, values)
+            self._state.set_inside(connection, values)
 
         self.database.write(work)
 
@@ -143,20 +130,21 @@ class SqlTables(ABC, Generic[ConnectionT]):
 
         def work(connection: ConnectionT) -> None:
             self._set_counters(connection, counters)
-            set_values(self.database, connection, values)
+            self._state.set_inside(connection, values)
 
         self.database.write(work)
 
     def clear(self) -> None:
-        """Delete everything."""
         homes = [home for table in reversed(list(TABLES)) for home in reversed(list(self._homes(table)))]
         self.database.write(lambda connection: self._clear(connection, homes))
+
+    def _relation(self, table: str) -> str:
+        """Return what a table of the common form is read from: a table, or a query in brackets."""
+        return self.sql.get(table, table)
 
     def _homes(self, table: str) -> Homes:
         return self.homes.get(table) or {table: same_columns(*TABLES[table].columns)}
 
-    @abstractmethod
-    def _separate_snapshot(self) -> AbstractContextManager[ConnectionT]: ...
     @abstractmethod
     def _insert(
         self, connection: ConnectionT, home: str, columns: list[str], rows: list[list[object]]

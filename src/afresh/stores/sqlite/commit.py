@@ -9,73 +9,62 @@ Contents are hashed and compressed before the transaction begins, so that others
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from afresh.stores.rows import Row, text_from_mapping
-from afresh.stores.sql.commit import (
-    AcceptedPoll,
-    CompressedCopy,
-    LockedItem,
-    compress_copies,
-    event_rows,
-    new_copies,
-    observations_of,
-    recent_runs,
-    separate_refused,
-    status_changes,
-    sum_spending,
-)
-from afresh.stores.sql.ledger import add_ledger_rows, ledger_rows
-from afresh.stores.sql.observations import add_audits, append_to_recent_runs
-from afresh.stores.sql.state import set_values
-from afresh.stores.sql.statements import load_statements
-from afresh.stores.sqlite.contents import drop_contents, keep_content
-from afresh.stores.sqlite.database import SqliteDatabase
-from afresh.stores.store import Retention
+from afresh.stores.sql import commit_changes as changes
+from afresh.stores.sql.dialect import load_statements
+from afresh.stores.sql.groups import SqlStore
 from afresh.values.outcome import Outcome, Refusal
 from afresh.values.storable_text import replace_unstorable
 
 _SQL = load_statements(__package__, "commit")
+_CONTENTS = load_statements(__package__, "contents")
 
 
 def commit(
-    database: SqliteDatabase,
-    outcomes: Sequence[Outcome],
-    values: Mapping[str, bytes | None],
-    retention: Retention,
+    store: SqlStore[sqlite3.Connection], outcomes: Sequence[Outcome], values: Mapping[str, bytes | None]
 ) -> list[Refusal]:
     """Commit everything or nothing, and return the outcomes that were refused."""
-    copies = compress_copies(outcomes)
-    with database.transaction() as connection:
+    database, copies = store.database, changes.compress_copies(outcomes)
+
+    def work(connection: sqlite3.Connection) -> list[Refusal]:
         ids = database.as_list([outcome.lease.item_id for outcome in outcomes])
         found = connection.execute(_SQL["known"], {"ids": ids}).fetchall()
-        locked = {item_id: LockedItem(*state) for item_id, *state in found}
-        polls, refused = separate_refused(outcomes, copies, locked)
-        for poll, copy, media_type_id in new_copies(database, connection, polls):
-            _keep_copy(connection, poll, copy, media_type_id, retention)
-        runs = append_to_recent_runs(database, connection, recent_runs(polls), retention)
+        locked = {item_id: changes.LockedItem(*state) for item_id, *state in found}
+        polls, refused = changes.separate_refused(outcomes, copies, locked)
+        for poll, copy, media_type_id in changes.new_copies(database, connection, polls):
+            _keep_copy(connection, poll, copy, media_type_id, store.retention.versions)
+        runs = store.observations.append(connection, changes.recent_runs(polls))
         states = [_state_row(poll, run) for poll, run in zip(polls, runs, strict=True)]
         connection.executemany(_SQL["keep_state"], states)
-        connection.executemany(_SQL["keep_changed"], _changed_rows(polls))
-        connection.executemany(_SQL["keep_failures"], _failure_rows(polls))
-        database.add_to_tally(connection, status_changes(polls))
-        add_audits(database, connection, observations_of(polls), retention)
-        connection.executemany(_SQL["queue_event"], event_rows(polls))
+        observations = changes.observations_of(polls)
+        changed = [(seen.time_s, seen.item_id) for seen in observations if seen.changed]
+        connection.executemany(_SQL["keep_changed"], changed)
+        failures = [(each.outcome.failures, each.item_id) for each in polls if _has_failures(each.outcome)]
+        connection.executemany(_SQL["keep_failures"], failures)
+        database.add_to_tally(connection, changes.status_changes(polls))
+        store.observations.add_audits(connection, observations)
+        connection.executemany(_SQL["queue_event"], changes.event_rows(polls))
         if connection.execute(_SQL["any_notice"]).fetchone():
             answered = [(poll.item_id, poll.outcome.lease.leased_s) for poll in polls]
             connection.executemany(_SQL["answer_notice"], answered)
         connection.executemany(_SQL["end_lease"], [(poll.item_id,) for poll in polls])
-        add_ledger_rows(database, connection, ledger_rows(database, connection, sum_spending(outcomes)))
-        set_values(database, connection, values)
-    return refused
+        spending = store.ledger.as_rows(connection, changes.sum_spending(outcomes))
+        store.ledger.add_rows(connection, spending)
+        store.state.set_inside(connection, values)
+        return refused
+
+    return database.write(work)
 
 
 def _keep_copy(
     connection: sqlite3.Connection,
-    poll: AcceptedPoll,
-    new: CompressedCopy,
+    poll: changes.AcceptedPoll,
+    new: changes.CompressedCopy,
     media_type_id: int,
-    retention: Retention,
+    versions_kept: int,
 ) -> None:
     newest = poll.before.version
     if connection.execute(_SQL["hash_of"], (poll.item_id, newest)).fetchone() == (new.hash,):
@@ -86,13 +75,13 @@ def _keep_copy(
     poll.version = newest + 1
     row = (poll.item_id, poll.version, content_id, poll.outcome.time_s, media_type_id, new.copy.normal_hash)
     connection.execute(_SQL["add_version"], row)
-    if poll.version > retention.versions:
-        oldest = (poll.item_id, poll.version - retention.versions)
+    if poll.version > versions_kept:
+        oldest = (poll.item_id, poll.version - versions_kept)
         dropped = connection.execute(_SQL["drop_versions"], oldest).fetchall()
         drop_contents(connection, [content_id for (content_id,) in dropped])
 
 
-def _state_row(poll: AcceptedPoll, recent: bytes | None) -> Row:
+def _state_row(poll: changes.AcceptedPoll, recent: bytes | None) -> Row:
     outcome, seen = poll.outcome, poll.outcome.observation
     return (
         outcome.due_s,
@@ -110,19 +99,26 @@ def _state_row(poll: AcceptedPoll, recent: bytes | None) -> Row:
 
 def _validators(outcome: Outcome) -> str | None:
     """Return the validators of this poll, None where they are as before: only the holder of a lease changes
-    them.
-
-    A lease may have been made by hand, without any: that there are none now is always written.
-    """
+    them. A lease may have been made by hand, without any: that there are none now is always written."""
     new = outcome.validators
     return None if new is None or (new and new == outcome.lease.validators) else text_from_mapping(new)
 
 
-def _changed_rows(polls: Sequence[AcceptedPoll]) -> list[Row]:
-    return [(seen.time_s, seen.item_id) for seen in observations_of(polls) if seen.changed]
+def _has_failures(outcome: Outcome) -> bool:
+    return bool(outcome.failures or outcome.lease.failures)
 
 
-def _failure_rows(polls: Sequence[AcceptedPoll]) -> list[Row]:
-    """Return the failures in a row of the items that have or had some."""
-    outcomes = (poll.outcome for poll in polls)
-    return [(each.failures, each.lease.item_id) for each in outcomes if each.failures or each.lease.failures]
+def keep_content(connection: sqlite3.Connection, new: changes.CompressedCopy) -> int:
+    """Count one more use of a content, write its bytes if nobody has them yet, and return its id."""
+    row = connection.execute(_CONTENTS["keep"], (new.hash, len(new.copy.content))).fetchall()
+    ((content_id, refs),) = row
+    if refs == 1:
+        connection.execute(_CONTENTS["keep_payload"], (content_id, new.data))
+    return int(content_id)
+
+
+def drop_contents(connection: sqlite3.Connection, content_ids: Iterable[int]) -> None:
+    """Count one use less of each of these contents, and delete those that nobody uses."""
+    for content_id, uses in Counter(content_ids).items():
+        connection.execute(_CONTENTS["drop"], (uses, content_id))
+        connection.execute(_CONTENTS["collect"], (content_id,))

@@ -21,8 +21,7 @@ from typing import Any
 from urllib.parse import quote
 
 from afresh.stores.rows import Row
-from afresh.stores.sql.database import Fetch, Parameters, SqlDatabase, T
-from afresh.stores.sql.statements import load_migrations
+from afresh.stores.sql.dialect import Fetch, Parameters, SqlDatabase, T, load_migrations
 from afresh.stores.sqlite.errors import READ_ONLY, translate_errors
 from afresh.stores.sqlite.migrations import is_current, migrate
 from afresh.values.errors import StoreError, StoreMissingError, StoreReadOnlyError
@@ -313,7 +312,6 @@ def _is_readable(path: Path) -> bool:
 
 
 def _primary(error: sqlite3.OperationalError) -> int:
-    """Return the code of an error without its details."""
     return error.sqlite_errorcode & 0xFF
 
 

@@ -42,7 +42,6 @@ _EXTENDED: dict[int, tuple[type[StoreError], str]] = {
 
 
 def translate_error(error: sqlite3.Error, path: Path) -> StoreError:
-    """Return the error of afresh for an error of SQLite."""
     # Errors of the module itself (a closed connection, a value too large) carry no code.
     code: int | None = getattr(error, "sqlite_errorcode", None)
     if code is None:
@@ -53,7 +52,6 @@ def translate_error(error: sqlite3.Error, path: Path) -> StoreError:
 
 @contextmanager
 def translate_errors(path: Path) -> Iterator[None]:
-    """Translate the errors of SQLite that are raised inside."""
     try:
         yield
     except sqlite3.Error as error:

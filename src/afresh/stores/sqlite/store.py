@@ -6,15 +6,12 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from afresh.stores.sql.fleet import SqlFleet
-from afresh.stores.sql.store import SqlStore
+from afresh.stores.sql.groups import SqlFleet, SqlStore
 from afresh.stores.sqlite.commit import commit
 from afresh.stores.sqlite.database import SqliteDatabase
-from afresh.stores.sqlite.leases import SqliteLeases
-from afresh.stores.sqlite.plan import SqlitePlan
-from afresh.stores.sqlite.stored_items import SqliteItems
-from afresh.stores.sqlite.transfer import SqliteTables
-from afresh.stores.sqlite.upkeep import SqliteUpkeep
+from afresh.stores.sqlite.policy_columns import SqlitePlan
+from afresh.stores.sqlite.stored_items import SqliteItems, SqliteLeases
+from afresh.stores.sqlite.upkeep import SqliteTables, SqliteUpkeep
 from afresh.stores.store import Retention
 from afresh.values.outcome import Outcome, Refusal
 
@@ -42,7 +39,6 @@ class SqliteStore(SqlStore[sqlite3.Connection]):
         """Open the file, create or upgrade it; ``timeout_s`` is how long to wait for other writers."""
         database = SqliteDatabase(path, create=create, read_only=read_only, timeout_s=timeout_s)
         super().__init__(database, retention or Retention())
-        self._database = database
         self.items = SqliteItems(database)
         self.leases = SqliteLeases(database)
         self.plan = SqlitePlan(database)
@@ -53,7 +49,4 @@ class SqliteStore(SqlStore[sqlite3.Connection]):
     def commit(
         self, outcomes: Sequence[Outcome], state: Mapping[str, bytes | None] | None = None
     ) -> list[Refusal]:
-        return commit(self._database, outcomes, state or {}, self._retention)
-
-    def close(self) -> None:
-        self._database.close()
+        return commit(self, outcomes, state or {})

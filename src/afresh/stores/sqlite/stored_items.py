@@ -1,25 +1,58 @@
-"""Items in SQLite: one row in ``item`` for what seldom changes, one in ``state`` for what a poll changes."""
+"""Items and leases in SQLite: a row in ``item`` for what seldom changes, one in ``state`` for the rest.
+
+Leases are not synced to disk: on one machine a power loss ends the workers too.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
-from afresh.stores.rows import ACTIVE, text_from_mapping
-from afresh.stores.sql.database import ItemCounts, Parameters
-from afresh.stores.sql.item_pages import read_page
-from afresh.stores.sql.stored_items import SqlItems
-from afresh.stores.sqlite.contents import drop_contents
-from afresh.stores.sqlite.item_pages import SqlitePaging
+from afresh.stores.rows import ACTIVE, lease_from_row, text_from_mapping
+from afresh.stores.sql.dialect import ItemCounts, Parameters
+from afresh.stores.sql.groups import SqlLeases
+from afresh.stores.sql.item_group import Filters, Paging, SortOrder, SqlItems
+from afresh.stores.sqlite.commit import drop_contents
 from afresh.stores.store import EDITS_KEPT
-from afresh.values.items import ItemPage, ItemQuery, NewItem
+from afresh.values.items import NewItem, Sort
+from afresh.values.lease import Lease
+
+_INDEXES = {"group": "of_group", "source": "of_source", "idle": "idle"}
+
+
+class SqlitePaging(Paging[sqlite3.Connection]):
+    """Pages of items; few items of a source, a group or an unusual status are all sorted."""
+
+    orders: ClassVar[Mapping[Sort, SortOrder]] = {
+        "id": SortOrder("item.id", "item NOT INDEXED", "item.id", "state", nearby=True),
+        "key": SortOrder(
+            "item.key", "item INDEXED BY sqlite_autoindex_item_1", "item.id", "state", nearby=True
+        ),
+        "due": SortOrder("state.due_s", "state INDEXED BY by_due"),
+        "changed": SortOrder("coalesce(state.changed_s, -9e999)", "state INDEXED BY by_changed"),
+        "failures": SortOrder("state.failures", "state INDEXED BY by_failures"),
+        "weight": SortOrder("state.weight", "state INDEXED BY by_weight"),
+    }
+    conditions: ClassVar[Mapping[str, str]] = {
+        "group": "state.group_id = :group",
+        "source": "state.source_id = :source",
+        "status": "state.status = :status",
+        "idle": "state.status = :idle AND state.status <> 0",  # the literal lets the partial index serve
+        "text": "instr(item.key, :text) > 0",
+    }
+    parameter = ":{}"
+    looked_at, nearby = 20_000, 15  # items in order of id or key lie side by side in the file
+
+    def choose_index(self, filters: Filters) -> Mapping[str, str] | None:
+        for name, index in _INDEXES.items():
+            if name in filters and self.are_few(name, filters, index=index):
+                return {"first": f"state INDEXED BY {index}", "second": "item"}
+        return None
 
 
 class SqliteItems(SqlItems[sqlite3.Connection]):
-    """Implements ``StoredItems``."""
-
-    def page(self, query: ItemQuery, limit: int, cursor: str | None = None) -> ItemPage:
-        return read_page(SqlitePaging, self._database, query, limit, cursor)
+    paging = SqlitePaging
 
     def _add_batch(self, connection: sqlite3.Connection, batch: list[NewItem], now_s: float) -> int:
         new = self._only_new(connection, batch)
@@ -52,3 +85,13 @@ class SqliteItems(SqlItems[sqlite3.Connection]):
 
     def _lock_ids(self, connection: sqlite3.Connection, keys: Sequence[str]) -> dict[str, int]:
         return self._ids(connection, keys)  # there is one writer at a time
+
+
+class SqliteLeases(SqlLeases[sqlite3.Connection]):
+    def _lease(self, name: str, given: Parameters) -> list[Lease]:
+        def work(connection: sqlite3.Connection) -> list[Lease]:
+            token = self._database.take_numbers(connection, "lease", 1)
+            self._rows(connection, name, {**given, "token": token})
+            return [lease_from_row(row) for row in self._rows(connection, "leased", {"token": token})]
+
+        return self._database.write(work, durable=False)

@@ -1,24 +1,29 @@
-"""Care for a SQLite store: check it, give space back, copy it while it works."""
+"""Care for a SQLite store: check it, give space back, back it up, and copy it to another store."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import ClassVar
 
-from afresh.stores.replaced_file import write_then_replace
-from afresh.stores.sql.upkeep import SqlUpkeep
+from afresh.stores.sql.groups import SqlUpkeep
+from afresh.stores.sql.transfer import RESERVATIONS, TABLES, Counters, Homes, SqlTables, same_columns
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.errors import translate_errors
-from afresh.values.errors import InputError, StoreCorruptError
+from afresh.tables.atomic_output import replaced_file
+from afresh.values.errors import InputError, OutputError, StoreCorruptError
 from afresh.values.stored import StoreStats
 
 _PAGES_PER_STEP = 4096
+_SEQUENCES = ("item", "edit", "event", "audit")
+_COUNTERS = ("lease", "notice")
+_SQLITE_ENDINGS = ("-wal", "-shm", "-journal")  # of the files that SQLite itself makes beside a database
 
 
 class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
-    """Implements ``Upkeep``."""
-
     contradictions = ("tally", "references", "newest", "payloads")
 
     def __init__(self, database: SqliteDatabase) -> None:
@@ -42,8 +47,14 @@ class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
     def backup(self, target: Path) -> None:
         if target.exists() and target.samefile(self._file.path):
             raise InputError(f"{target} is the store itself: give the backup another name")
-        with write_then_replace(target) as file:
-            self._copy_to(file)
+        with (
+            write_then_replace(target) as file,
+            self._file.separate_connection() as source,
+            translate_errors(file),
+            closing(sqlite3.connect(file)) as copy,
+        ):
+            # In steps: between them Python code runs, and with it whoever asks for an end.
+            source.backup(copy, pages=_PAGES_PER_STEP, progress=lambda *_: None)
 
     def stats(self) -> StoreStats:
         def work(connection: sqlite3.Connection) -> tuple[int, ...]:
@@ -57,17 +68,7 @@ class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
         return StoreStats(*self._database.snapshot(work))
 
     def _count_contents(self, connection: sqlite3.Connection) -> int:
-        count: int = connection.execute(self._sql["count_contents"]).fetchone()[0]
-        return count
-
-    def _copy_to(self, target: Path) -> None:
-        with self._file.separate_connection() as source, translate_errors(target):
-            copy = sqlite3.connect(target)
-            try:
-                # In steps: between them Python code runs, and with it whoever asks for an end.
-                source.backup(copy, pages=_PAGES_PER_STEP, progress=lambda *_: None)
-            finally:
-                copy.close()
+        return int(self._rows(connection, "count_contents", {})[0][0])
 
 
 def _damage(connection: sqlite3.Connection) -> Iterator[str]:
@@ -77,3 +78,63 @@ def _damage(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"damaged: {line}"
     for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         yield f"{table} row {row} refers to a {parent} that is not there"
+
+
+class SqliteTables(SqlTables[sqlite3.Connection]):
+    """A SQLite file that can be copied from and to."""
+
+    homes: ClassVar[Mapping[str, Homes]] = {
+        "item": {
+            "item": same_columns("id", "key", "labels", "added_s", "selector"),
+            "state": {"item_id": "id"} | same_columns(*TABLES["item"].columns[5:]),
+        },
+        "content": {
+            "content": same_columns("id", "hash", "size", "refs"),
+            "payload": {"content_id": "id", "data": "data"},
+        },
+    }
+    parameter = ":{}"
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        super().__init__(database)
+        self._file = database
+
+    @property
+    def name(self) -> str:
+        return str(self._file.path.absolute())
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        with self._file.separate_connection() as connection:
+            connection.execute("BEGIN")
+            yield connection
+
+    def _insert(
+        self, connection: sqlite3.Connection, home: str, columns: list[str], rows: list[list[object]]
+    ) -> None:
+        marks = ", ".join("?" * len(columns))
+        connection.executemany(f"INSERT INTO {home} ({', '.join(columns)}) VALUES ({marks})", rows)
+
+    def _set_counters(self, connection: sqlite3.Connection, counters: Counters) -> None:
+        for name in _SEQUENCES:
+            connection.execute(self.sql["drop_sequence"], (name,))
+            connection.execute(self.sql["set_sequence"], (name, counters[name]))
+        for name in _COUNTERS:
+            connection.execute(self.sql["set_counter"], (counters[name], name))
+        connection.execute(self.sql["set_pace"], [counters[name] for name in RESERVATIONS])
+
+    def _clear(self, connection: sqlite3.Connection, homes: list[str]) -> None:
+        for home in homes:
+            connection.execute(f"DELETE FROM {home}")
+
+
+@contextmanager
+def write_then_replace(target: Path) -> Iterator[Path]:
+    """Give the path of a new SQLite file, which becomes ``target`` when the block ends well."""
+    try:
+        with replaced_file(target, *_SQLITE_ENDINGS) as part:
+            # Only the user can read it, as a file with the copies of private pages should be.
+            os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            yield part
+    except OSError as error:
+        raise OutputError(f"{target} cannot be written: {error.strerror}") from error

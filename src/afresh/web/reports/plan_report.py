@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from afresh.allocation.problem_inputs import build_problem
+from afresh.allocation.problem import build_problem
 from afresh.engine.engine import Engine
 from afresh.engine.reporting.plan_sample import PlanSample, take_plan_sample
 from afresh.engine.reporting.status import Status

@@ -16,7 +16,7 @@ from typing import Self, cast
 import numpy as np
 
 from afresh.replay.change_history import ChangeHistory
-from afresh.replay.worlds.rate_distributions import CHO_INTERVALS_D, CHO_SHARES
+from afresh.replay.change_process import CHO_INTERVALS_D, CHO_SHARES
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.clock import Clock, SystemClock
 from afresh.values.errors import AfreshError

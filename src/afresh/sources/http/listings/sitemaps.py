@@ -110,7 +110,6 @@ class _Handler(ContentHandler):
         self._length = 0
 
     def startElementNS(self, name: _Name, qname: str | None, attrs: AttributesNSImpl) -> None:  # noqa: N802
-        """Start an element."""
         del qname, attrs
         tag = name[1].lower()
         if tag in ("url", "sitemap"):
@@ -125,7 +124,6 @@ class _Handler(ContentHandler):
             self._length += len(content)
 
     def endElementNS(self, name: _Name, qname: str | None) -> None:  # noqa: N802
-        """End an element."""
         del qname
         tag = name[1].lower()
         if self._field and tag == self._field:

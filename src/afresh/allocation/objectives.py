@@ -1,0 +1,174 @@
+"""The table of objectives: what a plan may pursue, five objectives under two orders of refreshing.
+
+Every objective scales with time, so it is written without units. With r = λ/f (changes per refresh) its time
+average for one item is λ^(1−p)·value(r), p its power; one more refresh per time buys λ^(−p)·marginal(r),
+marginal = −r²·value'(r); and the frequency at which a refresh is worth just its price is f = λ/r with
+marginal(r) = price·λ^p.
+
+    objective    p   fixed order: −value          marginal          memoryless: −value   marginal
+    freshness    1   −(1−e^{−r})/r                g(r)              −1/(1+r)             (r/(1+r))²
+    age          2   r·(½−1/r+(1−e^{−r})/r²)      k(r)              r²/(1+r)             r³(r+2)/(1+r)²
+    harmonic     1   Ein(r)−1+(1−e^{−r})/r        h(r)              ln(1+r)              r²/(1+r)
+    missed       1   r/2                          r²/2              r                    r²
+    lag          2   r²/6                         r³/3              r²                   2r³
+
+Fixed order: an item is refreshed at even intervals. Random: at the times of a Poisson process (memoryless),
+so that τ since the last refresh is exponential.
+
+freshness   the share of time during which the copy equals the source. Even intervals: Cho & Garcia-Molina
+            2000, §4; an item whose price y = μcλ/w is 1 or more is dropped, since it changes too fast to be
+            worth a refresh. Poisson refreshes: f = max(0, √(wλ/(cμ)) − λ) (Azar et al. 2018).
+age         the time since the first change that the copy has missed, 0 while it is fresh (Cho §4.4). No item
+            is ever dropped: an item that is never refreshed grows infinitely old.
+harmonic    the n-th missed change costs 1/n, so that no copy is ever beyond hope. Poisson refreshes, with
+            q = wλ/(cμ): f = 2q/(λ+√(λ²+4q)) (Kolobov et al. 2019).
+missed      how many changes the copy is behind, λ/(2f) or λ/f: f = √(wλ/(2cμ)), the square-root rule.
+lag         the sum over missed changes of the time since each, Σ(t − tᵢ) (Yang et al. 2010): λ/(6f²) or
+            λ/f², so that f = (wλ/(3cμ))^{1/3} or (2wλ/(cμ))^{1/3}.
+
+>>> objective_for("freshness", "fixed").inverse([0.5351623, 1.0]).round(4)
+array([1.7933,    inf])
+>>> objective_for("freshness", "random").inverse([0.25, 1.0])
+array([ 1., inf])
+>>> objective_for("age", "fixed").value(1.0)
+array(-0.13212056)
+>>> old = objective_for("age", "random")
+>>> old.inverse(old.marginal([1e-6, 1.0, 1e6]))
+array([1.e-06, 1.e+00, 1.e+06])
+>>> objective_for("harmonic", "random").inverse([0.0, 0.5])
+array([0., 1.])
+>>> objective_for("missed", "fixed").inverse([2.0]), objective_for("lag", "fixed").inverse([9.0])
+(array([2.]), array([3.]))
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from afresh.model.curves import age_curve, freshness_curve, g, h, h_inverse, harmonic_curve, k, k_inverse, phi
+from afresh.model.freshness import ORDERS
+from afresh.values.arrays import ArrayLike, Float64s
+from afresh.values.errors import one_of
+from afresh.values.objective_names import OBJECTIVE_NAMES
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """One objective under one order of refreshing, as functions of r = λ/f, the changes per refresh.
+
+    All take 0 to infinity, scalars or arrays, and return float64 arrays.
+
+    ``power``    p: the value of an item is λ^(1−p)·value(r).
+    ``top``      limit of the marginal as r → ∞: at a higher price the item is dropped.
+    ``value``    what an item earns on average over time: its freshness, or minus its loss.
+    ``marginal`` −r²·value'(r), what one more refresh per time buys in units of λ^(−p); increasing in r.
+    ``inverse``  the r with marginal(r) = y; infinite from ``top`` on.
+    """
+
+    power: int
+    top: float
+    value: Callable[[ArrayLike], Float64s]
+    marginal: Callable[[ArrayLike], Float64s]
+    inverse: Callable[[ArrayLike], Float64s]
+
+
+Formula = Callable[[Float64s], Float64s]
+
+
+def _objective(power: int, top: float, value: Formula, marginal: Formula, inverse: Formula) -> Objective:
+    return Objective(power, top, *(as_array_function(formula) for formula in (value, marginal, inverse)))
+
+
+def as_array_function(formula: Formula) -> Callable[[ArrayLike], Float64s]:
+    """The formula for scalars and arrays alike; overflow and 1/0 give the right limits, without warnings.
+
+    >>> as_array_function(lambda r: 1 / (1 + 1 / r))([0.0, 1.0])
+    array([0. , 0.5])
+    """
+
+    def function(x: ArrayLike) -> Float64s:
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.asarray(formula(np.asarray(x, dtype=np.float64)), dtype=np.float64)
+
+    return function
+
+
+def _freshness_marginal(r: Float64s) -> Float64s:
+    cut = np.minimum(r, 1e200)  # past it the ratio is 1; the cut keeps ∞/∞ out
+    return np.asarray(np.square(cut / (1 + cut)))
+
+
+def _freshness_inverse(y: Float64s) -> Float64s:
+    root = np.sqrt(np.minimum(y, 1.0))
+    return np.asarray(root / (1 - root))
+
+
+def _age_marginal(r: Float64s) -> Float64s:
+    cut = np.minimum(r, 1e100)
+    return np.asarray(r * r * (cut / (1 + cut)) * ((cut + 2) / (1 + cut)))
+
+
+def _age_inverse(y: Float64s) -> Float64s:
+    """The root of r³(r+2)/(1+r)² = y.
+
+    The marginal, r² − (r/(1+r))², is a quartic in r, but log marginal has slope 2 to 3 over log r: Newton
+    steps on the logarithms converge from any start, in five from the two asymptotes.
+    """
+    # Outside these limits the marginal is 2r³ or r² to the last digit.
+    inner = np.clip(y, 1e-60, 1e40)
+    r = np.where(inner < 4, np.cbrt(inner / 2), np.sqrt(inner))
+    for _ in range(5):
+        steepness = 3 + r / (2 + r) - 2 * r / (1 + r)
+        r = r * np.exp(np.log(inner / _age_marginal(r)) / steepness)
+    return np.where(y < 1e-60, np.cbrt(y / 2), np.where(y > 1e40, np.sqrt(y), r))
+
+
+_FIXED = {
+    "freshness": Objective(1, 1.0, freshness_curve, g, phi),
+    "age": Objective(2, np.inf, as_array_function(lambda r: -r * age_curve(r)), k, k_inverse),
+    "harmonic": Objective(1, np.inf, as_array_function(lambda r: -harmonic_curve(r)), h, h_inverse),
+    "missed": _objective(
+        1, np.inf, lambda r: -0.5 * r, lambda r: 0.5 * np.square(r), lambda y: math.sqrt(2) * np.sqrt(y)
+    ),
+    "lag": _objective(
+        2, np.inf, lambda r: np.square(r) / -6, lambda r: r * r * r / 3, lambda y: np.cbrt(3 * y)
+    ),
+}
+_MEMORYLESS = {
+    "freshness": _objective(1, 1.0, lambda r: 1 / (1 + r), _freshness_marginal, _freshness_inverse),
+    "age": _objective(2, np.inf, lambda r: -r / (1 + 1 / r), _age_marginal, _age_inverse),
+    "harmonic": _objective(
+        1,
+        np.inf,
+        lambda r: -np.log1p(r),
+        lambda r: r / (1 + 1 / r),
+        lambda y: (y + np.sqrt(y) * np.sqrt(y + 4)) / 2,
+    ),
+    "missed": _objective(1, np.inf, np.negative, np.square, np.sqrt),
+    "lag": _objective(2, np.inf, lambda r: -np.square(r), lambda r: 2 * r * r * r, lambda y: np.cbrt(y / 2)),
+}
+OBJECTIVES: dict[tuple[str, str], Objective] = {(name, "fixed"): _FIXED[name] for name in OBJECTIVE_NAMES} | {
+    (name, "random"): _MEMORYLESS[name] for name in OBJECTIVE_NAMES
+}
+
+
+def objective_order(order: str) -> str:
+    """``fixed`` or ``random``, of which ``memoryless`` is another name.
+
+    >>> objective_order("memoryless")
+    'random'
+    """
+    return "random" if one_of("order", order, ORDERS) == "memoryless" else order
+
+
+def objective_for(name: str, order: str) -> Objective:
+    """The objective of that name under that order.
+
+    >>> objective_for("freshness", "fixed").top
+    1.0
+    """
+    return OBJECTIVES[one_of("objective", name, OBJECTIVE_NAMES), objective_order(order)]

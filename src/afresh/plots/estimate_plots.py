@@ -1,0 +1,86 @@
+"""The plots of what was estimated: the Poisson check, and decay functions fitted to lifetimes."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from afresh.model.decay import Decay
+from afresh.plots.line_plot import captioned_figure
+from afresh.plots.panels import Panel, Series
+from afresh.rates.decay_fit import DecayFits
+from afresh.rates.poisson_check import GapHistogram
+from afresh.values.arrays import Floats
+from afresh.values.units import UNIT_NAMES
+
+
+def poisson_panel(gaps: GapHistogram, unit: str = "d", title: str = "Gaps between changes") -> Panel:
+    """Observed shares as dots and the model's line; empty bins have no place on a logarithmic axis."""
+    middle = (gaps.edges[1:] + gaps.edges[:-1]) / 2
+    seen = gaps.share > 0
+    return Panel(
+        title,
+        f"gap between changes, {UNIT_NAMES[unit]}s",
+        "share of gaps",
+        (
+            Series("Poisson model", middle, gaps.expected),
+            Series("observed", middle[seen], gaps.share[seen], "dots"),
+        ),
+        log_y=True,
+    )
+
+
+def poisson_figure(gaps: GapHistogram, sentence: str, unit: str = "d") -> Figure:
+    """The panel with the finding as a sentence below it.
+
+    >>> from afresh.rates.poisson_check import gap_histogram
+    >>> figure = poisson_figure(gap_histogram(range(1, 50)), "Changes come regularly.")
+    >>> figure.axes[0].get_yscale()
+    'log'
+    """
+    return captioned_figure([poisson_panel(gaps, unit)], sentence, 62)
+
+
+_POINTS = 400
+
+
+def decay_panels(found: DecayFits, unit: str = "d", *, most: int = 3) -> tuple[Panel, Panel]:
+    """Left: lifetimes, observed and by the ``most`` best classes. Right: how long a copy stays right."""
+    longest = float(np.asarray(found.empirical.times)[-1])
+    time = np.linspace(0, longest, _POINTS)
+    steps = np.unique(np.concatenate([np.asarray(found.empirical.times), [0.0, longest]]))
+    x = np.repeat(steps, 2)[1:]
+    y = np.repeat(found.empirical.survival(steps), 2)[:-1]
+    observed = Series("observed", x, y)
+    fits = [fit for fit in found.fits if np.isfinite(fit.aic)][:most]
+    curves = [Series(fit.words, time, fit.decay.survival(time), "dashed") for fit in fits]
+    label, mid_life = f"time, {UNIT_NAMES[unit]}s", []
+    if np.isfinite(found.best.decay.total()):  # else a copy met in mid-life never goes wrong
+        mid_life.append(_curve(f"the same, {found.best.name}", found.best.since_refresh(), time, dashed=True))
+    lifetimes = Panel("How long a lifetime lasts", label, "share still going", (observed, *curves))
+    copies = Panel(
+        "How long a copy stays right",
+        label,
+        "chance that the copy is right",
+        (
+            _curve("refreshed at any time, observed", found.since_refresh, time),
+            *mid_life,
+            _curve("refresh restarts the lifetime", found.best.decay, time, dashed=True),
+        ),
+    )
+    return lifetimes, copies
+
+
+def decay_figure(found: DecayFits, unit: str = "d") -> Figure:
+    """Both panels with the finding as a sentence below them.
+
+    >>> from afresh.rates.decay_fit import fit_decays
+    >>> figure = decay_figure(fit_decays([1.0, 2.0, 2.5, 4.0], [1, 1, 0, 1]), "y")
+    >>> [axes.get_xlabel() for axes in figure.axes]
+    ['time, years', 'time, years']
+    """
+    return captioned_figure(decay_panels(found, unit), found.sentence, 120)
+
+
+def _curve(label: str, decay: Decay, time: Floats, *, dashed: bool = False) -> Series:
+    return Series(label, time, decay.survival(time), "dashed" if dashed else "line")

@@ -1,0 +1,163 @@
+"""Forgetting: rates drift, so old evidence fades towards the prior: a ← a₀+(a−a₀)e^{−t/H}, b likewise.
+
+On a grid a poll's log-likelihood is multiplied by e^{−t/H}, t its age. The rates are then those at the time
+of the latest poll of all.
+
+Whether to forget, and over which horizon H, is decided by prediction: the Gamma filter says before each poll
+how likely a change is, and is scored by the logarithm of what it gave to what was then seen. Forgetting is
+used only if both hold by ``MARGIN`` standard errors over the items:
+
+- it predicts better than not forgetting;
+- it gains more on the polls in their order than on the same polls in another order. If rates are steady the
+  order does not matter, and this difference is zero on average, whatever else is wrong with the prior: where
+  all items are alike forgetting gains too, because it leads back to the prior, but in any order.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from afresh.rates.estimators.gamma_filter import belief_after_change
+from afresh.rates.poll_table import PollTable
+from afresh.rates.priors.gamma_prior import GammaPrior
+from afresh.rates.segments import rank_within, rounds, run_starts
+from afresh.values.arrays import Bools, Float64s, Ints
+
+MARGIN = 3.0  # the best of several horizons is compared: 2.5 was seen in one steady log in thirty
+HALVINGS = 7
+POLLS_ENOUGH = 100_000  # to decide: of more, every k-th item is looked at
+LATEST = 400  # polls of an item
+FEWEST = 4
+GOLDEN = 0.6180339887498949
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """The horizon to use (∞: none) and what the best one gained in log score per poll over none."""
+
+    horizon: float
+    gain: float
+
+    @property
+    def is_supported(self) -> bool:
+        """Whether forgetting predicts clearly better."""
+        return math.isfinite(self.horizon)
+
+
+def fade(
+    shape: Float64s, rate: Float64s, prior: GammaPrior, elapsed: Float64s, horizon: float | Float64s
+) -> tuple[Float64s, Float64s]:
+    """Gamma(a, b) after ``elapsed`` without evidence.
+
+    >>> a, b = fade(np.array([5.0]), np.array([9.0]), GammaPrior.of(1.0, 1.0), np.array([np.log(2)]), 1.0)
+    >>> a.round(12).tolist(), b.round(12).tolist()
+    ([3.0], [5.0])
+    """
+    keep = np.exp(-elapsed / horizon)
+    return prior.shape + (shape - prior.shape) * keep, prior.rate + (rate - prior.rate) * keep
+
+
+def poll_ages(polls: PollTable) -> Float64s:
+    """How long before the latest poll each one was: of all items, or of its own where the clock is unknown.
+
+    >>> from afresh.rates.poll_table import polls_from_intervals
+    >>> poll_ages(polls_from_intervals([1.0, 2.0, 4.0, 8.0], [1, 0, 0, 1], item=[0, 0, 0, 1])).tolist()
+    [6.0, 4.0, 0.0, 0.0]
+    """
+    if polls.end is not None:
+        return float(polls.end.max(initial=-np.inf)) - polls.end
+    until = np.cumsum(polls.elapsed)
+    lasts = np.append(np.flatnonzero(np.diff(polls.item)), polls.size - 1)[: polls.size]
+    latest = np.zeros(polls.items)
+    latest[polls.item[lasts]] = until[lasts]
+    return np.asarray(np.maximum(latest[polls.item] - until, 0.0))
+
+
+def weigh_by_age(polls: PollTable, horizon: float) -> PollTable:
+    """The same polls, each counting e^{−age/H}.
+
+    >>> from afresh.rates.poll_table import polls_from_intervals
+    >>> weigh_by_age(polls_from_intervals([1.0, 2.0], [1, 0], item=[0, 0]), 2.0).weight.round(3).tolist()
+    [0.368, 1.0]
+    """
+    return replace(polls, weight=np.exp(-poll_ages(polls) / horizon))
+
+
+def predictive_scores(polls: PollTable, prior: GammaPrior, horizons: Float64s) -> Float64s:
+    """Σ ln P(what the poll saw | the polls before): a row per horizon to forget over, a column per item.
+
+    Unchanged after t: −a·ln(1+t/b).
+
+    >>> from afresh.rates.poll_table import polls_from_intervals
+    >>> polls, prior = polls_from_intervals(1.0, False), GammaPrior.of(1.0, 1.0)
+    >>> scores = predictive_scores(polls, prior, np.array([np.inf]))
+    >>> scores.round(12).tolist()                     # ½
+    [[-0.69314718056]]
+    """
+    rows, over = prior.for_items(polls.items), horizons[:, None]
+    shape = np.repeat(rows.shape[None], horizons.size, axis=0)
+    rate, score = np.repeat(rows.rate[None], horizons.size, axis=0), np.zeros(shape.shape)
+    for these in rounds(rank_within(run_starts(polls.item))):
+        item, t, found = polls.item[these], polls.elapsed[these], polls.changed[these]
+        own = GammaPrior(rows.shape[item], rows.rate[item])
+        a, b = fade(shape[:, item], rate[:, item], own, t, over)
+        quiet = a * np.log1p(t / b)
+        # ln(1−e^{−q}); both are evaluated, so keep the unused one off its pole.
+        seen = np.log(-np.expm1(-np.maximum(quiet, np.finfo(float).tiny)))
+        score[:, item] += np.where(found, seen, -quiet)
+        b[:, ~found] += t[~found]
+        a[:, found], b[:, found] = belief_after_change(a[:, found], b[:, found], t[found])
+        shape[:, item], rate[:, item] = a, b
+    return score
+
+
+def choose_horizon(polls: PollTable, prior: GammaPrior) -> Drift:
+    """The horizon that predicts best, half the longest history down to 1/128 of it, or none.
+
+    >>> from afresh.rates.poll_table import polls_from_intervals
+    >>> item = np.repeat(np.arange(50), 40)
+    >>> busy_then_quiet = polls_from_intervals(np.ones(2000), np.tile(np.arange(40) < 20, 50), item=item)
+    >>> choose_horizon(busy_then_quiet, GammaPrior.of(1.0, 1.0)).is_supported
+    True
+    """
+    informative = _informative_items(polls)
+    if np.count_nonzero(informative) < FEWEST:
+        return Drift(math.inf, 0.0)
+    part, own = polls.of_items(informative), prior.for_items(polls.items)
+    ends = np.cumsum(part.polls_per_item())
+    latest = ends[part.item] - np.arange(part.size) <= LATEST
+    part = PollTable(part.item[latest], part.elapsed[latest], part.changed[latest], part.items)
+    own = GammaPrior(own.shape[informative], own.rate[informative])
+    longest = float(part.time_per_item().max())
+    horizons = np.append(np.inf, longest / np.exp2(np.arange(1, HALVINGS + 1)))
+    scores = predictive_scores(part, own, horizons)
+    gains = scores[1:] - scores[0]  # over not forgetting, a column per item
+    best = int(np.argmax(gains.sum(axis=1)))
+    never, shuffled = predictive_scores(_shuffle_order(part), own, horizons[[0, best + 1]])
+    ordered = gains[best] - (shuffled - never)
+    errors = min(_standard_errors(gains[best]), _standard_errors(ordered))
+    horizon = float(horizons[best + 1]) if errors > MARGIN else math.inf
+    return Drift(horizon, float(gains[best].sum()) / part.size)
+
+
+def _informative_items(polls: PollTable) -> Bools:
+    """Items with a few polls and a change, every k-th where they are many."""
+    number = polls.polls_per_item()
+    informative = np.asarray((number >= FEWEST) & (polls.changes_per_item() > 0))
+    every = -(-int(np.minimum(number[informative], LATEST).sum()) // POLLS_ENOUGH)
+    return np.asarray(informative & (np.cumsum(informative) % max(every, 1) == 0))
+
+
+def _shuffle_order(polls: PollTable) -> PollTable:
+    """Each item's polls in another order: by the fractions of their ranks times the golden ratio."""
+    order: Ints = np.lexsort(((rank_within(run_starts(polls.item)) * GOLDEN) % 1.0, polls.item))
+    return PollTable(polls.item, polls.elapsed[order], polls.changed[order], polls.items)
+
+
+def _standard_errors(gains: Float64s) -> float:
+    """How many standard errors the sum lies above 0."""
+    error = float(gains.std(ddof=1)) * math.sqrt(gains.size)
+    return float(gains.sum()) / max(error, 1e-300)

@@ -1,0 +1,197 @@
+"""Rates from counts of changes: of regular polls by the log family, and of cohorts checked again.
+
+Of n regular polls X found a change: r̂ = −ln((n−X+a)/(n+a)) changes per poll interval. 1−e^{−r} is the chance
+that a poll finds a change; a keeps the answer finite when all of them do and takes out most of the bias (Cho
+& Garcia-Molina a = 0.5, Zhang a = 0.4).
+
+Of a cohort of n items checked again after a time t, k had changed: λ̂ = −ln(1−k/n)/t (Razniewski 2016, Example
+1 and §8.2). Several cohorts of a group, with different times, give the λ at which as many changes are
+expected as were seen:
+
+    Σ_j n_j·(1−e^{−λt_j}) = p·N,   p = K/N,  N = Σ n_j,  K = Σ k_j.
+
+Where all changed (K = N) that is infinite, where none did it is 0, and neither can be planned with. There p
+is taken as if half of a further item had gone the other way: N/(N+½) and ½/(N+½). For one cohort the first is
+the log family with a = 0.5, ln(2n+1)/t; the second is close to 1/(2nt). Bounds are Clopper–Pearson bounds on
+p, carried through the same equation. They are exact for one time, and on the safe side for several: a sum of
+unequal chances spreads less than the binomial (Hoeffding 1956).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.model.roots import find_crossing
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Floats, Ints, as_floats, like_inputs, nonnegative
+from afresh.values.errors import InputError
+
+
+def log_ratio(changes: Float64s | Ints, polls: Float64s | Ints, a: float) -> Float64s:
+    """r̂ = −ln((n−X+a)/(n+a)), the changes per poll interval.
+
+    >>> log_ratio(np.array([0.0, 7.0]), np.array([7.0, 7.0]), 0.4).round(4).tolist()
+    [0.0, 2.9178]
+    """
+    return np.asarray(-np.log1p(-changes / (polls + a)))
+
+
+def ratio_estimate(polls: ArrayLike, changes: ArrayLike, a: float = 0.5) -> Any:
+    """r̂ = −ln((n−X+a)/(n+a)), changes per poll interval; λ̂ = r̂·f. Finite even if every poll found a change.
+
+    a = 0 is the maximum-likelihood estimate, infinite there.
+
+    >>> round(ratio_estimate(7, 7, a=0.4), 2), ratio_estimate(7, 7, a=0)
+    (2.92, inf)
+    """
+    n, x = _counts(polls, changes)
+    if not 0 <= a < math.inf:
+        raise InputError(f"a is {a}: must be more than 0, and finite")
+    with np.errstate(divide="ignore"):
+        return like_inputs(log_ratio(x.astype(np.float64), n.astype(np.float64), a), n, x)
+
+
+def ratio_interval(polls: ArrayLike, changes: ArrayLike, level: float = 0.9) -> tuple[Any, Any]:
+    """Clopper–Pearson bounds on r = −ln(1−p): they cover the true r at least ``level`` of the time.
+
+    Low is 0 if no poll found a change, high is infinite if every one did.
+
+    >>> low, high = ratio_interval(7, 7)
+    >>> round(low, 3), high
+    (1.055, inf)
+    """
+    from scipy.special import betaincinv
+
+    n, x = _counts(polls, changes)
+    tail = (1 - check_level(level)) / 2
+    n64, x64 = np.broadcast_arrays(n.astype(np.float64), x.astype(np.float64))
+    some, rest = np.maximum(x64, 1), np.maximum(n64 - x64, 1)
+    low = -np.log1p(-betaincinv(some, n64 - some + 1, tail))
+    # The bound on q = 1−p keeps r accurate where p is close to 1, the one on p where it is close to 0.
+    q, p = betaincinv(rest, n64 - rest + 1, tail), betaincinv(n64 - rest + 1, rest, 1 - tail)
+    high = np.where(q < 0.5, -np.log(q), -np.log1p(-np.minimum(p, 0.5)))
+    low, high = np.where(x64 == 0, 0.0, low), np.where(x64 == n64, np.inf, high)
+    return like_inputs(low, n, x), like_inputs(high, n, x)
+
+
+def _counts(polls: ArrayLike, changes: ArrayLike) -> tuple[Floats, Floats]:
+    n, x = as_floats("polls", polls), as_floats("changes", changes)
+    if not (np.all(n >= 1) and np.all((x >= 0) & (x <= n)) and np.all(np.isfinite(n))):
+        raise InputError("changes must lie between 0 and the number of polls, and polls be 1 or more")
+    return n, x
+
+
+def change_probability_interval(
+    changes: Float64s, polls: Float64s, level: float
+) -> tuple[Float64s, Float64s]:
+    """Clopper–Pearson interval of the probability that a poll finds a change: covers at least ``level``.
+
+    >>> low, high = change_probability_interval(np.array([0.0]), np.array([3.0]), 0.9)
+    >>> low.tolist(), bool(np.isclose(high[0], 1 - 0.05 ** (1 / 3)))
+    ([0.0], True)
+    """
+    from scipy.special import betaincinv
+
+    tail = (1.0 - check_level(level)) / 2.0
+    low = np.where(changes > 0, betaincinv(np.maximum(changes, 0.5), polls - changes + 1.0, tail), 0.0)
+    missed = np.maximum(polls - changes, 0.5)
+    high = np.where(changes < polls, betaincinv(changes + 1.0, missed, 1.0 - tail), 1.0)
+    return low, high
+
+
+def check_level(level: float) -> float:
+    """``level`` if it is a probability strictly between 0 and 1.
+
+    >>> check_level(0.9)
+    0.9
+    """
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level is {level}: must be above 0 and below 1, such as 0.9")
+    return level
+
+
+@dataclass(frozen=True, slots=True)
+class CohortRates:
+    """Rate and bounds of every group, in order of first appearance.
+
+    ``one_sided`` marks groups in which all or none changed, whose rate rests on the half added.
+    """
+
+    groups: tuple[Hashable, ...]
+    rate: Float64s
+    low: Float64s
+    high: Float64s
+    n: Ints
+    changed: Ints
+    one_sided: Bools
+
+
+def cohort_rates(
+    group: Sequence[Any], elapsed: ArrayLike, n: ArrayLike, changed: ArrayLike, level: float = 0.9
+) -> CohortRates:
+    """Rates of groups from cohorts (group, elapsed, n, changed).
+
+    Razniewski 2016, Table 3: of 10 students, 8 academic and 13 industrial researchers and 19 professors
+    10, 5, 3 and 2 had moved five years later.
+
+    >>> who = ["student", "academic", "industry", "professor"]
+    >>> found = cohort_rates(who, [5] * 4, [10, 8, 13, 19], [10, 5, 3, 2])
+    >>> found.rate.round(3).tolist(), found.high.round(2).tolist()
+    ([0.609, 0.196, 0.052, 0.022], [inf, 0.44, 0.14, 0.07])
+    """
+    number: dict[Hashable, int] = {}
+    which = np.asarray([number.setdefault(name, len(number)) for name in group], np.int64)
+    span, size, gone = _check_columns(elapsed, n, changed, which.size)
+    order = np.argsort(which, kind="stable")
+    first = np.searchsorted(which[order], np.arange(len(number)))
+    span, size, gone = span[order], size[order], gone[order]
+    total, seen = (np.add.reduceat(column, first) if column.size else column for column in (size, gone))
+    one_sided = (seen == 0) | (seen == total)
+    share = np.where(seen == 0, 0.5, seen) / np.where(one_sided, total + 0.5, total)
+    ratios, weight = (-np.log1p(-share), *ratio_interval(total, seen, level)), size / total[which[order]]
+    rate, low, high = (_solve_rates(ratio, span, weight, first) for ratio in ratios)
+    counts = total.astype(np.int64), seen.astype(np.int64)
+    return CohortRates(tuple(number), rate, low, high, *counts, one_sided)
+
+
+def _solve_rates(r: Float64s, span: Float64s, share: Float64s, first: npt.NDArray[np.intp]) -> Float64s:
+    """λ of each group with Σ n_j·e^{−λt_j}/N = e^{−r}, n_j/N the ``share``: between r/t_max and r/t_min."""
+    if r.size == 0:
+        return r
+    solvable = (r > 0) & np.isfinite(r)
+    inside, counts = np.where(solvable, r, 1.0), np.diff(first, append=span.size)
+
+    def mean_chance(rate: Float64s) -> Float64s:
+        return -np.add.reduceat(share * np.expm1(-np.repeat(rate, counts) * span), first)
+
+    found = find_crossing(
+        lambda rate: np.asarray(-np.expm1(-inside) / mean_chance(rate)),
+        inside / np.maximum.reduceat(span, first),
+        inside / np.minimum.reduceat(span, first),
+    )
+    return np.where(solvable, found, r)
+
+
+def _check_columns(
+    elapsed: ArrayLike, n: ArrayLike, changed: ArrayLike, rows: int
+) -> tuple[Float64s, Float64s, Float64s]:
+    columns = {"elapsed": elapsed, "n": n, "changed": changed}
+    checked = (nonnegative(name, given) for name, given in columns.items())
+    span, size, gone = (np.asarray(column, dtype=np.float64) for column in checked)
+    for name, column in zip(columns, (span, size, gone), strict=True):
+        if column.shape != (rows,):
+            raise InputError(f"{rows} groups and {column.size} values of {name}: give one for each group")
+    for name, column, wrong, what in (
+        ("elapsed", span, span == 0, "must be above 0"),
+        ("n", size, (size < 1) | (size % 1 != 0), "must be a whole number of 1 or more"),
+        ("changed", gone, (gone > size) | (gone % 1 != 0), "must be a whole number, at most n"),
+    ):
+        if wrong.any():
+            at = int(np.flatnonzero(wrong)[0])
+            raise InputError(f"{name}[{at}] is {column[at]:g}: {what}")
+    return span, size, gone

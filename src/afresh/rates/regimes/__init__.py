@@ -1,1 +1,0 @@
-"""Whether rates are steady: forgetting of old evidence, and hour-of-week seasons."""

@@ -1,0 +1,173 @@
+"""Seasons: a pooled hour-of-week profile s of mean 1 that turns clock time into operational time Λ(t) = ∫s.
+
+In operational time a busy hour is long and a quiet one short, and changes are Poisson again: every estimator
+works unchanged on Λ(times). The profile comes from EM over the intervals in which changes were found: given
+its rate λ and one change or more, an interval's expected number of changes λΛ/(1−e^{−λΛ}) is shared over its
+hours as the profile has it; the new profile is expected changes over expected exposure, with ``PSEUDO``
+changes of a flat one added to each hour.
+
+Used only if it predicts: fitted on the polls of every other week it must raise the log score of those of the
+weeks between, both ways together, by ``MARGIN`` standard errors over the items. Weeks and not items are held
+out, because what happened once to all items is no season. The profile is scaled so that each item is expected
+to change as often with it as without: it may gain by predicting when, not by correcting the rates of items
+that are polled at certain hours only. Else the flat profile is returned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from afresh.rates.poll_table import PollTable
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Floats, Ints
+from afresh.values.errors import InputError
+
+HOURS = 168
+PSEUDO = 3.0
+ROUNDS = 30
+MARGIN = 2.5
+_NO_CLOCK = "a season needs the times of the polls, not only the intervals"
+
+
+@dataclass(frozen=True, slots=True)
+class Season:
+    """The profile: relative rate in each hour of the week, of mean 1; hour 0 begins at time 0.
+
+    With Unix times hour 0 is Thursday, 00:00 UTC. ``hour`` is the length of an hour in the unit of the times.
+    ``gain`` is what it adds to the log score per poll of weeks it was not fitted on.
+
+    >>> flat = Season(np.ones(168), hour=3600.0)
+    >>> flat.operational([0.0, 7200.0, 1e9]).round(6).tolist(), flat.is_supported
+    ([0.0, 7200.0, 1000000000.0], False)
+    """
+
+    profile: Float64s
+    hour: float
+    gain: float = 0.0
+
+    @property
+    def is_supported(self) -> bool:
+        """Whether it is anything but flat."""
+        return bool(np.any(self.profile != 1.0))
+
+    @property
+    def strength(self) -> float:
+        """Standard deviation of the profile around its mean of 1.
+
+        >>> Season(np.repeat([0.5, 1.5], 84), 1.0).strength
+        0.5
+        """
+        return float(self.profile.std())
+
+    def apply_to(self, polls: PollTable) -> PollTable:
+        """The same polls in operational time; they need their ``end``."""
+        if polls.end is None:
+            raise InputError(_NO_CLOCK)
+        end = self.operational(polls.end)
+        elapsed = end - self.operational(polls.end - polls.elapsed)
+        # In hours that never saw a change hardly any time passes, but some does.
+        elapsed = np.maximum(elapsed, 1e-9 * polls.elapsed)
+        since = polls.since
+        if since is not None:
+            most = np.where(polls.changed, elapsed, np.inf)
+            since = np.minimum(end - self.operational(polls.end - since), most)
+        return replace(polls, elapsed=elapsed, since=since, end=end)
+
+    def operational(self, times: ArrayLike) -> Float64s:
+        """Λ(t): equal to t at every full week."""
+        hours = np.asarray(times, dtype=np.float64) / self.hour
+        week = np.floor(hours / HOURS) * HOURS
+        rest = hours - week
+        before = np.concatenate(([0.0], np.cumsum(self.profile)))
+        return np.asarray(self.hour * (week + np.interp(rest, np.arange(HOURS + 1), before)))
+
+
+def fit_season(polls: PollTable, rates: Floats, *, hour: float = 3600.0, always: bool = False) -> Season:
+    """The hour-of-week profile of these polls, or the flat one where it does not predict better.
+
+    ``rates`` are the items' estimated rates in clock time; ``polls`` need their ``end``. With ``always`` the
+    profile is returned whether it predicts better or not.
+    """
+    if polls.end is None:
+        raise InputError(_NO_CLOCK)
+    intervals = _Intervals.of(polls, polls.end, rates, hour)
+    if always:
+        return Season(_fit(intervals), hour)
+    even = np.floor(intervals.end / HOURS) % 2 == 0
+    gains = np.zeros(polls.items)
+    for half in (even, ~even):
+        profile, other = _fit(intervals.take(half)), intervals.take(~half)
+        item = polls.item[~half]
+        gains += np.bincount(item, other.gain(profile, item), minlength=polls.items)
+    telling = gains[polls.changes_per_item() > 0]
+    error = float(telling.std(ddof=1)) * np.sqrt(telling.size) if telling.size > 1 else np.inf
+    gain = float(gains.sum())
+    if not gain > MARGIN * error:
+        return Season(np.ones(HOURS), hour)
+    return Season(_fit(intervals), hour, gain / polls.size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Intervals:
+    """Begin and end in hours from a common week, the item's changes per hour, and whether one was found."""
+
+    begin: Float64s
+    end: Float64s
+    rate: Float64s
+    changed: Bools
+
+    @classmethod
+    def of(cls, polls: PollTable, end: Float64s, rates: Floats, hour: float) -> _Intervals:
+        first = float((end - polls.elapsed).min()) if end.size else 0.0
+        origin = np.floor(first / (hour * HOURS)) * HOURS
+        last = end / hour - origin
+        # A static item (rate 0) tells nothing about seasons; any tiny rate stands for it.
+        own = np.maximum(rates[polls.item] * hour, 1e-300)
+        return cls(last - polls.elapsed / hour, last, own, polls.changed)
+
+    def take(self, which: Bools) -> _Intervals:
+        return _Intervals(self.begin[which], self.end[which], self.rate[which], self.changed[which])
+
+    def expected(self, profile: Float64s) -> Float64s:
+        """λΛ of each interval."""
+        season = Season(profile, 1.0)
+        length = season.operational(self.end) - season.operational(self.begin)
+        return self.rate * np.maximum(length, 1e-12 * (self.end - self.begin))
+
+    def gain(self, profile: Float64s, item: Ints) -> Float64s:
+        """Log score of each poll, the profile scaled to as many changes of its item, less the flat one's."""
+        with_profile, flat = self.expected(profile), self.rate * (self.end - self.begin)
+        scale = np.bincount(item, flat) / np.maximum(np.bincount(item, with_profile), 1e-300)
+        with_profile = with_profile * scale[item]
+        found = np.log(np.expm1(-with_profile) / np.expm1(-flat))
+        return np.where(self.changed, found, flat - with_profile)
+
+    def exposure(self, weight: Float64s) -> Float64s:
+        """Σ weight × time spent, in each hour of the week."""
+        return _spent(self.end, weight) - _spent(self.begin, weight)
+
+
+def _spent(until: Float64s, weight: Float64s) -> Float64s:
+    """Σ weight × time spent in each hour of the week from 0 to ``until``."""
+    weeks, rest = np.divmod(until, HOURS)
+    cell = np.minimum(rest.astype(np.int64), HOURS - 1)
+    whole = np.bincount(cell, weight, minlength=HOURS)
+    part = np.bincount(cell, weight * (rest - cell), minlength=HOURS)
+    later = whole.sum() - np.cumsum(whole)  # those that end in a later hour spent all of this one
+    return np.asarray(float(weight @ weeks) + later + part)
+
+
+def _fit(intervals: _Intervals) -> Float64s:
+    """EM for the profile."""
+    profile = np.ones(HOURS)
+    if intervals.begin.size == 0:
+        return profile
+    exposure = intervals.exposure(intervals.rate)
+    found = intervals.take(intervals.changed)
+    for _ in range(ROUNDS):
+        per_operational_hour = found.rate / -np.expm1(-found.expected(profile))
+        changes = profile * found.exposure(per_operational_hour)
+        profile = (changes + PSEUDO) / (exposure + PSEUDO)
+        profile /= profile.mean()
+    return profile

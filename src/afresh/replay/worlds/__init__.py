@@ -1,1 +1,0 @@
-"""Simulated worlds: made-up histories of changes to test policies on."""

@@ -1,0 +1,121 @@
+"""A connection to PostgreSQL that is made when it is needed, and made again after it was lost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+import psycopg
+from psycopg import sql
+
+from afresh.stores.postgres.binary_arrays import register_arrays
+from afresh.stores.rows import Row
+from afresh.values.errors import UsageError
+
+_DEFAULT_SCHEMA = "afresh"
+_LONGEST = 63  # bytes of a name in PostgreSQL
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresAddress:
+    """``url`` is for libpq and may hold a password; ``name`` is for people and does not."""
+
+    url: str
+    schema: str
+    name: str
+
+
+def parse_address(url: str) -> PostgresAddress:
+    """Return the parts of an address.
+
+    >>> address = parse_address("postgresql://me:secret@db.example.org/copies?schema=web&sslmode=require")
+    >>> address.schema, address.name
+    ('web', 'postgresql://me@db.example.org/copies, schema web')
+    >>> address.url
+    'postgresql://me:secret@db.example.org/copies?sslmode=require'
+    """
+    try:
+        parts = urlsplit(url)
+        options = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+    except ValueError:
+        # The message of urllib may quote the address, and with it the password.
+        raise UsageError(
+            "the store's address cannot be read: give postgresql://USER@HOST/DATABASE?schema=NAME"
+        ) from None
+    schema = dict(options).get("schema", _DEFAULT_SCHEMA)
+    if not schema or "\0" in schema or len(schema.encode("utf-8", "replace")) > _LONGEST:
+        raise UsageError(f"the store's schema is {schema!r}: give a name of 1 to {_LONGEST} bytes")
+    kept = urlencode([(key, value) for key, value in options if key != "schema"], quote_via=quote, safe="")
+    user, at, place = parts.netloc.rpartition("@")
+    where = place or dict(options).get("host", "")
+    name = f"{parts.scheme}://{user.partition(':')[0]}{at}{where}{parts.path}, schema {schema}"
+    return PostgresAddress(urlunsplit(parts._replace(query=kept)), schema, name)
+
+
+Connection: TypeAlias = "psycopg.Connection[Row]"
+
+
+def fetch_rows(connection: Connection, statement: str, given: Mapping[str, Any] | None = None) -> list[Row]:
+    """Run one statement and return its rows, if it has any. Lists are passed as arrays."""
+    cursor = connection.execute(statement.encode(), given, binary=True)
+    return cursor.fetchall() if cursor.description is not None else []
+
+
+def fetch_pipelined(
+    connection: Connection, *statements: tuple[str, Mapping[str, Any] | None]
+) -> list[list[Row]]:
+    """Run several statements in one round trip to the server, and return the rows of each."""
+    with connection.pipeline():
+        cursors = [connection.execute(text.encode(), given, binary=True) for text, given in statements]
+    return [cursor.fetchall() if cursor.description is not None else [] for cursor in cursors]
+
+
+class LazyConnection:
+    """A connection in the store's schema; the settings in ``prelude`` hold for its whole life."""
+
+    def __init__(self, address: PostgresAddress, timeout_s: float, prelude: str = "") -> None:
+        self._address, self._timeout_s, self._prelude = address, timeout_s, prelude
+        self._connection: Connection | None = None
+
+    def connection(self) -> Connection:
+        """Return the connection, a new one if there is none or it is known to be lost."""
+        if self._connection is None or self._connection.closed:
+            self._connection = None
+            self._connection = self._connect()
+        return self._connection
+
+    def copy(self) -> LazyConnection:
+        """Return another one like it, which is not connected yet."""
+        return LazyConnection(self._address, self._timeout_s, self._prelude)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection, as far as is known here."""
+        return self._connection is not None and not self._connection.closed
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    def _connect(self) -> Connection:
+        connection = psycopg.connect(
+            self._address.url,
+            autocommit=True,
+            connect_timeout=max(2, math.ceil(self._timeout_s)),
+            application_name="afresh",
+        )
+        try:
+            register_arrays(connection)
+            place = sql.SQL("SET search_path TO {}").format(sql.Identifier(self._address.schema))
+            connection.execute(place)
+            patience_ms = max(1, round(self._timeout_s * 1000))
+            # Plans are for a few rows out of millions: compiling them would take longer than running them.
+            connection.execute(f"SET lock_timeout = {patience_ms}; SET jit = off; {self._prelude}".encode())
+        except BaseException:
+            connection.close()
+            raise
+        return connection

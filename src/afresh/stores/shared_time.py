@@ -1,0 +1,90 @@
+"""The time that all workers of a fleet share: one clock, and reservations of request starts.
+
+Reservations are windows that never overlap, and debts that are paid first.
+
+A window is for one worker. Within it that worker starts its requests at least ``spacing`` apart, and the next
+window begins ``spacing`` after its end. So the starts of all workers together are at least ``spacing`` apart:
+at most rate·T + 1 in any time T, however late a worker is. If the clock is set back, windows and debts move
+back with it: they are as far ahead of it as they were at the last reservation.
+
+>>> first, pace = ReservationState().reserve(3, 1.0, 0.25, now_s=100.0)
+>>> first, pace.reserve(1, 1.0, 0.0, now_s=100.1)[0]
+(RequestWindow(first_s=100.0, until_s=102.25), RequestWindow(first_s=103.25, until_s=103.25))
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from afresh.stores.store import Fleet
+from afresh.values.clock import Clock
+from afresh.values.errors import InputError
+from afresh.values.stored import RequestWindow
+
+_STEP_S = 600.0  # an older time by less than this was read before another worker's reservation
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationState:
+    """``last_s`` is the end of the last window, ``debt_s`` when all debts are paid, ``asked_s`` the latest
+    time at which anybody made a reservation."""
+
+    last_s: float = -math.inf
+    debt_s: float = -math.inf
+    asked_s: float = -math.inf
+
+    def reserve(
+        self, count: int, spacing_s: float, slack_s: float, now_s: float
+    ) -> tuple[RequestWindow, ReservationState]:
+        """Return the next window, and the state after it; see ``Fleet.reserve`` for the parameters."""
+        if count < 1:
+            raise InputError(f"a window for {count} requests: must be 1 or more")
+        for name, value in (("spacing_s", spacing_s), ("slack_s", slack_s)):
+            if not 0 <= value < math.inf:
+                raise InputError(f"{name} is {value}: must be 0 or more, and finite")
+        before = self._at(now_s)
+        first_s = max(now_s, before.last_s + spacing_s, before.debt_s)
+        # The sum rounds, and the difference of the rounded times must not fall short.
+        if first_s - before.last_s < spacing_s:
+            first_s = math.nextafter(first_s, math.inf)
+        window = RequestWindow(first_s, first_s + (count - 1) * spacing_s + slack_s)
+        return window, replace(before, last_s=window.until_s)
+
+    def owe(self, owed_s: float, now_s: float) -> ReservationState:
+        """Return the state with one more debt; debts are paid one after the other, from now on."""
+        if not 0 <= owed_s < math.inf:
+            raise InputError(f"a debt of {owed_s} s: must be 0 or more, and finite")
+        before = self._at(now_s)
+        return replace(before, debt_s=max(before.debt_s, now_s) + owed_s) if owed_s else before
+
+    def _at(self, now_s: float) -> ReservationState:
+        """Return the state at ``now_s``, moved back if the clock was set back."""
+        back_s = self.asked_s - now_s
+        if back_s < _STEP_S:
+            return replace(self, asked_s=max(self.asked_s, now_s))
+        return ReservationState(self.last_s - back_s, self.debt_s - back_s, now_s)
+
+
+class SharedClock:
+    """A clock that shows the store's time. Call ``measure`` again now and then, since clocks drift.
+
+    >>> from afresh.stores.memory.store import MemoryStore
+    >>> from afresh.values.clock import SystemClock
+    >>> shared = SharedClock(SystemClock(), MemoryStore().fleet)
+    >>> shared.ahead_s
+    0.0
+    """
+
+    def __init__(self, clock: Clock, fleet: Fleet) -> None:
+        self._clock, self._fleet = clock, fleet
+        self.ahead_s = fleet.ahead_s(clock)
+
+    def measure(self) -> None:
+        self.ahead_s = self._fleet.ahead_s(self._clock)
+
+    def now_s(self) -> float:
+        return self._clock.now_s() + self.ahead_s
+
+    def elapsed_s(self) -> float:
+        return self._clock.elapsed_s()

@@ -1,0 +1,325 @@
+"""The groups of a store's methods that SQLite and PostgreSQL share, each on statements of its own.
+
+What a class here leaves abstract, the databases do in different ways.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from itertools import islice
+from typing import ClassVar, Generic
+
+import afresh.stores.store as contract
+from afresh.stores.codecs import decompress
+from afresh.stores.rows import Row, check_due_times
+from afresh.stores.shared_time import ReservationState
+from afresh.stores.sql.dialect import ConnectionT, Parameters, SqlDatabase, SqlGroup, T
+from afresh.stores.sql.observations import SqlObservations
+from afresh.values.arrays import Float64s
+from afresh.values.clock import Clock
+from afresh.values.errors import StoreCorruptError
+from afresh.values.lease import Lease
+from afresh.values.outcome import Spent
+from afresh.values.storable_text import check_storable, is_storable
+from afresh.values.stored import (
+    Claim,
+    Copy,
+    Event,
+    Ids,
+    LedgerRow,
+    Notice,
+    RequestWindow,
+    Version,
+    Worker,
+    minute_of,
+)
+
+_BATCH = 10_000
+_LEDGER = ("minutes", "sources", "requests", "bytes", "seconds", "money")
+
+
+class SqlCopies(SqlGroup[ConnectionT], contract.Copies):
+    """Implements ``Copies``. A copy whose bytes do not have the hash that was stored is not handed out."""
+
+    file = "copies"
+
+    def get(self, item_id: int, number: int | None = None) -> Copy | None:
+        found = self._fetch("get", item_id=item_id, number=number)
+        if not found:
+            return None
+        version = Version(*found[0][:7])
+        return Copy(version, decompress(found[0][7], version.size, version.hash, self._database.name))
+
+    def versions(self, item_id: int) -> list[Version]:
+        return [Version(*row) for row in self._fetch("versions", item_id=item_id)]
+
+
+class SqlEvents(SqlGroup[ConnectionT], contract.Events):
+    file = "events"
+
+    def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
+        found = self._execute("take", now_s=now_s, until_s=now_s + retry_s, limit=limit)
+        return [Event(*row) for row in sorted(found)]  # RETURNING promises no order; the id comes first
+
+    def done(self, ids: Sequence[int]) -> None:
+        self._execute("done", ids=self._database.as_list(ids))
+
+    def defer(self, ids: Sequence[int], until_s: float) -> None:
+        self._execute("defer", ids=self._database.as_list(ids), until_s=until_s)
+
+    def waiting(self) -> int:
+        return int(self._fetch("waiting")[0][0])
+
+
+class SqlNotices(SqlGroup[ConnectionT], contract.StoredNotices):
+    file = "notices"
+
+    def add(self, ids: Sequence[int], time_s: float) -> None:
+        database = self._database
+
+        def work(connection: ConnectionT) -> None:
+            known = self._rows(connection, "known", {"ids": database.as_list(ids)})
+            if known:
+                last = database.take_numbers(connection, "notice", len(known))
+                numbers = range(last - len(known) + 1, last + 1)
+                table = [(number, item_id, time_s) for number, (item_id,) in zip(numbers, known, strict=True)]
+                database.run_many(connection, self._sql["add"], ("numbers", "ids", "times"), table)
+
+        database.write(work)
+
+    def open(self, after: int = 0) -> list[Notice]:
+        return [Notice(*row) for row in self._fetch("open", after=after)]
+
+
+class SqlLedger(SqlGroup[ConnectionT], contract.Ledger):
+    file = "ledger"
+
+    def add(self, source: str, time_s: float, spent: Spent) -> None:
+        def work(connection: ConnectionT) -> None:
+            self.add_rows(connection, self.as_rows(connection, {(minute_of(time_s), source): spent}))
+
+        self._database.write(work)
+
+    def total(self, since_s: float, until_s: float) -> Spent:
+        (row,) = self._fetch("total", since=since_s / 60.0, until=until_s / 60.0)
+        return Spent(*row)
+
+    def rows(self, since_s: float, until_s: float) -> list[LedgerRow]:
+        found = self._fetch("rows", since=since_s / 60.0, until=until_s / 60.0)
+        return [LedgerRow(minute * 60.0, source, Spent(*spent)) for minute, source, *spent in found]
+
+    def forget(self, before_s: float) -> None:
+        self._execute("forget", before=before_s / 60.0)
+
+    def as_rows(self, connection: ConnectionT, spending: Mapping[tuple[int, str], Spent]) -> list[Row]:
+        """Return what was spent by (minute, source) as rows of the ledger."""
+        ids = self._database.name_ids(connection, {source for _, source in spending})
+        return [
+            (minute, ids[source], spent.requests, spent.bytes, spent.seconds, spent.money)
+            for (minute, source), spent in sorted(spending.items(), key=lambda entry: entry[0])
+        ]
+
+    def add_rows(self, connection: ConnectionT, table: Sequence[Row]) -> None:
+        """Add these rows to what the ledger has for their minutes and sources."""
+        self._database.run_many(connection, self._sql["add"], _LEDGER, table)
+
+
+class SqlState(SqlGroup[ConnectionT], contract.State):
+    file = "state"
+
+    def get(self, name: str) -> bytes | None:
+        found = self._fetch("get", name=name)
+        return found[0][0] if found else None
+
+    def set(self, values: Mapping[str, bytes | None]) -> None:
+        self._database.write(lambda connection: self.set_inside(connection, values))
+
+    def names(self) -> list[str]:
+        return [name for (name,) in self._fetch("names")]
+
+    def set_inside(self, connection: ConnectionT, values: Mapping[str, bytes | None]) -> None:
+        """Keep or drop each of these values inside a transaction, in one order for all writers."""
+        kept = sorted((name, data) for name, data in values.items() if data is not None)
+        dropped = sorted((name,) for name, data in values.items() if data is None)
+        self._database.run_many(connection, self._sql["set"], ("names", "data"), kept)
+        self._database.run_many(connection, self._sql["drop"], ("names",), dropped)
+
+
+class SqlLeases(SqlGroup[ConnectionT], contract.Leases):
+    """Implements ``Leases``, except for how a database chooses and locks the items. Every lease has a token
+    that is larger than all tokens before it."""
+
+    file = "leases"
+
+    def take(
+        self,
+        ids: Sequence[int],
+        now_s: float,
+        duration_s: float,
+        *,
+        any_status: bool = False,
+        worker: str = "",
+    ) -> list[Lease]:
+        given = {"ids": self._database.as_list(ids), "any_status": any_status, "worker": worker}
+        return self._lease("take", {**given, "now_s": now_s, "until_s": now_s + duration_s})
+
+    def take_due(
+        self, now_s: float, limit: int, duration_s: float, *, source: str | None = None
+    ) -> list[Lease]:
+        if source is not None and not is_storable(source):
+            return []
+        name = "take_due" if source is None else "take_due_of_source"
+        given = {"limit": limit, "source": source, "worker": ""}
+        return self._lease(name, {**given, "now_s": now_s, "until_s": now_s + duration_s})
+
+    def release(self, leases: Sequence[Lease]) -> None:
+        table = [(lease.item_id, lease.token) for lease in leases]
+
+        def work(connection: ConnectionT) -> None:
+            self._database.run_many(connection, self._sql["release"], ("ids", "tokens"), table)
+
+        self._database.write(work, durable=False)
+
+    def open(self, now_s: float) -> list[tuple[int, float]]:
+        return [(item_id, leased_s) for item_id, leased_s in self._fetch("open", now_s=now_s)]
+
+    def until_s(self, item_id: int, now_s: float) -> float | None:
+        found = self._fetch("until", item_id=item_id, now_s=now_s)
+        return float(found[0][0]) if found else None
+
+    @abstractmethod
+    def _lease(self, name: str, given: Parameters) -> list[Lease]:
+        """Lease what the statement ``name`` chooses."""
+
+
+class SqlPlan(SqlGroup[ConnectionT], contract.Plan):
+    """Implements ``Plan``, except for reading the columns."""
+
+    file = "plan"
+
+    def names(self) -> dict[int, str]:
+        return dict(self._fetch("names"))
+
+    def save(self, ids: Ids, due_s: Float64s, beliefs: Sequence[bytes] | None = None) -> None:
+        check_due_times(ids, due_s)
+        kept = [None] * len(ids) if beliefs is None else beliefs
+        rows = zip(due_s.tolist(), kept, ids.tolist(), strict=True)
+        while batch := list(islice(rows, _BATCH)):
+            self._database.write(partial(self._save_batch, batch=batch))
+
+    def _save_batch(self, connection: ConnectionT, batch: list[Row]) -> None:
+        self._database.lock_states(connection, [row[2] for row in batch])
+        self._database.run_many(connection, self._sql["save"], ("due", "beliefs", "ids"), batch)
+
+
+class SqlFleet(SqlGroup[ConnectionT], contract.Fleet):
+    """Implements ``Fleet`` for a database on the workers' own machine, whose clock is theirs."""
+
+    file = "fleet"
+
+    def beat(self, worker: Worker) -> None:
+        check_storable("a worker's name", [worker.name, worker.host])
+        self._execute("beat", durable=False, **asdict(worker))
+
+    def leave(self, worker: str) -> None:
+        def work(connection: ConnectionT) -> None:
+            for name in ("leave", "drop_claims", "drop_leases"):
+                self._rows(connection, name, {"worker": worker})
+
+        self._database.write(work)
+
+    def workers(self, since_s: float) -> list[Worker]:
+        return [Worker(*row) for row in self._fetch("workers", since=since_s)]
+
+    def take(self, names: Sequence[str], worker: str, now_s: float, duration_s: float) -> tuple[str, ...]:
+        check_storable("a claim's name", [*names, worker])
+        wanted = list(dict.fromkeys(names))
+        listed = self._database.as_list(wanted)
+        held = self._write_claims(
+            "take", names=listed, worker=worker, until_s=now_s + duration_s, now_s=now_s
+        )
+        return tuple(name for name in wanted if name in held)
+
+    def renew(self, worker: str, now_s: float, duration_s: float) -> tuple[str, ...]:
+        return tuple(sorted(self._write_claims("renew", worker=worker, until_s=now_s + duration_s)))
+
+    def release(self, names: Sequence[str], worker: str) -> None:
+        wanted = self._database.as_list([name for name in names if is_storable(name)])
+        self._execute("release", durable=False, worker=worker, names=wanted)
+
+    def claims(self, now_s: float) -> list[Claim]:
+        return [Claim(*row) for row in self._fetch("claims", now_s=now_s)]
+
+    def reserve(self, count: int, spacing_s: float, slack_s: float, now_s: float) -> RequestWindow:
+        return self._update(lambda state: state.reserve(count, spacing_s, slack_s, now_s))
+
+    def owe(self, owed_s: float, now_s: float) -> float:
+        def owe(state: ReservationState) -> tuple[float, ReservationState]:
+            after = state.owe(owed_s, now_s)
+            return after.debt_s, after
+
+        return self._update(owe)
+
+    def ahead_s(self, clock: Clock) -> float:
+        del clock
+        return 0.0
+
+    def _write_claims(self, name: str, **given: object) -> set[str]:
+        durable = self._database.survives_alone
+        return {claim for (claim,) in self._execute(name, durable=durable, **given)}
+
+    def _update(self, change: Callable[[ReservationState], tuple[T, ReservationState]]) -> T:
+        """Read the reservations, change them and keep them, in one transaction."""
+
+        def work(connection: ConnectionT) -> T:
+            (row,) = self._rows(connection, "pace", {})
+            result, after = change(ReservationState(*row))
+            self._rows(connection, "keep_pace", asdict(after))
+            return result
+
+        return self._database.write(work)
+
+
+class SqlUpkeep(SqlGroup[ConnectionT], contract.Upkeep):
+    """Implements the checks of ``Upkeep``; ``contradictions`` names the statements that find some."""
+
+    file = "upkeep"
+    contradictions: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def _count_contents(self, connection: ConnectionT) -> int: ...
+
+    def _problems(self, connection: ConnectionT, sample: int | None) -> Iterator[str]:
+        """Yield what contradicts itself, and contents (or a sample of them) that are not what was stored."""
+        for name in self.contradictions:
+            for (line,) in self._rows(connection, name, {}):
+                yield line
+        count = self._count_contents(connection)
+        every = 1 if sample is None else max(1, -(-count // max(1, sample)))
+        last = 0
+        while found := self._rows(connection, "contents", {"after": last, "every": every}):
+            last = found[-1][0]
+            for _, size, expected_hash, data in found:
+                try:
+                    decompress(data, size, expected_hash, self._database.name)
+                except StoreCorruptError as error:
+                    yield str(error)
+
+
+class SqlStore(contract.ClosedOnExit, Generic[ConnectionT]):
+    """The groups that both databases have; each store adds those that its database does in its own way."""
+
+    def __init__(self, database: SqlDatabase[ConnectionT], retention: contract.Retention) -> None:
+        self.database, self.retention = database, retention
+        self.copies = SqlCopies(database)
+        self.observations = SqlObservations(database, retention)
+        self.events = SqlEvents(database)
+        self.notices = SqlNotices(database)
+        self.ledger = SqlLedger(database)
+        self.state = SqlState(database)
+
+    def close(self) -> None:
+        self.database.close()

@@ -1,0 +1,254 @@
+"""Which items there are, in a SQL database: add, change, remove and find them, and list them page by page.
+
+Pages are quick in every order, however many items there are. Without a filter an index leads straight to the
+page. Where few items match (``Paging.choose_index``) all of them are sorted. Otherwise the index of the order
+is walked and at most ``looked_at`` rows are looked at (``nearby`` times as many where they lie side by side
+in the file): the page holds what matches among them, perhaps nothing, and its cursor goes on from the last
+row looked at.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from itertools import islice
+from typing import ClassVar, Generic, TypeAlias
+
+from afresh.stores.cursors import SortValue, check_limit, cursor_at, read_cursor, write_cursor
+from afresh.stores.rows import STATUS_CODE, Row, item_from_row, text_from_mapping
+from afresh.stores.sql.dialect import ConnectionT, ItemCounts, Parameters, SqlDatabase, SqlGroup
+from afresh.stores.store import StoredItems
+from afresh.values.errors import InputError
+from afresh.values.items import STATUSES, Item, ItemChange, ItemCount, ItemPage, ItemQuery, NewItem, Sort
+from afresh.values.storable_text import is_storable
+from afresh.values.stored import Edits
+
+_BATCH = 10_000
+FEW = 5_000
+
+
+class SqlItems(SqlGroup[ConnectionT], StoredItems):
+    """Implements ``StoredItems``, except for what the databases' different tables of items ask for."""
+
+    file = "stored_items"
+    paging: type[Paging[ConnectionT]]
+
+    def add(self, items: Iterable[NewItem], now_s: float) -> int:
+        added, rest = 0, iter(items)
+        while batch := list(islice(rest, _BATCH)):
+            added += self._database.write(partial(self._add_batch, batch=batch, now_s=now_s))
+        return added
+
+    def change(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
+        def work(connection: ConnectionT) -> tuple[str, ...]:
+            ids = self._lock_ids(connection, keys)
+            given = _change_parameters(change) | {"ids": self._database.as_list(ids.values())}
+            crossed = self._rows(connection, "crossed", given)
+            if crossed:
+                raise InputError(f"item {crossed[0][0]!r}: min_interval_s would be more than max_interval_s")
+            if change.status is not None:
+                self._move_in_tally(connection, given, STATUS_CODE[change.status])
+            for name in ("change_item", "change_state"):
+                self._rows(connection, name, given)
+            self._note_edits(connection, list(ids.values()))
+            return tuple(key for key in keys if key not in ids)
+
+        return self._database.write(work)
+
+    def remove(self, keys: Sequence[str], now_s: float, *, announce: bool = False) -> tuple[str, ...]:
+        def work(connection: ConnectionT) -> tuple[str, ...]:
+            ids = self._lock_ids(connection, keys)
+            given = {"ids": self._database.as_list(ids.values()), "now_s": now_s}
+            if announce:
+                self._rows(connection, "announce_removal", given)
+            self._remove(connection, given)
+            self._note_edits(connection, list(ids.values()))
+            return tuple(key for key in keys if key not in ids)
+
+        return self._database.write(work)
+
+    def get(self, key: str) -> Item | None:
+        if not is_storable(key):
+            return None
+        found = self._fetch("get", key=self._database.key_parameter(key))
+        return item_from_row(found[0]) if found else None
+
+    def by_id(self, ids: Sequence[int]) -> list[Item]:
+        return [item_from_row(row) for row in self._fetch("by_id", ids=self._database.as_list(ids))]
+
+    def ids(self, keys: Sequence[str]) -> dict[str, int]:
+        return self._database.read(lambda connection: self._ids(connection, keys))
+
+    def page(self, query: ItemQuery, limit: int, cursor: str | None = None) -> ItemPage:
+        check_limit(limit)
+        after = read_cursor(cursor, query) if cursor else None
+        if not all(is_storable(text) for text in (query.text, query.source, query.group) if text):
+            return ItemPage((), None)
+        database = self._database
+        return database.read(lambda connection: self.paging(database, connection).page(query, limit, after))
+
+    def due(self, now_s: float, limit: int) -> list[int]:
+        return [item_id for (item_id,) in self._fetch("due", now_s=now_s, limit=limit)]
+
+    def counts(self) -> list[ItemCount]:
+        found = self._fetch("counts")
+        return [ItemCount(source, group, STATUSES[code], items) for source, group, code, items in found]
+
+    def edits(self, after: int) -> Edits:
+        def work(connection: ConnectionT) -> Edits:
+            ((first, last),) = self._rows(connection, "edit_range", {})
+            ids = self._rows(connection, "edits", {"after": after})
+            complete = after >= last or (first is not None and after >= first - 1)
+            return Edits(last, tuple(item_id for (item_id,) in ids), complete)
+
+        return self._database.snapshot(work)
+
+    @abstractmethod
+    def _add_batch(self, connection: ConnectionT, batch: list[NewItem], now_s: float) -> int:
+        """Add those of a batch that are new, and return how many."""
+
+    @abstractmethod
+    def _remove(self, connection: ConnectionT, given: Parameters) -> None:
+        """Remove the items ``ids`` and everything that belongs to them."""
+
+    @abstractmethod
+    def _note_edits(self, connection: ConnectionT, ids: list[int]) -> None:
+        """Add these items to the journal of edits, and cut it at its beginning."""
+
+    @abstractmethod
+    def _lock_ids(self, connection: ConnectionT, keys: Sequence[str]) -> dict[str, int]:
+        """Return the ids of the known keys, once nobody else can change these items."""
+
+    def _ids(self, connection: ConnectionT, keys: Iterable[str]) -> dict[str, int]:
+        # What cannot be stored is not there; SQLite's JSON would cut it at NUL and find another key.
+        wanted = [self._database.key_parameter(key) for key in keys if is_storable(key)]
+        return dict(self._rows(connection, "ids", {"keys": self._database.as_list(wanted)}))
+
+    def _only_new(self, connection: ConnectionT, batch: list[NewItem]) -> list[NewItem]:
+        """Return the items of a batch whose keys are unknown, the first of each key."""
+        known = self._ids(connection, [item.key for item in batch])
+        new: dict[str, NewItem] = {}
+        for item in batch:
+            if item.key not in known:
+                new.setdefault(item.key, item)
+        return list(new.values())
+
+    def _move_in_tally(self, connection: ConnectionT, given: Parameters, status: int | None) -> None:
+        """Count the items ``ids`` under another status, or no longer where it is None."""
+        counts = ItemCounts()
+        for source, group, old, items in self._rows(connection, "count_ids", given):
+            counts[source, group, old] -= items
+            if status is not None:
+                counts[source, group, status] += items
+        self._database.add_to_tally(connection, counts)
+
+
+def _change_parameters(change: ItemChange) -> dict[str, object]:
+    given = {field.name: getattr(change, field.name) for field in fields(change)}
+    labels = None if change.labels is None else text_from_mapping(change.labels)
+    return given | {"labels": labels, "status": None if change.status is None else STATUS_CODE[change.status]}
+
+
+Filters: TypeAlias = dict[str, str | int]
+"""What a row must match, by the name of the condition."""
+
+After: TypeAlias = tuple[SortValue, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SortOrder:
+    """What items are sorted by, the table whose index leads there, and how a value is written."""
+
+    column: str
+    first: str = "state"
+    id: str = "state.item_id"
+    second: str = "item"
+    value: str = "{}"
+    nearby: bool = False
+
+
+class Paging(ABC, Generic[ConnectionT]):
+    """Pages read on one connection, inside a transaction; ``conditions`` are the filters in SQL, by name."""
+
+    orders: ClassVar[Mapping[Sort, SortOrder]]
+    conditions: ClassVar[Mapping[str, str]]
+    parameter: ClassVar[str]  # how a statement names a parameter
+    looked_at: ClassVar[int]
+    nearby: ClassVar[int] = 1
+
+    def __init__(self, database: SqlDatabase[ConnectionT], connection: ConnectionT) -> None:
+        self._database, self._connection = database, connection
+        self._sql = database.statements("item_pages")
+
+    @abstractmethod
+    def choose_index(self, filters: Filters) -> Mapping[str, str] | None:
+        """Return the parts of the statement that read all matching rows; None if these may be many."""
+
+    def are_few(self, name: str, filters: Filters, **parts: str) -> bool:
+        statement = self._sql["matching"].format(matches=self.conditions[name], **parts)
+        return int(self._rows(statement, filters | {"few": FEW})[0][0]) <= FEW
+
+    def page(self, query: ItemQuery, limit: int, after: After | None) -> ItemPage:
+        filters = self._filters(query)
+        if filters is None:
+            return ItemPage((), None)
+        parts, values = self._statement(query, filters, limit, after)
+        index = self.choose_index(filters) if filters else {}
+        edge = None
+        if index is None:
+            edge = next(iter(self._rows(self._sql["edge"].format(**parts), values)), None)
+        if edge is not None:
+            comparison = ">" if query.descending else "<"
+            place = f"({self._named('edge')}, {self._named('edge_id')})"
+            parts["before"] = f"{self._position(query)} {comparison}= {place}"
+            values |= {"edge": edge[0], "edge_id": edge[1]}
+        found = self._rows(self._sql["page"].format(**{**parts, **(index or {})}), values)
+        items = tuple(item_from_row(row) for row in found)
+        if len(items) > limit:
+            return ItemPage(items[:limit], write_cursor(items[limit - 1], query))
+        return ItemPage(items, None if edge is None else cursor_at(*edge))
+
+    def _rows(self, statement: str, given: Parameters) -> list[Row]:
+        return self._database.rows(self._connection, statement, given)
+
+    def _named(self, name: str) -> str:
+        return self.parameter.format(name)
+
+    def _filters(self, query: ItemQuery) -> Filters | None:
+        """Return what a row must match; None where nothing can."""
+        filters: Filters = {}
+        for name in ("group", "source"):
+            text = getattr(query, name)
+            if text is not None:
+                found = self._rows(self._sql["name_id"], {"text": text})
+                if not found:
+                    return None
+                filters[name] = found[0][0]
+        if query.status is not None:
+            filters["status" if query.status == "active" else "idle"] = STATUS_CODE[query.status]
+        return filters | {"text": query.text} if query.text else filters
+
+    def _position(self, query: ItemQuery) -> str:
+        order = self.orders[query.sort]
+        return f"({order.column}, {order.id})"
+
+    def _statement(
+        self, query: ItemQuery, filters: Filters, limit: int, after: After | None
+    ) -> tuple[dict[str, str], dict[str, object]]:
+        order, comparison = self.orders[query.sort], "<" if query.descending else ">"
+        place = f"({order.value.format(self._named('value'))}, {self._named('last_id')})"
+        parts = {
+            "column": order.column,
+            "id": order.id,
+            "first": order.first,
+            "second": order.second,
+            "direction": "DESC" if query.descending else "ASC",
+            "after": f"{self._position(query)} {comparison} {place}" if after else "TRUE",
+            "before": "TRUE",
+            "matches": " AND ".join(self.conditions[name] for name in filters) or "TRUE",
+        }
+        value_after, id_after = after or (None, None)
+        values: dict[str, object] = {"value": value_after, "last_id": id_after, "limit": limit + 1}
+        return parts, filters | values | {"looked_at": self.looked_at * (self.nearby if order.nearby else 1)}
