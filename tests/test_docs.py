@@ -134,7 +134,7 @@ def test_the_python_page_names_everything_and_nothing_else() -> None:
 
 def test_the_methods_of_the_engine_are_documented() -> None:
     text = (ROOT / "docs" / "engine.md").read_text().split("## From Python")[1]
-    methods = {name: one for name, one in vars(Engine).items() if inspect.isfunction(one) and name[0] != "_"}
+    methods = {name: one for name, one in inspect.getmembers(Engine, inspect.isfunction) if name[0] != "_"}
     calls = calls_in(text)
     assert set(calls) == set(methods)
     for name, words in calls.items():

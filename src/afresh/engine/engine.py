@@ -301,11 +301,11 @@ class Engine(ItemCommands, AbstractContextManager["Engine"]):
         now_s = self.clock.now_s()
         closed = closed_sources(self.settings, now_s)
         if lease_s is not None and not closed:
-            name = None if source is None else self.source_name(source)
+            name = None if source is None else self._source_name(source)
             return list(self.store.leases.take_due(now_s, k, lease_s, source=name))
         names = {count.source for count in self.store.items.counts()} - closed.keys()
         if source is not None:
-            names &= {self.source_name(source)}
+            names &= {self._source_name(source)}
         found = due_items(self.store, now_s, k, names)
         if lease_s is None:
             return list(found)

@@ -12,7 +12,6 @@ from afresh.engine.ratelimit.fleet_member import WorkerStatus, list_workers
 from afresh.engine.ratelimit.request_slots import Limits, budget_limits
 from afresh.engine.ratelimit.source_windows import closed_sources
 from afresh.engine.reporting.group_status import GroupStatus, group_statuses
-from afresh.engine.reporting.item_problems import ItemProblem, count_problems
 from afresh.engine.reporting.pulse import Pulse, read_pulse
 from afresh.engine.reporting.search_status import SearchStatus, search_statuses
 from afresh.engine.reporting.watched_items import WatchedItem, watched_items
@@ -22,10 +21,21 @@ from afresh.engine.scheduler.restore import read_poll_costs, read_sample, restor
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import TROUBLE
 from afresh.stores.store import Store
+from afresh.values.items import ItemQuery
 from afresh.values.outcome import Spent
 
 _HOUR_S = 3600.0
 _GROUPS_SHOWN = 10
+_PROBLEMS_SHOWN, _FAILING_READ = 5, 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ItemProblem:
+    """Why some items fail, and one of them. Of very many items not all may be counted."""
+
+    words: str
+    items: int
+    example: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +149,14 @@ def _troubles(store: Store, settings: Settings) -> tuple[SourceTrouble, ...]:
     names = [table.settings.name for table in settings.sources]
     kept = [(name, store.state.get(TROUBLE + name)) for name in names]
     return tuple(SourceTrouble(name, words.decode()) for name, words in kept if words)
+
+
+def count_problems(store: Store) -> tuple[ItemProblem, ...]:
+    """Return the most frequent problems of the items that failed most often."""
+    page = store.items.page(ItemQuery(sort="failures", descending=True), _FAILING_READ)
+    failing = [item for item in page.items if item.failures and item.status in ("active", "refused")]
+    examples = {item.problem: item.key for item in reversed(failing)}
+    counts = Counter(item.problem for item in failing)
+    return tuple(
+        ItemProblem(words, items, examples[words]) for words, items in counts.most_common(_PROBLEMS_SHOWN)
+    )
