@@ -1,7 +1,7 @@
 """Names that mean one thing: no two public classes share a name, no file name stands for two things.
 
-Files named after a role (``settings.py``, ``errors.py``, …) may stand in every folder. The backends of the store
-mirror each other file by file, so that their files may share names, too.
+Files named after a role (``settings.py``, ``errors.py``, …) may stand in every folder. The backends of the
+store mirror each other file by file, so that their files may share names, too.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parent.parent / "src" / "afresh"
 ROLES = {
-    "__init__.py", "__main__.py", "app.py", "errors.py", "registry.py", "settings.py", "source.py", "store.py",
-}  # fmt: skip
+    *("__init__.py", "__main__.py", "app.py", "errors.py"),
+    *("registry.py", "settings.py", "source.py", "store.py"),
+}
 BACKENDS = ("stores/memory", "stores/sqlite", "stores/postgres")
 MOST_FILES = 22
 FLAT = ("stores/sqlite", "stores/postgres")  # one table or query set a file

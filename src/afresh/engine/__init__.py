@@ -1,1 +1,1 @@
-"""The loop for real: due, lease, fetch, decide, commit, within a budget that is a promise."""
+"""The engine: keeps the copies of a store fresh within a budget, and reports how it does."""

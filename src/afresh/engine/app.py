@@ -1,4 +1,4 @@
-"""The one composition root: settings, store, sources, clock and chance put together as an ``Engine``."""
+"""The composition root: builds an ``Engine`` from settings, store, sources, clock and chance."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def make_engine(
     new_loop: NewEventLoop | None = None,
     new_fetcher: NewFetcher = network_fetcher,
 ) -> Engine:
-    """An engine over ``store``, or the one that the settings name, with paths relative to ``folder``.
+    """Return an engine over ``store``, or the store of the settings, with paths relative to ``folder``.
 
     ``reading``: a store that may not be written will do, for questions. ``new_loop`` and ``new_fetcher``
     take the place of the event loop and of the network, as ``clock`` takes that of the machine's clock.
@@ -48,7 +48,7 @@ def make_engine(
 
 
 def open_settings_store(settings: Settings, folder: Path, *, reading: bool = False) -> Store:
-    """The store that the settings name; made if it is not there.
+    """Return the store that the settings name; it is created if it does not exist.
 
     ``reading``: one that may not be written is opened for reading alone.
     """
@@ -70,13 +70,13 @@ def open_engine(
     seed: int | None = None,
     reading: bool = False,
 ) -> Engine:
-    """The engine of a project folder; ``overrides`` (``{"budget.requests": "2/s"}``) go over its file."""
+    """Return the engine of a project folder; ``{"budget.requests": "2/s"}`` overrides its file."""
     settings = read_folder(Path(folder), overrides)
     return make_engine(settings, folder, secrets=secrets, clock=clock, seed=seed, reading=reading)
 
 
 def read_folder(folder: Path, overrides: Mapping[str, str] | None = None) -> Settings:
-    """The settings of a project folder."""
+    """Return the settings of a project folder."""
     path = folder / FILE_NAME
     try:
         text = path.read_text(encoding="utf-8")
@@ -90,7 +90,7 @@ def read_folder(folder: Path, overrides: Mapping[str, str] | None = None) -> Set
 
 
 def init_folder(folder: Path) -> Path:
-    """A new project folder with a commented settings file and an empty store; an old one is left alone."""
+    """Create a project folder with a commented settings file and an empty store; refuse an existing one."""
     path = folder / FILE_NAME
     try:
         folder.mkdir(parents=True, exist_ok=True)

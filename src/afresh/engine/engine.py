@@ -30,7 +30,7 @@ from afresh.engine.event_loop import (
     run_coroutine,
 )
 from afresh.engine.external_polls import ExternalPollsResult, Reported, due_items, record_external
-from afresh.engine.item_commands import ItemCommands
+from afresh.engine.item_operations import ItemOperations
 from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.budget_override import (
     apply_override,
@@ -76,7 +76,7 @@ class EngineContext:
     new_fetcher: NewFetcher = network_fetcher
 
 
-class Engine(ItemCommands, AbstractContextManager["Engine"]):
+class Engine(ItemOperations, AbstractContextManager["Engine"]):
     """One project: its settings, its store, and what can be done with them. Made by ``make_engine``.
 
     ``on_stop`` says how work that takes long is asked to stop: a run drains, any other work is cancelled.
@@ -301,11 +301,11 @@ class Engine(ItemCommands, AbstractContextManager["Engine"]):
         now_s = self.clock.now_s()
         closed = closed_sources(self.settings, now_s)
         if lease_s is not None and not closed:
-            name = None if source is None else self.source_name(source)
+            name = None if source is None else self._source_name(source)
             return list(self.store.leases.take_due(now_s, k, lease_s, source=name))
         names = {count.source for count in self.store.items.counts()} - closed.keys()
         if source is not None:
-            names &= {self.source_name(source)}
+            names &= {self._source_name(source)}
         found = due_items(self.store, now_s, k, names)
         if lease_s is None:
             return list(found)

@@ -1,4 +1,4 @@
-"""The event loop that an engine works on, and how whoever runs the process asks that work to stop."""
+"""The event loop of an engine's work, and how the process asks this work to stop."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ StopContext: TypeAlias = Callable[[StopRequest, float], AbstractContextManager[o
 signal handler may ask."""
 
 CANCEL_S = 1.5
-"""How long work that is cancelled may take to end."""
+"""How many seconds cancelled work may take to end."""
 
 
 def never_stop(_ask: StopRequest, _limit_s: float) -> AbstractContextManager[object]:
-    """The work ends by itself."""
+    """Return a context in which nobody asks for a stop."""
     return nullcontext()
 
 
@@ -31,7 +31,7 @@ def run_coroutine(work: Coroutine[Any, Any, T], new_loop: NewEventLoop) -> T:
 
 
 async def cancellable(work: Coroutine[Any, Any, T], on_stop: StopContext) -> T:
-    """``work``, which is cancelled when it is asked to stop."""
+    """Await ``work``, and cancel it when a stop is requested."""
     loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
 
     def ask() -> None:

@@ -1,4 +1,4 @@
-"""For those who fetch themselves: outcomes taken back, and poll logs of long ago.
+"""For programs that fetch items themselves: what is due, what they found, and old poll logs.
 
 A row says ``item``, ``time`` and either ``changed`` (true or false) or ``content``; ``lease`` is the token
 that ``due`` gave out. A row with a lease ends it; one with content is judged like any poll's; rows of the
@@ -30,7 +30,7 @@ from afresh.values.stored import ObservationColumns
 
 _BATCH = 1000
 _MORE = 4
-_AHEAD_S = 86400.0  # by which the clocks of those who fetch may be wrong
+_AHEAD_S = 86400.0  # the clocks of those who fetch may be wrong by this
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class ExternalPollsResult:
-    """What became of reported polls: how many count, why others do not, in words, and how many were known."""
+    """What became of reported polls: how many count, why others do not, and how many were known already."""
 
     taken: int
     refused: tuple[str, ...]
@@ -69,7 +69,7 @@ def due_items(store: Store, now_s: float, k: int, sources: Collection[str]) -> l
 def record_external(
     store: Store, settings: Settings, reported: Iterable[Reported], now_s: float
 ) -> ExternalPollsResult:
-    """Learn from polls made elsewhere; all rows are looked at before any counts."""
+    """Learn from polls that were made elsewhere; all rows are checked before any counts."""
     rows = sorted(reported, key=lambda row: (row.item, row.time_s))
     ids = store.items.ids(list({row.item for row in rows}))
     for row in rows:
@@ -95,7 +95,7 @@ def record_external(
 
 
 def _problem(row: Reported, ids: dict[str, int], now_s: float) -> str:
-    """What is wrong with a row, in words; empty if nothing is."""
+    """Return what is wrong with a row; an empty text if nothing is."""
     if row.item not in ids:
         return f"there is no item {row.item!r}: add it first"
     if row.changed is None and row.content is None:
@@ -107,7 +107,7 @@ def _problem(row: Reported, ids: dict[str, int], now_s: float) -> str:
 
 
 def _known_polls(store: Store, ids: list[int]) -> set[tuple[int, int]]:
-    """When these items were polled, as ``_poll_mark`` has it."""
+    """Return the polls of these items that the store knows, as ``_poll_mark`` names them."""
     return {
         mark
         for batch in store.observations.read(ids)
@@ -116,12 +116,12 @@ def _known_polls(store: Store, ids: list[int]) -> set[tuple[int, int]]:
 
 
 def _poll_mark(row: Reported, ids: dict[str, int]) -> tuple[int, int]:
-    """The poll of a row: its item and its time, to the microsecond as stores keep it."""
+    """Return the item and the time of a poll, to the microsecond as stores keep it."""
     return ids[row.item], round(row.time_s * 1e6)
 
 
 def _new_polls(rows: list[Reported], ids: dict[str, int], seen: set[tuple[int, int]]) -> list[Reported]:
-    """The rows that tell something new, each poll once; what has a lease is to end it in any case."""
+    """Return the rows that are new, each poll once; a row with a lease ends it in any case."""
     before, found = set(seen), []
     for row in rows:
         if row.lease is not None or _poll_mark(row, ids) not in before:
@@ -131,7 +131,7 @@ def _new_polls(rows: list[Reported], ids: dict[str, int], seen: set[tuple[int, i
 
 
 def _add_observations(store: Store, rows: list[Reported], ids: dict[str, int]) -> None:
-    """Past polls are kept as observations."""
+    """Store past polls as observations."""
     if not rows:
         return
     order = sorted(rows, key=lambda row: (ids[row.item], row.time_s))
@@ -141,7 +141,7 @@ def _add_observations(store: Store, rows: list[Reported], ids: dict[str, int]) -
     last = {item.id: item.polled_s for item in store.items.by_id(sorted(set(item_id.tolist())))}
     before = np.array([np.nan if (at := last[int(i)]) is None else at for i in item_id])
     previous = np.where(first, before, np.r_[0.0, time_s[:-1]])
-    # A poll before the last one known starts a clock of its own: the time between is already told.
+    # A poll before the last known one starts a clock of its own: the time between is already observed.
     elapsed = np.where(np.isnan(previous), 0.0, np.maximum(time_s - previous, 0.0))
     nothing = np.full(time_s.size, np.nan)
     changed = np.array([bool(row.changed) for row in order])
@@ -153,7 +153,7 @@ def _add_observations(store: Store, rows: list[Reported], ids: dict[str, int]) -
 
 
 def relearn(store: Store, settings: Settings, ids: list[int], now_s: float) -> None:
-    """Beliefs of these items from their observations alone, at the pace that these were made."""
+    """Learn the beliefs of these items from their observations alone, at the pace of these polls."""
     for begin in range(0, len(ids), _BATCH):
         part = ids[begin : begin + _BATCH]
         item_rows = load_items([store.plan.columns_of(part)])
@@ -206,7 +206,7 @@ def _describe_refusal(row: Reported, refusal: Refusal) -> str:
 
 
 def _lease(store: Store, item: Item, row: Reported, now_s: float, lease_s: float) -> Lease | None:
-    """The lease that the row names, or one taken for the moment."""
+    """Return the lease that the row names, or one that is taken for the moment."""
     if row.lease is None:
         taken = store.leases.take([item.id], now_s, lease_s, any_status=True)
         return taken[0] if taken else None
@@ -231,13 +231,13 @@ def _lease(store: Store, item: Item, row: Reported, now_s: float, lease_s: float
 
 
 def _observation(row: Reported, lease: Lease) -> Observation:
-    """A fetcher that keeps its own copies says only whether there was a change."""
+    """Return the observation of a program that keeps its own copies, and says only whether one changed."""
     elapsed_s = 0.0 if lease.polled_s is None else max(row.time_s - lease.polled_s, 0.0)
     return Observation(lease.item_id, row.time_s, elapsed_s, bool(row.changed))
 
 
 def _fetched(settings: Settings, content: bytes, media_type: str, lease: Lease) -> Fetched:
-    """Content from elsewhere, judged as the source itself would."""
+    """Return content from elsewhere, compared as the source itself would compare it."""
     table = settings.source(lease.source)
     if table is None:
         raise InputError(f"{lease.key}: its source {lease.source!r} is not in the settings")

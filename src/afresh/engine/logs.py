@@ -14,7 +14,7 @@ LOGGER = logging.getLogger("afresh.engine")
 
 
 def log_event(level: int, event: str, **fields: object) -> None:
-    """One line: what happened, with its particulars."""
+    """Log what happened, with its fields."""
     LOGGER.log(level, event, extra={"fields": fields})
 
 
@@ -22,17 +22,17 @@ class PlainLines(logging.Formatter):
     """``2026-11-15T22:10:51Z polled item=a kind=unchanged``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """Return one line."""
         level = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
         words = [f"{name}={_shown(value)}" for name, value in getattr(record, "fields", {}).items()]
         return " ".join([_moment(record), level + record.getMessage(), *words])
 
 
 class JsonLines(logging.Formatter):
-    """The same as an object a line."""
+    """The same as one JSON object for each line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """Return one line."""
         head = {"time": _moment(record), "level": record.levelname.lower(), "event": record.getMessage()}
         return json.dumps(head | getattr(record, "fields", {}), ensure_ascii=False, default=str)
 

@@ -1,4 +1,4 @@
-"""What other installed packages bring: kinds of source and estimators, found by their entry points.
+"""Kinds of sources and estimators of other installed packages, found by their entry points.
 
 A package says in its ``pyproject.toml``
 
@@ -31,7 +31,7 @@ SOURCES_GROUP, ESTIMATORS_GROUP = "afresh.sources", "afresh.estimators"
 
 
 class Plugins(Mapping[str, T], Generic[T]):
-    """A table of our own things and those of other packages, each loaded when it is first asked for.
+    """A table of our own objects and those of other packages, each loaded when it is first used.
 
     ``has`` are the attributes that whatever comes from elsewhere must have.
 
@@ -62,7 +62,7 @@ class Plugins(Mapping[str, T], Generic[T]):
         return name in self._own or name in self._found()
 
     def _found(self) -> dict[str, list[EntryPoint]]:
-        """The entry points of our group; reading the metadata of all packages takes a moment, so late."""
+        """Return the entry points of the group; read late, since it takes a moment."""
         if self._entries is None:
             self._entries = {}
             for entry in entry_points(group=self._group):
@@ -90,12 +90,12 @@ def _origin(entry: EntryPoint) -> str:
 
 
 def source_kinds() -> Mapping[str, SourceKind[Any]]:
-    """Every kind of source there is."""
+    """Return every kind of source."""
     return Plugins(SOURCES_GROUP, BUILT_IN, has=("settings", "build", "group"))
 
 
 def estimators() -> Mapping[str, Estimator[Any]]:
-    """Every estimator there is."""
+    """Return every estimator."""
     from afresh.rates.estimator import ESTIMATORS
 
     return Plugins(ESTIMATORS_GROUP, ESTIMATORS, has=("start", "update", "rate", "interval"))

@@ -223,7 +223,7 @@ def _print_first_due(engine: Engine, as_json: bool) -> None:
 
 def _report_end(engine: Engine, progress: RunProgress, as_json: bool) -> None:
     from afresh.engine.logs import log_event
-    from afresh.engine.reporting.item_problems import count_problems
+    from afresh.engine.reporting.status import count_problems
 
     done = asdict(progress) | {"in_flight": None, "trouble": None}
     done = {name: value for name, value in done.items() if value is not None}

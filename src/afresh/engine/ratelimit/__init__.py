@@ -1,1 +1,1 @@
-"""When a request may start: the budget's promise, kept by one process or by many on one store."""
+"""When a request may start: the budget is kept by one process, or by many on one store together."""

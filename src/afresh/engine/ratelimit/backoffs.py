@@ -1,4 +1,4 @@
-"""Which politeness groups rest after trouble, and until when: a value of the store that all workers heed."""
+"""The back-offs of groups after failures, as the store keeps them for all workers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from afresh.sources.capabilities import GroupBackoff
 
 
 def pack_backoffs(rests: Iterable[GroupBackoff]) -> bytes:
-    """The value to keep."""
+    """Return the back-offs as the store keeps them."""
     return json.dumps([astuple(rest) for rest in rests]).encode()
 
 
 def unpack_backoffs(packed: bytes | None) -> tuple[GroupBackoff, ...]:
-    """What was kept of resting groups.
+    """Return the back-offs that the store keeps.
 
     >>> unpack_backoffs(b'[["a.test", 5.0, 2, "503 Service Unavailable"]]')
     (GroupBackoff(group='a.test', until_s=5.0, failures=2, why='503 Service Unavailable'),)

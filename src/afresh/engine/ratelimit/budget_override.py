@@ -1,8 +1,8 @@
-"""A budget asked for while an engine runs, kept in the store: every engine on it follows within seconds.
+"""A budget that was set while an engine runs; the store keeps it, and every engine follows within seconds.
 
-What was said last counts. A budget asked for goes over the settings' file and over the options that engines
-were started with; it is forgotten when an engine is started with a budget on its command line, and when the
-file says another budget than it did when it was asked for.
+The last setting counts. The override replaces the budget of the settings file and of the options that engines
+were started with. It ends when an engine is started with a budget on its command line, and when the file has
+another budget than it had when the override was set.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from afresh.values.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class BudgetOverride:
-    """``requests`` per second, instead of those that stood in the settings' file then."""
+    """``requests`` per second, instead of those of the settings file at that time."""
 
     requests: float
     instead_of: float
 
 
 def read_override(store: Store) -> BudgetOverride | None:
-    """What was asked for last."""
+    """Return the override that was set last; None without one."""
     packed = store.state.get(BUDGET_OVERRIDE)
     return BudgetOverride(**json.loads(packed)) if packed else None
 
 
 def set_override(store: Store, settings: Settings, requests: float) -> None:
-    """Ask for so many requests per second."""
+    """Set another number of requests per second."""
     if not 0 < requests < float("inf"):
         raise UsageError(f"a budget of {requests:g} requests per second: must be more than 0, and finite")
     value = {"requests": requests, "instead_of": _written(settings)}
@@ -39,19 +39,19 @@ def set_override(store: Store, settings: Settings, requests: float) -> None:
 
 
 def drop_superseded_override(store: Store, settings: Settings) -> None:
-    """An engine starts: a budget on its command line was said after whatever was asked for."""
+    """Drop the override if the engine that starts has a budget on its command line, which is newer."""
     if settings.written_requests is not None and read_override(store) is not None:
         store.state.set({BUDGET_OVERRIDE: None})
 
 
 def current_override(store: Store, settings: Settings) -> BudgetOverride | None:
-    """What was asked for, if it still counts."""
+    """Return the override if it still counts."""
     found = read_override(store)
     return found if found is not None and found.instead_of == _written(settings) else None
 
 
 def apply_override(store: Store, settings: Settings) -> Settings:
-    """The settings with the budget that was asked for instead of theirs, if any was."""
+    """Return the settings with the budget of the override, if there is one."""
     found = current_override(store, settings)
     if found is None:
         return settings

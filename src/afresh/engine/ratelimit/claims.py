@@ -1,9 +1,9 @@
-"""Which politeness groups this worker may ask: those that it has claimed, for as long as it renews the claim.
+"""Which groups this worker may ask: those that it has claimed, for as long as it renews the claims.
 
-A group is claimed when its first item comes up, and given up when it has not been asked for a claim's time.
-Where other workers are there, whoever holds more than its fair share gives up what it has held longest; and
-now and then everybody gives up one, for whoever waits for a host because a redirect or a user leads there.
-Whoever takes a group that another may have asked just before waits the delay between requests first.
+A group is claimed when its first item is picked, and released when it was not used for the length of a claim.
+Where there are other workers, one that holds more than its fair share releases the groups that it has held
+longest; and from time to time every worker releases one, for others that wait for it because of a redirect or
+a user. A worker that takes over a group waits for the delay between requests before the first one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from afresh.values.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class TakenClaims:
-    """Claims held until ``until_s``, and no request before ``open_s``; in elapsed seconds.
+    """Claims that were taken until ``until_s``, without requests before ``open_s``; in elapsed seconds.
 
     ``others``: another worker may have held them a moment ago.
     """
@@ -35,20 +35,20 @@ class TakenClaims:
 
 
 Take: TypeAlias = Callable[[Sequence[str]], Awaitable[TakenClaims]]
-"""Claims what is free of these names."""
+"""Takes the claims of these names that are free."""
 
 Inherit: TypeAlias = Callable[[Collection[str]], Awaitable[None]]
-"""Learns what other workers knew of groups, before they are asked."""
+"""Reads what other workers knew of groups, before requests go there."""
 
-TURN = 4.0  # claims' times that a group stays with one worker while others are there
-_AGAIN_S = 0.25  # how long after a vain try the next
-_SOON_S = 0.01  # a group that is being claimed is looked at again so soon
-_GAP_S = 1.0  # a group given up for others is left to them for so long
+TURN = 4.0  # lengths of a claim for which one worker keeps a group while there are others
+_AGAIN_S = 0.25  # the wait after a claim that was not free
+_SOON_S = 0.01  # the wait while a claim is being taken
+_GAP_S = 1.0  # a group that was released for others is not claimed again for so long
 
 
 @dataclass(slots=True)
 class _Held:
-    """A group of ours, in elapsed seconds. ``open_s``: no request before; ``closing``: its turn ends."""
+    """A claimed group, in elapsed seconds: no poll starts before ``open_s``, or while it is ``closing``."""
 
     until_s: float
     open_s: float
@@ -58,10 +58,10 @@ class _Held:
 
 
 class Claims:
-    """The groups of one worker. Everything is in elapsed seconds but for what ``ready_s`` says."""
+    """The claimed groups of one worker. All times are elapsed seconds, except those of ``ready_s``."""
 
     def __init__(self, clock: Clock, duration_s: float, take: Take, wakeup: asyncio.Event) -> None:
-        """``wakeup`` is set whenever it is decided who has a group."""
+        """``wakeup`` is set whenever claims were taken or refused."""
         self._clock, self._duration_s, self._take, self._wakeup = clock, duration_s, take, wakeup
         self._held: dict[str, _Held] = {}
         self._retry_at_s: dict[str, float] = {}
@@ -74,20 +74,20 @@ class Claims:
 
     @property
     def waits_for_others(self) -> bool:
-        """Whether groups are wanted here, and all of them are with others."""
+        """Whether this worker wants groups, and other workers hold all of them."""
         return bool(self._retry_at_s) and not self._held
 
     def is_open(self, group: str) -> bool:
-        """Whether requests to this group may start now."""
+        """Return whether requests to this group may start now."""
         held, now_s = self._held.get(group), self._clock.elapsed_s()
         return held is not None and held.open_s <= now_s < held.until_s
 
     def is_elsewhere(self, group: str) -> bool:
-        """Whether another worker was found to have this group a moment ago, or may have it now."""
+        """Return whether another worker held this group a moment ago, or may hold it now."""
         return not self._is_ours(group) and self._retry_at_s.get(group, -math.inf) > self._clock.elapsed_s()
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """When polls of a group may start, in Unix seconds; one that nobody is known to hold is asked for."""
+        """Return when polls of a group may start, in Unix seconds; claim it if nobody is known to hold it."""
         held, elapsed_s = self._held.get(group), self._clock.elapsed_s()
         if held is not None and elapsed_s < held.until_s:
             if held.closing:
@@ -100,7 +100,7 @@ class Claims:
         return now_s + _SOON_S
 
     async def wait_until_open(self, group: str) -> None:
-        """Return when requests to this group may start."""
+        """Wait until requests to this group may start."""
         while not self.is_open(group):
             if self._is_ours(group):
                 await asyncio.sleep(self._held[group].open_s - self._clock.elapsed_s())
@@ -116,11 +116,11 @@ class Claims:
         self._held[group].used_s = self._clock.elapsed_s()
 
     async def wait_for_decision(self) -> None:
-        """Return when it is next decided who has the groups that were asked for."""
+        """Wait until the claims that were asked for are taken or refused."""
         await self._news.wait()
 
     async def run(self, inherit: Inherit) -> None:
-        """Claim what is wanted, until cancelled."""
+        """Take the claims that are asked for, until cancelled."""
         while True:
             await self._wants.wait()
             self._wants.clear()
@@ -146,7 +146,7 @@ class Claims:
             self._held[group] = _Held(taken.until_s, taken.open_s, now_s, now_s)
 
     def record_renewal(self, names: Sequence[str], begun_s: float) -> None:
-        """Our claims were renewed at ``begun_s``; what is not among ``names`` is lost."""
+        """Record that these claims were renewed at ``begun_s``; all others are lost."""
         kept = set(names)
         for group in list(self._held):
             if group_claim(group) in kept:
@@ -156,7 +156,7 @@ class Claims:
                 log_event(logging.INFO, "group lost to another worker", group=group)
 
     def release_idle(self, share: float, is_quiet: Callable[[str], bool]) -> list[str]:
-        """The claims that are not needed any more, or that others may have; no longer ours from now on.
+        """Release claims that are not needed any more, or that others should have; return their names.
 
         ``share``: how many groups are a fair share, infinite where nobody else is there.
         """
@@ -173,7 +173,7 @@ class Claims:
         return names
 
     def _close(self, share: float, now_s: float) -> None:
-        """Let the turns of some groups end: nothing new is begun there, what is under way ends first."""
+        """Close some groups for the sake of others: no poll starts there, and those under way end first."""
         longest = sorted(self._held.values(), key=lambda held: held.since_s)
         excess = max(len(longest) - share, 0)
         for place, held in enumerate(longest):

@@ -1,8 +1,8 @@
-"""This process among the workers on its store: seen by its beats, holding claims, perhaps the one that plans.
+"""This process as one of the workers on its store: it beats, holds claims, and perhaps plans for all.
 
-Everything that only one of them may do (keep what was learned of all items together, read listings, tell
-hooks, draw the course) is done by whoever holds the claim ``PLANNER``. A worker that dies in whatever way is
-replaced when its claims run out; one whose process is gone from this very machine, at the next beat.
+What only one of them may do (save what was learned of all items together, read listings, call hooks, write
+the course) is done by the holder of the claim ``PLANNER``. A worker that died is replaced when its claims run
+out or, where its process on this machine is known to be gone, at the next beat.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from afresh.values.errors import StoreError
 from afresh.values.stored import Worker
 
 BEATS, LONGEST_BEAT_S = 4.0, 2.0
-"""A claim's time holds so many beats at least, and none is longer."""
+"""The least number of beats during a claim, and the longest time between two."""
 
-FORGOTTEN = 100.0  # claims' times after which a worker that never left is forgotten
+FORGOTTEN = 100.0  # lengths of a claim after which a worker that never left is forgotten
 _MEASURE_S = 60.0
 
 
@@ -49,21 +49,21 @@ class FleetMember:
 
     @property
     def name(self) -> str:
-        """What this worker is called."""
+        """The name of this worker."""
         return self._worker.name
 
     @property
     def is_alone(self) -> bool:
-        """Whether no other worker is there."""
+        """Whether there is no other worker."""
         return self._others_count == 0
 
     @property
     def is_planner(self) -> bool:
-        """Whether this is the one that plans for all."""
+        """Whether this worker plans for all."""
         return self._clock.elapsed_s() < self._planner_until_s
 
     async def join(self) -> None:
-        """Be there; workers that died on this machine are let go of first."""
+        """Become a worker; those that died on this machine are removed first."""
         await self.beat()
         self._removed_s = -math.inf  # what they knew is read at the start
 
@@ -78,7 +78,7 @@ class FleetMember:
                 self._removed_s = now_s
 
     async def run(self, is_quiet: Callable[[str], bool]) -> None:
-        """Beat until cancelled; ``is_quiet`` tells whether a group can be given up at this moment."""
+        """Beat until cancelled; ``is_quiet`` tells whether a group can be released at this moment."""
         while True:
             await asyncio.sleep(min(self._claim_s / BEATS, LONGEST_BEAT_S))
             await self.beat()
@@ -88,7 +88,7 @@ class FleetMember:
                 await self._store.fleet.release(names, self.name)
 
     def report_idleness(self) -> None:
-        """Say it once when there is nothing to ask here, because others have every host."""
+        """Log once that this worker has nothing to do, because others hold every host."""
         idle = not self.is_alone and self.claims.waits_for_others
         if idle and not self._is_idle:
             words = "another engine on this store asks every host: this one waits until it gives one up"
@@ -96,7 +96,7 @@ class FleetMember:
         self._is_idle = idle
 
     async def _share(self) -> float:
-        """How many groups are a fair share for one worker; infinite for one that is alone."""
+        """Return how many groups are a fair share for one worker; infinite for one that is alone."""
         if self.is_alone:
             return math.inf
         claims = await self._store.fleet.claims(self.time.now_s())
@@ -104,7 +104,7 @@ class FleetMember:
         return math.ceil(groups / (1 + self._others_count))
 
     async def beat(self) -> None:
-        """A sign of life; the dead are let go of, claims renewed, the planner's taken if nobody has it."""
+        """Give a sign of life, remove the dead, renew the claims, and take the planner's if it is free."""
         before = self.is_planner
         await self._store.call_with_retry(self._remove_dead)
         held, others, begun_s = await self._store.call_with_retry(self._beat)
@@ -117,7 +117,7 @@ class FleetMember:
             )
 
     def _beat(self) -> tuple[tuple[str, ...], list[Worker], float]:
-        """What is held, who else is there, and when that was, in elapsed seconds."""
+        """Return the claims held, the other workers, and when that was, in elapsed seconds."""
         fleet = self._store.sync.fleet
         if isinstance(self._clock, SharedClock) and self._clock.elapsed_s() > self._measured_s + _MEASURE_S:
             self._clock.measure()
@@ -137,7 +137,7 @@ class FleetMember:
         return await self._store.call_with_retry(lambda: self._take_claims(names))
 
     def _take_claims(self, names: Sequence[str]) -> TakenClaims:
-        """Claim these. Whoever held them may have asked just before, unless nobody was there."""
+        """Take these claims. Their last holder may have sent a request just before, unless there was none."""
         now_s, begun_s = self.time.pair()
         held = self._store.sync.fleet.take(names, self.name, now_s, self._claim_s)
         recently_s = now_s - 2 * self._claim_s - self._delay_s
@@ -151,7 +151,7 @@ class FleetMember:
         return float(kept) if kept else -math.inf
 
     async def leave(self) -> None:
-        """Hold nothing any more; others may go on at once. A store in trouble finds out by itself."""
+        """Release all claims, so that others continue at once; in a store in trouble they run out."""
         try:
             await self._store.call(self._leave)
         except StoreError as error:
@@ -175,7 +175,7 @@ class WorkerStatus:
 
 
 def list_workers(store: Store, now_s: float, claim_s: float) -> tuple[WorkerStatus, ...]:
-    """Those seen within a claim's time, by name, and what each holds."""
+    """Return the workers that were seen within the length of a claim, and what each holds."""
     held: dict[str, list[str]] = {}
     for claim in store.fleet.claims(now_s):
         held.setdefault(claim.worker, []).append(claim.name)

@@ -1,7 +1,7 @@
 """The gate that every request of every source passes: it opens when the budget allows one more.
 
-Before that it sees to two promises to the politeness group that is asked: no other worker asks it (its
-claim), and it is not asked more often than its own cap, where the settings give one.
+Before that it waits for the group of the request: this worker must have claimed it, so that no other worker
+asks it, and it is not asked more often than its own cap, where the settings give one.
 """
 
 from __future__ import annotations
@@ -17,46 +17,46 @@ from afresh.values.clock import Clock
 from afresh.values.outcome import NOTHING_SPENT, Spent
 from afresh.values.stored import RequestWindow
 
-_COARSE_S = 0.002  # a sleeping loop wakes up late by about so much
+_COARSE_S = 0.002  # an event loop wakes up late by about this time
 _MORE, _LESS, _LEAST_SLACK = 1.5, 0.7, 0.1
-_LATEST = 0.2  # of the last request in what is usual
-_AHEAD_S = 0.1  # so long before a window ends the next is asked for
-_ROUNDING_S = 1e-9  # a debt so small is none
+_LATEST = 0.2  # the share of the last request in the mean
+_AHEAD_S = 0.1  # the next window is reserved so long before this one ends
+_ROUNDING_S = 1e-9  # a smaller debt is none
 _LONGEST_SLEEP_S = 0.5  # the budget may be raised meanwhile
 
 
 class RequestReservations(Protocol):
-    """The one line of request starts of all workers, as the store keeps it; a call returns once it does."""
+    """The request starts of all workers, which the store hands out; a call returns once it is stored."""
 
     @property
     def is_alone(self) -> bool:
-        """Whether no other worker is there."""
+        """Whether there is no other worker."""
 
     async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]:
-        """The next window, and what its times need to become elapsed seconds of this process."""
+        """Return the next window, and what turns its times into elapsed seconds of this process."""
 
     async def owe(self, owed_s: float) -> None:
-        """No window of anybody begins before this debt is paid."""
+        """Let no window of any worker begin before this debt is paid."""
 
     async def capped_s(self, group: str) -> float:
-        """When a request to a capped group last started, in Unix seconds; −∞ if never."""
+        """Return when a request to a capped group last started, in Unix seconds; −∞ if never."""
 
     async def keep_capped(self, group: str, began_s: float) -> None:
-        """One starts then."""
+        """Record that a request to a capped group starts then."""
 
 
 class GroupClaims(Protocol):
-    """Which groups this worker alone may ask."""
+    """Tells which groups this worker alone may ask."""
 
     def is_open(self, group: str) -> bool:
-        """Whether this is one of them now."""
+        """Return whether requests to this group may start now."""
 
     async def wait_until_open(self, group: str) -> None:
-        """Return when it is."""
+        """Wait until they may."""
 
 
 class Gate:
-    """One line for all sources of a process, and one for all processes behind it."""
+    """Admits the requests of all sources of this process, one after the other."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Gate:
         self.waiting = 0
 
     async def admit(self, group: str) -> None:
-        """Return when one more request may start: the caller starts it at once."""
+        """Wait until one more request may start; the caller starts it at once."""
         if group not in self._caps:
             await self._admit(group)
             return
@@ -122,7 +122,7 @@ class Gate:
             self._start_reserving()  # so that the next window is there when this one ends
 
     def ready_s(self, group: str) -> float:
-        """When the cap of a group allows its next request, in Unix seconds; −∞ where it has none."""
+        """Return when the cap of a group allows its next request, in Unix seconds; −∞ without a cap."""
         cap, began_s = self._caps.get(group), self._began_s.get(group)
         if cap is None or began_s is None:
             return -math.inf
@@ -143,7 +143,7 @@ class Gate:
                 return
 
     def _window(self) -> tuple[int, float]:
-        """How many requests to reserve, and the slack for those that start late.
+        """Return how many requests to reserve, and the slack for those that start late.
 
         Where other workers wait for their windows: for those that wait here or, as long as all is used, for
         some more; and with little slack, unless too little made a window be missed.
@@ -177,17 +177,17 @@ class Gate:
         self._slots = self._slots.with_window(here, joined=joined)
 
     def wait_s(self) -> float:
-        """How long until the next request may start, as far as this process knows."""
+        """Return how long it takes until the next request may start, as far as this process knows."""
         now_s = self._clock.elapsed_s()
         ready_s = self._slots.ready_s(now_s)
         return (self._slots.earliest_s(now_s) if math.isinf(ready_s) else ready_s) - now_s
 
     def starts_within(self, seconds: float) -> float:
-        """How many requests may start in so long a time, by the budget and by what they have cost of late."""
+        """Return how many requests may start in this time, by the budget and by their recent cost."""
         return seconds / max(self._slots.limits.spacing_s, self._usual_debt_s)
 
     def record_cost(self, spent: Spent) -> None:
-        """What a poll turned out to cost, all its requests; what was owed ahead of it is not owed twice."""
+        """Take the cost of a poll with all its requests; what was owed ahead of it is not owed twice."""
         if self._slots.limits.counts_only:
             self._usual_debt_s, self._ahead = 0.0, NOTHING_SPENT
             return
@@ -197,7 +197,7 @@ class Gate:
         self._owe(spent.less(ahead))
 
     def owe_ahead(self, spent: Spent) -> None:
-        """What one request cost, before its poll is over: the next of the same poll waits for it too."""
+        """Take the cost of one request before its poll is over: the poll's next request waits for it too."""
         if not self._slots.limits.counts_only:
             self._ahead += spent
             self._owe(spent)
@@ -216,11 +216,11 @@ class Gate:
             await self._reservations.owe(owed_s)
 
     def set_limits(self, limits: Limits, caps: Mapping[str, float] | None = None) -> None:
-        """Another budget from now on."""
+        """Keep another budget from now on."""
         self._slots, self._caps = self._slots.with_limits(limits), dict(caps or {})
 
     async def close(self) -> None:
-        """Once no request is under way: what is owed is told to the store."""
+        """Tell the store what is owed; no request may be under way."""
         if self._reserving is not None:
             self._reserving.cancel()
             await asyncio.gather(self._reserving, return_exceptions=True)

@@ -1,13 +1,13 @@
-"""The budget's promise: at most rate·T + 1 requests in any window of length T, whatever is asked.
+"""The budget: at most rate·T + 1 requests start in any window of length T.
 
-A window that holds n requests is at least as long as the time from its first to its last, so the promise is
-exactly that consecutive starts lie at least 1/rate apart. Time that passes unused is gone, not hoarded.
+A window that holds n requests is at least as long as the time from its first to its last, so it suffices that
+consecutive starts lie at least 1/rate apart. Time that passes unused is not saved up.
 
-All workers on a store, and whoever comes after them, keep one promise together: the store hands out windows
-that never overlap (``Fleet.reserve``), and a worker starts requests in its own only. Two windows in a row
-that nobody came between are one.
+All workers on a store keep the budget together: the store hands out windows that never overlap
+(``Fleet.reserve``), and a worker starts requests only in its own. Two windows of one worker that follow each
+other directly are one.
 
-Bytes, seconds and money are known only after a request. Each is a debt paid off at its rate, and no
+Bytes, seconds and money are known only after a request. Each is a debt that is paid off at its rate, and no
 request starts before all debts are paid.
 """
 
@@ -21,11 +21,11 @@ from afresh.values.outcome import Spent
 from afresh.values.stored import RequestWindow
 
 WINDOW_S, SHORTEST_WINDOW_S = 0.5, 0.1
-"""How far ahead requests are reserved, two small writes a second; less by whoever asks little, for what was
-reserved and is not used is lost to whoever comes next."""
+"""How far ahead requests are reserved (two small writes a second), and the least where few are sent: what is
+reserved and not used is lost to the other workers."""
 
 UNCOUNTED_PER_S = 1e5
-"""More than all workers together can ask: such a budget is not shared out, each worker paces itself."""
+"""More than all workers together can send: such a budget is not shared, each worker keeps it by itself."""
 
 _SLACK_S, _SLACK, _MOST_SLACK_S = 0.02, 0.02, 1.0
 
@@ -46,11 +46,11 @@ class Limits:
 
     @property
     def counts_only(self) -> bool:
-        """Whether nothing but requests is limited: then none is owed for."""
+        """Whether only requests are limited: then there are no debts."""
         return self.bytes == self.seconds == self.money == math.inf
 
     def owed_s(self, spent: Spent) -> float:
-        """How long it takes to pay what a request cost beside itself: all at once, so the dearest counts.
+        """Return how long it takes to pay what a request cost; all is paid at once, so the longest counts.
 
         >>> Limits(bytes=1000.0, money=1.0).owed_s(Spent(bytes=5000, money=2.0))
         5.0
@@ -59,7 +59,7 @@ class Limits:
 
 
 def budget_limits(budget: BudgetTable) -> Limits:
-    """The budget of the settings as limits per second."""
+    """Return the budget of the settings as limits per second."""
     return Limits(
         budget.requests,
         *(math.inf if limit is None else limit for limit in (budget.bytes, budget.seconds, budget.money)),
@@ -67,7 +67,7 @@ def budget_limits(budget: BudgetTable) -> Limits:
 
 
 def window_size(limits: Limits, length_s: float) -> tuple[int, float]:
-    """How many requests to reserve for so long a time, and the slack for those that start late.
+    """Return how many requests to reserve for this time, and the slack for those that start late.
 
     >>> window_size(Limits(requests=50.0), 1.0), window_size(Limits(requests=0.01), 1.0)
     ((50, 0.0204), (1, 1.0))
@@ -78,7 +78,7 @@ def window_size(limits: Limits, length_s: float) -> tuple[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """When the next request may start: a value; time is an argument, of a clock that never steps back.
+    """When the next request may start. Times are arguments, of a clock that never goes back.
 
     >>> slots = Slots(Limits(requests=2.0)).with_window(RequestWindow(100.0, 101.0))
     >>> slots = slots.with_start(100.0)
@@ -98,14 +98,14 @@ class Slots:
     debt_s: float = -math.inf
 
     def earliest_s(self, now_s: float) -> float:
-        """The earliest start that this worker's own past allows, ``now_s`` if at once."""
+        """Return the earliest start that this worker's own requests allow, ``now_s`` if at once."""
         spacing_s = self.limits.spacing_s
         ready_s = max(now_s, self.started_s + spacing_s, self.debt_s)
         # started + spacing rounds, and the difference of the rounded times must not fall short.
         return ready_s if ready_s - self.started_s >= spacing_s else math.nextafter(ready_s, math.inf)
 
     def ready_s(self, now_s: float) -> float:
-        """The earliest start in what is reserved; infinite if nothing is left of it."""
+        """Return the earliest start in the reserved windows; infinite if nothing is left of them."""
         earliest_s = self.earliest_s(now_s)
         if self.limits.requests >= UNCOUNTED_PER_S:
             return earliest_s
@@ -115,27 +115,27 @@ class Slots:
         return math.inf
 
     def until_s(self) -> float:
-        """The end of what is reserved; −∞ if nothing is."""
+        """Return the end of the last window; −∞ without one."""
         return self.windows[-1].until_s if self.windows else -math.inf
 
     def with_window(self, window: RequestWindow, *, joined: bool = False) -> Slots:
-        """One window more; ``joined``: nobody came between it and the one before."""
+        """Return these slots with one more window; ``joined``: it follows the last one directly."""
         if joined and self.windows:
             *before, last = self.windows
             return replace(self, windows=(*before, RequestWindow(last.first_s, window.until_s)))
         return replace(self, windows=(*self.windows, window))
 
     def with_start(self, now_s: float) -> Slots:
-        """A request starts."""
+        """Return the slots after a request started."""
         windows = self.windows
         if windows and windows[0].until_s < now_s:
             windows = tuple(window for window in windows if window.until_s >= now_s)
         return Slots(self.limits, windows, max(now_s, self.started_s), self.debt_s)
 
     def with_debt(self, now_s: float, owed_s: float) -> Slots:
-        """A debt more, paid after those before it."""
+        """Return the slots with one more debt, which is paid after those before it."""
         return replace(self, debt_s=max(self.debt_s, now_s) + owed_s) if owed_s > 0 else self
 
     def with_limits(self, limits: Limits) -> Slots:
-        """The same past under other limits."""
+        """Return the slots with the same past and other limits."""
         return replace(self, limits=limits)

@@ -6,7 +6,7 @@ from afresh.engine.settings.tables import Settings
 
 
 def closed_sources(settings: Settings, now_s: float) -> dict[str, float]:
-    """By name the sources that are outside their windows, and when the next window of each opens.
+    """Return the names of sources that are outside their windows, and when the next window of each opens.
 
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> closed_sources(parse_settings("[[source]]\\nname = 'web'\\nwindows = ['01:00-02:00']"), 0.0)

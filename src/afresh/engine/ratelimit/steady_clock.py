@@ -1,4 +1,4 @@
-"""The fleet's time of day as one process counts it: it goes on when the machine's clock is set back."""
+"""The time of day of all workers, which continues when the clock of the machine is set back."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ _STEP_S = 1.0  # smaller steps back are corrections, and followed
 
 
 class SteadyClock:
-    """Follows a clock forward, and back only by corrections; so no window or claim lies far ahead of it."""
+    """Follows a clock forward, and back only by small steps: no window or claim lies far ahead of it."""
 
     def __init__(self, clock: Clock) -> None:
-        """The time of ``clock``, from now on."""
+        """Start from the time of ``clock``."""
         self._clock = clock
         self._offset_s = clock.now_s() - clock.elapsed_s()
 
     def now_s(self) -> float:
-        """Unix seconds."""
+        """Return the time in Unix seconds."""
         return self.pair()[0]
 
     def pair(self) -> tuple[float, float]:
-        """Unix seconds and elapsed seconds of the same moment."""
+        """Return the Unix seconds and the elapsed seconds of this moment."""
         elapsed_s = self._clock.elapsed_s()
         offset_s = self._clock.now_s() - elapsed_s
         if offset_s > self._offset_s - _STEP_S:

@@ -1,4 +1,4 @@
-"""What a worker is called, so that others on its machine can tell when its process is no more.
+"""The name of a worker, which tells other workers on its machine when its process has ended.
 
 A name is ``machine:process:kernel:moment``. Where the kernel (this boot, this container) is our own, a
 process number that nobody has means that the worker died: nobody need wait until its claims run out.
@@ -19,14 +19,14 @@ _UNKNOWN = "?"
 
 
 def this_worker(clock: Clock, now_s: float) -> Worker:
-    """This process, with a name of its own for every run."""
+    """Return this process as a worker, with a new name for every run."""
     host = socket.gethostname()
     moment = int(clock.elapsed_s() * 1e6) % 16**6
     return Worker(f"{host}:{os.getpid()}:{_kernel()}:{moment:06x}", host, now_s, now_s)
 
 
 def is_dead(name: str) -> bool:
-    """Whether a worker of this name certainly runs no more; False where that cannot be told from here.
+    """Return whether the worker of this name has certainly ended; False where this cannot be known here.
 
     >>> from afresh.values.clock import SystemClock
     >>> is_dead(this_worker(SystemClock(), 0.0).name), is_dead("elsewhere:1:00000000:00")
@@ -45,7 +45,7 @@ def is_dead(name: str) -> bool:
 
 
 def _kernel() -> str:
-    """This boot of this machine, and the process numbers that are seen from here."""
+    """Return a short name for this boot of the machine and its process numbers as seen from here."""
     try:
         seen = _BOOT.read_text().strip() + str(_PROCESSES.readlink())
     except OSError:

@@ -1,1 +1,1 @@
-"""What people and other processes are shown of it all."""
+"""What people and other processes are shown: status, explanations, the pulse, exports."""

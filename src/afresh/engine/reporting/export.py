@@ -1,4 +1,4 @@
-"""Every copy written out: as lines of JSON, or as a folder of files."""
+"""Writes all copies: as lines of JSON, or as a folder of files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_NAME = 120
 
 
 def read_copies(store: Store) -> Iterator[tuple[Item, Copy]]:
-    """Every item that has a copy, with its newest."""
+    """Yield every item that has a copy, with its newest one."""
     cursor: str | None = None
     while True:
         page = store.items.page(ItemQuery(), _PAGE, cursor)
@@ -35,7 +35,7 @@ def read_copies(store: Store) -> Iterator[tuple[Item, Copy]]:
 
 
 def write_jsonl(store: Store, out: IO[bytes]) -> int:
-    """A line per item: ``item, polled, changed, media_type, version`` and ``content``; how many.
+    """Write a line for each item: ``item, polled, changed, media_type, version, content``; return how many.
 
     Content that is not UTF-8 is in ``content_base64`` instead.
     """
@@ -52,7 +52,7 @@ def write_jsonl(store: Store, out: IO[bytes]) -> int:
 
 
 def write_folder(store: Store, folder: Path) -> int:
-    """A file per item, named by its key, and ``index.jsonl`` that says which is which; how many.
+    """Write a file for each item, named by its key, and ``index.jsonl`` that lists them; return how many.
 
     A line there has ``item, file`` and, as in ``write_jsonl``, ``polled, changed, media_type, version``.
     """
@@ -82,7 +82,7 @@ def _line(row: dict[str, object]) -> bytes:
 
 
 def _described(item: Item, copy: Copy) -> dict[str, object]:
-    """What is said of a copy beside its content; times in Unix seconds, ``changed`` null before a change."""
+    """Return the fields of a copy; times are Unix seconds, ``changed`` is null before a change."""
     return {
         "polled": item.polled_s,
         "changed": item.changed_s,
@@ -92,7 +92,7 @@ def _described(item: Item, copy: Copy) -> dict[str, object]:
 
 
 def file_name(key: str, item_id: int) -> str:
-    """A file name that says the key, differs for every item and can do no harm.
+    """Return a file name that shows the key, differs for every item and is harmless.
 
     >>> file_name("https://example.org/a/../b", 7)
     '7-https%3A%2F%2Fexample.org%2Fa%2F..%2Fb'

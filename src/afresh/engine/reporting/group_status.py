@@ -39,7 +39,7 @@ class GroupStatus:
 def group_statuses(
     store: Store, counts: Iterable[ItemCount], settings: Settings, now_s: float
 ) -> list[GroupStatus]:
-    """The groups with active items, as the settings and what was learned of them say."""
+    """Return the groups with active items, by the settings and what was learned of them."""
     found: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for count in counts:
         if count.status == "active":
@@ -75,7 +75,7 @@ def read_backoffs(store: Store, settings: Settings, now_s: float) -> tuple[tuple
 
 
 def _crawl_delays(store: Store, settings: Settings) -> dict[str, float]:
-    """By host the delay that its robots.txt asks for, where any source that follows it has read it."""
+    """Return by host the delay that its robots.txt asks for, where a source that follows it has read it."""
     found: dict[str, float] = {}
     for table in settings.sources:
         if isinstance(table.settings, HttpSettings) and table.settings.respect_robots:
@@ -86,7 +86,7 @@ def _crawl_delays(store: Store, settings: Settings) -> dict[str, float]:
 
 
 def _most_per_s(settings: Settings, source: str, group: str, asked_s: float) -> float:
-    """Concurrency never beats the delay."""
+    """Return the most requests per second that delay and cap of a group allow."""
     table = settings.source(source)
     if table is None:
         return 0.0

@@ -1,4 +1,4 @@
-"""Some items as the store remembered them at one moment: the one basis of everything an answer says of them.
+"""Some items as the store had them at one moment: the basis of everything that an answer says of them.
 
 An engine in another process goes on while an answer is put together. If one part of a page restored the
 policy a moment after another part did, the two could name different plans for one item. So the time, the
@@ -20,7 +20,7 @@ from afresh.stores.store import Store
 from afresh.values.items import Item
 from afresh.values.stored import PolicyColumns
 
-_LOADED_WHOLE = 5000  # items that are restored in some hundredths of a second
+_LOADED_WHOLE = 5000  # this number of items is restored in some hundredths of a second
 RateInterval = tuple[float, float, float]
 """The median of a rate per second, and the lower and upper end of its 90 % interval."""
 
@@ -42,7 +42,7 @@ class ItemSnapshot:
     seen: Mapping[str, WatchedItem]
 
     def polls_of(self, item: Item) -> ItemPolls:
-        """The polls of one of the items."""
+        """Return the polls of one of the items."""
         return self.polls.get(item.id, NO_POLLS)
 
 
@@ -63,7 +63,7 @@ def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s
 
 
 def _columns_for(store: Store, settings: Settings, items: Sequence[Item]) -> Iterable[PolicyColumns]:
-    """These items, and the others that bear on what a poll of them is worth.
+    """Return these items, and the others that influence what a poll of them is worth.
 
     That depends a little on all items, such as on the mean time between polls. So where there are not very
     many, all are loaded: then no page says anything else than another that shows other items beside this one.

@@ -1,4 +1,4 @@
-"""The engine's pulse: what it tells others through the store, so that any process can watch it run.
+"""The engine's pulse: what it writes into the store, so that any process can watch it run.
 
 A small value says that it lives and how far it got; the course of the last day is freshness with its
 interval, age and counts, kept hour by hour, so that a new point changes a little only. Whoever reads them
@@ -27,7 +27,7 @@ Course = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """The last sign of life. ``stopped``: it ended in order; ``trouble``: what holds it up, in words.
+    """The last sign of life. ``stopped``: the run ended in order; ``trouble``: what delays it, in words.
 
     ``budget_per_s`` is the budget in requests that it keeps, ``delays`` the seconds between requests to a
     host, by source, whatever the settings of others say.
@@ -47,11 +47,11 @@ class Pulse:
     delays: Mapping[str, float] = field(default_factory=dict)
 
     def pack(self) -> bytes:
-        """As the store keeps it."""
+        """Return the pulse as the store keeps it."""
         return json.dumps(asdict(self)).encode()
 
     def state(self, now_s: float) -> str:
-        """``running``, ``stopped``, or ``lost`` when it has been silent for too long.
+        """Return ``running``, ``stopped``, or ``lost`` if the last pulse is too old.
 
         >>> Pulse(100.0, 0.0).state(103.0), Pulse(100.0, 0.0).state(200.0)
         ('running', 'lost')
@@ -62,13 +62,13 @@ class Pulse:
 
 
 def read_pulse(store: Store) -> Pulse | None:
-    """The last sign of life, None if there never was one."""
+    """Return the last sign of life; None if there never was one."""
     packed = store.state.get(PULSE)
     return Pulse(**json.loads(packed)) if packed else None
 
 
 def as_running(store: Store, settings: Settings, now_s: float) -> Settings:
-    """The settings with the budget and the delays of the engine that runs, where one does."""
+    """Return the settings with the budget and the delays of the engine that runs, if one does."""
     pulse = read_pulse(store)
     if pulse is None or pulse.budget_per_s is None or pulse.state(now_s) != "running":
         return settings
@@ -78,7 +78,7 @@ def as_running(store: Store, settings: Settings, now_s: float) -> Settings:
 
 
 def source_delays(settings: Settings) -> dict[str, float]:
-    """The seconds between requests to a host, of the sources that keep any."""
+    """Return the seconds between requests to a host, by source, where there are any."""
     named = ((table.settings.name, table.settings.delay_s) for table in settings.sources)
     return {name: float(delay_s) for name, delay_s in named if delay_s is not None}
 
@@ -91,7 +91,7 @@ def _delayed(table: SourceTable, delays: Mapping[str, float]) -> SourceTable:
 
 
 def read_course(store: Store) -> Course:
-    """The course of the last day until its last point, a row per point, columns as in ``FIELDS``."""
+    """Return the course of the last day, a row for each point, with the columns of ``FIELDS``."""
     hours = [_hour_name(hour * _HOUR_S) for hour in range(_HOURS)]
     course = np.concatenate([_points(store, name) for name in (COURSE, *hours)])
     course = course[np.argsort(course[:, 0], kind="stable")]
@@ -99,9 +99,9 @@ def read_course(store: Store) -> Course:
 
 
 def add_point(store: Store, point: Course) -> dict[str, bytes | None]:
-    """What is to be kept, so that the course has one point more: its hour; once, all of a store of before.
+    """Return the values to store so that the course has one more point: those of its hour.
 
-    An hour's place is that of the one 25 hours ago, whose points are forgotten with it.
+    An hour replaces the one 25 hours ago. The course of an old store, in one value, is split once.
     """
     now_s = float(point[0, 0])
     before, whole = _points(store, _hour_name(now_s)), _points(store, COURSE)
@@ -124,7 +124,7 @@ def _hour_name(time_s: float) -> str:
 
 
 def thin_out(course: Course, now_s: float) -> Course:
-    """All points of the last quarter of an hour, one a minute before, none older than a day.
+    """Keep all points of the last quarter of an hour, one a minute before it, none older than a day.
 
     >>> course = np.zeros((3, len(FIELDS)))
     >>> course[:, 0] = [0.0, 10.0, 4000.0]

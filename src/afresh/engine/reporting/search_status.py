@@ -1,4 +1,4 @@
-"""What a search source has reached: queries sent, records seen, look-ups, how much larger the server is."""
+"""The progress of a search source: queries sent, records seen, look-ups, the size of the server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SearchStatus:
 
 
 def search_statuses(store: Store, settings: Settings) -> tuple[SearchStatus, ...]:
-    """One for each search source that has begun."""
+    """Return the status of each search source that has begun."""
     found = []
     for table in settings.sources:
         name = table.settings.name

@@ -1,4 +1,4 @@
-"""How the mirror does: freshness by the model and by audits, side by side, age, budget, hosts, problems."""
+"""The status of a mirror: freshness by the model and by audits, age, budget, hosts, problems."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from afresh.engine.ratelimit.fleet_member import WorkerStatus, list_workers
 from afresh.engine.ratelimit.request_slots import Limits, budget_limits
 from afresh.engine.ratelimit.source_windows import closed_sources
 from afresh.engine.reporting.group_status import GroupStatus, group_statuses
-from afresh.engine.reporting.item_problems import ItemProblem, count_problems
 from afresh.engine.reporting.pulse import Pulse, read_pulse
 from afresh.engine.reporting.search_status import SearchStatus, search_statuses
 from afresh.engine.reporting.watched_items import WatchedItem, watched_items
@@ -22,15 +21,26 @@ from afresh.engine.scheduler.restore import read_poll_costs, read_sample, restor
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import TROUBLE
 from afresh.stores.store import Store
+from afresh.values.items import ItemQuery
 from afresh.values.outcome import Spent
 
 _HOUR_S = 3600.0
 _GROUPS_SHOWN = 10
+_PROBLEMS_SHOWN, _FAILING_READ = 5, 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ItemProblem:
+    """Why some items fail, and one of them. Of very many items not all may be counted."""
+
+    words: str
+    items: int
+    example: str
 
 
 @dataclass(frozen=True, slots=True)
 class SourceTrouble:
-    """A source that cannot be listed or looked at, and why in words."""
+    """A source whose listings or reports cannot be read, and why."""
 
     source: str
     problem: str
@@ -40,16 +50,16 @@ class SourceTrouble:
 class Status:
     """Everything ``afresh status`` shows. Shares are 0 … 1, times in seconds.
 
-    ``freshness`` is the model's estimate of Σw·fresh/Σw now, with its 95 % interval; ``audited`` what random
-    polls found; ``age_s`` the expected weighted age of the copies; ``dropped`` items not worth a poll at this
-    budget; ``absorbed_per_s`` the requests per second that all groups together can take. Of very many items
-    only ``looked_at`` are looked at, and their numbers scaled up. ``views`` are the items whose staleness is
-    seen; ``money`` what the engine chose to spend, where copies earn; ``troubles`` sources that cannot be
-    listed or looked at, and why; ``workers`` the engines that run; ``problems`` what items fail of; ``run``
-    the last sign of life of the engine. The budget is that of the engine that runs, else the settings'.
-    ``limits`` are all parts of it per second, infinite where nothing is set; ``closed`` the sources that are
-    outside their windows, and until when; ``searches`` what search sources have reached. ``age_s`` is NaN
-    without copies.
+    ``freshness`` is the model's estimate of Σw·fresh/Σw now with its 95 % interval, ``audited`` what random
+    polls found. ``age_s`` is the expected weighted age of the copies, NaN without copies. ``dropped`` counts
+    the items that are not worth a poll at this budget. ``absorbed_per_s`` are the requests per second that
+    all groups together can take. Of very many items only ``looked_at`` are read, and their numbers are
+    scaled. ``views`` are the items whose staleness is observed; ``money`` is what the engine chose to spend,
+    where copies have income; ``troubles`` are sources whose listings cannot be read; ``workers`` the engines
+    that run; ``problems`` why items fail; ``run`` the last sign of life of the engine. The budget is that of
+    the engine that runs, else that of the settings; ``limits`` are all parts of it per second, infinite where
+    nothing is set. ``closed`` are the sources outside their windows, and until when; ``searches`` is the
+    progress of search sources.
     """
 
     items: int
@@ -84,12 +94,12 @@ class Status:
 
     @property
     def below_target(self) -> bool:
-        """Whether audits say, beyond chance, that freshness is below the target set."""
+        """Whether audits show, beyond chance, that freshness is below the target."""
         return self.target is not None and self.audited.n > 0 and self.audited.high < self.target
 
 
 def read_status(store: Store, settings: Settings, now_s: float) -> Status:
-    """The status of a store now; ``now_s`` in Unix seconds."""
+    """Return the status of a store at ``now_s``, in Unix seconds."""
     counts = store.items.counts()
     items = sum(count.items for count in counts)
     scheduler = restore_scheduler(store, settings, read_sample(store, items), now_s)
@@ -139,3 +149,14 @@ def _troubles(store: Store, settings: Settings) -> tuple[SourceTrouble, ...]:
     names = [table.settings.name for table in settings.sources]
     kept = [(name, store.state.get(TROUBLE + name)) for name in names]
     return tuple(SourceTrouble(name, words.decode()) for name, words in kept if words)
+
+
+def count_problems(store: Store) -> tuple[ItemProblem, ...]:
+    """Return the most frequent problems of the items that failed most often."""
+    page = store.items.page(ItemQuery(sort="failures", descending=True), _FAILING_READ)
+    failing = [item for item in page.items if item.failures and item.status in ("active", "refused")]
+    examples = {item.problem: item.key for item in reversed(failing)}
+    counts = Counter(item.problem for item in failing)
+    return tuple(
+        ItemProblem(words, items, examples[words]) for words, items in counts.most_common(_PROBLEMS_SHOWN)
+    )

@@ -1,4 +1,4 @@
-"""Items that are watched without polls, for people: stale or not, how often, how dear, what is next."""
+"""Items whose staleness is observed without polls: state, rate, cost and next refresh."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ WatchedState: TypeAlias = Literal["fresh", "stale", "left alone", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class WatchedItem:
-    """One item whose staleness is seen. Rates per second with their 90 % interval, times in seconds.
+    """One item whose staleness is observed. Rates per second with their 90 % interval, times in seconds.
 
-    ``left alone``: stale, but a refresh would cost the others more than it gains, or not pay. ``unknown``:
-    something below cannot be watched. ``stale_for_s`` is 0 for what is fresh; ``cost_s`` the mean of what its
-    refreshes took; ``next_s`` when it is refreshed next: now if stale, when a change is expected if fresh.
-    ``dispersion`` is the variance over the mean of the rows written between looks: far above 1 they are no
-    Poisson number, for a transaction writes many. All are NaN while nothing is known.
+    ``left alone`` means stale, but a refresh would cost the others more than it gains, or would not pay;
+    ``unknown`` that something it is made from cannot be observed. ``stale_for_s`` is 0 for a fresh item,
+    ``cost_s`` the mean time of its refreshes, ``next_s`` the next refresh: now if it is stale, at the
+    expected change if it is fresh. ``dispersion`` is the variance over the mean of the rows written between
+    two reports; far above 1 they are no Poisson number. All are NaN while nothing is known.
     """
 
     item: str
@@ -44,7 +44,7 @@ class WatchedItem:
 
 
 def items_compared_with(store: Store, settings: Settings, items: Sequence[Item]) -> list[int]:
-    """These items and, where the staleness of one is seen, all whose is: they are weighed together."""
+    """Return these items and, if one of them is observed, all observed ones: they are compared together."""
     ids = {item.id for item in items}
     kept = read_staleness_reports(store, [table.settings.name for table in settings.sources])
     if any(item.key in kept for item in items):
@@ -53,20 +53,20 @@ def items_compared_with(store: Store, settings: Settings, items: Sequence[Item])
 
 
 def watched_items(store: Store, scheduler: Scheduler, now_s: float) -> tuple[WatchedItem, ...]:
-    """All that are watched, by name."""
+    """Return all observed items, by name."""
     policy, item_rows = scheduler.policy, scheduler.item_rows
     staleness = policy.staleness
     if staleness is None:
         return ()
     items = {item.id: item for item in store.items.by_id(item_rows.ids[staleness.rows].tolist())}
-    worth = policy.poll_values(now_s)
+    poll_value = policy.poll_values(now_s)
     found = []
     for at, row in enumerate(staleness.rows.tolist()):
         item = items.get(int(item_rows.ids[row]))
         if item is None or item.status in ("gone", "paused"):
             continue
         held_s = float(item_rows.not_before_s[row])
-        worthless = bool(worth[row] == -np.inf) and held_s <= now_s and policy.name != "uniform"
+        worthless = bool(poll_value[row] == -np.inf) and held_s <= now_s and policy.name != "uniform"
         state = _state(
             bool(staleness.known[at]), bool(staleness.stale[at]), worthless and item.polled_s is not None
         )

@@ -1,4 +1,4 @@
-"""Why an item is polled as often as it is: its rate, its frequency, its worth, and what would change them."""
+"""Why an item is polled as often as it is: its rate, interval and poll value, and what would change them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from afresh.values.items import Item, ItemQuery
 from afresh.values.units import format_duration
 
 _POLLS_SHOWN, _KEYS_LOOKED_AT = 10, 1000
-_LISTED_ALONE = ("sql", "view")  # kinds of sources whose items nobody adds
+_LISTED_ALONE = ("sql", "view")  # kinds of sources that list all their items
 _TOGETHER = (
     "its source asks for many records at once, the request first whose records are worth the most together"
 )
-_HEAVIEST, _NEARLY = 1e9, 1.001  # times its weight that are looked at, and how nearly
+_HEAVIEST, _NEARLY = 1e9, 1.001  # the largest factor of a weight that is tried, and the precision
 
 
 @dataclass(frozen=True, slots=True)
 class PastPoll:
-    """One poll that told something."""
+    """One poll that observed something."""
 
     time_s: float
     elapsed_s: float
@@ -42,10 +42,10 @@ class PastPoll:
 class Why:
     """Everything ``afresh why`` shows. Rates per second, times in seconds.
 
-    ``rate_per_s`` is the median by its own polls, with its 90 % interval; ``interval_s`` from poll to poll
-    as things are, infinite if it is dropped; ``marginal`` the worth of a poll now (−∞ where none may be made,
-    +∞ where there is no copy yet) and ``threshold`` that at which items are polled; ``reasons`` in words;
-    ``seen`` is what is known of it without polls, where anything is. All as of ``time_s``.
+    ``rate_per_s`` is the median by its own polls, with its 90 % interval; ``interval_s`` is the time between
+    polls as things are, infinite if it is dropped. ``marginal`` is the poll value now (−∞ if no poll may be
+    made, +∞ without a copy), and ``threshold`` the shadow price, at which items are polled. ``reasons`` are
+    sentences; ``seen`` is what is observed without polls, if anything is. All is as of ``time_s``.
     """
 
     item: Item
@@ -64,7 +64,7 @@ class Why:
 
 
 def explain_key(store: Store, settings: Settings, key: str, now_s: float) -> Why:
-    """Explain one item, by what the store remembers."""
+    """Explain one item by what the store has."""
     item = store.items.get(key)
     if item is None:
         raise UsageError(_unknown(store, settings, key))
@@ -119,19 +119,19 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
 
 
 def is_chosen_by_source(settings: Settings, item: Item) -> bool:
-    """Whether its source chooses which records to ask for together."""
+    """Return whether the source of an item chooses which records to request together."""
     table = settings.source(item.source)
     return table is not None and table.settings.kind == "search"
 
 
 def mean_interval_s(polls: tuple[PastPoll, ...]) -> float:
-    """The mean time between its polls so far."""
+    """Return the mean time between past polls."""
     gaps_s = [poll.elapsed_s for poll in polls if poll.elapsed_s > 0]
     return sum(gaps_s) / len(gaps_s) if gaps_s else math.inf
 
 
 def _unknown(store: Store, settings: Settings, key: str) -> str:
-    """That there is no such item, with a near one or how to make it; names of views may be given quoted."""
+    """Return that there is no such item, with a similar one or how to add it; views may be given quoted."""
     known = [item.key for item in store.items.page(ItemQuery(), _KEYS_LOOKED_AT).items]
     near = did_you_mean(key.replace('"', ""), known)
     if near == ".":
@@ -142,13 +142,13 @@ def _unknown(store: Store, settings: Settings, key: str) -> str:
 
 
 def _due_s(item: Item) -> float:
-    """When it is due; a store may know of a later least interval than its due time does."""
+    """Return when an item is due, but not before its least interval, which may have been set since."""
     polled_s = math.nan if item.polled_s is None else item.polled_s
     return max(item.due_s, float(earliest_s(polled_s, item.min_interval_s)))
 
 
 def _next_s(item: Item, interval_s: float, now_s: float) -> float:
-    """When it is due. What was learned since its last poll counts where that means never, or no longer."""
+    """Return when an item is due; by today's interval where that means never, or no longer never."""
     due_s = _due_s(item)
     settled = item.status == "active" and not item.failures and due_s > now_s
     if settled and item.polled_s is not None and math.isinf(due_s) != math.isinf(interval_s):
@@ -157,7 +157,7 @@ def _next_s(item: Item, interval_s: float, now_s: float) -> float:
 
 
 def _opens_s(settings: Settings, item: Item, when_s: float) -> float:
-    """When the windows of its source let it be polled, from ``when_s`` on."""
+    """Return when the windows of its source allow a poll, from ``when_s`` on."""
     table = settings.source(item.source)
     if table is None or not math.isfinite(when_s):
         return when_s
@@ -165,7 +165,7 @@ def _opens_s(settings: Settings, item: Item, when_s: float) -> float:
 
 
 def _seen_reasons(seen: WatchedItem, item: Item, now_s: float) -> list[str]:
-    """Why a watched item is refreshed next, or not."""
+    """Return why an observed item is refreshed next, or not."""
     words = {
         "fresh": "fresh: nothing below it moved since its refresh; it waits until something does",
         "stale": f"stale for {format_duration(seen.stale_for_s)}: refreshed as soon as the budget allows",
@@ -180,7 +180,7 @@ def _seen_reasons(seen: WatchedItem, item: Item, now_s: float) -> list[str]:
 
 
 def last_polls(polls: ItemPolls, count: int = _POLLS_SHOWN) -> tuple[PastPoll, ...]:
-    """The last of these polls, oldest first."""
+    """Return the last of these polls, oldest first."""
     columns = (polls.time_s, polls.elapsed_s, polls.changed, polls.audit)
     return tuple(PastPoll(*row) for row in zip(*(each[-count:].tolist() for each in columns), strict=True))
 
@@ -188,7 +188,7 @@ def last_polls(polls: ItemPolls, count: int = _POLLS_SHOWN) -> tuple[PastPoll, .
 def _reasons(
     item: Item, policy: RowPolicy, row: int, interval_s: float, now_s: float, *, due: bool
 ) -> list[str]:
-    """What holds the item where it is, and what would move it."""
+    """Return why the item is polled as it is, and what would change that."""
     found = _holding(item, now_s, due=due)
     if item.status != "active":
         return found
@@ -201,7 +201,7 @@ def _reasons(
     elif policy.money.break_even_value > 0 and not policy.item_rows.value_factor[row] > 0:
         found.append("futile: its source has no benefit, so that no poll pays; others have one")
     elif item.polled_s is None:
-        pass  # its first copy comes before all worth
+        pass  # its first copy comes first, whatever its value
     elif policy.is_futile(np.array([row]))[0]:
         words = "futile: it changes too fast for its cost, so that a poll earns less than it costs"
         found.append(_left(words, policy, row, item.weight, policy.money.break_even_value))
@@ -217,7 +217,7 @@ def _reasons(
 
 
 def _left(words: str, policy: RowPolicy, row: int, weight: float, level: float) -> str:
-    """Why an item is never polled as things are, and the weight at which its worth reaches ``level``."""
+    """Return why an item is not polled, and the weight at which its poll value reaches ``level``."""
     low, high = 1.0, _HEAVIEST
     if math.isinf(_after_s(policy, row, level / high)):
         return words
@@ -229,7 +229,7 @@ def _left(words: str, policy: RowPolicy, row: int, weight: float, level: float) 
 
 
 def _after_s(policy: RowPolicy, row: int, level: float) -> float:
-    """How long after a poll the worth of an item reaches ``level``."""
+    """Return how long after a poll the poll value of an item reaches ``level``."""
     return float(policy.time_to_reach(np.array([row]), level)[0])
 
 

@@ -1,1 +1,1 @@
-"""The run: due → lease → fetch → decide → commit, and the tasks beside it."""
+"""One run: pick → lease → fetch → decide → commit, and the tasks beside that."""

@@ -1,7 +1,7 @@
-"""Polls of sources that choose what their request refreshes (``sources.capabilities``).
+"""Polls of sources that choose themselves which items a request refreshes (``sources.capabilities``).
 
-The lead's lease is there; the others that the source hopes for are leased beside it, as far as nobody polls
-them. What did not come is let go as it was: it is neither polled nor late.
+The item that was picked, the lead, is leased already; the others that the source chooses are leased too,
+unless somebody polls them. Items that did not come with the answer are released as they were.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from afresh.values.lease import Lease
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """The rows of a source's keys, −1 for those not known when there were ``size`` items."""
+    """The rows of a source's keys, −1 for those that were not known when there were ``size`` items."""
 
     keys: Sequence[str]
     rows: Ints
@@ -31,7 +31,7 @@ class _Rows:
 
 
 class BatchPolls:
-    """One poll at a time for each source."""
+    """Polls the batches that sources choose."""
 
     def __init__(self, context: RunContext, scheduler: Scheduler, worker: str) -> None:
         self._store, self._clock, self._scheduler, self._worker = (
@@ -43,7 +43,7 @@ class BatchPolls:
         self._rows: dict[str, _Rows] = {}
 
     async def poll(self, source: BatchSource, lead: Lease, lease_s: float) -> list[tuple[Lease, Fetched]]:
-        """Let the source choose and ask; what came, by lease. All other leases are released."""
+        """Let the source choose and request a batch; return the answers by lease, release the rest."""
         leases = [lead]
         try:
             batch = await source.choose(lead.key, await self._weights(source))
@@ -59,7 +59,7 @@ class BatchPolls:
         return [(lease, fetched) for lease, fetched in pairs if fetched is not None]
 
     async def _weights(self, source: BatchSource) -> Float64s | None:
-        """What the items of a source count for; those that are not known yet count as any."""
+        """Return the weights of the items of a source; those that are not known yet have weight 1."""
         keys, item_rows = source.keys(), self._scheduler.item_rows
         known = self._rows.get(source.name)
         if known is None or known.keys is not keys or (known.size != item_rows.size and -1 in known.rows):
@@ -67,13 +67,13 @@ class BatchPolls:
             rows = [-1 if (item_id := ids.get(key)) is None else item_rows.row(item_id) for key in keys]
             found = np.array([-1 if row is None else row for row in rows], dtype=np.int64)
             known = self._rows[source.name] = _Rows(keys, found, item_rows.size)
-            if source.keys() is not keys:  # they became others meanwhile: the next choice will know
+            if source.keys() is not keys:  # they were exchanged meanwhile: the next choice will use them
                 return None
         weights = item_rows.ranked_weight(known.rows) if item_rows.size else np.ones(len(keys))
         return np.asarray(np.where(known.rows < 0, 1.0, weights))
 
     async def _leased(self, lead: Lease, keys: Sequence[str], lease_s: float) -> list[Lease]:
-        """Leases of the items chosen; the lead's own is kept or let go."""
+        """Return leases of the chosen items; the lead's own is kept or released."""
         store, item_rows, now_s = self._store, self._scheduler.item_rows, self._clock.now_s()
         ids = list((await store.items.ids(keys)).values())
         rows = {

@@ -1,4 +1,4 @@
-"""Hooks: every change told to a command or a function, at least once and in order per item.
+"""Hooks: every change is delivered to a command or a function, at least once and in order for each item.
 
 Events are queued in the transaction that keeps the copy, so none is lost. A command gets the kind of event
 and the item's key as its last two arguments and the content on standard input; a function gets a ``Change``.
@@ -38,7 +38,7 @@ Call: TypeAlias = Callable[["Change"], Any]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a hook is told: ``kind`` is new, changed, gone or removed; ``content`` empty for the last two."""
+    """What a hook gets: ``kind`` is new, changed, gone or removed; ``content`` is empty for the last two."""
 
     item: str
     source: str
@@ -53,7 +53,7 @@ class HookFailedError(Exception):
 
 
 def find_hook_function(name: str) -> Call:
-    """The function behind ``module:function``, refused in words where there is none."""
+    """Return the function ``module:function``; a name without a function is refused."""
     return find_function(name, "on_change")
 
 
@@ -82,7 +82,7 @@ class Hooks:
         return 0
 
     async def deliver(self) -> int:
-        """Deliver what is due; how many were delivered."""
+        """Deliver the events that are due; return how many were delivered."""
         if not self._hooks or not await self._store.events.waiting():
             return 0
         await self._remember()
@@ -94,7 +94,7 @@ class Hooks:
         return sum(await asyncio.gather(*(self._in_order(line) for line in lines.values())))
 
     async def _remember(self) -> None:
-        """Which items are held up behind a failure, and until when: as the store kept it."""
+        """Read which items wait behind an event that failed, and until when."""
         if self._behind is None:
             packed = await self._store.state.get(HOOKS)
             kept = json.loads(packed) if packed else {}
@@ -110,7 +110,7 @@ class Hooks:
         await self._store.state.set({HOOKS: packed})
 
     async def _in_order(self, line: Sequence[Event]) -> int:
-        """One item's events, one after the other; the first failure holds up the rest."""
+        """Deliver the events of one item in order, until one fails; return how many were delivered."""
         held, until_s = (self._behind or {}).get(line[0].item_id, (0, 0.0))
         if held and line[0].id > held:
             await self._defer(line, until_s)
@@ -134,10 +134,10 @@ class Hooks:
         await self._store.events.defer(ids, until_s)
 
     async def _deliver_event(self, event: Event) -> str:
-        """Tell one event; why it failed, empty if it did not."""
+        """Deliver one event; return why it failed, or an empty text."""
         hook = self._hooks.get(event.source)
         if hook is None:
-            return ""  # the source has no hook any more: nobody waits for it
+            return ""  # the source no longer has a hook
         change = await self._change(event)
         try:
             async with asyncio.timeout(self._timeout_s):

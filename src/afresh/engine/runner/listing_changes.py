@@ -1,4 +1,4 @@
-"""Sitemaps, feeds and start pages, read again at their own pace: births, deaths and notices.
+"""What a sitemap, feed or start page says compared with the last time: births, deaths and notices.
 
 What each document said last is kept in the store, so that a restart sees only what is new. An item that a
 complete document no longer lists is polled at once: it is gone when the source itself says so.
@@ -23,13 +23,13 @@ LISTING_FIELDS: tuple[ListingField, ...] = ("sitemaps", "feeds", "discover")
 
 
 def read_listings(store: Store, source: str) -> dict[str, list[str]]:
-    """The documents that were added by command, by the setting that they extend."""
+    """Return the documents that were added by command, by the setting that they extend."""
     packed = store.state.get(ADDED_LISTINGS + source)
     return json.loads(packed) if packed else {}
 
 
 def save_listings(store: Store, source: str, more: Mapping[str, Iterable[str]]) -> None:
-    """Remember documents to be read again."""
+    """Save documents that every run reads."""
     kept = read_listings(store, source)
     for field, urls in more.items():
         kept[field] = list(dict.fromkeys([*kept.get(field, []), *urls]))
@@ -37,14 +37,14 @@ def save_listings(store: Store, source: str, more: Mapping[str, Iterable[str]]) 
 
 
 def with_only_listings(settings: SourceSettings, documents: Mapping[str, Iterable[str]]) -> SourceSettings:
-    """The settings of a source with these documents to read, and no others."""
+    """Return the settings of a source with these documents to read, and no others."""
     if not hasattr(settings, LISTING_FIELDS[0]):
         raise UsageError(f"source {settings.name!r} is of kind {settings.kind}: it has no sitemaps or feeds")
     return with_more_listings(settings.model_copy(update=dict.fromkeys(LISTING_FIELDS, ())), documents)
 
 
 def with_more_listings(settings: SourceSettings, more: Mapping[str, Iterable[str]]) -> SourceSettings:
-    """The settings of a source with further documents to read."""
+    """Return the settings of a source with further documents to read."""
     update: dict[str, object] = {
         field: tuple(dict.fromkeys([*getattr(settings, field), *more.get(field, ())]))
         for field in LISTING_FIELDS
@@ -56,9 +56,9 @@ def with_more_listings(settings: SourceSettings, more: Mapping[str, Iterable[str
 def apply_listing(
     store: Store, source: str, group: Callable[[str], str], listing: Listing, now_s: float
 ) -> tuple[int, int, int]:
-    """Compare one document with what it said before, and act on it: births, deaths, notices.
+    """Compare one document with what it said before; return the numbers of births, deaths and notices.
 
-    All is repeated harmlessly if the process dies in between: what was said is kept last.
+    If the process dies in between, all is repeated without harm: what the document says is saved last.
     """
     name = f"{LISTED_MARKS}{source}:{listing.origin}"
     packed = store.state.get(name)

@@ -1,7 +1,7 @@
 """Reads the documents that list a source's items, each source at its own pace, beside the polls.
 
-Where nothing could be read it is tried again after a second, or what the source says, then ever more rarely,
-but every five minutes at least; and at once under other settings of the source, or by another process.
+Where nothing could be read, it is tried again after a second, or what the source says, and then after longer
+and longer waits of at most five minutes; at once under other settings of the source, or by another process.
 Outside the windows of its source nothing is read.
 """
 
@@ -33,10 +33,10 @@ _LONGEST_WAIT_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class ListingResult:
-    """What reading the documents of a source brought: items ``born``, when to read again, what was wrong.
+    """The result of reading the documents of a source: items ``born``, when to read again, what was wrong.
 
     ``problems`` are words by document, ``unread`` the documents that gave nothing at all; ``documents`` says
-    how many there were: none where a source rests.
+    how many there were: none where a source backs off.
     """
 
     born: int = 0
@@ -47,7 +47,7 @@ class ListingResult:
 
 
 class ListingTask:
-    """Every source with sitemaps, feeds or start pages is read when its time has come."""
+    """Reads the sitemaps, feeds and start pages of every source when they are due."""
 
     def __init__(self, context: RunContext, sources: SourceSet, gate: Gate, member: FleetMember) -> None:
         """``gate`` takes what reading costs, which is paid off like a poll. Only the planner reads."""
@@ -59,13 +59,13 @@ class ListingTask:
         self.is_busy, self.read_s = True, -math.inf  # elapsed seconds when documents were last read
 
     async def run(self, *, once: bool = False) -> None:
-        """Read what is due, again and again; ``once``: one round."""
+        """Read what is due until cancelled; with ``once`` a single time."""
         while True:
             for table in self._context.settings.now.sources:
                 name = table.settings.name
                 source = self._sources.get(name)
                 if not table.settings.lists_items or source is None or self._observes_staleness(name):
-                    continue  # or there is nobody to ask, or it is looked at by ``staleness_task``
+                    continue  # it has none, is being exchanged, or is read by ``StalenessTask``
                 if self._member.is_planner and await self._is_due(name):
                     await self.read_in_turn(name)
             self.is_busy = False
@@ -84,7 +84,7 @@ class ListingTask:
         return float(again_s) <= self._clock.now_s() or mark not in ("", self._mark(name))
 
     def _mark(self, name: str) -> str:
-        """A short name for the settings of a source."""
+        """Return a fingerprint of the settings of a source."""
         table = self._context.settings.now.source(name)
         text = "" if table is None else table.settings.model_dump_json()
         return blake2b(text.encode(), digest_size=8).hexdigest()
@@ -95,13 +95,13 @@ class ListingTask:
             return await self._read(name, source) if source is not None else ListingResult()
 
     async def read_in_turn(self, name: str) -> None:
-        """Read all documents of one source, say what is wrong with them, and note when to read them again."""
+        """Read all documents of one source, report their problems, and save when to read them again."""
         found = await self.read_and_report(name)
         again = f"{found.again_s!r} {self._mark(name)}".encode()
         await self._store.state.set({LISTED_AT + name: again})
 
     async def read_and_report(self, name: str) -> ListingResult:
-        """Read all documents of one source, and say what is wrong with them."""
+        """Read all documents of one source, and report their problems."""
         found = await self.read(name)
         if found.documents:
             self._report_problems(name, found.problems)
@@ -110,14 +110,14 @@ class ListingTask:
         return found
 
     def _report_problems(self, name: str, problems: Mapping[str, str]) -> None:
-        """What is wrong with documents, once as long as it stays so."""
+        """Log the problems of documents, each once while it lasts."""
         before, self._reported[name] = self._reported.get(name, {}), problems
         for origin, problem in problems.items():
             if before.get(origin) != problem:
                 log_event(logging.WARNING, "listing has a problem", listing=origin, problem=problem)
 
     async def _save_trouble(self, name: str, found: ListingResult) -> None:
-        """Which documents cannot be read and why, in words for ``status``, until they can."""
+        """Save for ``status`` which documents cannot be read, and why."""
         words = "; ".join(f"{origin}: {found.problems[origin]}" for origin in sorted(found.unread))
         if words != self._troubles.get(name):
             self._troubles[name] = words
@@ -149,20 +149,20 @@ class ListingTask:
         return self._sources.capabilities(name).staleness is not None
 
     def _retry_after_s(self, name: str) -> float:
-        """How long to wait after nothing could be read, or nobody may be asked yet."""
+        """Return how long to wait after nothing could be read."""
         table = self._context.settings.now.source(name)
         self._failures[name] = failures = self._failures.get(name, 0) + 1
         first_s = table.settings.first_rest_s if table is not None else 1.0
         return Backoff(first_s, _LONGEST_WAIT_S).wait_s(failures)
 
     async def _take_in(self, name: str, source: Source, listing: Listing) -> int:
-        """Pay for one document and act on it; how many items were born."""
+        """Pay for one document and apply it; return how many items are new."""
         now_s = self._clock.now_s()
         spent = compute_spent(
             self._context.settings.now.budget, listing.requests, listing.bytes, listing.seconds
         )
         if self._observes_staleness(name):
-            # It tells staleness itself: marks are no news, and a look owes no seconds of refreshing.
+            # It reports staleness itself: marks are no notices, and reading is not paid like a refresh.
             listing = replace(listing, entries=tuple(ListingEntry(one.key) for one in listing.entries))
         else:
             self._gate.record_cost(spent)

@@ -1,4 +1,4 @@
-"""Tells the others, through the store, that the engine lives and how it goes.
+"""Writes into the store that the engine runs, and how it goes.
 
 Every two seconds a sign of life; every ten, a point of the course of the last day (see ``pulse``).
 """
@@ -68,7 +68,7 @@ class PulseTask:
         await self._save(values)
 
     async def _follow(self) -> None:
-        """Another budget was asked for since, or none any more."""
+        """Follow another budget that was set meanwhile, or the end of such a setting."""
         before, self._override = self._override, await asyncio.to_thread(read_override, self._store)
         if self._override != before:
             budget = (await asyncio.to_thread(self._current)).budget
@@ -79,7 +79,7 @@ class PulseTask:
         await asyncio.to_thread(self._store.state.set, values)
 
     async def _quietly(self, work: Callable[[], Awaitable[None]]) -> None:
-        """A store in trouble is the writer's business; a beat that was not kept shows as silence."""
+        """Ignore a store in trouble, which the other calls report; a missing pulse shows it too."""
         try:
             await work()
         except StoreError as error:

@@ -1,4 +1,4 @@
-"""SIGHUP: the settings read again, and what changed said in words; wrong settings leave the old ones."""
+"""SIGHUP: the settings are read again, and what changed is logged; wrong settings change nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from afresh.values.errors import AfreshError
 
 
 def ineffective_changes(before: Settings, after: Settings, overrides: Mapping[str, str]) -> list[str]:
-    """What changed in the file to no effect, because an option or variable goes over it; values not shown.
+    """Return what changed in the file without effect, because an option or variable overrides it.
 
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> over = {"budget.requests": SettingWithOrigin("5/s", "--budget 5/s")}
@@ -29,12 +29,12 @@ def ineffective_changes(before: Settings, after: Settings, overrides: Mapping[st
 
 
 def _origin(said: str) -> str:
-    """Where it was said, without the value that ``--set`` holds."""
+    """Return where an override came from, without the value that ``--set`` holds."""
     return said.origin.partition("=")[0] if isinstance(said, SettingWithOrigin) else "an option"
 
 
 def _setting_at(settings: Settings, path: str) -> object:
-    """What the settings say at ``budget.requests`` or ``source.web.delay``."""
+    """Return the value of a setting such as ``budget.requests`` or ``source.web.delay``."""
     table, *names, key = path.split(".")
     found = settings.source(names[0]) if names else None
     return getattr(found.settings if found else getattr(settings, table, None), key, None)

@@ -1,4 +1,4 @@
-"""What failed under other settings of its source is tried again at once: perhaps it may be asked now."""
+"""Items that failed under other settings of their source are polled again at once."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _PAGE = 1000
 
 
 def retry_after_settings_change(store: Store, settings: SourceSettings, now_s: float) -> int:
-    """If a source reaches other things than when it was last asked, have its failing items polled; how many.
+    """If the access settings of a source changed, have its failing items polled; return how many.
 
-    Safe to repeat: what is to be reached is kept last.
+    It may be repeated: the fingerprint of the settings is saved last.
     """
     name, reach = ACCESS_FINGERPRINT + settings.name, settings.access_fingerprint.encode()
     if store.state.get(name) == reach:
@@ -32,13 +32,13 @@ def retry_after_settings_change(store: Store, settings: SourceSettings, now_s: f
 
 
 def retry_all_after_settings_change(store: Store, settings: Settings, now_s: float) -> None:
-    """The same for every source of the settings."""
+    """Do the same for every source of the settings."""
     for table in settings.sources:
         retry_after_settings_change(store, table.settings, now_s)
 
 
 def _failing_keys(store: Store, source: str) -> Iterator[str]:
-    """The items whose last poll failed or was refused, but for those that are gone or paused."""
+    """Yield the items whose last poll failed or was refused, except those that are gone or paused."""
     cursor: str | None = None
     while True:
         page = store.items.page(ItemQuery(sort="failures", descending=True), _PAGE, cursor)

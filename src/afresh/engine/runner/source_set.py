@@ -29,12 +29,12 @@ from afresh.values.lease import Lease
 
 BuildSource = Callable[[SourceTable], Source]
 STATES_EVERY_S = 60.0
-_TRIES = 3  # of keeping notes beside others who keep theirs
+_TRIES = 3  # attempts to save a state that others save at the same time
 
 
 @dataclass(slots=True, eq=False)
 class _OpenSource:
-    """A source, and how many are using it now."""
+    """A source, its capabilities, and how many tasks use it now."""
 
     source: Source
     table: SourceTable
@@ -47,49 +47,49 @@ class _OpenSource:
 
     @property
     def state(self) -> StatefulSource | None:
-        """The source if its state is kept here; that of sources which observe staleness is kept with it."""
+        """The source if its state is saved here; ``StalenessTask`` saves that of observing sources."""
         return None if self.can.staleness is not None else self.can.state
 
 
 class SourceSet:
-    """Every source by name."""
+    """The sources of a run by their names."""
 
     def __init__(self, store: ThreadedStore, clock: Clock, build: BuildSource) -> None:
         self._store, self._clock, self._build = store, clock, build
         self._held: dict[str, _OpenSource] = {}
         self._retiring: dict[str, asyncio.Task[None]] = {}
         self._backoffs: dict[str, tuple[GroupBackoff, ...]] = {}
-        self._known_states: dict[str, bytes] = {}  # which notes of each source are known to it
+        self._known_states: dict[str, bytes] = {}  # a digest of the state that each source has loaded
         self._save_state_at_s = clock.elapsed_s() + STATES_EVERY_S
 
     async def open(self, settings: Settings) -> None:
-        """BuildSource them all, each told what it knew when it was last let go."""
+        """Build all sources, each with the state that was saved."""
         for table in settings.sources:
             self._held[table.settings.name] = held = _OpenSource(self._build(table), table)
             await self._restore_state(table.settings.name, held.state)
 
     def get(self, name: str) -> Source | None:
-        """The source of this name; None while its predecessor is drained."""
+        """Return the source of this name; None while its predecessor is drained."""
         held = self._held.get(name)
         return held.source if held is not None and name not in self._retiring else None
 
     def capabilities(self, name: str) -> Capabilities:
-        """What the source of this name can do; nothing while its predecessor is drained."""
+        """Return what the source of this name can do; nothing while its predecessor is drained."""
         held = self._held.get(name)
         return held.can if held is not None and name not in self._retiring else Capabilities()
 
     def names(self) -> list[str]:
-        """Those that can be used now."""
+        """Return the names of the sources that can be used now."""
         return [name for name in self._held if name not in self._retiring]
 
     def ready_s(self, name: str, group: str, now_s: float) -> float:
-        """When the next poll of a group may start; infinite while there is nobody to ask."""
+        """Return when the next poll of a group may start; infinite while the source cannot be used."""
         source = self.get(name)
         return math.inf if source is None else source.ready_s(group, now_s)
 
     @contextmanager
     def using(self, name: str) -> Iterator[Source | None]:
-        """A source that stays open until its use is over, whatever the settings say meanwhile."""
+        """Keep a source open until its use is over, whatever the settings say meanwhile."""
         held = self._held.get(name)
         if held is None:
             yield None
@@ -103,12 +103,12 @@ class SourceSet:
                 held.idle.set()
 
     def bulk_limit(self, name: str, group: str) -> int:
-        """How many items one request to a group may serve."""
+        """Return how many items one request to a group may serve."""
         bulk = self.capabilities(name).bulk
         return 1 if bulk is None else max(bulk.bulk_limit(group), 1)
 
     async def poll(self, leases: Sequence[Lease], *, conditional: bool) -> list[Fetched]:
-        """Look at items of one source, with one request where there are several."""
+        """Poll items of one source, with one request where there are several."""
         name = leases[0].source
         with self.using(name) as source:
             if source is None:
@@ -125,7 +125,7 @@ class SourceSet:
                 return [Fetched("failed", problem=problem)] * len(leases)
 
     def replace_sources(self, tables: Iterable[SourceTable]) -> list[str]:
-        """Take over other settings of sources; what changed, in words. Wrong ones are refused whole."""
+        """Follow other settings of sources; return what changed. If any is wrong, none is followed."""
         wanted = {table.settings.name: table for table in tables}
         changed = [
             name
@@ -154,7 +154,7 @@ class SourceSet:
         return words
 
     async def _retire(self, name: str, old: _OpenSource, new: _OpenSource | None) -> None:
-        """Wait until nobody uses the old source, let the new one know what it knew, and let it go."""
+        """Wait until nobody uses the old source, hand its state to the new one, and close it."""
         try:
             while old.users:
                 old.idle.clear()
@@ -171,7 +171,7 @@ class SourceSet:
             del self._retiring[name]
             await old.source.close()
 
-    # What they remember.
+    # Their state.
 
     async def _restore_state(self, source: str, state: StatefulSource | None) -> None:
         if state is None:
@@ -240,7 +240,7 @@ class SourceSet:
             await self._save_states()
 
     async def close(self) -> None:
-        """Let all go, the retiring too."""
+        """Close all sources, also those that are being drained."""
         retiring = list(self._retiring.values())
         for task in retiring:
             task.cancel()
@@ -258,7 +258,7 @@ def _differs(held: _OpenSource, table: SourceTable) -> bool:
 
 
 def _describe_difference(old: SourceTable, new: SourceTable) -> str:
-    """Which settings of a source are others; values may be secret, names are not."""
+    """Return which settings of a source differ, by name: values may be secret."""
     before, after = old.settings.model_dump(), new.settings.model_dump()
     keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
     return f"has other settings: {', '.join(keys) or 'its kind'}"

@@ -1,9 +1,8 @@
-"""Looks at what items stand on, beside the polls: the task that keeps the policy's sight up to date.
+"""Reads, beside the polls, which items are stale, from sources that can tell it without polls.
 
-Every source that can tell staleness without a poll (``sources.staleness``) is looked at every few seconds,
-each by itself so that a slow database keeps no other waiting. A look is a listing too: births and deaths of
-items come with it. What is seen is kept in the store with what the source remembers, for the next process and
-for whoever asks meanwhile.
+Every such source (``sources.staleness``) is read every few seconds, each by itself so that a slow database
+delays no other. Reading is a listing too: births and deaths of items come with it. The reports are saved in
+the store with the state of the source, for the next process and for questions meanwhile.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from afresh.sources.capabilities import Capabilities, StalenessReport
 _GLANCE_S = 0.1
 MONEY_EVERY_S = 2.0
 _KEEP_S = 60.0
-_COSTLY = 50.0  # reckoning may take a fiftieth of the time
+_COSTLY = 50.0  # computing may take a fiftieth of the time
 
 
 class StalenessTask:
@@ -51,12 +50,12 @@ class StalenessTask:
         self._looking: dict[str, asyncio.Task[None]] = {}
         self._next_s: dict[str, float] = {}
         self._applied_s = context.clock.elapsed_s()
-        self._saved_summary: Sequence[object] = []  # what the store remembers of what is seen, and since when
+        self._saved_summary: Sequence[object] = []  # of the reports that the store has
         self._kept_s = float("-inf")
         self.is_busy = True
 
     async def run(self) -> None:
-        """Look at every source when its time has come, until cancelled."""
+        """Read every source when it is due, until cancelled."""
         try:
             while True:
                 self._start_reading()
@@ -73,16 +72,16 @@ class StalenessTask:
             await asyncio.gather(*self._looking.values(), return_exceptions=True)
 
     def is_looking(self, source: str) -> bool:
-        """Whether a look is under way: what to refresh is better chosen after it."""
+        """Return whether a source is being read: what to refresh is better chosen after that."""
         return source in self._looking
 
     def after_commit(self) -> None:
-        """Polls were committed: what was refreshed is stale no more."""
+        """Follow polls that were committed: what was refreshed is no longer stale."""
         if self._known:
             self._apply_reports()
 
     async def save_state(self) -> None:
-        """Let the store remember what the sources saw and know."""
+        """Save the reports and the state of the sources."""
         values: dict[str, bytes | None] = {}
         for name, source in self._known.items():
             if source.state is not None:
@@ -92,7 +91,7 @@ class StalenessTask:
             await self._store.state.set(values)
 
     async def _save_changes(self) -> None:
-        """The same now and then, and as soon as anything is another way: idle looks are not worth a write."""
+        """Save once a minute, and whenever a report differs from the saved one."""
         seen = [pair for source in self._known.values() for pair in _reports(source).items()]
         gist = [(key, told.known, told.stale_since_s, told.cost_s, told.below) for key, told in seen]
         late = self._clock.elapsed_s() >= self._kept_s + _KEEP_S
@@ -134,7 +133,7 @@ class StalenessTask:
         await self._save_changes()
 
     def _apply_reports(self) -> None:
-        """Put what all sources see before the policy."""
+        """Let the scheduler follow the reports of all sources."""
         item_rows, policy = self._scheduler.item_rows, self._scheduler.policy
         seen: dict[int, StalenessReport] = {}
         rows_of: dict[str, int] = {}
@@ -148,7 +147,7 @@ class StalenessTask:
         self._apply_money_terms()
 
     def _release_stale_rows(self) -> None:
-        """In a single round what is seen to be stale is due, unless it was polled in it."""
+        """In a single round, let stale items be polled that were not polled in it yet."""
         staleness, due_s = self._scheduler.policy.staleness, self._recorder.only_due_s
         if staleness is not None and due_s is not None:
             item_rows, rows = self._scheduler.item_rows, staleness.rows[staleness.stale]

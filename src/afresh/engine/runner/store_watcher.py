@@ -11,7 +11,7 @@ import numpy as np
 from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.fleet_member import FleetMember
 from afresh.engine.runner.run_context import RunContext
-from afresh.engine.runner.target_watch import TargetWatch
+from afresh.engine.scheduler.audits import audited_freshness
 from afresh.engine.scheduler.earnings import MoneyInput
 from afresh.engine.scheduler.learned_state import pack_learned, unpack_learned
 from afresh.engine.scheduler.poll_recorder import PollRecorder
@@ -21,7 +21,7 @@ from afresh.engine.state_names import FIRST_RUN, LEARNED
 from afresh.values.clock import Clock
 
 _LOOK_S = 0.5
-SAVE_EVERY_S = 10.0
+SAVE_EVERY_S, TARGET_EVERY_S = 10.0, 60.0
 _COSTLY = 100.0  # saving may take a hundredth of the time at most
 _CLOCK_STEP_S = 1.0  # smaller steps of the clock are corrections
 
@@ -144,6 +144,30 @@ class StoreWatcher:
     def _save_later(self, began_s: float) -> None:
         took_s = self._clock.elapsed_s() - began_s
         self._save_at_s = began_s + max(SAVE_EVERY_S, _COSTLY * took_s)
+
+
+class TargetWatch:
+    """Compares the audited freshness with the target once a minute, if this worker is the planner."""
+
+    def __init__(self, context: RunContext, scheduler: Scheduler, member: FleetMember) -> None:
+        self._context, self._scheduler, self._member = context, scheduler, member
+        self._checked_s, self._is_missed = context.clock.elapsed_s(), False
+
+    async def check(self) -> None:
+        """Log once when the target is missed, and when it is met again."""
+        clock, target = self._context.clock, self._context.settings.now.plan.target
+        is_early = clock.elapsed_s() < self._checked_s + TARGET_EVERY_S
+        if target is None or is_early or not self._member.is_planner:
+            return
+        self._checked_s = clock.elapsed_s()
+        audits = await self._context.store.observations.audits(0.0)
+        found = audited_freshness(audits, clock.now_s(), self._scheduler.forecast.covered_share())
+        is_missed = found.n > 0 and found.high < target
+        if is_missed != self._is_missed:
+            words = "freshness is below the target" if is_missed else "freshness is back at the target"
+            level = logging.WARNING if is_missed else logging.INFO
+            log_event(level, words, audited=found.value, target=target)
+        self._is_missed = is_missed
 
 
 def _clock_offset_s(clock: Clock) -> float:

@@ -1,1 +1,1 @@
-"""Memory decides: every item as a row, what a poll of it is worth, which is next, and what a poll taught."""
+"""Which item is polled next: items as rows, the values of polls, and what polls teach."""

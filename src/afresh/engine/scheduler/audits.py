@@ -22,7 +22,7 @@ _Z = {0.9: 1.6448536269514722, 0.95: 1.959963984540054}
 
 @dataclass(frozen=True, slots=True)
 class ShareEstimate:
-    """A share with the interval that holds it at ``level``; ``n`` draws."""
+    """A share that was estimated from ``n`` draws, with the interval that holds it at ``level``."""
 
     value: float
     low: float
@@ -32,7 +32,7 @@ class ShareEstimate:
 
 
 def wilson_interval(fresh: int, n: int, level: float = 0.95) -> ShareEstimate:
-    """Wilson's interval: (p̂ + z²/2n ± z√(p̂(1−p̂)/n + z²/4n²)) / (1 + z²/n).
+    """Return Wilson's interval: (p̂ + z²/2n ± z√(p̂(1−p̂)/n + z²/4n²)) / (1 + z²/n).
 
     >>> share = wilson_interval(9, 10)
     >>> share.value, round(share.low, 4), round(share.high, 4)
@@ -52,7 +52,7 @@ def wilson_interval(fresh: int, n: int, level: float = 0.95) -> ShareEstimate:
 
 
 def audited_freshness(audits: ObservationColumns, now_s: float, covered_share: float = 1.0) -> ShareEstimate:
-    """Freshness by the audits of the last day, or the last 200 if those are more.
+    """Return the freshness by the audits of the last day, or the last 200 if those are more.
 
     ``covered_share`` is the share of the weight that has a copy at all. The first poll of an item compares
     with nothing and does not count.
@@ -67,13 +67,13 @@ def audited_freshness(audits: ObservationColumns, now_s: float, covered_share: f
 
 
 def may_audit(item_rows: ItemRows, row: int, now_s: float) -> bool:
-    """Whether a row has a copy to compare with, and may be polled: what failed is tried again in its time."""
+    """Return whether a row has a copy to compare with, and may be polled now."""
     held = np.isnan(item_rows.polled_s[row]) or item_rows.not_before_s[row] > now_s
     return bool(item_rows.is_active[row] and not held)
 
 
 def draw(item_rows: ItemRows, rng: np.random.Generator, now_s: float) -> int | None:
-    """A row that may be audited, drawn in proportion to weight; None if luck finds none."""
+    """Draw a row that may be audited, in proportion to weight; None if none was found."""
     if item_rows.size == 0:
         return None
     heaviest = float(item_rows.weight.max())

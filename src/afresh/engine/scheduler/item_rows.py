@@ -1,4 +1,4 @@
-"""Every item as one row of arrays: what the engine decides from. The store remembers, memory decides.
+"""Every item as one row of arrays: what the engine decides from, while the store remembers.
 
 Rows are in order of id, and ids only grow, so an item's row is found by bisection; a removed item keeps
 its row, inactive, until the next start.
@@ -54,7 +54,7 @@ class ItemRows:
         self.pending_beliefs: list[tuple[int, StoredBeliefs]] = []
 
     def load(self, batches: Iterable[PolicyColumns]) -> int:
-        """Take in items with ids above all known; how many."""
+        """Take in items with ids above all known ones; return how many."""
         parts = [part for part in batches if part.id.size]
         if not parts:
             return 0
@@ -81,11 +81,11 @@ class ItemRows:
         setattr(self, name, np.concatenate((getattr(self, name), *parts)))
 
     def ranked_weight(self, rows: Ints | slice) -> Float64s:
-        """What these rows count for, 0 where they are not polled."""
+        """Return the weight by which these rows are ranked, 0 where they are not polled."""
         return np.where(self.is_active[rows], self.weight[rows] * self.value_factor[rows], 0.0)
 
     def ranked_cost(self, rows: Ints | slice) -> Float64s:
-        """What a poll of these rows costs."""
+        """Return the cost by which polls of these rows are ranked."""
         return np.asarray(self.cost[rows] * self.cost_factor[rows])
 
     def group_key(self, row: int) -> tuple[int, int]:
@@ -93,24 +93,24 @@ class ItemRows:
         return int(self.source[row]), int(self.group[row])
 
     def row(self, item_id: int) -> int | None:
-        """The row of an item, None if it is not known."""
+        """Return the row of an item; None if it is not known."""
         row = int(np.searchsorted(self.ids, item_id))
         return row if row < self.size and self.ids[row] == item_id else None
 
     def rows(self, item_ids: Sequence[int]) -> Ints:
-        """The rows of the known among these items."""
+        """Return the rows of those of these items that are known."""
         wanted = np.asarray(item_ids, dtype=np.int64)
         rows = np.searchsorted(self.ids, wanted)
         rows = np.minimum(rows, max(self.size - 1, 0))
         return rows[self.ids[rows] == wanted] if self.size else rows[:0]
 
     def edit(self, item_ids: Sequence[int], now: PolicyColumns, now_s: float) -> None:
-        """These items were changed or removed by someone: ``now`` has those that are still there."""
+        """Follow changed and removed items; ``now`` has those that are still there."""
         rows = self.rows(item_ids)
         self.is_active[rows] = False
         rows = self.rows(now.id.tolist())
         part = np.isin(now.id, self.ids[rows])
-        # Due now, and not as it was: a person wants it polled, be it overdue already; it waits no longer.
+        # A new due time that has come means that a person wants the item polled now.
         due_s = now.due_s[part]
         is_requested = (due_s <= now_s) & (due_s != self.due_s[rows])
         self.is_requested[rows[is_requested]] = True
@@ -121,7 +121,7 @@ class ItemRows:
         self.is_active[rows] = now.status[part] == _ACTIVE
 
     def catch_up(self, row: int, polled_s: float) -> bool:
-        """Whether another engine has polled an item since; then its clock counts."""
+        """Take the time of a poll by another engine; return whether it is later than ours."""
         if polled_s <= self.polled_s[row] + _ROUNDED_S:
             return False
         self.polled_s[row] = polled_s

@@ -17,7 +17,7 @@ _MOST_BYTES = 1 << 30
 
 
 def pack_learned(shared: Arrays) -> bytes:
-    """As the store keeps it.
+    """Return the state as the store keeps it.
 
     >>> unpack_learned(pack_learned({"version": np.array(VERSION)}))
     {'version': array(1)}
@@ -28,7 +28,7 @@ def pack_learned(shared: Arrays) -> bytes:
 
 
 def unpack_learned(packed: bytes | None) -> Arrays | None:
-    """What was kept; None where nothing was, or another version wrote it: then it is learned anew."""
+    """Return the state that was stored; None without one, or if another version wrote it."""
     if not packed:
         return None
     try:
@@ -41,5 +41,5 @@ def unpack_learned(packed: bytes | None) -> Arrays | None:
 
 
 def read_learned_state(store: Store) -> Arrays | None:
-    """What the engine last kept in this store."""
+    """Return what the engine last saved in this store."""
     return unpack_learned(store.state.get(LEARNED))

@@ -1,9 +1,9 @@
-"""What is seen of items without polling them: which are stale, how often they change, what a refresh takes.
+"""What sources observe of items without polls: which are stale, how often they change, what a refresh takes.
 
-A source that watches what its items stand on (``sources.staleness``) tells staleness; nothing is guessed.
-A fresh item is worth no poll. A stale one buys 1/λ of fresh time on average, and while its cost is paid off
-the others wait: ``allocation.watched.refresh_gains`` weighs both. Items that are not known to be fresh or
-stale are ranked like any other.
+A source that watches what its items are made from (``sources.staleness``) reports staleness; nothing is
+estimated. A fresh item is worth no poll. A stale one buys 1/λ of fresh time on average, and while its cost is
+paid off the others wait: ``allocation.watched.refresh_gains`` compares both. Items of unknown staleness are
+ranked like any other.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from afresh.sources.capabilities import StalenessReport
 from afresh.stores.store import Store
 from afresh.values.arrays import Bools, Float64s, Ints
 
-_MOST = 1e290  # below what goes before all others
+_MOST = 1e290  # keeps gains finite
 _FIRST = 1.0 + 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedStaleness:
-    """Columns over the rows that are seen; NaN where a rate or cost is not known yet.
+    """Columns over the observed rows; NaN where a rate or cost is not known yet.
 
     ``stale_since_s`` is +∞ for what is fresh; ``known`` False where staleness cannot be seen. ``below`` are
     pairs of places in the columns: the second is made from the first; what is lowest comes first.
@@ -47,7 +47,7 @@ class ObservedStaleness:
     def of(
         cls, seen: Mapping[int, StalenessReport], rows_of: Mapping[str, int] | None = None
     ) -> ObservedStaleness:
-        """What is seen of rows; ``rows_of`` keys tells which of them stand on others.
+        """Return the columns of these reports; ``rows_of`` keys tells which rows are made from others.
 
         >>> report = StalenessReport(5.0, changed=True, stale_since_s=7.0, rate_per_s=0.5)
         >>> staleness = ObservedStaleness.of({3: report})
@@ -80,11 +80,11 @@ class ObservedStaleness:
         return self.known & ~np.isfinite(self.stale_since_s)
 
     def rates(self) -> Float64s:
-        """The rates to reckon with: where no change was ever seen, the most that this allows."""
+        """Return the rates to compute with: where no change was ever seen, the upper end of the interval."""
         return np.where(self.rate_per_s > 0, self.rate_per_s, self.high_per_s)
 
     def gains(self, weight: Float64s, paid_off_s: Float64s) -> Float64s:
-        """What refreshing each row now gains in weighted fresh time; −∞ where it is fresh, NaN if unknown.
+        """Return what refreshing each row gains in weighted fresh time; −∞ where it is fresh, NaN if unknown.
 
         ``paid_off_s`` is for how long nothing else can start afterwards.
         """
@@ -102,7 +102,7 @@ class ObservedStaleness:
         return found
 
     def valued(self, value: Float64s, weight: Float64s, cost: Float64s, paid_off_s: Float64s) -> Float64s:
-        """Values per cost of all rows, with those that are seen put right; −∞ for what gains nothing.
+        """Return the values per cost of all rows, corrected for observed ones; −∞ where a poll gains nothing.
 
         ``weight``, ``cost`` and ``paid_off_s`` are of the seen rows.
         """
@@ -111,7 +111,7 @@ class ObservedStaleness:
         own = np.where(np.isnan(gains), value[self.rows], gains)
         stale = self.stale
         for lower, upper in reversed(self.below):
-            # What stands on a stale item is right only after that one is: it lends it its own worth.
+            # An item made from a stale one is right only after that one is: it passes its value on to it.
             if stale[lower] and stale[upper] and own[upper] > 0:
                 own[lower] = max(own[lower], own[upper] * _FIRST)
         found = value.copy()
@@ -126,7 +126,7 @@ def _column(values: Sequence[float | None]) -> Float64s:
 def _places(
     seen: Mapping[int, StalenessReport], rows: Sequence[int], rows_of: Mapping[str, int]
 ) -> tuple[tuple[int, int], ...]:
-    """Pairs (lower, upper) of places in ``rows``, those first whose upper stands on the fewest."""
+    """Return pairs (lower, upper) of positions in ``rows``, ordered by what the upper is made from."""
     place = {row: at for at, row in enumerate(rows)}
     pairs = [
         (len(told.below), place[rows_of[key]], place[row])
@@ -138,7 +138,7 @@ def _places(
 
 
 def pack_reports(seen: Mapping[str, StalenessReport]) -> bytes:
-    """What a source sees of its items, as the store keeps it.
+    """Return the reports of a source as the store keeps them.
 
     >>> seen = {"a": StalenessReport(5.0, changed=False)}
     >>> unpack_reports(pack_reports(seen)) == seen
@@ -148,7 +148,7 @@ def pack_reports(seen: Mapping[str, StalenessReport]) -> bytes:
 
 
 def unpack_reports(packed: bytes | None) -> dict[str, StalenessReport]:
-    """What was kept; nothing where nothing was."""
+    """Return the reports that the store keeps."""
     found = json.loads(packed) if packed else {}
     return {
         key: StalenessReport(**one | {"below": tuple(one.get("below", ()))}) for key, one in found.items()
@@ -156,7 +156,7 @@ def unpack_reports(packed: bytes | None) -> dict[str, StalenessReport]:
 
 
 def read_staleness_reports(store: Store, sources: list[str]) -> dict[str, StalenessReport]:
-    """What the engine last saw of the items of these sources, by key."""
+    """Return the last reports about the items of these sources, by key."""
     found: dict[str, StalenessReport] = {}
     for name in sources:
         found |= unpack_reports(store.state.get(STALENESS_REPORTS + name))

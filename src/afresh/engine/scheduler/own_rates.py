@@ -1,4 +1,4 @@
-"""How often items change, by their own polls that the store remembers: what people are shown."""
+"""The rates that people are shown: by the polls of each item itself, which the store keeps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEVEL = 0.9
 
 @dataclass(frozen=True, slots=True)
 class ItemPolls:
-    """The polls of one item that told something, oldest first."""
+    """The polls of one item that observed something, oldest first."""
 
     time_s: Float64s
     elapsed_s: Float64s
@@ -30,7 +30,7 @@ NO_POLLS = ItemPolls(np.empty(0), np.empty(0), np.empty(0, dtype=bool), np.empty
 
 
 def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ItemPolls]:
-    """The polls of each of these items; an item without any is left out."""
+    """Return the polls of each of these items; an item without any is left out."""
     found: dict[int, ItemPolls] = {}
     for batch in store.observations.read(ids):
         for item_id in np.unique(batch.item_id).tolist():
@@ -43,7 +43,7 @@ def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ItemPolls]:
 def own_rates(
     polls: Mapping[int, ItemPolls], scheduler: Scheduler, ids: Sequence[int], now_s: float
 ) -> dict[int, tuple[float, float, float]]:
-    """By item the median of its rate, and the interval that holds it at 90 % (``policy.rate_interval``)."""
+    """Return by item the median of its rate and its 90 % interval (``policy.rate_interval``)."""
     ranking, item_rows = scheduler.policy.ranking, scheduler.item_rows
     found = {}
     for item_id in ids:

@@ -118,10 +118,12 @@ class Picker:
         age_s, young_s = now_s - self._built_s, self._young_s
         if age_s < 0 or age_s >= max(_OLD_S, _OLD * young_s):  # below 0 the clock was set back
             return True
-        is_used_up = self._taken >= max(1, self._item_rows.size // POOL_SHARE)
-        # Not if all groups have rows here, and are busy: another pool would offer no more.
-        is_exhausted = not self._heads and (self._is_blocked or not all(self._queues.values()))
-        return age_s >= young_s and (is_used_up or is_exhausted)
+        if age_s < young_s:
+            return False
+        if self._taken >= max(1, self._item_rows.size // POOL_SHARE):
+            return True
+        # If all groups have rows here and are busy, another pool would offer no more.
+        return not self._heads and (self._is_blocked or not all(self._queues.values()))
 
     @property
     def _young_s(self) -> float:

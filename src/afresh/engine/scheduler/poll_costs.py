@@ -1,4 +1,4 @@
-"""What a poll of each source takes on average: requests, bytes, seconds. Old polls fade.
+"""The mean cost of a poll of each source in requests, bytes and seconds, in which old polls fade.
 
 A request that serves many items counts once, so that each of them takes a part of it.
 """
@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 
 REMEMBERED = 1000.0
-"""Polls after which what was measured counts a third."""
+"""The number of polls after which a measurement counts a third."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class CostSums:
     seconds: float = 0.0
 
     def with_poll(self, requests: float, received: float, seconds: float) -> CostSums:
-        """One more poll."""
+        """Return the sums with one more poll."""
         keep = 1.0 - 1.0 / REMEMBERED
         return CostSums(
             self.polls * keep + 1.0,
@@ -32,7 +32,7 @@ class CostSums:
         )
 
     def mean(self) -> tuple[float, float, float]:
-        """Requests, bytes and seconds of a poll; one request while nothing is known.
+        """Return the requests, bytes and seconds of a mean poll; one request while nothing is known.
 
         >>> CostSums().mean()
         (1.0, 0.0, 0.0)
@@ -45,28 +45,28 @@ class CostSums:
 
 
 class PollCosts:
-    """Every source by name."""
+    """The costs of polls by source."""
 
     def __init__(self) -> None:
         self._sums: dict[str, CostSums] = {}
 
     def add(self, source: str, requests: float, received: float, seconds: float) -> None:
-        """What one poll took."""
+        """Take the cost of one poll."""
         self._sums[source] = self._sums.get(source, CostSums()).with_poll(requests, received, seconds)
 
     def mean(self, source: str) -> tuple[float, float, float]:
-        """Requests, bytes and seconds of a poll of this source."""
+        """Return the requests, bytes and seconds of a mean poll of this source."""
         return self._sums.get(source, CostSums()).mean()
 
     def pack(self) -> bytes:
-        """As the store keeps it."""
+        """Return the costs as the store keeps them."""
         return json.dumps(
             {name: [one.polls, one.requests, one.bytes, one.seconds] for name, one in self._sums.items()}
         ).encode()
 
     @classmethod
     def unpack(cls, packed: bytes | None) -> PollCosts:
-        """What was kept; nothing where nothing was."""
+        """Return the costs that were stored; none without any."""
         poll_costs = cls()
         if packed:
             poll_costs._sums = {

@@ -1,4 +1,4 @@
-"""What the store keeps of an item: the evidence of its polls, compactly, and when it may be tried again.
+"""What the store keeps of an item: the evidence of its polls, compactly, and when it may be polled again.
 
 Evidence is posterior over prior on the policy's ladder of rates, as ln with 0 at its largest
 (four bytes a rate), so that it meets whatever prior is learned later. With it go the
@@ -25,7 +25,7 @@ Sizes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class StoredBeliefs:
-    """Beliefs as they came from a store, of the ``known`` rows.
+    """The beliefs of the ``known`` rows, as they came from a store.
 
     ``not_before_s`` has an entry per row, −∞ where nothing holds it; ``families`` a row per known row.
     """
@@ -37,7 +37,7 @@ class StoredBeliefs:
 
 
 def pack(rows: Arrays, not_before_s: Float64s, families: Ints) -> list[bytes]:
-    """The beliefs of some items, bytes each: ``rows`` as the policy gives them."""
+    """Return the beliefs of some items as bytes; ``rows`` are as the policy gives them."""
     count, steps = rows["evidence"].shape
     table = np.zeros(count, dtype=_row_type(steps, families.shape[1]))
     table["version"], table["steps"], table["kinds"] = VERSION, steps, families.shape[1]
@@ -52,7 +52,7 @@ def pack(rows: Arrays, not_before_s: Float64s, families: Ints) -> list[bytes]:
 
 
 def unpack(beliefs: bytes, sizes: Sizes) -> StoredBeliefs:
-    """The beliefs of many items, joined, each of its size; what is not ours tells nothing.
+    """Return the beliefs of many items from their joined bytes; bytes of another format are ignored.
 
     >>> unpack(b"", np.array([0, 0])).not_before_s.tolist()
     [-inf, -inf]
@@ -62,7 +62,7 @@ def unpack(beliefs: bytes, sizes: Sizes) -> StoredBeliefs:
     known, table = _newest(beliefs, sizes, ends)
     not_before_s[known] = table["not_before_s"]
     rows: Arrays = {
-        "evidence": np.exp(table["evidence"]),  # as exactly as it was kept, in half the memory
+        "evidence": np.exp(table["evidence"]),  # as exact as it was stored, in half the memory
         "lowest": table["lowest"],
         "polled": np.ones(known.size, dtype=bool),
         "rate_class": table["rate_class"].astype(np.int64),
@@ -73,7 +73,7 @@ def unpack(beliefs: bytes, sizes: Sizes) -> StoredBeliefs:
 
 
 def _newest(beliefs: bytes, sizes: Sizes, ends: Sizes) -> tuple[Ints, npt.NDArray[Any]]:
-    """The rows of the one format that most have, and their table: formats change with versions alone."""
+    """Return the rows of the most frequent format, and their table: formats change only with versions."""
     long = sizes[sizes > _HEAD]
     nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=_row_type(1, 0))
     if long.size == 0:
@@ -90,7 +90,7 @@ def _newest(beliefs: bytes, sizes: Sizes, ends: Sizes) -> tuple[Ints, npt.NDArra
 
 
 def _gathered(beliefs: bytes, ends: Sizes, size: int) -> npt.NDArray[np.uint8]:
-    """The bytes of the rows that end there, all of one size."""
+    """Return the bytes of the rows with these ends, all of one size."""
     every = np.frombuffer(beliefs, dtype=np.uint8)
     if ends.size * size == every.size:
         return every.copy()

@@ -1,4 +1,4 @@
-"""Settings in words: all of them as they were read, and what a reload changed."""
+"""Describes settings: all of them as they were read, and what a reload changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WRITE: dict[tuple[str, str], Callable[[Any], str]] = {
 
 
 def settings_as_dict(settings: Settings) -> dict[str, Any]:
-    """The settings as they were read, every default filled in; what may be secret is only said to be there.
+    """Return the settings with all defaults; a value that may be secret is only said to be there.
 
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> settings_as_dict(parse_settings("[web]\\ntoken = 'a'"))["web"]["token"]
@@ -44,7 +44,7 @@ def _table_as_dict(table: BaseModel) -> dict[str, Any]:
 
 
 def describe_changes(before: Settings, after: Settings) -> list[str]:
-    """What a reload changed but for the sources, in words; nothing secret.
+    """Return what a reload changed, except in the sources; nothing secret.
 
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> describe_changes(parse_settings(""), parse_settings("[budget]\\nrequests = '2/s'\\nbytes = '1MB/s'"))
@@ -61,7 +61,7 @@ def describe_changes(before: Settings, after: Settings) -> list[str]:
 
 
 def _written(table: str, key: str, value: Any) -> str:
-    """A value with the unit that a settings file gives it."""
+    """Return a value with the unit that a settings file uses."""
     if value is None:
         return "none"
     if isinstance(value, Mapping):

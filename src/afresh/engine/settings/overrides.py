@@ -14,7 +14,7 @@ DEFAULT_SOURCE = "web"
 
 
 class SettingWithOrigin(str):
-    """A setting that was given elsewhere than in the file, and where: what is wrong with it is said there.
+    """A value that was given outside the file, and its origin, which error messages name.
 
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> parse_settings("", {"budget.requests": SettingWithOrigin("soon", "--budget soon")})
@@ -26,7 +26,7 @@ class SettingWithOrigin(str):
     origin: str
 
     def __new__(cls, value: str, origin: str) -> Self:
-        """The value, with its origin."""
+        """Return the value with its origin."""
         said = super().__new__(cls, value)
         said.origin = origin
         return said
@@ -51,7 +51,7 @@ def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def apply_setting(raw: dict[str, Any], path: str, value: str) -> str:
-    """Put a value over what the file says; the path in full, ``TABLE.KEY`` or ``source.NAME.KEY``."""
+    """Override a value of the file; return its full path, ``TABLE.KEY`` or ``source.NAME.KEY``."""
     table, _, rest = path.partition(".")
     if table in TABLES and rest and "." not in rest:
         model = TABLES[table]
@@ -75,7 +75,7 @@ def apply_setting(raw: dict[str, Any], path: str, value: str) -> str:
 
 
 def _split(text: str, names: list[str], origin: str) -> tuple[str, str]:
-    """A source's name and a key, from both in the letters that a variable may have.
+    """Return the name of a source and a key, from both in the letters that a variable may have.
 
     >>> _split("my_site_delay", ["my", "My-Site"], "")
     ('My-Site', 'delay')
@@ -99,7 +99,7 @@ def _wants_text(model: type[Table], key: str) -> bool:
 
 
 def _value(text: str, wants_text: bool) -> object:
-    """What an override means: a TOML value where it is one, else the text itself."""
+    """Return the value of an override: a TOML value where it is one, else the text itself."""
     if wants_text:
         return text
     try:

@@ -1,4 +1,4 @@
-"""``afresh.toml`` read and checked: what is wrong is said with its line, its option or its variable."""
+"""Parses and checks ``afresh.toml``; errors name the line, the option or the variable."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def parse_settings(
     name: str = FILE_NAME,
     kinds: Mapping[str, SourceKind[Any]] = BUILT_IN,
 ) -> Settings:
-    """The settings in a file's text, with ``overrides`` such as ``{"budget.requests": "2/s"}`` on top.
+    """Return the settings in a file's text, with ``overrides`` such as ``{"budget.requests": "2/s"}``.
 
     ``kinds`` are the kinds of source that it may name.
     """
@@ -106,7 +106,7 @@ def _sources(
 
 
 def _blamed(words: str, source: object, origins: Mapping[str, str]) -> str:
-    """What is wrong with a source, said of the option or variable where that is what was wrong."""
+    """Return the problem of a source, with the option or variable that caused it, if one did."""
     for path, origin in origins.items():
         who, _, problem = words.partition(f": {path.rpartition('.')[2]}: ")
         if problem and path.startswith(f"source.{source}.") and who == f"source {source!r}":
@@ -115,7 +115,7 @@ def _blamed(words: str, source: object, origins: Mapping[str, str]) -> str:
 
 
 def _money_rate(own: dict[str, Any], key: str, name: str) -> float:
-    """Money per second, from ``0.01/d``; 0 where nothing is said."""
+    """Return money per second, from ``0.01/d``; 0 without a value."""
     said = own.pop(key, None)
     if said is None or said == 0:
         return 0.0
@@ -127,7 +127,7 @@ def _money_rate(own: dict[str, Any], key: str, name: str) -> float:
 
 
 def _check_money(settings: Settings, name: str) -> None:
-    """Where copies earn, a poll must cost something: else no budget would be the best."""
+    """Refuse income without costs: no budget would be the best."""
     budget = settings.budget
     earns = [source for source in settings.sources if source.benefit > 0 or source.stale_cost > 0]
     if earns and not budget.price_per_request + budget.price_per_gb + budget.price_per_second > 0:
@@ -151,7 +151,7 @@ def _split_per_item(raw: dict[str, Any]) -> None:
 def _written_requests(
     raw: Mapping[str, Any], overrides: Mapping[str, str], name: str, text: str
 ) -> float | None:
-    """The budget that stands in the file, where an option of the command line goes over it."""
+    """Return the budget of the file, where an option of the command line overrides it."""
     said = overrides.get("budget.requests")
     if not (isinstance(said, SettingWithOrigin) and said.origin.startswith("--")):
         return None
@@ -169,7 +169,7 @@ def _is_hook(hook: object) -> bool:
 
 
 def _place(name: str, text: str, table: str, key: str) -> str:
-    """``afresh.toml, line 3: `` where the key is found, else the file's name."""
+    """Return ``afresh.toml, line 3: `` where the key is found, else the file's name."""
     inside = False
     for number, line in enumerate(text.splitlines(), 1):
         header = re.match(r"\s*\[+\s*([\w.]+)", line)

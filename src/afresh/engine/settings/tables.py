@@ -1,4 +1,4 @@
-"""What an engine may be told: the tables of ``afresh.toml``, their keys and defaults."""
+"""The settings of an engine: the tables of ``afresh.toml``, their keys and defaults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from afresh.values.units import parse_duration, parse_rate, parse_share, parse_s
 
 
 def _reader(parse: Any) -> BeforeValidator:
-    """A number alone is refused by the parser: it says nothing about time."""
+    """Return a validator that parses text; the parser refuses a number without a unit of time."""
     return BeforeValidator(lambda given: parse(str(given)) if isinstance(given, str | int | float) else given)
 
 
@@ -49,7 +49,7 @@ class StoreTable(Table):
 
 
 class BudgetTable(Table):
-    """What all sources together may be asked for. Only requests are limited unless the others are given.
+    """The limits of all sources together. Only requests are limited unless the others are given.
 
     ``each_item``: the requests are for each item; ``0.05/item/d`` says it in one word.
     """
@@ -64,7 +64,7 @@ class BudgetTable(Table):
     price_per_second: float = Field(default=0.0, ge=0)
 
     def of_items(self, items: int) -> BudgetTable:
-        """The budget for so many items.
+        """Return the budget for this number of items.
 
         >>> from afresh.engine.settings.parsing import parse_settings
         >>> parse_settings("[budget]\\nrequests = '0.5/item/s'").budget.of_items(10).requests
@@ -127,7 +127,7 @@ class SourceTable:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything an engine is told.
+    """All settings of an engine.
 
     ``written_requests`` is the budget in the file, where an option of the command line goes over it.
 
@@ -148,7 +148,7 @@ class Settings:
     written_requests: float | None = None
 
     def source(self, name: str) -> SourceTable | None:
-        """The source of this name."""
+        """Return the source of this name; None if there is none."""
         return next((source for source in self.sources if source.settings.name == name), None)
 
 

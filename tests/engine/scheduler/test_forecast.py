@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.engine.test_choosing import columns
+from tests.engine.scheduler.test_picker import columns
 
 from afresh.allocation.allocate import allocate
 from afresh.engine.scheduler.forecast import Forecast

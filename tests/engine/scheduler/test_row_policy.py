@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from tests.engine.test_choosing import NOW, policy
+from tests.engine.scheduler.test_picker import NOW, policy
 
 from afresh.engine.runner.settings_retry import retry_after_settings_change
 from afresh.engine.scheduler.audits import draw, may_audit

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.engine.test_choosing import NOW, columns, policy
+from tests.engine.scheduler.test_picker import NOW, columns, policy
 
 from afresh.allocation.objectives import OBJECTIVES
 from afresh.engine.scheduler import stored_beliefs

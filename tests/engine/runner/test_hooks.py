@@ -100,12 +100,12 @@ def test_a_failure_is_tried_again_and_later_events_wait_behind_it(store: Store) 
     changed(store, "a", b"1", 1000.0)
     changed(store, "b", b"1", 1000.0)
     FAIL.add("a")
-    deliver(store, clock, "tests.engine.test_hooks:told", [1001.0])
+    deliver(store, clock, "tests.engine.runner.test_hooks:told", [1001.0])
     assert [(change.item, change.content) for change in TOLD] == [("b", b"1")]
     assert store.events.waiting() == 1
     FAIL.clear()
     changed(store, "a", b"2", 1001.5)
-    deliver(store, clock, "tests.engine.test_hooks:told", [1001.6, 1004.0, 1100.0])
+    deliver(store, clock, "tests.engine.runner.test_hooks:told", [1001.6, 1004.0, 1100.0])
     assert [change.content for change in TOLD if change.item == "a"] == [b"1", b"2"]
     assert store.events.waiting() == 0
 
@@ -113,13 +113,13 @@ def test_a_failure_is_tried_again_and_later_events_wait_behind_it(store: Store) 
 @pytest.mark.parametrize("name", ["leave", "leave_later"])
 def test_a_function_that_would_end_the_process_has_only_failed(store: Store, name: str) -> None:
     changed(store, "a", b"1", 1000.0)
-    deliver(store, FixedClock(), f"tests.engine.test_hooks:{name}", [1001.0])
+    deliver(store, FixedClock(), f"tests.engine.runner.test_hooks:{name}", [1001.0])
     assert store.events.waiting() == 1
 
 
 def test_a_coroutine_will_do(store: Store) -> None:
     changed(store, "a", b"1", 1000.0)
-    deliver(store, FixedClock(), "tests.engine.test_hooks:told_later", [1001.0])
+    deliver(store, FixedClock(), "tests.engine.runner.test_hooks:told_later", [1001.0])
     assert [Change("a", "web", "changed", 1, 1000.0, b"1")] == TOLD
 
 
@@ -148,7 +148,7 @@ def test_a_command_that_fails_or_hangs_is_tried_again(store: Store, script: str)
 
 
 @pytest.mark.parametrize(
-    "name", ["nowhere:told", "tests.engine.test_hooks:nothing", "tests.engine.test_hooks:TOLD"]
+    "name", ["nowhere:told", "tests.engine.runner.test_hooks:nothing", "tests.engine.runner.test_hooks:TOLD"]
 )
 def test_a_hook_that_is_none_is_refused_in_words(name: str) -> None:
     with pytest.raises(UsageError, match="on_change"):
@@ -158,7 +158,7 @@ def test_a_hook_that_is_none_is_refused_in_words(name: str) -> None:
 def test_every_change_of_a_run_is_told(tmp_path: Path) -> None:
     with (
         VirtualSite([1.0] * 5) as site,
-        site.engine(tmp_path, source="on_change = 'tests.engine.test_hooks:told'") as engine,
+        site.engine(tmp_path, source="on_change = 'tests.engine.runner.test_hooks:told'") as engine,
     ):
         engine.add(site.urls())
         done = engine.run(for_s=2.5)

@@ -23,7 +23,7 @@ from afresh.values.formatting import format_moment
 from afresh.values.items import ItemChange, NewItem
 
 
-class ItemCommands(ABC):
+class ItemOperations(ABC):
     """The part of an ``Engine`` that registers and changes items."""
 
     def __init__(self, settings: Settings, store: Store, clock: Clock) -> None:
@@ -57,7 +57,7 @@ class ItemCommands(ABC):
         ``selector`` (CSS) says which part of their content counts, instead of the source's own.
         """
         Recipe().for_item(selector)  # refuses what is no selector
-        name = self.source_name(source)
+        name = self._source_name(source)
         group = self._group_function(name)
         new = (
             NewItem(
@@ -90,7 +90,7 @@ class ItemCommands(ABC):
         cannot be read are not kept, and raise a ``ListingError`` after the others are taken in. Outside the
         windows of the source they are left for a run to read.
         """
-        name = self.source_name(source)
+        name = self._source_name(source)
         group = self._group_function(name)
         for field, urls in documents.items():
             one_of("kind of listing", field, LISTING_FIELDS)
@@ -145,7 +145,7 @@ class ItemCommands(ABC):
         self.store.notices.add(list(ids.values()), self.clock.now_s())
         return tuple(key for key in keys if key not in ids)
 
-    def source_name(self, source: str | None) -> str:
+    def _source_name(self, source: str | None) -> str:
         """Return the name of a source, by default the first of the settings; an unknown one is refused."""
         names = [table.settings.name for table in self.settings.sources]
         if source is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.engine.test_choosing import NOW, policy
+from tests.engine.scheduler.test_picker import NOW, policy
 
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.poll_recorder import PollRecorder

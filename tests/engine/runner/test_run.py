@@ -19,7 +19,7 @@ from tests.servers.site import Site
 
 from afresh.engine.engine import Engine
 from afresh.engine.logs import LOGGER
-from afresh.engine.runner import target_watch
+from afresh.engine.runner import store_watcher
 from afresh.engine.runner.run import Run
 from afresh.engine.runner.run_context import StopSignal
 from afresh.engine.scheduler import poll_recorder
@@ -166,7 +166,7 @@ def test_a_defect_of_ours_ends_the_run(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_missed_target_is_said_once(
     tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(target_watch, "TARGET_EVERY_S", 0.5)
+    monkeypatch.setattr(store_watcher, "TARGET_EVERY_S", 0.5)
     more = "[plan]\naudit_share = 0.5\ntarget = 0.99"
     with VirtualSite([20.0] * 10) as site, site.engine(tmp_path, budget="50/s", more=more) as engine:
         engine.add(site.urls())

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.engine.ratelimit.test_fleet_member import name_of_the_dead
 from tests.engine.run_through import run_through
-from tests.engine.test_fleet_claims import name_of_the_dead
 from tests.engine.virtual_site import VirtualSite
 
 from afresh.engine.engine import Engine
