@@ -30,7 +30,7 @@ from afresh.engine.event_loop import (
     run_coroutine,
 )
 from afresh.engine.external_polls import ExternalPollsResult, Reported, due_items, record_external
-from afresh.engine.item_commands import ItemCommands
+from afresh.engine.item_interface import ItemInterface
 from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.budget_override import (
     apply_override,
@@ -44,11 +44,11 @@ from afresh.engine.reporting.pulse import as_running
 from afresh.engine.reporting.status import Status, read_status
 from afresh.engine.reporting.why import Why, explain_key
 from afresh.engine.runner.build import RunInput, build_run
+from afresh.engine.runner.engine_run import Run, RunProgress
 from afresh.engine.runner.listing_changes import read_listings, with_more_listings, with_only_listings
 from afresh.engine.runner.listing_task import ListingResult
 from afresh.engine.runner.pulse_task import PulseTask
 from afresh.engine.runner.reload import Reloader
-from afresh.engine.runner.run import Run, RunProgress
 from afresh.engine.runner.run_context import StopSignal
 from afresh.engine.runner.source_set import BuildSource
 from afresh.engine.scheduler.poll_recorder import compute_spent
@@ -76,7 +76,7 @@ class EngineContext:
     new_fetcher: NewFetcher = network_fetcher
 
 
-class Engine(ItemCommands, AbstractContextManager["Engine"]):
+class Engine(ItemInterface, AbstractContextManager["Engine"]):
     """One project: its settings, its store, and what can be done with them. Made by ``make_engine``.
 
     ``on_stop`` says how work that takes long is asked to stop: a run drains, any other work is cancelled.
