@@ -23,7 +23,7 @@ from afresh.policy.policy import PolicyInput
 from afresh.policy.registry import make_policy
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import captured, replay
-from afresh.replay.run import run_policy
+from afresh.replay.policy_run import run_policy
 from afresh.values.arrays import Ints
 from bench.rows import Row
 

@@ -14,6 +14,7 @@ PROGRAM = """\
 import json, os, signal, sys
 from afresh.cli import interruption
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background ignores it
 WORK = {"returns": lambda: None, "exits": lambda: sys.exit(3), "fails": lambda: 1 / 0}[sys.argv[1]]
 
 def run_and_signal_at(line):

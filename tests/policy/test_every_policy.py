@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from afresh.policy.policy import OpenTime, Policy, PolicyInput
 from afresh.policy.registry import POLICIES, make_policy
 from afresh.replay.change_history import UNSEEN_CHANGES, ChangeHistory
-from afresh.replay.run import Visits, run_policy
+from afresh.replay.policy_run import Visits, run_policy
 
 ITEMS, LENGTH = 30, 200.0
 every_policy = pytest.mark.parametrize("name", POLICIES)

@@ -14,7 +14,7 @@ from afresh.policy.policy import Policy, PolicyInput
 from afresh.policy.registry import make_policy
 from afresh.replay.change_history import UNSEEN_CHANGES, ChangeHistory
 from afresh.replay.compare import captured, replay
-from afresh.replay.run import NoticeLog
+from afresh.replay.policy_run import NoticeLog
 
 
 def test_uniform_and_oracle_reach_what_theory_says() -> None:

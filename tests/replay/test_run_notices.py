@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from afresh.replay.run import make_notices
+from afresh.replay.policy_run import make_notices
 from afresh.values.errors import UsageError
 
 ITEM = np.repeat(np.arange(50), 200)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
-CHROMIUM = Path("/usr/bin/chromium")
+CHROMIUM = Path("/usr/bin/chromium-headless-shell")
 PATIENCE_MS = 60_000  # every wait is for a condition; the limit only says when to give up
 FLAGS = [
     "--no-sandbox",  # as root there is none

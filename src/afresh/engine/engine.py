@@ -30,7 +30,7 @@ from afresh.engine.event_loop import (
     run_coroutine,
 )
 from afresh.engine.external_polls import ExternalPollsResult, Reported, due_items, record_external
-from afresh.engine.item_interface import ItemInterface
+from afresh.engine.item_operations import ItemOperations
 from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.budget_override import (
     apply_override,
@@ -76,7 +76,7 @@ class EngineContext:
     new_fetcher: NewFetcher = network_fetcher
 
 
-class Engine(ItemInterface, AbstractContextManager["Engine"]):
+class Engine(ItemOperations, AbstractContextManager["Engine"]):
     """One project: its settings, its store, and what can be done with them. Made by ``make_engine``.
 
     ``on_stop`` says how work that takes long is asked to stop: a run drains, any other work is cancelled.

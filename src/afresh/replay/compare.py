@@ -18,7 +18,14 @@ import numpy as np
 from afresh.policy.policy import PolicyInput
 from afresh.policy.registry import make_policy
 from afresh.replay.change_history import UNSEEN_CHANGES, ChangeHistory
-from afresh.replay.run import BATCHES_PER_ROUND, ORACLE_BATCHES, NoticeLog, Visits, batch_for, run_policy
+from afresh.replay.policy_run import (
+    BATCHES_PER_ROUND,
+    ORACLE_BATCHES,
+    NoticeLog,
+    Visits,
+    batch_for,
+    run_policy,
+)
 from afresh.replay.scores import Scores, score_visits
 from afresh.values.errors import UsageError
 

@@ -13,7 +13,7 @@ import pytest
 from afresh.cli.proving.replay_report import as_object, draw_replay, print_tables, write_visits
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import PeriodScores, ReplayResult
-from afresh.replay.run import Visits
+from afresh.replay.policy_run import Visits
 from afresh.replay.scores import Scores
 
 DAY = 86400.0

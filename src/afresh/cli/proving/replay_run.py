@@ -23,7 +23,7 @@ from afresh.policy.policy import OpenTime, PolicyInput
 from afresh.policy.registry import POLICIES
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import ReplayResult, replay
-from afresh.replay.run import NoticeLog, make_notices
+from afresh.replay.policy_run import NoticeLog, make_notices
 from afresh.sources.windows import Windows
 from afresh.values.errors import UsageError, one_of
 from afresh.values.units import unit_seconds

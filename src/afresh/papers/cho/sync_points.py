@@ -16,7 +16,7 @@ from afresh.plots.panels import Panel, Series
 from afresh.policy.policy import OpenTime, PolicyInput
 from afresh.policy.ranking_policy import UniformPolicy
 from afresh.replay.change_history import ChangeHistory
-from afresh.replay.run import Visits, run_policy
+from afresh.replay.policy_run import Visits, run_policy
 from afresh.values.arrays import Float64s
 
 PAGES, MOST = 10, 7

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from afresh.policy.policy import OpenTime, PolicyInput
 from afresh.policy.ranking_policy import UniformPolicy
 from afresh.replay.change_history import ChangeHistory
-from afresh.replay.run import ORACLE_BATCHES, BudgetClock, batch_for, run_policy
+from afresh.replay.policy_run import ORACLE_BATCHES, BudgetClock, batch_for, run_policy
 
 
 def test_few_items_are_decided_on_one_by_one_and_many_in_small_parts() -> None:

@@ -23,7 +23,7 @@ from afresh.values.formatting import format_moment
 from afresh.values.items import ItemChange, NewItem
 
 
-class ItemInterface(ABC):
+class ItemOperations(ABC):
     """The part of an ``Engine`` that registers and changes items."""
 
     def __init__(self, settings: Settings, store: Store, clock: Clock) -> None:
