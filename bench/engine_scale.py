@@ -25,7 +25,7 @@ import numpy as np
 from afresh.engine.app import open_engine
 from afresh.engine.logs import LOGGER
 from afresh.engine.runner.background_load import MANY
-from afresh.engine.runner.run import RunProgress
+from afresh.engine.runner.engine_run import RunProgress
 from afresh.engine.scheduler.stored_beliefs import pack
 from afresh.policy.adaptive.adaptive import Adaptive
 from afresh.policy.policy import PolicyInput

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from afresh.engine.engine import Engine
-from afresh.engine.runner.run import Run
+from afresh.engine.runner.engine_run import Run
 from afresh.engine.runner.run_context import StopSignal
 
 

@@ -12,7 +12,7 @@ from tests.engine.virtual_site import VirtualSite
 
 import afresh
 from afresh.engine.reporting.status import Status
-from afresh.engine.runner.run import RunProgress
+from afresh.engine.runner.engine_run import RunProgress
 from afresh.engine.settings.parsing import parse_settings
 from afresh.values.items import ItemChange, ItemQuery
 

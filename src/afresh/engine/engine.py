@@ -44,11 +44,11 @@ from afresh.engine.reporting.pulse import as_running
 from afresh.engine.reporting.status import Status, read_status
 from afresh.engine.reporting.why import Why, explain_key
 from afresh.engine.runner.build import RunInput, build_run
+from afresh.engine.runner.engine_run import Run, RunProgress
 from afresh.engine.runner.listing_changes import read_listings, with_more_listings, with_only_listings
 from afresh.engine.runner.listing_task import ListingResult
 from afresh.engine.runner.pulse_task import PulseTask
 from afresh.engine.runner.reload import Reloader
-from afresh.engine.runner.run import Run, RunProgress
 from afresh.engine.runner.run_context import StopSignal
 from afresh.engine.runner.source_set import BuildSource
 from afresh.engine.scheduler.poll_recorder import compute_spent

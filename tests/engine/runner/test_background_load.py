@@ -12,7 +12,7 @@ from tests.engine.run_through import run_through
 from tests.engine.virtual_site import VirtualSite
 
 from afresh.engine.runner import background_load
-from afresh.engine.runner.run import Run
+from afresh.engine.runner.engine_run import Run
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.values.items import ItemChange
 

@@ -20,7 +20,7 @@ from tests.virtual_time import VirtualTime
 from afresh.cli.engine.status_commands import status_rows
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.runner.run import RunProgress
+from afresh.engine.runner.engine_run import RunProgress
 from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.state_names import SOURCE_STATE
 from afresh.sources.search.saved_records import read_state

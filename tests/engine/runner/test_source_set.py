@@ -13,7 +13,7 @@ from tests.engine.virtual_site import VirtualSite
 from tests.servers.site import Answer, Seen
 
 from afresh.engine.engine import Engine
-from afresh.engine.runner.run import Run
+from afresh.engine.runner.engine_run import Run
 from afresh.engine.settings.tables import Settings
 from afresh.sources.capabilities import share_cost
 from afresh.sources.context import SourceContext

@@ -11,7 +11,7 @@ from tests.engine.run_through import run_through
 from tests.engine.virtual_site import VirtualSite
 
 from afresh.engine.engine import Engine
-from afresh.engine.runner.run import Run
+from afresh.engine.runner.engine_run import Run
 from afresh.engine.scheduler.learned_state import read_learned_state
 from afresh.engine.scheduler.restore import restore_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler

@@ -36,7 +36,7 @@ from afresh.values.formatting import format_count, format_moment
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
-    from afresh.engine.runner.run import RunProgress
+    from afresh.engine.runner.engine_run import RunProgress
     from afresh.engine.settings.tables import Settings
     from afresh.web.server import Server
 

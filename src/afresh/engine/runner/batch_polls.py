@@ -14,6 +14,7 @@ import numpy as np
 
 from afresh.engine.logs import log_event
 from afresh.engine.runner.run_context import RunContext
+from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.sources.capabilities import BatchSource
 from afresh.values.arrays import Float64s, Ints
@@ -27,7 +28,14 @@ class _Rows:
 
     keys: Sequence[str]
     rows: Ints
+    item_rows: ItemRows
     size: int
+
+    def fits(self, keys: Sequence[str], item_rows: ItemRows) -> bool:
+        """Return whether these are the rows of ``keys`` now; all items may have been exchanged since."""
+        if self.keys is not keys or self.item_rows is not item_rows:
+            return False
+        return self.size == item_rows.size or -1 not in self.rows
 
 
 class BatchPolls:
@@ -62,11 +70,11 @@ class BatchPolls:
         """Return the weights of the items of a source; those that are not known yet have weight 1."""
         keys, item_rows = source.keys(), self._scheduler.item_rows
         known = self._rows.get(source.name)
-        if known is None or known.keys is not keys or (known.size != item_rows.size and -1 in known.rows):
+        if known is None or not known.fits(keys, item_rows):
             ids = await self._store.items.ids(keys)
             rows = [-1 if (item_id := ids.get(key)) is None else item_rows.row(item_id) for key in keys]
             found = np.array([-1 if row is None else row for row in rows], dtype=np.int64)
-            known = self._rows[source.name] = _Rows(keys, found, item_rows.size)
+            known = self._rows[source.name] = _Rows(keys, found, item_rows, item_rows.size)
             if source.keys() is not keys:  # they were exchanged meanwhile: the next choice will use them
                 return None
         weights = item_rows.ranked_weight(known.rows) if item_rows.size else np.ones(len(keys))

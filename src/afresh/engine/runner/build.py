@@ -14,10 +14,10 @@ from afresh.engine.ratelimit.gate import Gate
 from afresh.engine.ratelimit.request_slots import budget_limits
 from afresh.engine.ratelimit.shared_reservations import SharedReservations
 from afresh.engine.runner.background_load import first_due_items
+from afresh.engine.runner.engine_run import Run
 from afresh.engine.runner.hooks import Hooks, source_hooks
 from afresh.engine.runner.listing_task import ListingTask
 from afresh.engine.runner.parts import RunParts
-from afresh.engine.runner.run import Run
 from afresh.engine.runner.run_context import RunContext, StopSignal
 from afresh.engine.runner.settings_retry import retry_all_after_settings_change
 from afresh.engine.runner.source_set import BuildSource, SourceSet

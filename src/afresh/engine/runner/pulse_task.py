@@ -16,7 +16,7 @@ import numpy as np
 from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.budget_override import BudgetOverride, read_override
 from afresh.engine.reporting.pulse import BEAT_S, Course, Pulse, add_point, source_delays
-from afresh.engine.runner.run import Run
+from afresh.engine.runner.engine_run import Run
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import PULSE
 from afresh.stores.store import Store

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from afresh.engine.logs import log_event
-from afresh.engine.runner.run import Run
+from afresh.engine.runner.engine_run import Run
 from afresh.engine.settings.describing import describe_changes
 from afresh.engine.settings.overrides import SettingWithOrigin
 from afresh.engine.settings.tables import Settings

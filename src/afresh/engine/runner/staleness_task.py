@@ -1,6 +1,6 @@
 """Reads, beside the polls, which items are stale, from sources that can tell it without polls.
 
-Every such source (``sources.staleness``) is read every few seconds, each by itself so that a slow database
+Every such source (``sources.capabilities``) is read every few seconds, each by itself so that a slow database
 delays no other. Reading is a listing too: births and deaths of items come with it. The reports are saved in
 the store with the state of the source, for the next process and for questions meanwhile.
 """

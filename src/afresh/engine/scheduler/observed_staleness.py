@@ -1,6 +1,6 @@
 """What sources observe of items without polls: which are stale, how often they change, what a refresh takes.
 
-A source that watches what its items are made from (``sources.staleness``) reports staleness; nothing is
+A source that watches what its items are made from (``sources.capabilities``) reports staleness; nothing is
 estimated. A fresh item is worth no poll. A stale one buys 1/λ of fresh time on average, and while its cost is
 paid off the others wait: ``allocation.watched.refresh_gains`` compares both. Items of unknown staleness are
 ranked like any other.

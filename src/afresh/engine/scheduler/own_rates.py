@@ -43,7 +43,7 @@ def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ItemPolls]:
 def own_rates(
     polls: Mapping[int, ItemPolls], scheduler: Scheduler, ids: Sequence[int], now_s: float
 ) -> dict[int, tuple[float, float, float]]:
-    """Return by item the median of its rate and its 90 % interval (``policy.rate_interval``)."""
+    """Return by item the median of its rate and its 90 % interval (``rate_belief``)."""
     ranking, item_rows = scheduler.policy.ranking, scheduler.item_rows
     found = {}
     for item_id in ids:

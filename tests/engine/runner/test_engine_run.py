@@ -20,7 +20,7 @@ from tests.servers.site import Site
 from afresh.engine.engine import Engine
 from afresh.engine.logs import LOGGER
 from afresh.engine.runner import store_watcher
-from afresh.engine.runner.run import Run
+from afresh.engine.runner.engine_run import Run
 from afresh.engine.runner.run_context import StopSignal
 from afresh.engine.scheduler import poll_recorder
 from afresh.sources.http.fetcher import Reply
