@@ -165,7 +165,7 @@ class DecayFreshness(_DecayGains):
 
 
 class DecayAge(_DecayGains):
-    """Minus the average age.
+    """Minus the average age of a copy that is refreshed ``frequency`` times per unit of time.
 
     >>> from afresh.model.decay import Linear
     >>> DecayAge(Linear(0.1), 1).value(np.array([0.2])).round(4)  # λT²/6

@@ -101,7 +101,7 @@ class Campaign:
         return None
 
     def expected(self, request: ProbeRequest) -> float:
-        """The value of the tuples that the request is expected to bring, of those still wanted."""
+        """Return the expected number, by weight, of records still wanted that the request would bring."""
         if isinstance(request, LookUp):
             return float(self._values[request.tuple]) if self.wanted[request.tuple] else 0.0
         if self._closed[request.query] or self._to_lose < 1:

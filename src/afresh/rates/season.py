@@ -35,7 +35,8 @@ class Season:
     """The profile: relative rate in each hour of the week, of mean 1; hour 0 begins at time 0.
 
     With Unix times hour 0 is Thursday, 00:00 UTC. ``hour`` is the length of an hour in the unit of the times.
-    ``gain`` is what it adds to the log score per poll of weeks it was not fitted on.
+    ``gain`` says how much better it predicts polls than a flat profile does: the mean gain in log-likelihood
+    per poll, in weeks that were left out of the fit.
 
     >>> flat = Season(np.ones(168), hour=3600.0)
     >>> flat.operational([0.0, 7200.0, 1e9]).round(6).tolist(), flat.is_supported

@@ -94,7 +94,7 @@ class Windows:
         return end_s
 
     def _openings(self, now_s: float) -> Iterator[tuple[float, float]]:
-        """Yield opening and closing times from yesterday to a fortnight ahead."""
+        """Yield when the windows open and close, in Unix seconds, from yesterday to a fortnight ahead."""
         today = datetime.fromtimestamp(now_s, self.zone).date()
         for offset in range(-1, 15):
             day = today + timedelta(days=offset)

@@ -73,7 +73,7 @@ class OutputError(AfreshError):
 
 
 class ListingError(AfreshError):
-    """Documents that list items could not be read; ``new`` items came from the others.
+    """Some documents that list items could not be read. ``new`` is how many items the others added.
 
     >>> str(ListingError({"https://a.test/map.xml": "404 Not Found"}, 2))
     'https://a.test/map.xml cannot be read: 404 Not Found; it was not added'

@@ -152,7 +152,7 @@ def set_items(
 def _item_change(
     weight: float | None, cost: float | None, min_interval: str | None, max_interval: str | None
 ) -> ItemChange:
-    """Return what the options say of items; refuse numbers that no plan could use as wrong options."""
+    """Return the change of an item that the options ask for; refuse numbers that no plan can use."""
     from afresh.values.items import ItemChange
 
     shortest, longest = (

@@ -70,7 +70,7 @@ class PollRecorder:
     def complete(self, polls: Sequence[DecidedPoll], now_s: float = math.inf) -> list[Outcome]:
         """Learn from a group of polls; return their outcomes with beliefs and due times, to be committed.
 
-        No poll is later than ``now_s``: the clock may have been set back between a poll and its learning.
+        A poll later than ``now_s`` counts as made at ``now_s``: the clock may have been set back since.
         """
         scheduler, item_rows = self._scheduler, self._scheduler.item_rows
         polls = [poll.at_latest(now_s) for poll in polls]

@@ -34,7 +34,7 @@ FOLLOWED_UP = 10.0  # the first notices of a source are followed by a poll, to l
 class Scheduler:
     """Picks rows and learns from their polls.
 
-    ``names`` are the names of sources and groups by their codes.
+    Items hold the number of their source and of their group; ``names`` maps these numbers to names.
     """
 
     def __init__(

@@ -73,7 +73,7 @@ class Geometric:
         return np.where(self._moves, self.step / self._safe, np.inf)
 
     def plateau(self) -> Float64s:
-        """0, or 1 for what never changes."""
+        """Return z(∞): 0, or 1 where the copy stays right for ever."""
         return np.where(self._moves, 0.0, 1.0) + np.zeros_like(self.step)
 
     @property

@@ -76,7 +76,7 @@ class Lomax:
             return np.where(self.shape > 1, self.scale / rest, np.inf)
 
     def plateau(self) -> Float64s:
-        """0, or 1 for what never changes."""
+        """Return z(∞): 0, or 1 where the copy stays right for ever."""
         return np.where(np.isfinite(self.scale), 0.0, 1.0) + np.zeros_like(self.shape)
 
     def _relative(self, t: ArrayLike) -> Float64s:

@@ -30,7 +30,7 @@ class RateDecay:
         object.__setattr__(self, "rate", check_parameter("rate", rate))
 
     def plateau(self) -> Float64s:
-        """0, or 1 for what never changes."""
+        """Return z(∞): 0, or 1 where the copy stays right for ever."""
         return np.where(self.rate > 0, 0.0, 1.0)
 
 
@@ -201,7 +201,7 @@ class Weibull(RateDecay):
         return divide_by_rate(gamma(1 + 1 / self.shape), self.rate)
 
     def plateau(self) -> Float64s:
-        """0, or 1 for what never changes."""
+        """Return z(∞): 0, or 1 where the copy stays right for ever."""
         return RateDecay.plateau(self) + np.zeros_like(self.shape)
 
     def _power(self, t: ArrayLike) -> Float64s:

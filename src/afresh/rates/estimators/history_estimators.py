@@ -73,7 +73,7 @@ class MaximumLikelihood(HistoryEstimator):
 
 
 def most_likely(polls: PollTable) -> Float64s:
-    """The maximum of the likelihood for every item: 0 if X = 0, ∞ if X = n.
+    """Return the most likely rate of every item: 0 if no poll saw a change, ∞ if every poll did.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> most_likely(polls_from_intervals([1.0, 1.0], [True, False])).tolist()

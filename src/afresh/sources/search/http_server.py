@@ -43,7 +43,7 @@ class AnswerError(Exception):
 
 
 class AnswerReader:
-    """Reads answers by the paths of the settings.
+    """Finds the records and their total in a JSON answer, by the paths that the settings give for them.
 
     >>> settings = SearchSettings(name="s", relation="r.csv", key="id", keywords="title",
     ...     server="http://a.test/?q={query}&p={page}", total="count", rows="data",

@@ -96,7 +96,7 @@ class SearchSource(SingleGroupSource):
         return (*own, *self._server.backoffs())
 
     def save_state(self) -> bytes:
-        """Return when each record was seen, how fast it drifts, and what the queries held."""
+        """Return when each record was last seen, how fast its fields change, and how many results queries had."""
         return self._state().pack()
 
     def _state(self) -> SearchState:
@@ -128,7 +128,10 @@ class SearchSource(SingleGroupSource):
         return self._relation.keys
 
     async def choose(self, lead: str, weights: Float64s | None = None) -> Batch:
-        """See ``BatchSource``. Records that came earlier and removed keys go first: they cost no request."""
+        """See ``BatchSource``. Records that an earlier page brought unasked, and removed keys, go first.
+
+        They cost no request.
+        """
         if weights is not None:
             self._tracker.set_weights(weights)
         if self._unrequested or self._removed:

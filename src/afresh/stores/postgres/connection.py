@@ -74,7 +74,10 @@ def fetch_pipelined(
 
 
 class LazyConnection:
-    """A connection in the store's schema; the settings in ``prelude`` hold for its whole life."""
+    """A connection in the store's schema, opened at its first use.
+
+    ``prelude`` is SQL that every new connection executes first, such as ``SET`` statements.
+    """
 
     def __init__(self, address: PostgresAddress, timeout_s: float, prelude: str = "") -> None:
         self._address, self._timeout_s, self._prelude = address, timeout_s, prelude

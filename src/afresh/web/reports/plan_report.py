@@ -62,7 +62,10 @@ class PlanModel:
         return self._frontiers[objective].plan_at(requests / self.sample.scale)
 
     def freshness_interval(self, objective: str, requests: float, frequency: Float64s) -> tuple[float, float]:
-        """Return the 90 % interval of a plan's freshness; at its upper end the rates are known by then."""
+        """Return the 90 % interval of a plan's freshness.
+
+        Its upper end also allows for what the plan gains once more polls have made the rates known.
+        """
         posteriors, share = self.sample.posteriors, self.weight_share
         value = float(share @ posteriors.mean_freshness(frequency))
         low, high = self.populations.interval(posteriors.freshness_by_rate(frequency), share)
