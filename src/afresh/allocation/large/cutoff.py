@@ -46,7 +46,7 @@ def phi_table() -> Float64s:
 def ratio_at(log_rest: Float64s) -> Float64s:
     """Return Φ(y), the changes per refresh at which a marginal gain is y, for y = 1 − e^{−L}.
 
-    ``log_rest`` is L > 0 instead of y, because y is rounded to 1 from L = 37 on. For Φ see ``model/curves.py``.
+    ``log_rest`` is L > 0 instead of y, because y is rounded to 1 from L = 37 on. ``model/curves.py`` has Φ.
 
     >>> ratio_at(np.array([0.5, 1000.0])).round(6)
     array([   1.357677, 1006.91564 ])

@@ -96,7 +96,7 @@ class SearchSource(SingleGroupSource):
         return (*own, *self._server.backoffs())
 
     def save_state(self) -> bytes:
-        """Return when each record was last seen, how fast its fields change, and how many results queries had."""
+        """Return when each record was last seen, how fast its fields change, and what each query found."""
         return self._state().pack()
 
     def _state(self) -> SearchState:
