@@ -27,8 +27,8 @@ from afresh.engine import plugins
 RUN = ("sh", "python", "toml")
 # Blocks that are not run, by page, first words and reason.
 SHOWN = {
-    ("architecture", "             policy/adaptive/rate_belief.py"): "a drawing, its files checked by test_docs",
-    ("architecture", "polls.csv    tables/reading.py"): "a drawing, its files checked by test_docs",
+    ("architecture", "             policy/adaptive/rate_belief.py"): "a drawing; test_docs checks its files",
+    ("architecture", "polls.csv    tables/reading.py"): "a drawing; test_docs checks its files",
     ("engine", "policy (memory)"): "a drawing",
     ("deploy", "[Unit]"): "a systemd unit, checked below",
     ("deploy", "*/10 * * * *"): "a line of a crontab",
