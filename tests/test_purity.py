@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,7 @@ def full_name(node: ast.AST, names: dict[str, str]) -> str:
     return ""
 
 
+@cache  # three checks ask it of the same files
 def used(tree: ast.AST) -> set[str]:
     """Every name that a file uses or imports, in full."""
     names = imported(tree)
@@ -97,6 +99,7 @@ def impurities(tree: ast.AST) -> Iterator[str]:
     )
 
 
+@cache
 def parsed(path: Path) -> ast.AST:
     return ast.parse(path.read_text())
 

@@ -42,7 +42,7 @@ def test_a_signal_at_any_moment_ends_every_command(tmp_path: Path) -> None:
     chance = random.Random(seed)
     endless = moments(chance, ENDLESS, 1, 3.0)
     others = moments(chance, [name for name in COMMANDS if name not in ENDLESS], 1, 1.0)
-    with world(tmp_path) as here:
+    with world(tmp_path, rows=20_000) as here:
         judge(ended_at(here, [*endless, *others]), seed)
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from tests.plots.pictures import texts
+from tests.slow_cases import with_slow_cases
 
 from afresh.plots.line_plot import line_figure
 from afresh.plots.panels import Mark, Panel, Series
@@ -14,7 +15,7 @@ from afresh.plots.style import render
 
 
 @pytest.mark.parametrize("mark", ["line", "dashed", "dots", "bars", "area", "rules"])
-@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("log", with_slow_cases([True, False], kept=1))
 def test_every_mark_is_drawn_on_every_scale(mark: Mark, log: bool) -> None:
     x = np.array([1.0, 10.0, 1000.0])
     some = Series("some", x, x**2, mark)

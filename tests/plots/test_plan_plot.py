@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
 from tests.plots.pictures import CHO, picture, texts
+from tests.slow_cases import with_slow_cases
 
 from afresh.plots.plan_plot import MOST_DOTS, plan_figure
 from afresh.plots.style import render
@@ -36,7 +37,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", with_slow_cases(list(SHAPES), kept=5))
 def test_every_shape_of_plan_is_drawn(shape: str) -> None:
     assert render(plan_figure(SHAPES[shape]), "png").startswith(b"\x89PNG\r\n")
 

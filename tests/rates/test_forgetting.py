@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.rates.logs import drifting, steady
+from tests.slow_cases import with_slow_cases
 
 from afresh.rates.estimator import estimate_many
 from afresh.rates.estimators.gamma_filter import GammaFilter
@@ -34,7 +35,7 @@ def test_drifting_rates_are_forgotten_over_about_their_memory(seed: int) -> None
 
 
 @pytest.mark.parametrize("regular", [True, False])
-@pytest.mark.parametrize("number", [10, 60])
+@pytest.mark.parametrize("number", with_slow_cases([10, 60], kept=1))
 def test_items_that_are_all_alike_are_not_called_drifting(number: int, regular: bool) -> None:
     # Forgetting leads back to the prior, which is right for every one: it predicts better all the same.
     called = 0

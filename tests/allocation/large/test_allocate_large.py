@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.slow_cases import with_slow_cases
 
 from afresh.allocation.large import allocate_large as large
 from afresh.allocation.large.allocate_large import allocate_large
@@ -149,7 +150,7 @@ def population(size: int, kind: str) -> tuple[Floats, Floats]:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", ["smooth", "wide", "classes", "half", "float32"])
-@pytest.mark.parametrize("per_item", [1e-4, 0.02, 0.5, 20.0])
+@pytest.mark.parametrize("per_item", with_slow_cases([1e-4, 0.5, 0.02, 20.0], kept=2))
 def test_optimal_for_many_items(engine: str, kind: str, per_item: float) -> None:
     rates, weights = population(4000, kind)
     budget = per_item * float(np.median(rates)) * len(rates)
@@ -160,7 +161,7 @@ def test_optimal_for_many_items(engine: str, kind: str, per_item: float) -> None
 
 
 @pytest.mark.parametrize("with_costs", [False, True])
-@pytest.mark.parametrize("budget", [30.0, 3e4, 3e7])
+@pytest.mark.parametrize("budget", with_slow_cases([30.0, 3e4, 3e7], kept=1))
 def test_engines_and_threads_agree(budget: float, with_costs: bool) -> None:
     rates, weights = population(100_000, "smooth")
     rates[::10], weights[5::10] = 0, 0

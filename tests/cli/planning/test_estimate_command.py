@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.cli.conftest import Afresh
+from tests.slow_cases import with_slow_cases
 
 from afresh.model.freshness import freshness
 from afresh.rates.estimator import ESTIMATORS
@@ -260,7 +261,7 @@ def test_what_cannot_be_drawn_leaves_no_rates_behind(afresh: Afresh, polls: Path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["polls.csv"]
 
 
-@pytest.mark.parametrize("level", ["0.5", "0.9", "0.99"])
+@pytest.mark.parametrize("level", with_slow_cases(["0.9", "0.5", "0.99"], kept=1))
 def test_estimates_after_three_polls_make_plans_no_worse_than_uniform(
     afresh: Afresh, tmp_path: Path, level: str
 ) -> None:
