@@ -39,6 +39,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A slow test may take an hour, where it says nothing else."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(3600))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """At the end of the run, look for what the tests left behind."""
     config.pluginmanager.register(leftovers, "tests.leftovers")
