@@ -53,6 +53,18 @@ def rates_of(seed: int) -> Float64s:
     return np.random.default_rng(100 + seed).gamma(0.5, 2.0, 60)
 
 
+@pytest.mark.parametrize("heaviest", [1e200, 1.7e308])
+def test_a_huge_weight_counts_alone_and_overflows_nothing(heaviest: float) -> None:
+    world = World(np.array([0.0, 5.0, 5.0]), 1)
+    world.item_rows.weight[:2] = heaviest
+    world.freshness(1.0)
+    forecast = Forecast(world.policy)
+    found = forecast.freshness(world.now_s)
+    assert 0.0 <= found.low <= found.value <= found.high <= 1.0
+    assert 0.0 <= forecast.mean_age_s(world.now_s) < 1.0
+    assert forecast.covered_share() == 1.0
+
+
 def test_the_claimed_interval_holds_the_truth() -> None:
     covered_share, error = [], []
     for seed in range(4):

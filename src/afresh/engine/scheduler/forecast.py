@@ -74,7 +74,7 @@ class Forecast:
         """
         rows = self.sample_rows()
         alive = self.fresh(now_s, rows)
-        weight = np.where(self._rows.is_active[rows], self._rows.weight[rows], 0.0)
+        weight = self._relative_weights()[rows]
         total = float(weight.sum())
         if total <= 0:
             return 1.0, 0.0
@@ -82,11 +82,17 @@ class Forecast:
         luck = part * alive * (1.0 - alive) + (1.0 - part) * (alive - value) ** 2
         return value, math.sqrt(float(np.sum(weight**2 * luck))) / total
 
+    def _relative_weights(self) -> Float64s:
+        """Return the weights of the rows, 0 where inactive, in units of the largest: none overflows."""
+        weight = np.where(self._rows.is_active, self._rows.weight, 0.0)
+        largest = float(weight.max(initial=0.0))
+        return weight / largest if largest > 0 else weight
+
     def freshness(self, now_s: float) -> ShareEstimate:
         """Return the freshness with its 95 % interval, which is wide while little is known of the rates."""
         value, error = self.mean_freshness(now_s)
         low, high = value - _Z95 * error, value + _Z95 * error
-        weight = np.where(self._rows.is_active, self._rows.weight, 0.0)
+        weight = self._relative_weights()
         guessed = np.flatnonzero((weight > 0) & ~np.isnan(self._rows.polled_s) & ~self._policy.is_observed())
         if guessed.size:
             rows = guessed[:: -(-guessed.size // _POPULATION_ROWS)]
@@ -113,7 +119,7 @@ class Forecast:
         """Return the weighted mean of the expected ages of the copies; 0 where there are none."""
         rows = self.sample_rows()
         rows = rows[self._rows.is_active[rows] & ~np.isnan(self._rows.polled_s[rows])]
-        weight, policy = self._rows.weight[rows], self._adaptive
+        weight, policy = self._relative_weights()[rows], self._adaptive
         if weight.sum() <= 0:
             return 0.0
         ages_s = _blockwise(rows, lambda some: policy.ages(some, self._time(now_s)))
@@ -121,7 +127,7 @@ class Forecast:
 
     def covered_share(self) -> float:
         """Return the share of the active items' weight that has a copy."""
-        weight = np.where(self._rows.is_active, self._rows.weight, 0.0)
+        weight = self._relative_weights()
         total = float(weight.sum())
         return float(weight[~np.isnan(self._rows.polled_s)].sum()) / total if total > 0 else 0.0
 
