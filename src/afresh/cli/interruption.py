@@ -71,7 +71,7 @@ class Interruption:
         self.number = 0  # of the first signal
         self.was_raised = False
         self._signals = 0
-        self._is_urgent = self._owed = False
+        self._is_urgent = self._owed = self._was_asked = False
         self._held = 0
         self._stops: list[_Stop] = []
         self._saying = threading.Lock()
@@ -107,6 +107,7 @@ class Interruption:
             yield
         finally:
             self._stops.remove(stop)
+            self._was_asked |= stop.asked
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
@@ -134,7 +135,7 @@ class Interruption:
         error: BaseException | None = None
         try:
             self.install()
-            self._perform(work)
+            _perform(self.check, work)
         except BaseException as raised:  # noqa: BLE001  # it is raised again below
             error = raised
         if self._is_ended_by_signal(error):
@@ -143,23 +144,17 @@ class Interruption:
         if error is not None:
             raise error
 
-    def _perform(self, work: Callable[[], None]) -> None:
-        """Do ``work``. Signals raise exceptions in this call alone: elsewhere nothing would catch them."""
-        self.check()
-        try:
-            work()
-        finally:
-            _flush()  # here, where a reader that does not read can still be left by a signal
-
     def _is_ended_by_signal(self, error: BaseException | None) -> bool:
         """Whether a signal is the reason why the command ended, with ``error`` if it is not None."""
         if isinstance(error, KeyboardInterrupt) and not self.number:  # it came before the handlers were set
             self.number = signal.SIGINT
-        if error is None or isinstance(error, SystemExit):
-            # It ended by itself, perhaps because it was asked to. An exit code that is not 0 after an
-            # interruption is how a library has translated it.
-            failed = error is not None and bool(error.code)
-            return (failed and self.was_raised) or self._is_urgent
+        if error is None or (isinstance(error, SystemExit) and not error.code):
+            # It ended by itself, perhaps because it was asked to. If not, a library has swallowed the
+            # exception, and nobody knows what was left undone.
+            return (self.was_raised and not self._was_asked) or self._is_urgent
+        if isinstance(error, SystemExit):
+            # After an interruption: how a library has converted the exception.
+            return self.was_raised or self._is_urgent
         return bool(self.number)
 
     # What happens at a signal, in the main thread.
@@ -182,7 +177,7 @@ class Interruption:
             self._raise_or_owe(frame)
 
     def _raise_or_owe(self, frame: FrameType | None) -> None:
-        while frame is not None and frame.f_code is not Interruption._perform.__code__:
+        while frame is not None and frame.f_code is not _perform.__code__:
             frame = frame.f_back
         if frame is None:  # the work has not begun, and will look first; or it has ended
             return
@@ -275,6 +270,15 @@ class Interruption:
         self._is_urgent = True
         stops[0].ask()
         return clock.elapsed_s() + _GIVING_UP_S
+
+
+def _perform(check: Callable[[], None], work: Callable[[], None]) -> None:
+    """Do ``work``. Signals raise exceptions in this call alone: elsewhere nothing would catch them."""
+    check()  # of signals that came before
+    try:
+        work()
+    finally:
+        _flush()  # here, where a reader that does not read can still be left by a signal
 
 
 def _flush() -> None:
