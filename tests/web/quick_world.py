@@ -20,7 +20,7 @@ from afresh.engine.scheduler.restore import start_scheduler
 from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.settings.tables import LiveSettings
 from afresh.engine.state_names import LEARNED, SHADOW_PRICE
-from afresh.stores.memory.store import MemoryStore
+from afresh.stores.sqlite.memory_store import MemoryStore
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.lease import Lease
 from afresh.values.outcome import Observation

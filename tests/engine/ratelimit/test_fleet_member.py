@@ -18,7 +18,7 @@ from afresh.engine.ratelimit.steady_clock import SteadyClock
 from afresh.engine.ratelimit.worker_name import is_dead, this_worker
 from afresh.engine.state_names import LAST_LEFT
 from afresh.engine.threaded_store import ThreadedStore
-from afresh.stores.memory.store import MemoryStore
+from afresh.stores.sqlite.memory_store import MemoryStore
 from afresh.stores.store import PLANNER, group_claim
 from afresh.values.clock import SystemClock
 from afresh.values.stored import Worker

@@ -261,7 +261,7 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
 
     def _connect(self, mode: str, cache_kib: int = _READER_KIB) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            f"file:{quote(str(self._place))}?mode={mode}",
+            self._uri(mode),
             uri=True,
             timeout=self._timeout_s,
             isolation_level=None,
@@ -275,6 +275,9 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
             connection.close()
             raise
         return connection
+
+    def _uri(self, mode: str) -> str:
+        return f"file:{quote(str(self._place))}?mode={mode}"
 
     def _require_open(self, connection: sqlite3.Connection | None) -> sqlite3.Connection:
         if connection is None or self._closed:

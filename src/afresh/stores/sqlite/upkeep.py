@@ -45,7 +45,8 @@ class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def backup(self, target: Path) -> None:
-        if target.exists() and target.samefile(self._file.path):
+        own = self._file.path
+        if target.exists() and own.exists() and target.samefile(own):
             raise InputError(f"{target} is the store itself: give the backup another name")
         with (
             write_then_replace(target) as file,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from afresh.stores.memory.data import ItemRecord, MemoryData, MemoryGroup
+from tests.stores.reference.data import ItemRecord, ReferenceData, ReferenceGroup
+
 from afresh.stores.rows import (
     STATUS_CODE,
     Row,
@@ -21,7 +22,7 @@ from afresh.values.outcome import Observation
 from afresh.values.stored import Copy, Ids, ObservationColumns, PolicyColumns, Version
 
 
-class MemoryCopies(MemoryGroup, Copies):
+class ReferenceCopies(ReferenceGroup, Copies):
     def get(self, item_id: int, number: int | None = None) -> Copy | None:
         copies = self._copies(item_id)
         if number is None:
@@ -37,7 +38,7 @@ class MemoryCopies(MemoryGroup, Copies):
             return list(record.copies) if record else []
 
 
-class MemoryPlan(MemoryGroup, Plan):
+class ReferencePlan(ReferenceGroup, Plan):
     def columns(
         self,
         *,
@@ -82,8 +83,8 @@ class MemoryPlan(MemoryGroup, Plan):
         return (item.id, *codes, item.weight, item.cost, *limits, *times, record.belief)
 
 
-class MemoryObservations(MemoryGroup, Observations):
-    def __init__(self, data: MemoryData, retention: Retention) -> None:
+class ReferenceObservations(ReferenceGroup, Observations):
+    def __init__(self, data: ReferenceData, retention: Retention) -> None:
         super().__init__(data)
         self._retention = retention
 
@@ -117,7 +118,9 @@ class MemoryObservations(MemoryGroup, Observations):
             return observation_columns([one for one in self._data.audits if one.time_s >= since_s])
 
 
-def keep_observation(data: MemoryData, record: ItemRecord, seen: Observation, retention: Retention) -> None:
+def keep_observation(
+    data: ReferenceData, record: ItemRecord, seen: Observation, retention: Retention
+) -> None:
     """Keep an observation, exact to the microsecond, in order of time; drop those beyond the retention."""
     exact = replace(
         seen,
