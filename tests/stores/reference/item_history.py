@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 from tests.stores.reference.data import ItemRecord, ReferenceData, ReferenceGroup
 
@@ -93,7 +93,7 @@ class ReferenceObservations(ReferenceGroup, Observations):
             wanted = self._data.records.keys() if ids is None else set(ids) & self._data.records.keys()
             seen = [one for item_id in sorted(wanted) for one in self._data.records[item_id].observations]
         if seen:
-            yield observation_columns(seen)
+            yield _columns(seen)
 
     def add(self, observations: ObservationColumns) -> None:
         rows = [row for _, group in group_by_item(observations) for row in group]
@@ -115,7 +115,7 @@ class ReferenceObservations(ReferenceGroup, Observations):
 
     def audits(self, since_s: float) -> ObservationColumns:
         with self._data:
-            return observation_columns([one for one in self._data.audits if one.time_s >= since_s])
+            return _columns([one for one in self._data.audits if one.time_s >= since_s])
 
 
 def keep_observation(
@@ -134,6 +134,10 @@ def keep_observation(
     if seen.audit:
         data.audits.append(seen)
         del data.audits[: -retention.audits]
+
+
+def _columns(seen: Sequence[Observation]) -> ObservationColumns:
+    return observation_columns([astuple(one) for one in seen])
 
 
 def _microseconds(seconds: float) -> float:

@@ -13,6 +13,8 @@ from afresh.stores.store import Retention
 class MemoryDatabase(SqliteDatabase):
     """Tables in the memory of this process, which the connections of one database share by their name."""
 
+    oldest = (3, 36)  # before, every connection to memdb had tables of its own
+
     def __init__(self, path: Path, **options: Any) -> None:
         super().__init__(path, **options)
         # There is no log: nobody can read while another connection writes, so that readers must wait.
