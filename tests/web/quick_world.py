@@ -47,7 +47,7 @@ class QuickWorld:
         self._engine.add([f"https://a.example/{page}" for page in range(rates.size)])
         self.store, self._budget_per_s = self._engine.store, budget_per_s
         current = self._engine.current()
-        self.scheduler = start_scheduler(self.store, current, self.store.plan.columns(), 1e9)
+        self.scheduler = start_scheduler(self.store, current, self.store.plan.columns(), self)
         self._recorder = PollRecorder(LiveSettings(current), self.scheduler, PollCosts())
         self._refits = self.scheduler.refits
         self.web = DashboardData(self._engine, None)

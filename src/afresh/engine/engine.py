@@ -39,7 +39,6 @@ from afresh.engine.ratelimit.budget_override import (
     set_override,
 )
 from afresh.engine.ratelimit.gate import Gate
-from afresh.engine.ratelimit.source_windows import closed_sources
 from afresh.engine.reporting.pulse import as_running
 from afresh.engine.reporting.status import Status, read_status
 from afresh.engine.reporting.why import Why, explain_key
@@ -254,7 +253,7 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
         item, now_s = _get_item(self.store, key), self.clock.now_s()
         polled_s = -math.inf if item.polled_s is None else item.polled_s
         is_old = version is None and now_s - polled_s > max_age_s
-        if is_old and item.source not in closed_sources(self.settings, now_s):
+        if is_old and item.source not in self.settings.closed_sources(now_s):
 
             async def work() -> bool:
                 run = await self.open_run(only=[item.id])
@@ -299,7 +298,7 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
         Those of sources outside their windows are not due.
         """
         now_s = self.clock.now_s()
-        closed = closed_sources(self.settings, now_s)
+        closed = self.settings.closed_sources(now_s)
         if lease_s is not None and not closed:
             name = None if source is None else self._source_name(source)
             return list(self.store.leases.take_due(now_s, k, lease_s, source=name))

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from afresh.engine.logs import log_event
-from afresh.engine.ratelimit.source_windows import closed_sources
 from afresh.engine.runner.listing_changes import LISTING_FIELDS, read_listings, save_listings
 from afresh.engine.runner.listing_task import ListingResult
 from afresh.engine.scheduler.reschedule import reschedule_changed
@@ -96,7 +95,7 @@ class ItemOperations(ABC):
             one_of("kind of listing", field, LISTING_FIELDS)
             for url in urls:
                 group(url)  # refuses what is no address
-        opens_s = closed_sources(self.settings, self.clock.now_s()).get(name)
+        opens_s = self.settings.closed_sources(self.clock.now_s()).get(name)
         if opens_s is not None:
             save_listings(self.store, name, documents)
             words = f"outside its windows: a run reads what it lists from {format_moment(opens_s)} on"

@@ -115,10 +115,6 @@ class Claims:
                 await asyncio.wait_for(self._news.wait(), _AGAIN_S)
         self._held[group].used_s = self._clock.elapsed_s()
 
-    async def wait_for_decision(self) -> None:
-        """Wait until the claims that were asked for are taken or refused."""
-        await self._news.wait()
-
     async def run(self, inherit: Inherit) -> None:
         """Take the claims that are asked for, until cancelled."""
         while True:
@@ -131,19 +127,14 @@ class Claims:
                 await inherit([group for group in groups if group_claim(group) in names])
             now_s = self._clock.elapsed_s()
             for group in groups:
-                if group_claim(group) in names:
-                    self._retry_at_s.pop(group, None)
-                    self._record_claim(group, taken, now_s)
-                else:
+                if group_claim(group) not in names:
                     self._retry_at_s[group] = now_s + _AGAIN_S
+                    continue
+                self._retry_at_s.pop(group, None)
+                held = self._held.setdefault(group, _Held(taken.until_s, taken.open_s, now_s, now_s))
+                held.until_s = taken.until_s  # one that was asked for twice is renewed
             self._news.set()
             self._wakeup.set()
-
-    def _record_claim(self, group: str, taken: TakenClaims, now_s: float) -> None:
-        if group in self._held:  # asked for twice: renewed
-            self._held[group].until_s = taken.until_s
-        else:
-            self._held[group] = _Held(taken.until_s, taken.open_s, now_s, now_s)
 
     def record_renewal(self, names: Sequence[str], begun_s: float) -> None:
         """Record that these claims were renewed at ``begun_s``; all others are lost."""

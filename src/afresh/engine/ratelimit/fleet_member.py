@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.claims import Claims, TakenClaims
-from afresh.engine.ratelimit.steady_clock import SteadyClock
 from afresh.engine.ratelimit.worker_name import is_dead, this_worker
 from afresh.engine.state_names import LAST_LEFT
 from afresh.engine.threaded_store import ThreadedStore
@@ -30,6 +29,27 @@ BEATS, LONGEST_BEAT_S = 4.0, 2.0
 
 FORGOTTEN = 100.0  # lengths of a claim after which a worker that never left is forgotten
 _MEASURE_S = 60.0
+_CLOCK_STEP_S = 1.0  # smaller steps back of a clock are corrections, and followed
+
+
+class SteadyClock:
+    """The time of day of all workers. It follows a clock forward, and back only by small steps: no window or
+    claim lies far ahead of it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._offset_s = clock.now_s() - clock.elapsed_s()
+
+    def now_s(self) -> float:
+        return self.pair()[0]
+
+    def pair(self) -> tuple[float, float]:
+        """Return the Unix seconds and the elapsed seconds of this moment."""
+        elapsed_s = self._clock.elapsed_s()
+        offset_s = self._clock.now_s() - elapsed_s
+        if offset_s > self._offset_s - _CLOCK_STEP_S:
+            self._offset_s = offset_s
+        return elapsed_s + self._offset_s, elapsed_s
 
 
 class FleetMember:

@@ -18,12 +18,9 @@ class SharedReservations:
 
     @property
     def is_alone(self) -> bool:
-        """Whether there is no other worker."""
         return self._member.is_alone
 
     async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]:
-        """Return the next window, and what turns its times into elapsed seconds of this process."""
-
         def work() -> tuple[RequestWindow, float]:
             now_s, elapsed_s = self._time.pair()
             return self._store.sync.fleet.reserve(count, spacing_s, slack_s, now_s), elapsed_s - now_s
@@ -31,14 +28,11 @@ class SharedReservations:
         return await self._store.call_with_retry(work)
 
     async def owe(self, owed_s: float) -> None:
-        """Let no window of any worker begin before this debt is paid."""
         await self._store.call_with_retry(lambda: self._store.sync.fleet.owe(owed_s, self._time.now_s()))
 
     async def capped_s(self, group: str) -> float:
-        """Return when a request to a capped group last started, in Unix seconds; −∞ if never."""
         kept = await self._store.state.get(CAPPED_STARTS + group)
         return float(kept) if kept else -math.inf
 
     async def keep_capped(self, group: str, began_s: float) -> None:
-        """Record that a request to a capped group starts then."""
         await self._store.state.set({CAPPED_STARTS + group: repr(began_s).encode()})

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from afresh.engine.reporting.watched_items import WatchedItem, items_compared_with, watched_items
-from afresh.engine.scheduler.own_rates import NO_POLLS, ItemPolls, own_rates, read_polls
+from afresh.engine.scheduler.own_rates import NO_POLLS, own_rates, read_polls
 from afresh.engine.scheduler.restore import restore_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
 from afresh.stores.store import Store
 from afresh.values.items import Item
-from afresh.values.stored import PolicyColumns
+from afresh.values.stored import ObservationColumns, PolicyColumns
 
 _LOADED_WHOLE = 5000  # this number of items is restored in some hundredths of a second
 RateInterval = tuple[float, float, float]
@@ -38,10 +38,10 @@ class ItemSnapshot:
     items: tuple[Item, ...]
     scheduler: Scheduler
     rates: Mapping[int, RateInterval]
-    polls: Mapping[int, ItemPolls]
+    polls: Mapping[int, ObservationColumns]
     seen: Mapping[str, WatchedItem]
 
-    def polls_of(self, item: Item) -> ItemPolls:
+    def polls_of(self, item: Item) -> ObservationColumns:
         """Return the polls of one of the items."""
         return self.polls.get(item.id, NO_POLLS)
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from afresh.engine.ratelimit.fleet_member import WorkerStatus, list_workers
 from afresh.engine.ratelimit.request_slots import Limits, budget_limits
-from afresh.engine.ratelimit.source_windows import closed_sources
 from afresh.engine.reporting.group_status import GroupStatus, group_statuses
 from afresh.engine.reporting.pulse import Pulse, read_pulse
 from afresh.engine.reporting.search_status import SearchStatus, search_statuses
@@ -139,7 +138,7 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         workers=list_workers(store, now_s, settings.run.claim),
         problems=count_problems(store),
         run=read_pulse(store),
-        closed=closed_sources(settings, now_s),
+        closed=settings.closed_sources(now_s),
         searches=search_statuses(store, settings),
         time_s=now_s,
     )

@@ -10,7 +10,6 @@ import numpy as np
 
 from afresh.engine.reporting.item_snapshot import ItemSnapshot, take_snapshot
 from afresh.engine.reporting.watched_items import WatchedItem
-from afresh.engine.scheduler.own_rates import ItemPolls
 from afresh.engine.scheduler.reschedule import earliest_s
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.settings.tables import Settings
@@ -18,6 +17,7 @@ from afresh.stores.store import Store
 from afresh.values.errors import UsageError, did_you_mean
 from afresh.values.formatting import format_moment
 from afresh.values.items import Item, ItemQuery
+from afresh.values.stored import ObservationColumns
 from afresh.values.units import format_duration
 
 _POLLS_SHOWN, _KEYS_LOOKED_AT = 10, 1000
@@ -179,7 +179,7 @@ def _seen_reasons(seen: WatchedItem, item: Item, now_s: float) -> list[str]:
     return found
 
 
-def last_polls(polls: ItemPolls, count: int = _POLLS_SHOWN) -> tuple[PastPoll, ...]:
+def last_polls(polls: ObservationColumns, count: int = _POLLS_SHOWN) -> tuple[PastPoll, ...]:
     """Return the last of these polls, oldest first."""
     columns = (polls.time_s, polls.elapsed_s, polls.changed, polls.audit)
     return tuple(PastPoll(*row) for row in zip(*(each[-count:].tolist() for each in columns), strict=True))

@@ -43,7 +43,7 @@ class _StoppedError(Exception):
 
 async def load_all_items(context: RunContext) -> Scheduler | None:
     """Return a scheduler of all items as the store has them, loaded in a thread of its own."""
-    stopped, store, clock = Event(), context.store.sync, context.clock
+    stopped, store = Event(), context.store.sync
 
     def columns() -> Iterator[PolicyColumns]:
         for part in store.plan.columns(batch=_BATCH, aside=True):
@@ -53,7 +53,7 @@ async def load_all_items(context: RunContext) -> Scheduler | None:
 
     def work() -> Scheduler | None:
         try:
-            return start_scheduler(store, context.settings.now, columns(), clock.now_s(), clock.elapsed_s)
+            return start_scheduler(store, context.settings.now, columns(), context.clock)
         except _StoppedError:
             return None
 

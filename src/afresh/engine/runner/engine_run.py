@@ -31,7 +31,6 @@ from afresh.engine.runner.listing_task import ListingResult
 from afresh.engine.runner.parts import RunParts
 from afresh.engine.runner.poll_tasks import Bulk, PollTasks
 from afresh.engine.runner.run_context import TICK_S, StopSignal
-from afresh.engine.scheduler.earnings import MoneyInput
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
 from afresh.values.items import ItemChange
@@ -188,7 +187,7 @@ class Run:
         self.parts.recorder.is_loading = False
         await background_load.switch_to_all_items(self.parts, full)
         self._counted_items = _count_active(self.scheduler)
-        self._rank_by(self.settings)  # they may have been reloaded meanwhile
+        self.scheduler.follow_settings(self.parts.recorder.money_input())  # perhaps reloaded meanwhile
         self._is_complete.set()
 
     async def _deliver_events(self) -> None:
@@ -216,13 +215,9 @@ class Run:
         self.parts.hooks.replace_hooks(source_hooks(settings), timeout_s=settings.run.hook_timeout)
         self._context.settings.now = settings
         self.parts.gate.set_limits(budget_limits(settings.budget), settings.plan.caps)
-        self._rank_by(settings)
+        self.scheduler.follow_settings(self.parts.recorder.money_input())
         self._context.wakeup.set()
         return words
-
-    def _rank_by(self, settings: Settings) -> None:
-        given = MoneyInput(settings, self.scheduler.names, self.parts.recorder.poll_costs)
-        self.scheduler.follow_settings(given)
 
     async def _finish(self, serving: Sequence[asyncio.Task[None]], *others: asyncio.Task[None]) -> None:
         """Drain: polls under way end, their outcomes are committed, sources and thread are closed."""

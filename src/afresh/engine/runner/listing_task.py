@@ -17,7 +17,6 @@ from hashlib import blake2b
 from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.fleet_member import FleetMember
 from afresh.engine.ratelimit.gate import Gate
-from afresh.engine.ratelimit.source_windows import closed_sources
 from afresh.engine.runner.listing_changes import apply_listing
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.runner.source_set import SourceSet
@@ -74,7 +73,7 @@ class ListingTask:
             await asyncio.sleep(_LOOK_S)
 
     async def _is_due(self, name: str) -> bool:
-        if name in closed_sources(self._context.settings.now, self._clock.now_s()):
+        if name in self._context.settings.now.closed_sources(self._clock.now_s()):
             return False
         kept = await self._store.state.get(LISTED_AT + name)
         trouble = await self._store.state.get(TROUBLE + name)

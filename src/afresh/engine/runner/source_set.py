@@ -17,18 +17,21 @@ from hashlib import blake2b
 
 from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.backoffs import pack_backoffs, unpack_backoffs
-from afresh.engine.runner.settings_retry import retry_after_settings_change
 from afresh.engine.settings.tables import Settings, SourceTable
-from afresh.engine.state_names import BACKOFFS, SOURCE_STATE
+from afresh.engine.state_names import ACCESS_FINGERPRINT, BACKOFFS, SOURCE_STATE
 from afresh.engine.threaded_store import ThreadedStore
 from afresh.sources.capabilities import Capabilities, GroupBackoff, StatefulSource, find_capabilities
+from afresh.sources.settings import SourceSettings
 from afresh.sources.source import Source
+from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.fetched import Fetched
+from afresh.values.items import ItemChange, ItemQuery
 from afresh.values.lease import Lease
 
 BuildSource = Callable[[SourceTable], Source]
 STATES_EVERY_S = 60.0
+_PAGE = 1000  # items that are read at once
 _TRIES = 3  # attempts to save a state that others save at the same time
 
 
@@ -127,28 +130,20 @@ class SourceSet:
     def replace_sources(self, tables: Iterable[SourceTable]) -> list[str]:
         """Follow other settings of sources; return what changed. If any is wrong, none is followed."""
         wanted = {table.settings.name: table for table in tables}
-        changed = [
-            name
+        built = {
+            name: _OpenSource(self._build(table), table)
             for name, table in wanted.items()
-            if name not in self._held or _differs(self._held[name], table)
-        ]
-        built = {name: _OpenSource(self._build(wanted[name]), wanted[name]) for name in changed}
+            if name not in self._held or _differs(self._held[name].table, table)
+        }
         gone = [name for name in self._held if name not in wanted]
         words = []
-        for name in [*gone, *changed]:
+        for name in [*gone, *built]:
             old, new = self._held.pop(name, None), built.get(name)
             if new is not None:
                 self._held[name] = new
             if old is not None:
                 self._retiring[name] = asyncio.create_task(self._retire(name, old, new))
-            what = (
-                "is gone"
-                if new is None
-                else "is new"
-                if old is None
-                else _describe_difference(old.table, new.table)
-            )
-            words.append(f"source {name!r} {what}")
+            words.append(f"source {name!r} {_describe_difference(old, new)}")
         for name, table in wanted.items():
             self._held[name].table = table
         return words
@@ -249,16 +244,49 @@ class SourceSet:
             await held.source.close()
 
 
+def retry_after_settings_change(store: Store, settings: SourceSettings, now_s: float) -> int:
+    """If the access settings of a source changed, have its failing items polled at once; return how many.
+
+    It may be repeated: the fingerprint of the settings is saved last.
+    """
+    name, fingerprint = ACCESS_FINGERPRINT + settings.name, settings.access_fingerprint.encode()
+    if store.state.get(name) == fingerprint:
+        return 0
+    keys = list(_failing_keys(store, settings.name))
+    if keys:
+        store.items.change(keys, ItemChange(status="active", due_s=now_s))
+        log_event(logging.INFO, "tried again under other settings", source=settings.name, items=len(keys))
+    store.state.set({name: fingerprint})
+    return len(keys)
+
+
+def _failing_keys(store: Store, source: str) -> Iterator[str]:
+    """Yield the items whose last poll failed or was refused, except those that are gone or paused."""
+    cursor: str | None = None
+    while True:
+        page = store.items.page(ItemQuery(sort="failures", descending=True), _PAGE, cursor)
+        for item in page.items:
+            if not item.failures:
+                return
+            if item.source == source and item.status in ("active", "refused"):
+                yield item.key
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
 def _digest(states: bytes | None) -> bytes:
     return blake2b(states or b"", digest_size=16).digest()
 
 
-def _differs(held: _OpenSource, table: SourceTable) -> bool:
-    return held.table.settings != table.settings or held.table.kind is not table.kind
+def _differs(old: SourceTable, new: SourceTable) -> bool:
+    return old.settings != new.settings or old.kind is not new.kind
 
 
-def _describe_difference(old: SourceTable, new: SourceTable) -> str:
+def _describe_difference(old: _OpenSource | None, new: _OpenSource | None) -> str:
     """Return which settings of a source differ, by name: values may be secret."""
-    before, after = old.settings.model_dump(), new.settings.model_dump()
+    if old is None or new is None:
+        return "is new" if old is None else "is gone"
+    before, after = old.table.settings.model_dump(), new.table.settings.model_dump()
     keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
     return f"has other settings: {', '.join(keys) or 'its kind'}"

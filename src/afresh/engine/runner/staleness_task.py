@@ -15,7 +15,7 @@ from afresh.engine.logs import log_event
 from afresh.engine.runner.listing_task import ListingTask
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.runner.source_set import SourceSet
-from afresh.engine.scheduler.earnings import MoneyInput, apply_money_terms, has_income, update_budget
+from afresh.engine.scheduler.earnings import apply_money_terms, has_income, update_budget
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness, pack_reports
 from afresh.engine.scheduler.poll_recorder import PollRecorder
 from afresh.engine.scheduler.scheduler import Scheduler
@@ -153,18 +153,15 @@ class StalenessTask:
             item_rows, rows = self._scheduler.item_rows, staleness.rows[staleness.stale]
             item_rows.not_before_s[rows[item_rows.polled_s[rows] < due_s]] = float("-inf")
 
-    def _money_input(self) -> MoneyInput:
-        return MoneyInput(self._context.settings.now, self._scheduler.names, self._recorder.poll_costs)
-
     def _apply_money_terms(self) -> None:
-        apply_money_terms(self._scheduler.policy, self._money_input())
+        apply_money_terms(self._scheduler.policy, self._recorder.money_input())
         self._applied_s = self._clock.elapsed_s()
         self._scheduler.picker.invalidate()
         self._context.wakeup.set()
 
     def _update_money_terms(self) -> None:
         """Where copies have income, compute again and again what polls cost and changes are worth."""
-        given, now_s = self._money_input(), self._clock.elapsed_s()
+        given, now_s = self._recorder.money_input(), self._clock.elapsed_s()
         if not has_income(given.settings) or now_s < self._applied_s + MONEY_EVERY_S:
             return
         self._apply_money_terms()

@@ -12,7 +12,6 @@ from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.fleet_member import FleetMember
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.scheduler.audits import audited_freshness
-from afresh.engine.scheduler.earnings import MoneyInput
 from afresh.engine.scheduler.learned_state import pack_learned, unpack_learned
 from afresh.engine.scheduler.poll_recorder import PollRecorder
 from afresh.engine.scheduler.restore import MOST_NAMES, read_names
@@ -101,8 +100,7 @@ class StoreWatcher:
         if scheduler.has_outgrown():
             few = scheduler.item_rows.size <= MOST_NAMES
             names = await store.call_with_retry(lambda: read_names(store.sync)) if few else None
-            given = MoneyInput(self._context.settings.now, scheduler.names, self._recorder.poll_costs)
-            scheduler.rebuild(given, names)
+            scheduler.rebuild(self._recorder.money_input(), names)
 
     async def _read_edits(self) -> None:
         edits = await self._store.items.edits(self._edit_number)

@@ -7,36 +7,36 @@ read-only, the polls wait in memory, and ``is_full`` tells the dispatcher to sta
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+import logging
+from collections.abc import Mapping
 
+from afresh.engine.logs import log_event
+from afresh.engine.ratelimit.fleet_member import FleetMember
+from afresh.engine.runner.run_context import RunContext
+from afresh.engine.runner.staleness_task import StalenessTask
 from afresh.engine.scheduler.decide import DecidedPoll
-from afresh.stores.async_store import AsyncStore
-from afresh.values.outcome import Outcome, Refusal
+from afresh.engine.scheduler.poll_recorder import PollRecorder
+from afresh.engine.scheduler.scheduler import Scheduler
+from afresh.engine.state_names import POLL_COSTS, SHADOW_PRICE
 
 GATHER_S = 0.03
 _MOST = 2000
 _MOST_BYTES = 64_000_000
 
 
-class CommitHandler(Protocol):
-    """What happens before and after a commit."""
-
-    def complete(self, polls: Sequence[DecidedPoll]) -> list[Outcome]:
-        """Return the outcomes of a group of polls, to be committed."""
-
-    def state_values(self) -> Mapping[str, bytes | None]:
-        """Return state of the engine that belongs into the same transaction."""
-
-    def after_commit(self, outcomes: Sequence[Outcome], refusals: Sequence[Refusal]) -> None:
-        """Follow a commit; ``refusals`` are the outcomes that were not kept."""
-
-
 class Writer:
-    """Gathers decided polls and commits them until cancelled."""
+    """Gathers decided polls, lets the scheduler learn from each group, and commits it, until cancelled."""
 
-    def __init__(self, store: AsyncStore, handler: CommitHandler) -> None:
-        self._store, self._handler = store, handler
+    def __init__(
+        self,
+        context: RunContext,
+        member: FleetMember,
+        scheduler: Scheduler,
+        recorder: PollRecorder,
+        staleness_task: StalenessTask,
+    ) -> None:
+        self._context, self._member, self._scheduler = context, member, scheduler
+        self._recorder, self._staleness_task = recorder, staleness_task
         self._waiting: list[DecidedPoll] = []
         self._bytes = 0
         self._has_polls, self._is_idle = asyncio.Event(), asyncio.Event()
@@ -65,11 +65,26 @@ class Writer:
                 self._has_polls.set()
             self._bytes = sum(poll.content_size for poll in self._waiting)
             if group:
-                outcomes = self._handler.complete(group)
-                refusals = await self._store.commit(outcomes, self._handler.state_values())
-                self._handler.after_commit(outcomes, refusals)
+                await self._commit(group)
             if not self._waiting:
                 self._is_idle.set()
+
+    async def _commit(self, group: list[DecidedPoll]) -> None:
+        outcomes = self._recorder.complete(group, self._context.clock.now_s())
+        for refusal in await self._context.store.commit(outcomes, self._shared_state()):
+            log_event(logging.WARNING, "an outcome was not kept", problem=str(refusal))
+        self._staleness_task.after_commit()
+        # Only now may the rows be picked again: before the commit, the store would lease the old items.
+        rows = self._scheduler.item_rows.rows([poll.lease.item_id for poll in group])
+        self._scheduler.item_rows.is_busy[rows] = False
+        self._context.wakeup.set()
+
+    def _shared_state(self) -> Mapping[str, bytes | None]:
+        """Return the shadow price and the costs of polls, if this worker keeps them for all."""
+        if not self._member.is_planner:
+            return {}
+        price = repr(self._scheduler.policy.shadow_price).encode()
+        return {SHADOW_PRICE: price, POLL_COSTS: self._recorder.poll_costs.pack()}
 
     async def wait_until_committed(self) -> None:
         """Wait until everything that was put is committed."""

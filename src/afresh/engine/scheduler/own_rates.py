@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import fields
 
 import numpy as np
 
@@ -11,37 +11,27 @@ from afresh.engine.scheduler.ranking import GUESS_DOUBT, GUESS_SHAPE
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.policy.adaptive.rate_belief import rate_interval
 from afresh.stores.store import Store
-from afresh.values.arrays import Bools, Float64s
+from afresh.values.stored import ObservationColumns
 
 LEVEL = 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class ItemPolls:
-    """The polls of one item that observed something, oldest first."""
-
-    time_s: Float64s
-    elapsed_s: Float64s
-    changed: Bools
-    audit: Bools
+_NONE, _NO = np.empty(0), np.empty(0, dtype=bool)
+NO_POLLS = ObservationColumns(np.empty(0, dtype=np.int64), _NONE, _NONE, _NO, _NONE, _NONE, _NO)
 
 
-NO_POLLS = ItemPolls(np.empty(0), np.empty(0), np.empty(0, dtype=bool), np.empty(0, dtype=bool))
-
-
-def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ItemPolls]:
-    """Return the polls of each of these items; an item without any is left out."""
-    found: dict[int, ItemPolls] = {}
+def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ObservationColumns]:
+    """Return the polls of each of these items that observed something; an item without any is left out."""
+    found: dict[int, ObservationColumns] = {}
     for batch in store.observations.read(ids):
         for item_id in np.unique(batch.item_id).tolist():
             its = batch.item_id == item_id
-            columns = (batch.time_s, batch.elapsed_s, batch.changed, batch.audit)
-            found[item_id] = ItemPolls(*(column[its] for column in columns))
+            found[item_id] = ObservationColumns(*(getattr(batch, each.name)[its] for each in fields(batch)))
     return found
 
 
 def own_rates(
-    polls: Mapping[int, ItemPolls], scheduler: Scheduler, ids: Sequence[int], now_s: float
+    polls: Mapping[int, ObservationColumns], scheduler: Scheduler, ids: Sequence[int], now_s: float
 ) -> dict[int, tuple[float, float, float]]:
     """Return by item the median of its rate and its 90 % interval (``rate_belief``)."""
     ranking, item_rows = scheduler.policy.ranking, scheduler.item_rows

@@ -11,6 +11,7 @@ import numpy as np
 
 from afresh.engine.logs import log_event
 from afresh.engine.scheduler.decide import DecidedPoll, Decision, RetryRules, decide
+from afresh.engine.scheduler.earnings import MoneyInput
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import BudgetTable, LiveSettings, Settings
@@ -33,6 +34,10 @@ class PollRecorder:
         self.counts: Counter[str] = Counter()
         self.only_due_s: float | None = None
         self.is_loading = False
+
+    def money_input(self) -> MoneyInput:
+        """Return what money is computed from now."""
+        return MoneyInput(self._settings.now, self._scheduler.names, self.poll_costs)
 
     def begin_single_round(self, now_s: float, rng: np.random.Generator) -> None:
         """Poll from now on only what is due, and a few of the dropped items.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import islice
 
 import numpy as np
@@ -26,6 +26,7 @@ from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import FIRST_RUN, POLL_COSTS, SHADOW_PRICE
 from afresh.stores.store import Store
+from afresh.values.clock import Clock
 from afresh.values.items import ItemQuery
 from afresh.values.stored import PolicyColumns
 
@@ -48,11 +49,7 @@ def load_items(columns: Iterable[PolicyColumns]) -> ItemRows:
 
 
 def restore_scheduler(
-    store: Store,
-    settings: Settings,
-    columns: Iterable[PolicyColumns],
-    now_s: float,
-    elapsed_s: Callable[[], float] = lambda: 0.0,
+    store: Store, settings: Settings, columns: Iterable[PolicyColumns], now_s: float
 ) -> Scheduler:
     """Return the scheduler of these items, with all that the store keeps of them and of the price."""
     item_rows, items = load_items(columns), sum(count.items for count in store.items.counts())
@@ -68,22 +65,18 @@ def restore_scheduler(
         policy.record_pick(float(kept))
     elif ranking.is_complete:
         policy.record_pick(plan_shadow_price(policy, settings.budget.requests))
-    return Scheduler(policy, given.names, elapsed_s)
+    return Scheduler(policy, given.names)
 
 
 def start_scheduler(
-    store: Store,
-    settings: Settings,
-    columns: Iterable[PolicyColumns],
-    now_s: float,
-    elapsed_s: Callable[[], float] = lambda: 0.0,
+    store: Store, settings: Settings, columns: Iterable[PolicyColumns], clock: Clock
 ) -> Scheduler:
     """Return the same for an engine that starts: on a grid of rates that fits its items and its budget."""
-    scheduler = restore_scheduler(store, settings, columns, now_s, elapsed_s)
-    ranking = scheduler.policy.ranking
+    restored = restore_scheduler(store, settings, columns, clock.now_s())
+    ranking = restored.policy.ranking
     if ranking.is_complete and ranking.needs_new_grid():
         ranking.rebuild(ranking.budget_per_s, None)
-    return scheduler
+    return Scheduler(restored.policy, restored.names, clock.elapsed_s)
 
 
 def _restore_ranking(

@@ -151,6 +151,17 @@ class Settings:
         """Return the source of this name; None if there is none."""
         return next((source for source in self.sources if source.settings.name == name), None)
 
+    def closed_sources(self, now_s: float) -> dict[str, float]:
+        """Return the sources that are outside their windows, and when the next window of each opens.
+
+        >>> from afresh.engine.settings.parsing import parse_settings
+        >>> parse_settings("[[source]]\\nname = 'web'\\nwindows = ['01:00-02:00']").closed_sources(0.0)
+        {'web': 3600.0}
+        """
+        tables = [table.settings for table in self.sources]
+        opens_s = {table.name: table.open_windows.next_opening_s(now_s) for table in tables}
+        return {name: when_s for name, when_s in opens_s.items() if when_s > now_s}
+
 
 class LiveSettings:
     """The settings that a run follows now; every part of it reads ``now`` each time, and a reload sets it."""
