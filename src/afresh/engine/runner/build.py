@@ -15,8 +15,8 @@ from afresh.engine.runner.background_load import first_due_items
 from afresh.engine.runner.engine_run import Run
 from afresh.engine.runner.hooks import Hooks, source_hooks
 from afresh.engine.runner.listing_task import ListingTask
-from afresh.engine.runner.parts import RunParts
 from afresh.engine.runner.run_context import RunContext, StopSignal
+from afresh.engine.runner.run_tasks import RunTasks
 from afresh.engine.runner.source_set import BuildSource, SourceSet, retry_after_settings_change
 from afresh.engine.runner.staleness_task import StalenessTask
 from afresh.engine.runner.store_watcher import StoreWatcher
@@ -61,7 +61,6 @@ async def build_run(given: RunInput) -> Run:
 
 
 async def _build(store: ThreadedStore, given: RunInput) -> Run:
-    context = RunContext(store, given.clock, LiveSettings(given.settings), given.stop.wakeup)
     if given.only is None:
         await store.call_with_retry(lambda: _retry_failing_items(given))
     # Edits are counted before the items are read: what happens meanwhile is followed afterwards.
@@ -71,33 +70,32 @@ async def _build(store: ThreadedStore, given: RunInput) -> Run:
         first = await store.call_with_retry(
             lambda: first_due_items(given.store, given.settings, given.clock.now_s())
         )
-    member = await _join(context)
-    scheduler = await store.call_with_retry(lambda: _load(given, first))
-    limits, caps = budget_limits(given.settings.budget), given.settings.plan.caps
-    gate = Gate(given.clock, limits, SharedReservations(store, member), member.claims, caps)
-    sources = SourceSet(store, given.clock, given.sources_for(gate))
-    poll_costs = await store.call_with_retry(lambda: read_poll_costs(given.store))
-    recorder = PollRecorder(context.settings, scheduler, poll_costs)
-    watcher = StoreWatcher(context, scheduler, recorder, member, edit_number)
+    context = await _make_context(store, given, first)
+    watcher, listing = StoreWatcher(context, edit_number), ListingTask(context)
     await watcher.begin()
-    await sources.open(given.settings)
-    listing_task = ListingTask(context, sources, gate, member)
-    staleness_task = StalenessTask(context, sources, listing_task, scheduler, recorder)
-    timeout_s = given.settings.run.hook_timeout
-    parts = RunParts(
-        context,
-        member,
-        gate,
-        scheduler,
-        recorder,
-        sources,
-        watcher,
-        listing_task,
-        staleness_task,
-        Hooks(store, given.clock, source_hooks(given.settings), timeout_s=timeout_s),
-        Writer(context, member, scheduler, recorder, staleness_task),
+    await context.sources.open(given.settings)
+    staleness = StalenessTask(context, listing)
+    hooks = Hooks(store, given.clock, source_hooks(given.settings), timeout_s=given.settings.run.hook_timeout)
+    tasks = RunTasks(watcher, listing, staleness, hooks, Writer(context, staleness))
+    return Run(context, tasks, given.rng, given.stop, once=given.once, is_complete=first is given.only)
+
+
+async def _make_context(store: ThreadedStore, given: RunInput, first: Sequence[int] | None) -> RunContext:
+    """Join the workers of the store, and load the items to begin with; None means all of them."""
+    settings, clock, wakeup = given.settings, given.clock, given.stop.wakeup
+    delay_s = max((each.settings.delay_s or 0.0 for each in settings.sources), default=0.0)
+    member = FleetMember(store, clock, wakeup, claim_s=settings.run.claim, delay_s=delay_s)
+    await member.join()
+    scheduler = await store.call_with_retry(lambda: _load(given, first))
+    limits, reservations = budget_limits(settings.budget), SharedReservations(store, member)
+    gate = Gate(clock, limits, reservations, member.claims, settings.plan.caps)
+    live, poll_costs = (
+        LiveSettings(settings),
+        await store.call_with_retry(lambda: read_poll_costs(given.store)),
     )
-    return Run(parts, given.rng, given.stop, once=given.once, is_complete=first is given.only)
+    recorder = PollRecorder(live, scheduler, poll_costs)
+    sources = SourceSet(store, clock, given.sources_for(gate))
+    return RunContext(store, clock, live, wakeup, member, gate, scheduler, recorder, sources)
 
 
 def _retry_failing_items(given: RunInput) -> None:
@@ -109,14 +107,3 @@ def _load(given: RunInput, first: Sequence[int] | None) -> Scheduler:
     plan = given.store.plan
     columns = plan.columns() if first is None else [plan.columns_of(first)]
     return start_scheduler(given.store, given.settings, columns, given.clock)
-
-
-async def _join(context: RunContext) -> FleetMember:
-    """Become a worker of the store."""
-    settings = context.settings.now
-    delay_s = max((each.settings.delay_s or 0.0 for each in settings.sources), default=0.0)
-    member = FleetMember(
-        context.store, context.clock, context.wakeup, claim_s=settings.run.claim, delay_s=delay_s
-    )
-    await member.join()
-    return member

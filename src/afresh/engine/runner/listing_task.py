@@ -15,11 +15,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from afresh.engine.logs import log_event
-from afresh.engine.ratelimit.fleet_member import FleetMember
-from afresh.engine.ratelimit.gate import Gate
 from afresh.engine.runner.listing_changes import apply_listing
 from afresh.engine.runner.run_context import RunContext
-from afresh.engine.runner.source_set import SourceSet
 from afresh.engine.scheduler.poll_recorder import compute_spent
 from afresh.engine.state_names import LISTED_AT, TROUBLE
 from afresh.sources.source import Source
@@ -46,12 +43,11 @@ class ListingResult:
 
 
 class ListingTask:
-    """Reads the sitemaps, feeds and start pages of every source when they are due."""
+    """Reads the sitemaps, feeds and start pages of every source when they are due, if this worker plans."""
 
-    def __init__(self, context: RunContext, sources: SourceSet, gate: Gate, member: FleetMember) -> None:
-        """``gate`` takes what reading costs, which is paid off like a poll. Only the planner reads."""
+    def __init__(self, context: RunContext) -> None:
         self._context, self._store, self._clock = context, context.store, context.clock
-        self._sources, self._gate, self._member = sources, gate, member
+        self._sources = context.sources
         self._troubles: dict[str, str] = {}
         self._reported: dict[str, Mapping[str, str]] = {}
         self._failures: dict[str, int] = {}  # how often in a row nothing could be read, once tried
@@ -65,7 +61,7 @@ class ListingTask:
                 source = self._sources.get(name)
                 if not table.settings.lists_items or source is None or self._observes_staleness(name):
                     continue  # it has none, is being exchanged, or is read by ``StalenessTask``
-                if self._member.is_planner and await self._is_due(name):
+                if self._context.member.is_planner and await self._is_due(name):
                     await self.read_in_turn(name)
             self.is_busy = False
             if once:
@@ -164,7 +160,7 @@ class ListingTask:
             # It reports staleness itself: marks are no notices, and reading is not paid like a refresh.
             listing = replace(listing, entries=tuple(ListingEntry(one.key) for one in listing.entries))
         else:
-            self._gate.record_cost(spent)
+            self._context.gate.record_cost(spent)  # paid off like a poll
         await self._store.ledger.add(name, now_s, spent)
         sync = self._store.sync
         born, _, _ = await self._store.call_with_retry(

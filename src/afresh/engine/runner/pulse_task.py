@@ -51,13 +51,13 @@ class PulseTask:
                 await self._quietly(self._once)
                 await asyncio.sleep(BEAT_S)
         finally:
-            if self._run.parts.member.is_planner:
+            if self._run.context.member.is_planner:
                 last = self._pulse(stopped=True).pack()
                 await self._quietly(lambda: self._save({PULSE: last}))
 
     async def _once(self) -> None:
         await self._follow()
-        if not self._run.parts.member.is_planner:
+        if not self._run.context.member.is_planner:
             return  # one speaks for all
         values: dict[str, bytes | None] = {PULSE: self._pulse().pack()}
         if self._clock.elapsed_s() >= self._point_s + self._every_s:

@@ -1,10 +1,15 @@
-"""What every part of a run needs, and how a run is asked to stop."""
+"""What all tasks of a run work with, and how a run is asked to stop."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
 
+from afresh.engine.ratelimit.fleet_member import FleetMember
+from afresh.engine.ratelimit.gate import Gate
+from afresh.engine.runner.source_set import SourceSet
+from afresh.engine.scheduler.poll_recorder import PollRecorder
+from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import LiveSettings
 from afresh.engine.threaded_store import ThreadedStore
 from afresh.values.clock import Clock
@@ -36,12 +41,17 @@ class StopSignal:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """The store, the clock and the settings of a run; ``wakeup`` wakes the dispatcher."""
+    """What all tasks of a run work with, made once by ``build_run``; ``wakeup`` wakes the dispatcher."""
 
     store: ThreadedStore
     clock: Clock
     settings: LiveSettings
     wakeup: asyncio.Event
+    member: FleetMember
+    gate: Gate
+    scheduler: Scheduler
+    recorder: PollRecorder
+    sources: SourceSet
 
     @property
     def lease_s(self) -> float:

@@ -14,11 +14,8 @@ from collections.abc import Mapping, Sequence
 from afresh.engine.logs import log_event
 from afresh.engine.runner.listing_task import ListingTask
 from afresh.engine.runner.run_context import RunContext
-from afresh.engine.runner.source_set import SourceSet
 from afresh.engine.scheduler.earnings import apply_money_terms, has_income, update_budget
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness, pack_reports
-from afresh.engine.scheduler.poll_recorder import PollRecorder
-from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.state_names import STALENESS_REPORTS, STALENESS_STATE
 from afresh.sources.capabilities import Capabilities, StalenessReport
 
@@ -34,17 +31,13 @@ class StalenessTask:
     ``is_busy`` is true while any are being read, and before the first.
     """
 
-    def __init__(
-        self,
-        context: RunContext,
-        sources: SourceSet,
-        listing_task: ListingTask,
-        scheduler: Scheduler,
-        recorder: PollRecorder,
-    ) -> None:
+    def __init__(self, context: RunContext, listing_task: ListingTask) -> None:
         self._context, self._store, self._clock = context, context.store, context.clock
-        self._sources, self._listing_task = sources, listing_task
-        self._scheduler, self._recorder = scheduler, recorder
+        self._listing_task, self._scheduler, self._recorder = (
+            listing_task,
+            context.scheduler,
+            context.recorder,
+        )
         self._ids: dict[str, int] = {}
         self._known: dict[str, Capabilities] = {}
         self._looking: dict[str, asyncio.Task[None]] = {}
@@ -103,7 +96,7 @@ class StalenessTask:
         now_s = self._clock.elapsed_s()
         for table in self._context.settings.now.sources:
             name = table.settings.name
-            source = self._sources.capabilities(name)
+            source = self._context.sources.capabilities(name)
             if source.staleness is None or name in self._looking:
                 continue
             if now_s >= self._next_s.get(name, now_s):

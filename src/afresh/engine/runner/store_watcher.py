@@ -9,13 +9,10 @@ import math
 import numpy as np
 
 from afresh.engine.logs import log_event
-from afresh.engine.ratelimit.fleet_member import FleetMember
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.scheduler.audits import audited_freshness
 from afresh.engine.scheduler.learned_state import pack_learned, unpack_learned
-from afresh.engine.scheduler.poll_recorder import PollRecorder
 from afresh.engine.scheduler.restore import MOST_NAMES, read_names
-from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.state_names import FIRST_RUN, LEARNED
 from afresh.values.clock import Clock
 
@@ -32,22 +29,15 @@ class StoreWatcher:
     last edit that was known when the items were read: later ones are followed.
     """
 
-    def __init__(
-        self,
-        context: RunContext,
-        scheduler: Scheduler,
-        recorder: PollRecorder,
-        member: FleetMember,
-        edit_number: int,
-    ) -> None:
+    def __init__(self, context: RunContext, edit_number: int) -> None:
         self._context, self._store, self._clock = context, context.store, context.clock
-        self._scheduler, self._recorder, self._member = scheduler, recorder, member
-        self._target_watch = TargetWatch(context, scheduler, member)
+        self._scheduler, self._recorder, self._member = context.scheduler, context.recorder, context.member
+        self._target_watch = TargetWatch(context)
         self._offset_s = _clock_offset_s(context.clock)
         self._edit_number, self._notice_number = edit_number, 0
         self.looked_s = -math.inf
         self._adopted, self._saved_polls = b"", 0
-        self._save_at_s, self._refits = context.clock.elapsed_s() + SAVE_EVERY_S, scheduler.refits
+        self._save_at_s, self._refits = self._clock.elapsed_s() + SAVE_EVERY_S, self._scheduler.refits
 
     async def begin(self) -> None:
         """Do what comes before the first poll: keep when the first run began, and read the open notices."""
@@ -147,19 +137,19 @@ class StoreWatcher:
 class TargetWatch:
     """Compares the audited freshness with the target once a minute, if this worker is the planner."""
 
-    def __init__(self, context: RunContext, scheduler: Scheduler, member: FleetMember) -> None:
-        self._context, self._scheduler, self._member = context, scheduler, member
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
         self._checked_s, self._is_missed = context.clock.elapsed_s(), False
 
     async def check(self) -> None:
         """Log once when the target is missed, and when it is met again."""
         clock, target = self._context.clock, self._context.settings.now.plan.target
         is_early = clock.elapsed_s() < self._checked_s + TARGET_EVERY_S
-        if target is None or is_early or not self._member.is_planner:
+        if target is None or is_early or not self._context.member.is_planner:
             return
         self._checked_s = clock.elapsed_s()
         audits = await self._context.store.observations.audits(0.0)
-        found = audited_freshness(audits, clock.now_s(), self._scheduler.forecast.covered_share())
+        found = audited_freshness(audits, clock.now_s(), self._context.scheduler.forecast.covered_share())
         is_missed = found.n > 0 and found.high < target
         if is_missed != self._is_missed:
             words = "freshness is below the target" if is_missed else "freshness is back at the target"

@@ -11,12 +11,9 @@ import logging
 from collections.abc import Mapping
 
 from afresh.engine.logs import log_event
-from afresh.engine.ratelimit.fleet_member import FleetMember
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.runner.staleness_task import StalenessTask
 from afresh.engine.scheduler.decide import DecidedPoll
-from afresh.engine.scheduler.poll_recorder import PollRecorder
-from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.state_names import POLL_COSTS, SHADOW_PRICE
 
 GATHER_S = 0.03
@@ -27,16 +24,9 @@ _MOST_BYTES = 64_000_000
 class Writer:
     """Gathers decided polls, lets the scheduler learn from each group, and commits it, until cancelled."""
 
-    def __init__(
-        self,
-        context: RunContext,
-        member: FleetMember,
-        scheduler: Scheduler,
-        recorder: PollRecorder,
-        staleness_task: StalenessTask,
-    ) -> None:
-        self._context, self._member, self._scheduler = context, member, scheduler
-        self._recorder, self._staleness_task = recorder, staleness_task
+    def __init__(self, context: RunContext, staleness_task: StalenessTask) -> None:
+        self._context, self._scheduler, self._recorder = context, context.scheduler, context.recorder
+        self._staleness_task = staleness_task
         self._waiting: list[DecidedPoll] = []
         self._bytes = 0
         self._has_polls, self._is_idle = asyncio.Event(), asyncio.Event()
@@ -81,7 +71,7 @@ class Writer:
 
     def _shared_state(self) -> Mapping[str, bytes | None]:
         """Return the shadow price and the costs of polls, if this worker keeps them for all."""
-        if not self._member.is_planner:
+        if not self._context.member.is_planner:
             return {}
         price = repr(self._scheduler.policy.shadow_price).encode()
         return {SHADOW_PRICE: price, POLL_COSTS: self._recorder.poll_costs.pack()}
