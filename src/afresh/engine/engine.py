@@ -77,9 +77,7 @@ class EngineContext:
 
 class Engine(ItemOperations, AbstractContextManager["Engine"]):
     """One project: its settings, its store, and what can be done with them. Made by ``make_engine``.
-
-    ``on_stop`` says how work that takes long is asked to stop: a run drains, any other work is cancelled.
-    """
+    ``on_stop`` says how work that takes long is asked to stop: a run drains, any other work is cancelled."""
 
     def __init__(self, settings: Settings, store: Store, clock: Clock, given: EngineContext) -> None:
         super().__init__(settings, store, clock)
@@ -92,11 +90,9 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the engine."""
         self.close()
 
     def close(self) -> None:
-        """Close the store."""
         self.store.close()
 
     # Running.
@@ -110,11 +106,9 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
         reload: Callable[[], Settings] | None = None,
         signals: bool = False,
     ) -> RunProgress:
-        """Poll until stopped, for a time, or (``once``) everything that is due, once.
-
-        ``signals``: SIGTERM and SIGINT drain and stop it, for a caller that does not handle them itself.
-        SIGHUP takes the settings that ``reload`` returns.
-        """
+        """Poll until stopped, for a time, or (``once``) everything that is due, once. ``signals``: SIGTERM
+        and SIGINT drain and stop it, for a caller that does not handle them itself. SIGHUP takes the settings
+        that ``reload`` returns."""
         if not for_s >= 0:
             raise UsageError(f"for_s is {for_s:g}: give seconds from 0 on")
 
@@ -166,10 +160,8 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
         stop: StopSignal | None = None,
         settings: Settings | None = None,
     ) -> Run:
-        """Return a run that is ready to poll, for callers with an event loop of their own.
-
-        ``once``: a single round over what is due. ``only`` are the items that it holds, all by default.
-        """
+        """Return a run that is ready to poll, for callers with an event loop of their own. ``once``: a single
+        round over what is due. ``only`` are the items that it holds, all by default."""
         rng, stop, settings = self._given.rng, stop or StopSignal(), settings or self._with_listings()
         given = RunInput(self.store, settings, self.clock, rng, self._sources_for, stop, only, once)
         return await build_run(given)
@@ -246,10 +238,8 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
     # Copies.
 
     def get(self, key: str, *, max_age_s: float = math.inf, version: int | None = None) -> Copy | None:
-        """Return the copy of an item, polled first if its last poll is older than ``max_age_s``.
-
-        Outside the windows of its source nothing is polled: it is the copy that there is.
-        """
+        """Return the copy of an item, polled first if its last poll is older than ``max_age_s``. Outside the
+        windows of its source nothing is polled: it is the copy that there is."""
         item, now_s = _get_item(self.store, key), self.clock.now_s()
         polled_s = -math.inf if item.polled_s is None else item.polled_s
         is_old = version is None and now_s - polled_s > max_age_s
@@ -293,10 +283,8 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
     # For those who fetch themselves.
 
     def due(self, k: int, *, lease_s: float | None = None, source: str | None = None) -> list[Lease | Item]:
-        """Return the items due now, longest due first; with ``lease_s`` they are leased to the caller.
-
-        Those of sources outside their windows are not due.
-        """
+        """Return the items due now, longest due first; with ``lease_s`` they are leased to the caller. Those
+        of sources outside their windows are not due."""
         now_s = self.clock.now_s()
         closed = self.settings.closed_sources(now_s)
         if lease_s is not None and not closed:
@@ -323,7 +311,6 @@ def _get_item(store: Store, key: str) -> Item:
 
 
 async def _run_with(run: Run, for_s: float, beside: Sequence[Coroutine[object, object, None]]) -> RunProgress:
-    """Run, with the pulse and the report beside it."""
     tasks = [asyncio.create_task(work) for work in beside]
     try:
         return await run.run(for_s=for_s)

@@ -131,7 +131,6 @@ def _new_polls(rows: list[Reported], ids: dict[str, int], seen: set[tuple[int, i
 
 
 def _add_observations(store: Store, rows: list[Reported], ids: dict[str, int]) -> None:
-    """Store past polls as observations."""
     if not rows:
         return
     order = sorted(rows, key=lambda row: (ids[row.item], row.time_s))

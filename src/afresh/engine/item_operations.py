@@ -52,9 +52,7 @@ class ItemOperations(ABC):
         selector: str = "",
     ) -> int:
         """Register items (addresses, or what their source knows them by); return how many were new.
-
-        ``selector`` (CSS) says which part of their content counts, instead of the source's own.
-        """
+        ``selector`` (CSS) says which part of their content counts, instead of the source's own."""
         Recipe().for_item(selector)  # refuses what is no selector
         name = self._source_name(source)
         group = self._group_function(name)
@@ -84,11 +82,9 @@ class ItemOperations(ABC):
 
     def add_listings(self, *, source: str | None = None, **documents: Sequence[str]) -> int:
         """Register what ``sitemaps``, ``feeds`` or ``discover`` (start pages) list; return how many are new.
-
         The documents are read now, within the budget, and again by every run, at their own pace. Those that
         cannot be read are not kept, and raise a ``ListingError`` after the others are taken in. Outside the
-        windows of the source they are left for a run to read.
-        """
+        windows of the source they are left for a run to read."""
         name = self._source_name(source)
         group = self._group_function(name)
         for field, urls in documents.items():

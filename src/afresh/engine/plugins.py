@@ -31,9 +31,8 @@ SOURCES_GROUP, ESTIMATORS_GROUP = "afresh.sources", "afresh.estimators"
 
 
 class Plugins(Mapping[str, T], Generic[T]):
-    """A table of our own objects and those of other packages, each loaded when it is first used.
-
-    ``has`` are the attributes that whatever comes from elsewhere must have.
+    """A table of our own objects and those of other packages, each loaded when it is first used. ``has`` are
+    the attributes that whatever comes from elsewhere must have.
 
     >>> Plugins("afresh.nothing", {"own": 1}, has=())["own"]
     1
@@ -90,12 +89,10 @@ def _origin(entry: EntryPoint) -> str:
 
 
 def source_kinds() -> Mapping[str, SourceKind[Any]]:
-    """Return every kind of source."""
     return Plugins(SOURCES_GROUP, BUILT_IN, has=("settings", "build", "group"))
 
 
 def estimators() -> Mapping[str, Estimator[Any]]:
-    """Return every estimator."""
     from afresh.rates.estimator import ESTIMATORS
 
     return Plugins(ESTIMATORS_GROUP, ESTIMATORS, has=("start", "update", "rate", "interval"))

@@ -28,11 +28,8 @@ _DESCRIPTION = (
 
 
 def make_app(engine: Engine, token: str | None, *, names: Iterable[str] = ()) -> FastAPI:
-    """Make the application.
-
-    Without a ``token`` nothing can be changed. ``names`` are the host names that the application answers to,
-    beside addresses and ``localhost``.
-    """
+    """Make the application. Without a ``token`` nothing can be changed. ``names`` are the host names that the
+    application answers to, beside addresses and ``localhost``."""
     data = DashboardData(engine, token)
     live = LiveUpdates(data)
 

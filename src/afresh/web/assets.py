@@ -51,7 +51,6 @@ def _asset_paths() -> dict[str, Path]:
 
 @cache
 def load_asset(name: str) -> Asset | None:
-    """Return a file by its name, or None if there is none."""
     path = _asset_paths().get(name)
     if path is None:
         return None

@@ -51,7 +51,6 @@ class DashboardData:
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        """Make the cache that all pages share."""
         self.snapshots = SnapshotCache(self.engine)
 
     @property
@@ -62,10 +61,8 @@ class DashboardData:
     def page_items(
         self, query: ItemQuery, limit: int, cursor: str | None
     ) -> tuple[ItemPage, list[ItemEstimate], float]:
-        """Return a page of items, their estimates, and the time of these.
-
-        A cursor begins with a hash of its query; the cursor of another query is refused.
-        """
+        """Return a page of items, their estimates, and the time of these. A cursor begins with a hash of its
+        query; the cursor of another query is refused."""
         mark = blake2b(repr(query).encode(), digest_size=6).hexdigest()
         if cursor is not None and not cursor.startswith(mark):
             raise UsageError("that cursor is of another query: start again without one")

@@ -37,7 +37,6 @@ class RequestError(Exception):
 
 
 def error_response(status: int, message: str, hint: str = "") -> JSONResponse:
-    """Return the JSON response for an error."""
     body = {"code": error_code(status), "message": message, "hint": hint}
     headers = {"WWW-Authenticate": 'Bearer realm="afresh"'} if status == HTTPStatus.UNAUTHORIZED else None
     return JSONResponse({"error": body}, status, headers)

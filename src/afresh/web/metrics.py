@@ -72,7 +72,6 @@ def _engine_counts(pulse: Pulse) -> Iterator[Metric]:
 
 
 def expose_metrics(data: DashboardData) -> bytes:
-    """Return all metrics in the text format of Prometheus."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(MetricsCollector(data))
     return generate_latest(registry)

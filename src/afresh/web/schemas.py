@@ -277,9 +277,7 @@ class PlanNowOut(Model):
 
 class PlanOut(Model):
     """The optimal frequency over the rate, the items, and other budgets, from ``sample`` of ``items``.
-
-    ``today`` is what today's budget gives in the long run, ``now`` the present state.
-    """
+    ``today`` is what today's budget gives in the long run, ``now`` the present state."""
 
     objective: str
     items: int
@@ -313,10 +311,8 @@ class OtherBudgetOut(Model):
 
 
 class HostOut(Model):
-    """A host: how it is treated, what fails, and what is wrong with its validators.
-
-    ``failing`` counts failing items among 200 of the source; ``failing_of`` is their most common problem.
-    """
+    """A host: how it is treated, what fails, and what is wrong with its validators. ``failing`` counts
+    failing items among 200 of the source; ``failing_of`` is their most common problem."""
 
     name: str
     items: int

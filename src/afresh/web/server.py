@@ -104,11 +104,9 @@ class Server:
 
     @property
     def address(self) -> str:
-        """The address at which a browser finds the server."""
         return address_of(self._listening)
 
     def run(self) -> None:
-        """Serve until ``stop`` is called."""
         self._server.run(sockets=[self._listening])
 
     def stop(self) -> None:

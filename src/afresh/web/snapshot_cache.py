@@ -30,12 +30,10 @@ _FAILING_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class StatusSnapshot:
-    """The status at one moment, with what the pages show beside it.
-
-    ``number`` grows with every snapshot and ``took_s`` is the time that reading it took. ``backoffs`` are the
-    hosts that are left alone for now, each with its source, the longest first. ``problem`` says why the store
-    could not be read; the other fields are then those of the last snapshot that could be read.
-    """
+    """The status at one moment, with what the pages show beside it. ``number`` grows with every snapshot and
+    ``took_s`` is the time that reading it took. ``backoffs`` are the hosts that are left alone for now, each
+    with its source, the longest first. ``problem`` says why the store could not be read; the other fields are
+    then those of the last snapshot that could be read."""
 
     number: int
     time_s: float
@@ -73,11 +71,9 @@ class SnapshotCache:
         self._expires_s = -math.inf
 
     def get(self, *, wait: bool = False) -> StatusSnapshot:
-        """Return the last snapshot, or a new one if it has expired.
-
-        With ``wait`` the caller rather waits for a new snapshot than gets one that expired long ago. Raises
-        ``StoreError`` as long as the store could never be read.
-        """
+        """Return the last snapshot, or a new one if it has expired. With ``wait`` the caller rather waits for
+        a new snapshot than gets one that expired long ago. Raises ``StoreError`` as long as the store could
+        never be read."""
         last = self._last
         if last is None:
             with self._lock:
@@ -121,7 +117,6 @@ class SnapshotCache:
 
 
 def read_snapshot(engine: Engine, number: int = 0) -> StatusSnapshot:
-    """Read a new snapshot from the store."""
     store, now_s = engine.store, engine.clock.now_s()
     most_failing = ItemQuery(status="active", sort="failures", descending=True)
     due = store.items.by_id(store.items.due(now_s, 1))

@@ -51,7 +51,6 @@ def current_override(store: Store, settings: Settings) -> BudgetOverride | None:
 
 
 def apply_override(store: Store, settings: Settings) -> Settings:
-    """Return the settings with the budget of the override, if there is one."""
     found = current_override(store, settings)
     if found is None:
         return settings

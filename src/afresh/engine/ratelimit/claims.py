@@ -24,9 +24,7 @@ from afresh.values.clock import Clock
 @dataclass(frozen=True, slots=True)
 class TakenClaims:
     """Claims that were taken until ``until_s``, without requests before ``open_s``; in elapsed seconds.
-
-    ``others``: another worker may have held them a moment ago.
-    """
+    ``others``: another worker may have held them a moment ago."""
 
     names: Sequence[str]
     until_s: float
@@ -148,9 +146,7 @@ class Claims:
 
     def release_idle(self, share: float, is_quiet: Callable[[str], bool]) -> list[str]:
         """Release claims that are not needed any more, or that others should have; return their names.
-
-        ``share``: how many groups are a fair share, infinite where nobody else is there.
-        """
+        ``share``: how many groups are a fair share, infinite where nobody else is there."""
         now_s, names = self._clock.elapsed_s(), []
         self._close(share, now_s)
         for group, held in list(self._held.items()):

@@ -69,17 +69,14 @@ class FleetMember:
 
     @property
     def name(self) -> str:
-        """The name of this worker."""
         return self._worker.name
 
     @property
     def is_alone(self) -> bool:
-        """Whether there is no other worker."""
         return self._others_count == 0
 
     @property
     def is_planner(self) -> bool:
-        """Whether this worker plans for all."""
         return self._clock.elapsed_s() < self._planner_until_s
 
     async def join(self) -> None:
@@ -153,7 +150,6 @@ class FleetMember:
         return [worker for worker in self._store.sync.fleet.workers(since_s) if worker.name != self.name]
 
     async def take_claims(self, names: Sequence[str]) -> TakenClaims:
-        """Claim what is free of these names."""
         return await self._store.call_with_retry(lambda: self._take_claims(names))
 
     def _take_claims(self, names: Sequence[str]) -> TakenClaims:

@@ -12,7 +12,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Protocol
 
+from afresh.engine.ratelimit.fleet_member import FleetMember
 from afresh.engine.ratelimit.request_slots import SHORTEST_WINDOW_S, WINDOW_S, Limits, Slots, window_size
+from afresh.engine.state_names import CAPPED_STARTS
+from afresh.engine.threaded_store import ThreadedStore
 from afresh.values.clock import Clock
 from afresh.values.outcome import NOTHING_SPENT, Spent
 from afresh.values.stored import RequestWindow
@@ -43,6 +46,34 @@ class RequestReservations(Protocol):
 
     async def keep_capped(self, group: str, began_s: float) -> None:
         """Record that a request to a capped group starts then."""
+
+
+class SharedReservations:
+    """``RequestReservations`` in a store; each call waits while the store cannot be written."""
+
+    def __init__(self, store: ThreadedStore, member: FleetMember) -> None:
+        self._store, self._member, self._time = store, member, member.time
+
+    @property
+    def is_alone(self) -> bool:
+        return self._member.is_alone
+
+    async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]:
+        def work() -> tuple[RequestWindow, float]:
+            now_s, elapsed_s = self._time.pair()
+            return self._store.sync.fleet.reserve(count, spacing_s, slack_s, now_s), elapsed_s - now_s
+
+        return await self._store.call_with_retry(work)
+
+    async def owe(self, owed_s: float) -> None:
+        await self._store.call_with_retry(lambda: self._store.sync.fleet.owe(owed_s, self._time.now_s()))
+
+    async def capped_s(self, group: str) -> float:
+        kept = await self._store.state.get(CAPPED_STARTS + group)
+        return float(kept) if kept else -math.inf
+
+    async def keep_capped(self, group: str, began_s: float) -> None:
+        await self._store.state.set({CAPPED_STARTS + group: repr(began_s).encode()})
 
 
 class GroupClaims(Protocol):
@@ -143,11 +174,9 @@ class Gate:
                 return
 
     def _window(self) -> tuple[int, float]:
-        """Return how many requests to reserve, and the slack for those that start late.
-
-        Where other workers wait for their windows: for those that wait here or, as long as all is used, for
-        some more; and with little slack, unless too little made a window be missed.
-        """
+        """Return how many requests to reserve, and the slack for those that start late. Where other workers
+        wait for their windows: for those that wait here or, as long as all is used, for some more; and with
+        little slack, unless too little made a window be missed."""
         limits, used = self._slots.limits, self._used
         few, slack_s = window_size(limits, SHORTEST_WINDOW_S)
         many, _ = window_size(limits, WINDOW_S)

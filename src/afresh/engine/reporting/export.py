@@ -36,9 +36,7 @@ def read_copies(store: Store) -> Iterator[tuple[Item, Copy]]:
 
 def write_jsonl(store: Store, out: IO[bytes]) -> int:
     """Write a line for each item: ``item, polled, changed, media_type, version, content``; return how many.
-
-    Content that is not UTF-8 is in ``content_base64`` instead.
-    """
+    Content that is not UTF-8 is in ``content_base64`` instead."""
     number = 0
     for item, copy in read_copies(store):
         line: dict[str, object] = {"item": item.key, **_described(item, copy)}
@@ -52,10 +50,8 @@ def write_jsonl(store: Store, out: IO[bytes]) -> int:
 
 
 def write_folder(store: Store, folder: Path) -> int:
-    """Write a file for each item, named by its key, and ``index.jsonl`` that lists them; return how many.
-
-    A line there has ``item, file`` and, as in ``write_jsonl``, ``polled, changed, media_type, version``.
-    """
+    """Write a file for each item, named by its key, and ``index.jsonl`` that lists them; return how many. A
+    line there has ``item, file`` and, as in ``write_jsonl``, ``polled, changed, media_type, version``."""
     number = 0
     with _in_words(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -16,14 +16,12 @@ from afresh.values.items import Item
 
 @dataclass(frozen=True, slots=True)
 class ItemEstimate:
-    """The estimates for one item. Rates are per second, with their 90 % interval.
-
-    ``fresh`` is the probability that the copy is still right; ``poll_value`` is what a poll gains now.
-    ``plan`` is one word: ``kept`` (polled at this budget), ``dropped`` (other items gain more at this
-    budget), ``futile`` (no poll of the item ever pays for itself), ``new`` (not polled yet), ``unweighted``,
-    or the item's status if it is not active. For an item whose staleness is observed without polls it is the
-    observed state: ``fresh``, ``stale``, ``left alone`` or ``unknown``.
-    """
+    """The estimates for one item. Rates are per second, with their 90 % interval. ``fresh`` is the
+    probability that the copy is still right; ``poll_value`` is what a poll gains now. ``plan`` is one word:
+    ``kept`` (polled at this budget), ``dropped`` (other items gain more at this budget), ``futile`` (no poll
+    of the item ever pays for itself), ``new`` (not polled yet), ``unweighted``, or the item's status if it is
+    not active. For an item whose staleness is observed without polls it is the observed state: ``fresh``,
+    ``stale``, ``left alone`` or ``unknown``."""
 
     rate_per_s: float
     low_per_s: float
@@ -35,7 +33,6 @@ class ItemEstimate:
 
 
 def estimate_items(snapshot: ItemSnapshot) -> list[ItemEstimate]:
-    """Return the estimates for the items of a snapshot, in their order."""
     policy, now_s = snapshot.scheduler.policy, snapshot.time_s
     fresh, poll_value = snapshot.scheduler.forecast.fresh(now_s), policy.poll_values(now_s)
     every = np.arange(policy.item_rows.size)

@@ -9,13 +9,16 @@ computed from that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+import numpy as np
 
 from afresh.engine.reporting.watched_items import WatchedItem, items_compared_with, watched_items
-from afresh.engine.scheduler.own_rates import NO_POLLS, own_rates, read_polls
+from afresh.engine.scheduler.ranking import GUESS_DOUBT, GUESS_SHAPE
 from afresh.engine.scheduler.restore import restore_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
+from afresh.policy.adaptive.rate_belief import rate_interval
 from afresh.stores.store import Store
 from afresh.values.items import Item
 from afresh.values.stored import ObservationColumns, PolicyColumns
@@ -24,14 +27,16 @@ _LOADED_WHOLE = 5000  # this number of items is restored in some hundredths of a
 RateInterval = tuple[float, float, float]
 """The median of a rate per second, and the lower and upper end of its 90 % interval."""
 
+_RATE_LEVEL = 0.9
+_NONE, _NO = np.empty(0), np.empty(0, dtype=bool)
+NO_POLLS = ObservationColumns(np.empty(0, dtype=np.int64), _NONE, _NONE, _NO, _NONE, _NONE, _NO)
+
 
 @dataclass(frozen=True, slots=True)
 class ItemSnapshot:
     """What was known of ``items`` at ``time_s``, under the ``settings`` of the engine that runs.
-
-    ``scheduler`` holds these items and those they are weighed against. ``rates`` and ``polls`` are by
-    item id; ``seen`` is by key, for the items whose staleness is observed without polls.
-    """
+    ``scheduler`` holds these items and those they are weighed against. ``rates`` and ``polls`` are by item
+    id; ``seen`` is by key, for the items whose staleness is observed without polls."""
 
     time_s: float
     settings: Settings
@@ -42,7 +47,6 @@ class ItemSnapshot:
     seen: Mapping[str, WatchedItem]
 
     def polls_of(self, item: Item) -> ObservationColumns:
-        """Return the polls of one of the items."""
         return self.polls.get(item.id, NO_POLLS)
 
 
@@ -62,12 +66,44 @@ def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s
     )
 
 
-def _columns_for(store: Store, settings: Settings, items: Sequence[Item]) -> Iterable[PolicyColumns]:
-    """Return these items, and the others that influence what a poll of them is worth.
+def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ObservationColumns]:
+    """Return the polls of each of these items that observed something; an item without any is left out."""
+    found: dict[int, ObservationColumns] = {}
+    for batch in store.observations.read(ids):
+        for item_id in np.unique(batch.item_id).tolist():
+            its = batch.item_id == item_id
+            found[item_id] = ObservationColumns(*(getattr(batch, each.name)[its] for each in fields(batch)))
+    return found
 
-    That depends a little on all items, such as on the mean time between polls. So where there are not very
-    many, all are loaded: then no page says anything else than another that shows other items beside this one.
-    """
+
+def own_rates(
+    polls: Mapping[int, ObservationColumns], scheduler: Scheduler, ids: Sequence[int], now_s: float
+) -> dict[int, RateInterval]:
+    """Return by item the median of its rate and its 90 % interval (``rate_belief``)."""
+    ranking, item_rows = scheduler.policy.ranking, scheduler.item_rows
+    found = {}
+    for item_id in ids:
+        row, its = item_rows.row(item_id), polls.get(item_id, NO_POLLS)
+        compared = its.elapsed_s > 0  # the first poll of an item has nothing to compare with
+        guess = 0.0 if row is None else float(np.nan_to_num(item_rows.prior_rate_per_s[row]))
+        found[item_id] = rate_interval(
+            ranking.adaptive.belief,
+            its.elapsed_s[compared],
+            its.changed[compared],
+            np.maximum(now_s - its.time_s[compared], 0.0),
+            level=_RATE_LEVEL,
+            of_items=ranking.total_items,
+            guess=guess,
+            guess_shape=GUESS_SHAPE,
+            guess_doubt=GUESS_DOUBT,
+        )
+    return found
+
+
+def _columns_for(store: Store, settings: Settings, items: Sequence[Item]) -> Iterable[PolicyColumns]:
+    """Return these items, and the others that influence what a poll of them is worth. That depends a little
+    on all items, such as on the mean time between polls. So where there are not very many, all are loaded:
+    then no page says anything else than another that shows other items beside this one."""
     if sum(count.items for count in store.items.counts()) <= _LOADED_WHOLE:
         return store.plan.columns()
     return [store.plan.columns_of(items_compared_with(store, settings, items))]

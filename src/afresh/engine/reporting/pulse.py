@@ -28,10 +28,8 @@ Course = npt.NDArray[np.float64]
 @dataclass(frozen=True, slots=True)
 class Pulse:
     """The last sign of life. ``stopped``: the run ended in order; ``trouble``: what delays it, in words.
-
     ``budget_per_s`` is the budget in requests that it keeps, ``delays`` the seconds between requests to a
-    host, by source, whatever the settings of others say.
-    """
+    host, by source, whatever the settings of others say."""
 
     time_s: float
     started_s: float
@@ -47,7 +45,6 @@ class Pulse:
     delays: Mapping[str, float] = field(default_factory=dict)
 
     def pack(self) -> bytes:
-        """Return the pulse as the store keeps it."""
         return json.dumps(asdict(self)).encode()
 
     def state(self, now_s: float) -> str:
@@ -99,10 +96,8 @@ def read_course(store: Store) -> Course:
 
 
 def add_point(store: Store, point: Course) -> dict[str, bytes | None]:
-    """Return the values to store so that the course has one more point: those of its hour.
-
-    An hour replaces the one 25 hours ago. The course of an old store, in one value, is split once.
-    """
+    """Return the values to store so that the course has one more point: those of its hour. An hour replaces
+    the one 25 hours ago. The course of an old store, in one value, is split once."""
     now_s = float(point[0, 0])
     before, whole = _points(store, _hour_name(now_s)), _points(store, COURSE)
     known = whole if whole.size else before

@@ -40,13 +40,11 @@ class PastPoll:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Everything ``afresh why`` shows. Rates per second, times in seconds.
-
-    ``rate_per_s`` is the median by its own polls, with its 90 % interval; ``interval_s`` is the time between
-    polls as things are, infinite if it is dropped. ``marginal`` is the poll value now (−∞ if no poll may be
-    made, +∞ without a copy), and ``threshold`` the shadow price, at which items are polled. ``reasons`` are
-    sentences; ``seen`` is what is observed without polls, if anything is. All is as of ``time_s``.
-    """
+    """Everything ``afresh why`` shows. Rates per second, times in seconds. ``rate_per_s`` is the median by
+    its own polls, with its 90 % interval; ``interval_s`` is the time between polls as things are, infinite if
+    it is dropped. ``marginal`` is the poll value now (−∞ if no poll may be made, +∞ without a copy), and
+    ``threshold`` the shadow price, at which items are polled. ``reasons`` are sentences; ``seen`` is what is
+    observed without polls, if anything is. All is as of ``time_s``."""
 
     item: Item
     time_s: float
@@ -125,7 +123,6 @@ def is_chosen_by_source(settings: Settings, item: Item) -> bool:
 
 
 def mean_interval_s(polls: tuple[PastPoll, ...]) -> float:
-    """Return the mean time between past polls."""
     gaps_s = [poll.elapsed_s for poll in polls if poll.elapsed_s > 0]
     return sum(gaps_s) / len(gaps_s) if gaps_s else math.inf
 
@@ -180,7 +177,6 @@ def _seen_reasons(seen: WatchedItem, item: Item, now_s: float) -> list[str]:
 
 
 def last_polls(polls: ObservationColumns, count: int = _POLLS_SHOWN) -> tuple[PastPoll, ...]:
-    """Return the last of these polls, oldest first."""
     columns = (polls.time_s, polls.elapsed_s, polls.changed, polls.audit)
     return tuple(PastPoll(*row) for row in zip(*(each[-count:].tolist() for each in columns), strict=True))
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.engine.ratelimit.fleet_member import FleetMember
-from afresh.engine.ratelimit.gate import Gate
+from afresh.engine.ratelimit.gate import Gate, SharedReservations
 from afresh.engine.ratelimit.request_slots import budget_limits
-from afresh.engine.ratelimit.shared_reservations import SharedReservations
 from afresh.engine.runner.background_load import first_due_items
 from afresh.engine.runner.engine_run import Run
 from afresh.engine.runner.hooks import Hooks, source_hooks
@@ -35,10 +34,8 @@ SourcesFor = Callable[[Gate], BuildSource]
 
 @dataclass(frozen=True, slots=True)
 class RunInput:
-    """What a run is built from.
-
-    ``only`` are the items that it holds, all by default; ``once`` means a single round.
-    """
+    """What a run is built from. ``only`` are the items that it holds, all by default; ``once`` means a single
+    round."""
 
     store: Store
     settings: Settings

@@ -126,10 +126,8 @@ class Dispatcher:
         return chosen
 
     def _draw_audit(self) -> None:
-        """After a poll that was picked, perhaps draw one at random: a set share of all polls.
-
-        Not while only some items can be drawn: those that are due have changed more often than others.
-        """
+        """After a poll that was picked, perhaps draw one at random: a set share of all polls. Not while only
+        some items can be drawn: those that are due have changed more often than others."""
         recorder, share = self._context.recorder, self._context.settings.now.plan.audit_share
         is_partial = recorder.only_due_s is not None or recorder.is_loading
         if not is_partial and len(self._audits) < _PENDING_AUDITS:

@@ -73,7 +73,6 @@ class Run:
 
     @property
     def settings(self) -> Settings:
-        """The settings of now."""
         return self.context.settings.now
 
     def stop(self) -> None:
@@ -138,7 +137,6 @@ class Run:
             await self._finish(serving)
 
     async def list_items(self, source: str) -> ListingResult:
-        """Read the documents of one source now."""
         serving = self._serve()
         try:
             return await self.tasks.listing.read(source)

@@ -197,5 +197,4 @@ async def call(function: Call, change: Change) -> None:
 
 
 def source_hooks(settings: Settings) -> dict[str, Hook]:
-    """Return the hook of each source that has one."""
     return {table.settings.name: table.on_change for table in settings.sources if table.on_change}

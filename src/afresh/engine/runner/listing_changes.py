@@ -29,7 +29,6 @@ def read_listings(store: Store, source: str) -> dict[str, list[str]]:
 
 
 def save_listings(store: Store, source: str, more: Mapping[str, Iterable[str]]) -> None:
-    """Save documents that every run reads."""
     kept = read_listings(store, source)
     for field, urls in more.items():
         kept[field] = list(dict.fromkeys([*kept.get(field, []), *urls]))
@@ -56,10 +55,8 @@ def with_more_listings(settings: SourceSettings, more: Mapping[str, Iterable[str
 def apply_listing(
     store: Store, source: str, group: Callable[[str], str], listing: Listing, now_s: float
 ) -> tuple[int, int, int]:
-    """Compare one document with what it said before; return the numbers of births, deaths and notices.
-
-    If the process dies in between, all is repeated without harm: what the document says is saved last.
-    """
+    """Compare one document with what it said before; return the numbers of births, deaths and notices. If the
+    process dies in between, all is repeated without harm: what the document says is saved last."""
     name = f"{LISTED_MARKS}{source}:{listing.origin}"
     packed = store.state.get(name)
     before: dict[str, str] = json.loads(packed) if packed else {}

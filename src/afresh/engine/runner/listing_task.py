@@ -30,10 +30,8 @@ _LONGEST_WAIT_S = 300.0
 @dataclass(frozen=True, slots=True)
 class ListingResult:
     """The result of reading the documents of a source: items ``born``, when to read again, what was wrong.
-
     ``problems`` are words by document, ``unread`` the documents that gave nothing at all; ``documents`` says
-    how many there were: none where a source backs off.
-    """
+    how many there were: none where a source backs off."""
 
     born: int = 0
     again_s: float = 0.0
@@ -85,7 +83,6 @@ class ListingTask:
         return blake2b(text.encode(), digest_size=8).hexdigest()
 
     async def read(self, name: str) -> ListingResult:
-        """Read all documents of one source now."""
         with self._sources.using(name) as source:
             return await self._read(name, source) if source is not None else ListingResult()
 

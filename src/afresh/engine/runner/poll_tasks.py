@@ -47,7 +47,6 @@ class PollTasks:
         self._in_group[group_key] += 1
 
     def leave(self, group_key: GroupKey) -> None:
-        """Count one poll less in a group."""
         self._in_group[group_key] -= 1
         if self._in_group[group_key] <= 0:
             del self._in_group[group_key]

@@ -18,10 +18,8 @@ TICK_S = 0.5  # how often the parts of a run look again where nothing wakes them
 
 
 class StopSignal:
-    """Asks a run to stop; it may be asked before the run is built.
-
-    ``wakeup`` is set whenever something ends or changes that the dispatcher may wait for.
-    """
+    """Asks a run to stop; it may be asked before the run is built. ``wakeup`` is set whenever something ends
+    or changes that the dispatcher may wait for."""
 
     def __init__(self) -> None:
         self.wakeup, self._requested, self.abandoned = asyncio.Event(), False, asyncio.Event()
@@ -35,7 +33,6 @@ class StopSignal:
 
     @property
     def is_requested(self) -> bool:
-        """Whether no more polls may start."""
         return self._requested
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from afresh.engine.logs import log_event
-from afresh.engine.ratelimit.backoffs import pack_backoffs, unpack_backoffs
+from afresh.engine.reporting.group_status import pack_backoffs, unpack_backoffs
 from afresh.engine.settings.tables import Settings, SourceTable
 from afresh.engine.state_names import ACCESS_FINGERPRINT, BACKOFFS, SOURCE_STATE
 from afresh.engine.threaded_store import ThreadedStore
@@ -209,10 +209,8 @@ class SourceSet:
                     break
 
     async def save_state(self, ours: Container[str], *, states: bool = False) -> None:
-        """Save back-offs that changed and, once a minute or if ``states`` is set, what sources learned.
-
-        The back-offs of groups that are not ``ours`` stay as other workers saved them.
-        """
+        """Save back-offs that changed and, once a minute or if ``states`` is set, what sources learned. The
+        back-offs of groups that are not ``ours`` stay as other workers saved them."""
         values: dict[str, bytes | None] = {}
         for name, held in self._held.items():
             source = held.state
@@ -245,10 +243,8 @@ class SourceSet:
 
 
 def retry_after_settings_change(store: Store, settings: SourceSettings, now_s: float) -> int:
-    """If the access settings of a source changed, have its failing items polled at once; return how many.
-
-    It may be repeated: the fingerprint of the settings is saved last.
-    """
+    """If the access settings of a source changed, have its failing items polled at once; return how many. It
+    may be repeated: the fingerprint of the settings is saved last."""
     name, fingerprint = ACCESS_FINGERPRINT + settings.name, settings.access_fingerprint.encode()
     if store.state.get(name) == fingerprint:
         return 0

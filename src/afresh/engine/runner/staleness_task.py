@@ -26,10 +26,8 @@ _COSTLY = 50.0  # computing may take a fiftieth of the time
 
 
 class StalenessTask:
-    """Reads the staleness reports of every source that has some, until cancelled.
-
-    ``is_busy`` is true while any are being read, and before the first.
-    """
+    """Reads the staleness reports of every source that has some, until cancelled. ``is_busy`` is true while
+    any are being read, and before the first."""
 
     def __init__(self, context: RunContext, listing_task: ListingTask) -> None:
         self._context, self._store, self._clock = context, context.store, context.clock
@@ -74,7 +72,6 @@ class StalenessTask:
             self._apply_reports()
 
     async def save_state(self) -> None:
-        """Save the reports and the state of the sources."""
         values: dict[str, bytes | None] = {}
         for name, source in self._known.items():
             if source.state is not None:
@@ -126,7 +123,6 @@ class StalenessTask:
         await self._save_changes()
 
     def _apply_reports(self) -> None:
-        """Let the scheduler follow the reports of all sources."""
         item_rows, policy = self._scheduler.item_rows, self._scheduler.policy
         seen: dict[int, StalenessReport] = {}
         rows_of: dict[str, int] = {}

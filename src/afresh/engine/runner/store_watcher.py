@@ -23,11 +23,9 @@ _CLOCK_STEP_S = 1.0  # smaller steps of the clock are corrections
 
 
 class StoreWatcher:
-    """Reads twice a second what others did to the store, and lets the scheduler follow.
-
-    What was there at the elapsed time ``looked_s`` has been taken in. ``edit_number`` is the number of the
-    last edit that was known when the items were read: later ones are followed.
-    """
+    """Reads twice a second what others did to the store, and lets the scheduler follow. What was there at the
+    elapsed time ``looked_s`` has been taken in. ``edit_number`` is the number of the last edit that was known
+    when the items were read: later ones are followed."""
 
     def __init__(self, context: RunContext, edit_number: int) -> None:
         self._context, self._store, self._clock = context, context.store, context.clock
@@ -50,7 +48,6 @@ class StoreWatcher:
         self._notice_number, self._refits, self._adopted = 0, self._scheduler.refits, b""
 
     async def run(self) -> None:
-        """Look again and again, until cancelled."""
         while True:
             await asyncio.sleep(_LOOK_S)
             began_s = self._clock.elapsed_s()

@@ -45,7 +45,6 @@ class Writer:
         return len(self._waiting) >= _MOST or self._bytes >= _MOST_BYTES
 
     async def run(self) -> None:
-        """Commit what is put, until cancelled."""
         while True:
             await self._has_polls.wait()
             await asyncio.sleep(GATHER_S)

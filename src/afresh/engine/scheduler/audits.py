@@ -53,10 +53,8 @@ def wilson_interval(fresh: int, n: int, level: float = 0.95) -> ShareEstimate:
 
 def audited_freshness(audits: ObservationColumns, now_s: float, covered_share: float = 1.0) -> ShareEstimate:
     """Return the freshness by the audits of the last day, or the last 200 if those are more.
-
     ``covered_share`` is the share of the weight that has a copy at all. The first poll of an item compares
-    with nothing and does not count.
-    """
+    with nothing and does not count."""
     told = np.flatnonzero(audits.elapsed_s > 0)
     recent = told[audits.time_s[told] >= now_s - WINDOW_S]
     used = recent if recent.size >= LEAST else told[-LEAST:]

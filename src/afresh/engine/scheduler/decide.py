@@ -52,9 +52,7 @@ class Decision:
 @dataclass(frozen=True, slots=True)
 class DecidedPoll:
     """A poll whose meaning is known and whose next due time is not yet: it waits to be learned from.
-
-    ``validators`` of None leave those that the store has.
-    """
+    ``validators`` of None leave those that the store has."""
 
     lease: Lease
     time_s: float

@@ -47,10 +47,8 @@ class MoneyInput:
 
 @dataclass(frozen=True, slots=True)
 class SpendingPlan:
-    """What the engine chose to spend per second, and what it expects to earn; counts of items.
-
-    ``price`` is what one more unit of money would earn beyond itself: above 0 where ``[budget] money`` binds.
-    """
+    """What the engine chose to spend per second, and what it expects to earn; counts of items. ``price`` is
+    what one more unit of money would earn beyond itself: above 0 where ``[budget] money`` binds."""
 
     requests_per_s: float
     money_per_s: float
@@ -74,7 +72,6 @@ class MoneyTerms:
     seconds: Float64s
 
     def money(self, budget: BudgetTable) -> Float64s:
-        """Return what a poll of each row costs in money."""
         return np.asarray(
             self.requests * budget.price_per_request
             + self.bytes * budget.price_per_gb / 1e9
@@ -82,15 +79,12 @@ class MoneyTerms:
         )
 
     def mean_poll(self, budget: BudgetTable) -> float:
-        """Return the money of a mean poll."""
         cost = np.maximum(self.money(budget), _LEAST)
         return float(cost.mean()) if cost.size else 1.0
 
     def paid_off_s(self, budget: BudgetTable) -> Float64s:
         """Return for how long a poll of each row keeps others from starting: the longest of its debts counts.
-
-        Without a limit of seconds a refresh still takes its own time.
-        """
+        Without a limit of seconds a refresh still takes its own time."""
         longest = np.maximum(1.0 / budget.requests, self.seconds / (budget.seconds or 1.0))
         if budget.bytes is not None:
             longest = np.maximum(longest, self.bytes / budget.bytes)
@@ -190,10 +184,8 @@ def _is_limited(found: SpendingPlan, budget: BudgetTable) -> bool:
 
 def most_useful_polls_per_s(item_rows: ItemRows, terms: MoneyTerms, budget: BudgetTable) -> float:
     """Return the most polls that could pay, whatever the rates: the scale on which rates are sought at first.
-
     The best frequency at rate λ is β·g(x)/x with β = w(B+O)/c and g(x) = 1 − e^{−x} − x·e^{−x} = λ/β, which
-    is at most 0.298·β (at x = 1.79). What changes faster than β never pays.
-    """
+    is at most 0.298·β (at x = 1.79). What changes faster than β never pays."""
     at_stake = float(np.sum(item_rows.weight * (terms.benefit + terms.stale_cost)))
     if not at_stake > 0:
         return budget.requests
@@ -201,10 +193,8 @@ def most_useful_polls_per_s(item_rows: ItemRows, terms: MoneyTerms, budget: Budg
 
 
 def plan_spending(policy: RowPolicy, given: MoneyInput, scale: float = 1.0) -> SpendingPlan | None:
-    """Return what is spent and earned by what is believed now; None where no source has income.
-
-    Each item of the policy stands for ``scale`` items.
-    """
+    """Return what is spent and earned by what is believed now; None where no source has income. Each item of
+    the policy stands for ``scale`` items."""
     if not has_income(given.settings):
         return None
     item_rows, budget = policy.item_rows, given.settings.budget

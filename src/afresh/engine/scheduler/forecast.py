@@ -48,10 +48,8 @@ class Forecast:
         return np.arange(0, self._rows.size, max(-(-self._rows.size // SAMPLE_ROWS), 1))
 
     def fresh(self, now_s: float, rows: Ids | None = None) -> Float64s:
-        """Return the probability that the copy of each row is right now; 0 without a copy.
-
-        ``rows`` are all by default, and must be in ascending order.
-        """
+        """Return the probability that the copy of each row is right now; 0 without a copy. ``rows`` are all
+        by default, and must be in ascending order."""
         every = np.arange(self._rows.size) if rows is None else rows
         found = np.where(np.isnan(self._rows.polled_s[every]), 0.0, self._believed_fresh(now_s, every))
         staleness = self._policy.staleness
@@ -67,11 +65,9 @@ class Forecast:
         return _blockwise(rows, lambda some: policy.fresh(some, self._time(now_s)))
 
     def mean_freshness(self, now_s: float) -> tuple[float, float]:
-        """Return the estimate of Σw·fresh/Σw over active items now, and its standard error.
-
-        Each copy is fresh or not, independently, with the probability that it survived. Of very many a
-        sample of n of N is used: Var = Σw²[(n/N)·p(1−p) + (1−n/N)·(p−p̄)²]/(Σw)² over the sample.
-        """
+        """Return the estimate of Σw·fresh/Σw over active items now, and its standard error. Each copy is
+        fresh or not, independently, with the probability that it survived. Of very many a sample of n of N is
+        used: Var = Σw²[(n/N)·p(1−p) + (1−n/N)·(p−p̄)²]/(Σw)² over the sample."""
         rows = self.sample_rows()
         alive = self.fresh(now_s, rows)
         weight = self._relative_weights()[rows]
@@ -132,10 +128,8 @@ class Forecast:
         return float(weight[~np.isnan(self._rows.polled_s)].sum()) / total if total > 0 else 0.0
 
     def dropped_rows(self) -> Bools:
-        """Return which active items with a copy would never be worth another poll at this budget.
-
-        Futile items, which are not worth one at any budget, do not count.
-        """
+        """Return which active items with a copy would never be worth another poll at this budget. Futile
+        items, which are not worth one at any budget, do not count."""
         rows, policy = self._rows, self._policy
         found = rows.is_active & ~np.isnan(rows.polled_s) & (rows.weight > 0) & ~policy.is_observed()
         which = np.flatnonzero(found)
@@ -143,15 +137,12 @@ class Forecast:
         return found
 
     def rates(self) -> Float64s:
-        """Return the mean rate of each row, per second."""
         return self._adaptive.rates()
 
     def rate_range(self, rows: Ids, level: float) -> tuple[Float64s, Float64s, Float64s]:
         """Return the median of each row's believed rate, and the interval that holds it at ``level``.
-
         Quantiles on the grid, even in ln λ between its rates; what the families add comes on top. Plans use
-        it; people are shown ``own_rates``.
-        """
+        it; people are shown ``item_snapshot.own_rates``."""
         policy = self._adaptive
         belief = policy.belief
         mass = belief.posteriors(rows)

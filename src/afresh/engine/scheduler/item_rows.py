@@ -23,15 +23,11 @@ _FLOATS = ("weight", "cost", "min_interval_s", "max_interval_s", "prior_rate_per
 
 
 class ItemRows:
-    """Columns over all items, one row for each item.
-
-    ``not_before_s`` is the earliest time of the next poll, ``is_busy`` marks items whose poll is under way,
-    ``is_requested`` items that are polled before others. ``pending_beliefs`` holds the beliefs of loaded
-    items, each with the row of its first item, until the ranking takes them.
-
-    ``value_factor`` and ``cost_factor`` multiply weight and cost where a poll is ranked: what a right copy
-    is worth, and what a poll was measured to cost. Both are 1 where nothing is known.
-    """
+    """Columns over all items, one row for each item. ``not_before_s`` is the earliest time of the next poll,
+    ``is_busy`` marks items whose poll is under way, ``is_requested`` items that are polled before others.
+    ``pending_beliefs`` holds the beliefs of loaded items, each with the row of its first item, until the
+    ranking takes them. ``value_factor`` and ``cost_factor`` multiply weight and cost where a poll is ranked:
+    what a right copy is worth, and what a poll was measured to cost. Both are 1 where nothing is known."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -85,11 +81,9 @@ class ItemRows:
         return np.where(self.is_active[rows], self.weight[rows] * self.value_factor[rows], 0.0)
 
     def ranked_cost(self, rows: Ints | slice) -> Float64s:
-        """Return the cost by which polls of these rows are ranked."""
         return np.asarray(self.cost[rows] * self.cost_factor[rows])
 
     def group_key(self, row: int) -> tuple[int, int]:
-        """Return the codes of the source and the group of a row."""
         return int(self.source[row]), int(self.group[row])
 
     def row(self, item_id: int) -> int | None:

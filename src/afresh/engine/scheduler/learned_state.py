@@ -41,5 +41,4 @@ def unpack_learned(packed: bytes | None) -> Arrays | None:
 
 
 def read_learned_state(store: Store) -> Arrays | None:
-    """Return what the engine last saved in this store."""
     return unpack_learned(store.state.get(LEARNED))

@@ -27,11 +27,9 @@ _FIRST = 1.0 + 1e-9
 
 @dataclass(frozen=True, slots=True)
 class ObservedStaleness:
-    """Columns over the observed rows; NaN where a rate or cost is not known yet.
-
-    ``stale_since_s`` is +∞ for what is fresh; ``known`` False where staleness cannot be seen. ``below`` are
-    pairs of places in the columns: the second is made from the first; what is lowest comes first.
-    """
+    """Columns over the observed rows; NaN where a rate or cost is not known yet. ``stale_since_s`` is +∞ for
+    what is fresh; ``known`` False where staleness cannot be seen. ``below`` are pairs of places in the
+    columns: the second is made from the first; what is lowest comes first."""
 
     rows: Ints
     known: Bools
@@ -85,9 +83,7 @@ class ObservedStaleness:
 
     def gains(self, weight: Float64s, paid_off_s: Float64s) -> Float64s:
         """Return what refreshing each row gains in weighted fresh time; −∞ where it is fresh, NaN if unknown.
-
-        ``paid_off_s`` is for how long nothing else can start afterwards.
-        """
+        ``paid_off_s`` is for how long nothing else can start afterwards."""
         found = np.full(self.rows.size, np.nan)
         reckoned = self.known & (self.rates() > 0)
         if reckoned.any():
@@ -103,9 +99,7 @@ class ObservedStaleness:
 
     def valued(self, value: Float64s, weight: Float64s, cost: Float64s, paid_off_s: Float64s) -> Float64s:
         """Return the values per cost of all rows, corrected for observed ones; −∞ where a poll gains nothing.
-
-        ``weight``, ``cost`` and ``paid_off_s`` are of the seen rows.
-        """
+        ``weight``, ``cost`` and ``paid_off_s`` are of the seen rows."""
         gains = self.gains(weight, paid_off_s) / cost
         gains = np.where(gains > 0, np.minimum(gains, _MOST), np.where(np.isnan(gains), np.nan, -np.inf))
         own = np.where(np.isnan(gains), value[self.rows], gains)
@@ -148,7 +142,6 @@ def pack_reports(seen: Mapping[str, StalenessReport]) -> bytes:
 
 
 def unpack_reports(packed: bytes | None) -> dict[str, StalenessReport]:
-    """Return the reports that the store keeps."""
     found = json.loads(packed) if packed else {}
     return {
         key: StalenessReport(**one | {"below": tuple(one.get("below", ()))}) for key, one in found.items()

@@ -172,7 +172,6 @@ class Picker:
         return rows[order[rank < _PER_GROUP]]
 
     def _group_codes(self) -> Ints:
-        """Return one number for the group of every row."""
         groups = int(self._item_rows.group.max(initial=0)) + 1
         return np.asarray(self._item_rows.source * groups + self._item_rows.group)
 

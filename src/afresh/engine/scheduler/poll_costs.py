@@ -27,7 +27,6 @@ class PollCosts:
         self._sums: dict[str, list[float]] = {}
 
     def add(self, source: str, requests: float, received: float, seconds: float) -> None:
-        """Take the cost of one poll."""
         sums, keep = self._sums.get(source, [0.0] * 4), 1.0 - 1.0 / REMEMBERED
         poll = (1.0, requests, received, seconds)
         self._sums[source] = [old * keep + new for old, new in zip(sums, poll, strict=True)]
@@ -38,7 +37,6 @@ class PollCosts:
         return requests / polls, received / polls, seconds / polls
 
     def pack(self) -> bytes:
-        """Return the costs as the store keeps them."""
         return json.dumps(self._sums).encode()
 
     @classmethod

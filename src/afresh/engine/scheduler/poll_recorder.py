@@ -23,11 +23,9 @@ from afresh.values.outcome import Outcome, Spent
 
 
 class PollRecorder:
-    """Turns polls into outcomes, from which the scheduler learns.
-
-    ``only_due_s`` is set in a single round over the items that were due then. ``is_loading`` is true while
-    other items are still being loaded: what was polled then waits for them until it is due again.
-    """
+    """Turns polls into outcomes, from which the scheduler learns. ``only_due_s`` is set in a single round
+    over the items that were due then. ``is_loading`` is true while other items are still being loaded: what
+    was polled then waits for them until it is due again."""
 
     def __init__(self, settings: LiveSettings, scheduler: Scheduler, poll_costs: PollCosts) -> None:
         self._settings, self._scheduler, self.poll_costs = settings, scheduler, poll_costs
@@ -36,15 +34,12 @@ class PollRecorder:
         self.is_loading = False
 
     def money_input(self) -> MoneyInput:
-        """Return what money is computed from now."""
         return MoneyInput(self._settings.now, self._scheduler.names, self.poll_costs)
 
     def begin_single_round(self, now_s: float, rng: np.random.Generator) -> None:
-        """Poll from now on only what is due, and a few of the dropped items.
-
-        A dropped item is never due again, however wrong the rate may be for which it was dropped. In a run
-        audits find it; here the same share of the polls goes to dropped items that are drawn at random.
-        """
+        """Poll from now on only what is due, and a few of the dropped items. A dropped item is never due
+        again, however wrong the rate may be for which it was dropped. In a run audits find it; here the same
+        share of the polls goes to dropped items that are drawn at random."""
         item_rows, share = self._scheduler.item_rows, self._settings.now.plan.audit_share
         self.only_due_s = now_s
         known = item_rows.is_active & (item_rows.weight > 0) & ~np.isnan(item_rows.polled_s)
@@ -73,10 +68,8 @@ class PollRecorder:
         return DecidedPoll(lease, now_s, decision, validators, spent)
 
     def complete(self, polls: Sequence[DecidedPoll], now_s: float = math.inf) -> list[Outcome]:
-        """Learn from a group of polls; return their outcomes with beliefs and due times, to be committed.
-
-        A poll later than ``now_s`` counts as made at ``now_s``: the clock may have been set back since.
-        """
+        """Learn from a group of polls; return their outcomes with beliefs and due times, to be committed. A
+        poll later than ``now_s`` counts as made at ``now_s``: the clock may have been set back since."""
         scheduler, item_rows = self._scheduler, self._scheduler.item_rows
         polls = [poll.at_latest(now_s) for poll in polls]
         rows = item_rows.rows([poll.lease.item_id for poll in polls])

@@ -36,12 +36,9 @@ _BLOCK, _SMALL_BLOCK = 65_536, 4096
 
 @dataclass(frozen=True, slots=True)
 class RankingStart:
-    """What a ranking starts from, beside the items.
-
-    ``budget_per_s`` is the budget of all items, of which there are ``total_items`` (by default those given).
-    ``names`` of all items tell which belong together; without them the stored families do. ``shared`` is what
-    was learned of all items together.
-    """
+    """What a ranking starts from, beside the items. ``budget_per_s`` is the budget of all items, of which
+    there are ``total_items`` (by default those given). ``names`` of all items tell which belong together;
+    without them the stored families do. ``shared`` is what was learned of all items together."""
 
     budget_per_s: float
     objective: str
@@ -52,11 +49,9 @@ class RankingStart:
 
 
 class Ranking:
-    """Values the rows and learns from their polls; ``adaptive`` is the policy itself.
-
-    ``now_s`` is the time of the policy, which never goes back: ``shift_s`` makes up for a clock that was set
-    back. ``share`` is the share of the budget that the items held here have.
-    """
+    """Values the rows and learns from their polls; ``adaptive`` is the policy itself. ``now_s`` is the time
+    of the policy, which never goes back: ``shift_s`` makes up for a clock that was set back. ``share`` is the
+    share of the budget that the items held here have."""
 
     def __init__(self, item_rows: ItemRows, start: RankingStart) -> None:
         self.item_rows, self.now_s, self.shift_s = item_rows, start.now_s, 0.0
@@ -127,7 +122,6 @@ class Ranking:
         return self.adaptive.items.budget / self.share
 
     def set_budget(self, budget_per_s: float) -> None:
-        """Plan for another budget from now on."""
         if budget_per_s * self.share != self.adaptive.items.budget:
             self.adaptive.set_budget(budget_per_s * self.share, self.now_s)
 
@@ -147,10 +141,8 @@ class Ranking:
     # Valuing.
 
     def values(self, now_s: float, wanted: Bools | None = None) -> Float64s:
-        """Return what polling each row now gains per cost; rows that are not ``wanted`` may be left at 0.
-
-        Of very many rows only the urgent ones are valued exactly.
-        """
+        """Return what polling each row now gains per cost; rows that are not ``wanted`` may be left at 0. Of
+        very many rows only the urgent ones are valued exactly."""
         now_s = self._advance_time(now_s)
         self.grow()
         size = self.item_rows.size
@@ -186,11 +178,9 @@ class Ranking:
     # Storing and rebuilding.
 
     def shared(self) -> Arrays:
-        """Return what was learned of all items together."""
         return self.adaptive.shared() | {"objective": np.array(self.objective)}
 
     def pack(self, rows: Ids) -> list[bytes]:
-        """Return the beliefs of these rows as the store keeps them."""
         self.grow()
         not_before_s = self.item_rows.not_before_s[rows]
         return stored_beliefs.pack(self.adaptive.rows(rows), not_before_s, self.families[rows])
@@ -238,10 +228,8 @@ class Ranking:
             belief.polled[guessed] = False
 
     def _fit_to_objective(self, shared: Arrays) -> Arrays:
-        """Return what was learned before, as far as it fits today's objective and the items held here.
-
-        It was learned at the budget of all items: these have their share of that, as they have of today's.
-        """
+        """Return what was learned before, as far as it fits today's objective and the items held here. It was
+        learned at the budget of all items: these have their share of that, as they have of today's."""
         fitting = shared | {"budget": shared["budget"] * self.share}
         same = str(shared.get("objective", "")) == self.objective
         return fitting if same else fitting | {"bound": self.adaptive.shared()["bound"]}

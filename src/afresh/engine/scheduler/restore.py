@@ -96,7 +96,6 @@ def _restore_ranking(
 
 
 def read_poll_costs(store: Store) -> PollCosts:
-    """Return what polls of each source were measured to cost."""
     return PollCosts.unpack(store.state.get(POLL_COSTS))
 
 
@@ -111,10 +110,8 @@ def restore_staleness(store: Store, settings: Settings, item_rows: ItemRows) -> 
 
 
 def _ranking_budget(store: Store, item_rows: ItemRows, given: MoneyInput, items: int, now_s: float) -> float:
-    """Return the polls per second of all items to rank by.
-
-    These are the polls that are made in fact or, where copies have income, those that could pay at most.
-    """
+    """Return the polls per second of all items to rank by. These are the polls that are made in fact or,
+    where copies have income, those that could pay at most."""
     budget = given.settings.budget
     if not has_income(given.settings):
         return measured_requests_per_s(store, budget.requests, now_s)
@@ -123,10 +120,8 @@ def _ranking_budget(store: Store, item_rows: ItemRows, given: MoneyInput, items:
 
 
 def measured_requests_per_s(store: Store, requests_per_s: float, now_s: float) -> float:
-    """Return the requests per second that are made in fact: hosts back off, engines stop, windows close.
-
-    It is what the last week shows, once it shows an hour at least; never more than the budget.
-    """
+    """Return the requests per second that are made in fact: hosts back off, engines stop, windows close. It
+    is what the last week shows, once it shows an hour at least; never more than the budget."""
     kept = store.state.get(FIRST_RUN)
     span_s = min(now_s - float(kept), _WEEK_S) if kept else 0.0
     if span_s < _HOUR_S:
@@ -168,9 +163,7 @@ def read_sample(store: Store, items: int) -> list[PolicyColumns]:
 
 def plan_shadow_price(policy: RowPolicy, budget_per_s: float) -> float:
     """Return the poll value at which items are polled when the budget is spent; 0 where no poll is worth it.
-
-    It is the price μ with Σ c/τ(μ) = budget, where τ is the time after which an item's value reaches μ.
-    """
+    It is the price μ with Σ c/τ(μ) = budget, where τ is the time after which an item's value reaches μ."""
     item_rows, adaptive = policy.item_rows, policy.ranking.adaptive
     rows = np.flatnonzero(item_rows.is_active & (item_rows.weight > 0) & ~policy.is_observed())
     if rows.size == 0 or policy.money.break_even_value > 0:

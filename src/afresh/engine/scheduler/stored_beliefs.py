@@ -25,10 +25,8 @@ Sizes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class StoredBeliefs:
-    """The beliefs of the ``known`` rows, as they came from a store.
-
-    ``not_before_s`` has an entry per row, −∞ where nothing holds it; ``families`` a row per known row.
-    """
+    """The beliefs of the ``known`` rows, as they came from a store. ``not_before_s`` has an entry per row, −∞
+    where nothing holds it; ``families`` a row per known row."""
 
     not_before_s: Float64s
     known: Ints

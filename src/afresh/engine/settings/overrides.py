@@ -26,17 +26,14 @@ class SettingWithOrigin(str):
     origin: str
 
     def __new__(cls, value: str, origin: str) -> Self:
-        """Return the value with its origin."""
         said = super().__new__(cls, value)
         said.origin = origin
         return said
 
 
 def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
-    """``AFRESH_BUDGET_REQUESTS`` means ``budget.requests``.
-
-    Of ``AFRESH_SOURCE_MY_SITE_DELAY`` only the names of the sources tell where the key begins: ``override``
-    sees to it.
+    """``AFRESH_BUDGET_REQUESTS`` means ``budget.requests``. Of ``AFRESH_SOURCE_MY_SITE_DELAY`` only the names
+    of the sources tell where the key begins: ``override`` sees to it.
 
     >>> environment_overrides({"AFRESH_BUDGET_REQUESTS": "2/s", "AFRESH_SOURCE_WEB_DELAY": "2s", "HOME": "/"})
     {'budget.requests': '2/s', 'source.web_delay': '2s'}

@@ -50,9 +50,7 @@ class StoreTable(Table):
 
 class BudgetTable(Table):
     """The limits of all sources together. Only requests are limited unless the others are given.
-
-    ``each_item``: the requests are for each item; ``0.05/item/d`` says it in one word.
-    """
+    ``each_item``: the requests are for each item; ``0.05/item/d`` says it in one word."""
 
     requests: Rate = 1.0
     each_item: bool = False
@@ -108,10 +106,8 @@ class WebTable(Table):
 @dataclass(frozen=True, slots=True)
 class SourceTable:
     """One ``[[source]]``: its own settings, what builds it, and what the engine does with its changes.
-
     ``on_change`` is a command (a list of words) or ``module:function``. ``benefit`` is the money per second
-    that a right copy of weight 1 earns, ``stale_cost`` what a wrong one loses.
-    """
+    that a right copy of weight 1 earns, ``stale_cost`` what a wrong one loses."""
 
     settings: SourceSettings
     on_change: tuple[str, ...] | str | None = None

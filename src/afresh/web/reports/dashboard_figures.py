@@ -45,11 +45,9 @@ _WELL_ABOVE = 1.1  # times the budget; an engine never spends so much more than 
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A number of the dashboard; ``value`` is a function or a path of attributes, such as ``status.due``.
-
     ``name`` is the ``data-field`` of its text on the page and in live updates, and ``text`` formats it; a
     figure without a name is not on the page. ``metric`` is its name in ``/metrics``, after ``afresh_``, and
-    ``meaning`` the help text there.
-    """
+    ``meaning`` the help text there."""
 
     value: str | Callable[[StatusSnapshot], float]
     name: str = ""
@@ -58,7 +56,6 @@ class Figure:
     meaning: str = ""
 
     def read(self, snapshot: StatusSnapshot) -> float:
-        """Return the number as it is in a snapshot."""
         value = attrgetter(self.value) if isinstance(self.value, str) else self.value
         return float(value(snapshot))
 

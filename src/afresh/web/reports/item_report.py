@@ -27,10 +27,8 @@ _HEADINGS = {
 
 @dataclass(frozen=True, slots=True)
 class ItemReport:
-    """Everything that an item's page shows. ``polls`` are the last ones, oldest first.
-
-    ``curves`` is None where nothing must be estimated: there is no copy, or its staleness is observed.
-    """
+    """Everything that an item's page shows. ``polls`` are the last ones, oldest first. ``curves`` is None
+    where nothing must be estimated: there is no copy, or its staleness is observed."""
 
     why: Why
     estimate: ItemEstimate
@@ -40,7 +38,6 @@ class ItemReport:
 
     @property
     def heading(self) -> str:
-        """The heading of the reasons."""
         return _HEADINGS.get(self.estimate.plan, "Why so often")
 
     @property
@@ -51,7 +48,6 @@ class ItemReport:
         return waits_s > why.interval_s and _FAR_ABOVE * why.threshold < poll_value < math.inf
 
     def to_schema(self) -> ItemDetailOut:
-        """Return the report as the API gives it."""
         return ItemDetailOut(
             item=item_schema(self.why.item, self.estimate),
             reasons=list(self.why.reasons),
@@ -63,7 +59,6 @@ class ItemReport:
 
 
 def item_schema(item: Item, estimate: ItemEstimate) -> ItemOut:
-    """Return an item and its estimates as the API gives them."""
     estimated = {
         "plan": estimate.plan,
         "rate_per_s": estimate.rate_per_s,

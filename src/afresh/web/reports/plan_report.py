@@ -35,11 +35,9 @@ _BREAK_EVEN_PRICE = 1.0  # earnings per money spent, below which a poll loses mo
 
 @dataclass(frozen=True, slots=True)
 class PlanModel:
-    """A sample of items, and what any budget gives for it.
-
-    ``rate`` is the median of the belief about each item's rate, per second; ``populations`` are draws of how
-    rates may really be spread, which give the interval around a planned freshness.
-    """
+    """A sample of items, and what any budget gives for it. ``rate`` is the median of the belief about each
+    item's rate, per second; ``populations`` are draws of how rates may really be spread, which give the
+    interval around a planned freshness."""
 
     sample: PlanSample
     rate: Float64s
@@ -62,10 +60,8 @@ class PlanModel:
         return self._frontiers[objective].plan_at(requests / self.sample.scale)
 
     def freshness_interval(self, objective: str, requests: float, frequency: Float64s) -> tuple[float, float]:
-        """Return the 90 % interval of a plan's freshness.
-
-        Its upper end also allows for what the plan gains once more polls have made the rates known.
-        """
+        """Return the 90 % interval of a plan's freshness. Its upper end also allows for what the plan gains
+        once more polls have made the rates known."""
         posteriors, share = self.sample.posteriors, self.weight_share
         value = float(share @ posteriors.mean_freshness(frequency))
         low, high = self.populations.interval(posteriors.freshness_by_rate(frequency), share)
@@ -182,10 +178,8 @@ def optimal_curve(
     rates: Float64s, objective: str, price: float | None, typical: float
 ) -> tuple[Float64s, Float64s]:
     """Return change rates and their optimal frequencies for an item of the ``typical`` value per cost.
-
     ``price`` is the shadow price of today's plan. The curve is that of Cho & Garcia-Molina 2000, Fig. 9; it
-    is solved as a plan whose items are the rates of the curve.
-    """
+    is solved as a plan whose items are the rates of the curve."""
     if not rates.size or price is None or price <= 0:
         return np.empty(0), np.empty(0)
     end = typical / price if objective == "freshness" else float(rates.max())
