@@ -124,16 +124,12 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
         """Run in a thread of its own until ``stop``."""
         if self._started is not None:
             raise UsageError("the engine is running already: stop it first")
-        thread, stopper = (
-            ThreadPoolExecutor(max_workers=1, thread_name_prefix="afresh-run"),
-            Future[Callable[[], None]](),
-        )
+        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="afresh-run")
+        stopper = Future[Callable[[], None]]()
 
         def work() -> RunProgress:
             try:
-                return run_coroutine(
-                    self._run(math.inf, False, None, None, False, stopper), self._given.new_loop
-                )
+                return run_coroutine(self._run(stopper=stopper), self._given.new_loop)
             finally:
                 if not stopper.done():
                     stopper.set_result(lambda: None)
@@ -168,11 +164,11 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
 
     async def _run(
         self,
-        for_s: float,
-        once: bool,
-        report: Report | None,
-        reloader: Reloader | None,
-        signals: bool,
+        for_s: float = math.inf,
+        once: bool = False,
+        report: Report | None = None,
+        reloader: Reloader | None = None,
+        signals: bool = False,
         stopper: Future[Callable[[], None]] | None = None,
     ) -> RunProgress:
         stop, loop = StopSignal(), asyncio.get_running_loop()
@@ -266,15 +262,17 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
             settings = replace(settings, budget=settings.budget.of_items(items))
         return settings
 
+    def running_settings(self) -> Settings:
+        """Return the settings with the budget and the delays of the engine that runs, if one does."""
+        return as_running(self.store, self.current(), self.clock.now_s())
+
     def status(self) -> Status:
         """Return how the mirror does."""
-        now_s = self.clock.now_s()
-        return read_status(self.store, as_running(self.store, self.current(), now_s), now_s)
+        return read_status(self.store, self.running_settings(), self.clock.now_s())
 
     def why(self, key: str) -> Why:
         """Return why an item is polled as often as it is."""
-        now_s = self.clock.now_s()
-        return explain_key(self.store, as_running(self.store, self.current(), now_s), key, now_s)
+        return explain_key(self.store, self.running_settings(), key, self.clock.now_s())
 
     def ask_budget(self, requests_per_s: float) -> None:
         """Set another budget from now on, also for engines that run, until the settings change theirs."""

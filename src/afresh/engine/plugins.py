@@ -69,7 +69,9 @@ class Plugins(Mapping[str, T], Generic[T]):
         return self._entries
 
     def _load(self, name: str, entries: list[EntryPoint]) -> T:
-        origins = sorted({_origin(entry) for entry in entries})
+        origins = sorted(
+            {f"{each.dist.name} {each.dist.version}" if each.dist else each.value for each in entries}
+        )
         if len(origins) > 1:
             both = " and ".join(origins)
             raise UsageError(f"{name!r} ({self._group}) comes from {both}: uninstall one of them")
@@ -82,10 +84,6 @@ class Plugins(Mapping[str, T], Generic[T]):
         if missing:
             raise UsageError(f"{who} is a {type(thing).__name__} without {', '.join(missing)}")
         return thing  # type: ignore[no-any-return]
-
-
-def _origin(entry: EntryPoint) -> str:
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
 
 
 def source_kinds() -> Mapping[str, SourceKind[Any]]:

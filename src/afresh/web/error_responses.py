@@ -69,8 +69,6 @@ ErrorPage = Callable[[Request, RequestError], Response | None]
 
 
 def add_error_handlers(app: FastAPI, error_page: ErrorPage) -> None:
-    """Turn every exception of a route into a response."""
-
     def respond(request: Request, error: RequestError) -> Response:
         return error_page(request, error) or error_response(error.status, error.message, error.hint)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from afresh.engine.engine import Engine
 from afresh.engine.reporting.group_status import read_backoffs
-from afresh.engine.reporting.pulse import Course, Pulse, as_running, read_course, read_pulse
+from afresh.engine.reporting.pulse import Course, Pulse, read_course, read_pulse
 from afresh.engine.reporting.status import Status, read_status
 from afresh.sources.capabilities import GroupBackoff
 from afresh.values.errors import StoreError
@@ -124,7 +124,7 @@ def read_snapshot(engine: Engine, number: int = 0) -> StatusSnapshot:
         number=number,
         time_s=now_s,
         took_s=0.0,
-        status=read_status(store, as_running(store, engine.current(), now_s), now_s),
+        status=read_status(store, engine.running_settings(), now_s),
         pulse=read_pulse(store),
         course=read_course(store),
         audits=store.observations.audits(now_s - _DAY_S),

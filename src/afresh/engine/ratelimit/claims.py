@@ -68,7 +68,8 @@ class Claims:
 
     def __contains__(self, group: object) -> bool:
         """Return whether this worker holds the claim of this group."""
-        return isinstance(group, str) and self._is_ours(group)
+        held = self._held.get(group) if isinstance(group, str) else None
+        return held is not None and self._clock.elapsed_s() < held.until_s
 
     @property
     def waits_for_others(self) -> bool:
@@ -82,7 +83,7 @@ class Claims:
 
     def is_elsewhere(self, group: str) -> bool:
         """Return whether another worker held this group a moment ago, or may hold it now."""
-        return not self._is_ours(group) and self._retry_at_s.get(group, -math.inf) > self._clock.elapsed_s()
+        return group not in self and self._retry_at_s.get(group, -math.inf) > self._clock.elapsed_s()
 
     def ready_s(self, group: str, now_s: float) -> float:
         """Return when polls of a group may start, in Unix seconds; claim it if nobody is known to hold it."""
@@ -100,7 +101,7 @@ class Claims:
     async def wait_until_open(self, group: str) -> None:
         """Wait until requests to this group may start."""
         while not self.is_open(group):
-            if self._is_ours(group):
+            if group in self:
                 await asyncio.sleep(self._held[group].open_s - self._clock.elapsed_s())
                 continue
             wait_s = self._retry_at_s.get(group, -math.inf) - self._clock.elapsed_s()
@@ -166,10 +167,6 @@ class Claims:
         for place, held in enumerate(longest):
             turn = 1.0 if place < excess else TURN if place == 0 else math.inf
             held.closing = share < math.inf and now_s - held.since_s > turn * self._duration_s
-
-    def _is_ours(self, group: str) -> bool:
-        held = self._held.get(group)
-        return held is not None and self._clock.elapsed_s() < held.until_s
 
     def _request_claim(self, group: str) -> None:
         self._wanted[group] = None

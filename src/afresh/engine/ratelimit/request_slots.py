@@ -133,6 +133,3 @@ class Slots:
     def with_debt(self, now_s: float, owed_s: float) -> Slots:
         """Return the slots with one more debt, which is paid after those before it."""
         return replace(self, debt_s=max(self.debt_s, now_s) + owed_s) if owed_s > 0 else self
-
-    def with_limits(self, limits: Limits) -> Slots:
-        return replace(self, limits=limits)

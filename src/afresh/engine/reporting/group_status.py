@@ -94,7 +94,6 @@ def _crawl_delays(store: Store, settings: Settings) -> dict[str, float]:
 
 
 def _most_per_s(settings: Settings, source: str, group: str, asked_s: float) -> float:
-    """Return the most requests per second that delay and cap of a group allow."""
     table = settings.source(source)
     if table is None:
         return 0.0

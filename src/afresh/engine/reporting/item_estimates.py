@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from afresh.engine.reporting.item_snapshot import ItemSnapshot
-from afresh.engine.reporting.watched_items import WatchedItem
 from afresh.engine.reporting.why import is_chosen_by_source, last_polls, mean_interval_s
 from afresh.values.arrays import Float64s
 from afresh.values.items import Item
@@ -43,14 +42,16 @@ def estimate_items(snapshot: ItemSnapshot) -> list[ItemEstimate]:
         if row is None:  # The item was removed after the page of items was read.
             estimates.append(ItemEstimate(*(math.nan,) * 6, plan="removed"))
             continue
-        interval_s = float(intervals_s[row])
-        numbers = (*snapshot.rates[item.id], interval_s, float(fresh[row]), float(poll_value[row]))
-        is_futile = futile[row] and item.polled_s is not None
-        estimate = ItemEstimate(*numbers, plan="futile" if is_futile else _plan_word(item, interval_s))
-        estimate = _with_observed_state(estimate, snapshot.seen.get(item.key))
+        interval_s, seen = float(intervals_s[row]), snapshot.seen.get(item.key)
+        plan = "futile" if futile[row] and item.polled_s is not None else _plan_word(item, interval_s)
+        if seen is not None:  # what is observed replaces what is estimated from polls
+            plan, interval_s = seen.state, math.inf if seen.state == "left alone" else interval_s
         if is_chosen_by_source(snapshot.settings, item):
-            estimate = _with_past_interval(estimate, snapshot, item)
-        estimates.append(estimate)
+            plan = "kept" if plan == "dropped" else plan
+            mean_s = mean_interval_s(last_polls(snapshot.polls_of(item)))
+            interval_s = mean_s if math.isfinite(mean_s) else math.nan
+        numbers = (*snapshot.rates[item.id], interval_s, float(fresh[row]), float(poll_value[row]))
+        estimates.append(ItemEstimate(*numbers, plan=plan))
     return estimates
 
 
@@ -58,24 +59,6 @@ def estimate_course(snapshot: ItemSnapshot, item_id: int, elapsed_s: Float64s) -
     """Return the probability that a copy is right and the value of a poll, by seconds since the last poll."""
     (row,) = snapshot.scheduler.item_rows.rows([item_id]).tolist()
     return snapshot.scheduler.forecast.course(row, elapsed_s)
-
-
-def _with_observed_state(estimate: ItemEstimate, seen: WatchedItem | None) -> ItemEstimate:
-    """Replace what was estimated from polls by what is observed without polls."""
-    if seen is None:
-        return estimate
-    if seen.rate_per_s >= 0:
-        low_per_s, high_per_s = seen.low_per_s, seen.high_per_s
-        estimate = replace(estimate, rate_per_s=seen.rate_per_s, low_per_s=low_per_s, high_per_s=high_per_s)
-    interval_s = math.inf if seen.state == "left alone" else estimate.interval_s
-    return replace(estimate, plan=seen.state, interval_s=interval_s)
-
-
-def _with_past_interval(estimate: ItemEstimate, snapshot: ItemSnapshot, item: Item) -> ItemEstimate:
-    """Use the mean interval between past polls, for an item whose source requests many items at once."""
-    interval_s = mean_interval_s(last_polls(snapshot.polls_of(item)))
-    plan = "kept" if estimate.plan == "dropped" else estimate.plan
-    return replace(estimate, plan=plan, interval_s=interval_s if math.isfinite(interval_s) else math.nan)
 
 
 def _plan_word(item: Item, interval_s: float) -> str:

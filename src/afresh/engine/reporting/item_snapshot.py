@@ -55,14 +55,20 @@ def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s
     scheduler = restore_scheduler(store, settings, _columns_for(store, settings, items), now_s)
     wanted = [item.id for item in items]
     polls = read_polls(store, wanted)
+    rates = own_rates(polls, scheduler, wanted, now_s)
+    seen = {one.item: one for one in watched_items(store, scheduler, now_s)}
+    for item in items:
+        observed = seen.get(item.key)
+        if observed is not None and observed.rate_per_s >= 0:
+            rates[item.id] = observed.rate_per_s, observed.low_per_s, observed.high_per_s
     return ItemSnapshot(
         time_s=now_s,
         settings=settings,
         items=tuple(items),
         scheduler=scheduler,
-        rates=own_rates(polls, scheduler, wanted, now_s),
+        rates=rates,
         polls=polls,
-        seen={one.item: one for one in watched_items(store, scheduler, now_s)},
+        seen=seen,
     )
 
 

@@ -59,7 +59,6 @@ class Pulse:
 
 
 def read_pulse(store: Store) -> Pulse | None:
-    """Return the last sign of life; None if there never was one."""
     packed = store.state.get(PULSE)
     return Pulse(**json.loads(packed)) if packed else None
 

@@ -111,7 +111,6 @@ class Status:
 
 
 def read_status(store: Store, settings: Settings, now_s: float) -> Status:
-    """Return the status of a store at ``now_s``, in Unix seconds."""
     counts = store.items.counts()
     items = sum(count.items for count in counts)
     scheduler = restore_scheduler(store, settings, read_sample(store, items), now_s)
@@ -122,6 +121,8 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         by_status[count.status] += count.items
     held = item_rows.is_active & ~np.isnan(item_rows.polled_s)
     groups = group_statuses(store, counts, settings, now_s)
+    names = [table.settings.name for table in settings.sources]
+    troubles = {name: store.state.get(TROUBLE + name) for name in names}
     return Status(
         items=items,
         looked_at=item_rows.size,
@@ -147,7 +148,7 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         money=plan_spending(
             scheduler.policy, MoneyInput(settings, scheduler.names, read_poll_costs(store)), scale
         ),
-        troubles=_troubles(store, settings),
+        troubles=tuple(SourceTrouble(name, words.decode()) for name, words in troubles.items() if words),
         workers=list_workers(store, now_s, settings.run.claim),
         problems=count_problems(store),
         run=read_pulse(store),
@@ -177,12 +178,6 @@ def search_statuses(store: Store, settings: Settings) -> tuple[SearchStatus, ...
                 )
             )
     return tuple(found)
-
-
-def _troubles(store: Store, settings: Settings) -> tuple[SourceTrouble, ...]:
-    names = [table.settings.name for table in settings.sources]
-    kept = [(name, store.state.get(TROUBLE + name)) for name in names]
-    return tuple(SourceTrouble(name, words.decode()) for name, words in kept if words)
 
 
 def count_problems(store: Store) -> tuple[ItemProblem, ...]:

@@ -62,7 +62,6 @@ class Why:
 
 
 def explain_key(store: Store, settings: Settings, key: str, now_s: float) -> Why:
-    """Explain one item by what the store has."""
     item = store.items.get(key)
     if item is None:
         raise UsageError(_unknown(store, settings, key))
@@ -70,7 +69,6 @@ def explain_key(store: Store, settings: Settings, key: str, now_s: float) -> Why
 
 
 def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
-    """Explain one of the items of a snapshot."""
     scheduler, settings, now_s = snapshot.scheduler, snapshot.settings, snapshot.time_s
     policy = scheduler.policy
     until_s = store.leases.until_s(item.id, now_s)
@@ -79,8 +77,6 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
         raise UsageError(f"there is no item {item.key!r} any more: it was removed just now")
     rate, low, high = snapshot.rates[item.id]
     seen = snapshot.seen.get(item.key)
-    if seen is not None and seen.rate_per_s >= 0:
-        rate, low, high = seen.rate_per_s, seen.low_per_s, seen.high_per_s
     interval_s = float(policy.intervals_s(np.array([row]))[0])
     if seen is not None and seen.state == "left alone":
         interval_s = math.inf
@@ -95,8 +91,12 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
     next_s = _next_s(item, interval_s, now_s) if seen is None else seen.next_s
     if until_s is not None:
         reasons.append(f"leased by a worker until {format_moment(until_s)}: nobody else polls it before")
-    opens_s = _opens_s(settings, item, max(next_s, now_s))
-    if opens_s > max(next_s, now_s):
+    table, soonest_s = settings.source(item.source), max(next_s, now_s)
+    if table is not None and math.isfinite(soonest_s):
+        opens_s = table.settings.open_windows.next_opening_s(soonest_s)
+    else:
+        opens_s = soonest_s
+    if opens_s > soonest_s:
         next_s = opens_s
         reasons.append(f"its source is polled only in its windows; the next opens {format_moment(opens_s)}")
     return Why(
@@ -153,16 +153,7 @@ def _next_s(item: Item, interval_s: float, now_s: float) -> float:
     return due_s
 
 
-def _opens_s(settings: Settings, item: Item, when_s: float) -> float:
-    """Return when the windows of its source allow a poll, from ``when_s`` on."""
-    table = settings.source(item.source)
-    if table is None or not math.isfinite(when_s):
-        return when_s
-    return table.settings.open_windows.next_opening_s(when_s)
-
-
 def _seen_reasons(seen: WatchedItem, item: Item, now_s: float) -> list[str]:
-    """Return why an observed item is refreshed next, or not."""
     words = {
         "fresh": "fresh: nothing below it moved since its refresh; it waits until something does",
         "stale": f"stale for {format_duration(seen.stale_for_s)}: refreshed as soon as the budget allows",
@@ -184,7 +175,6 @@ def last_polls(polls: ObservationColumns, count: int = _POLLS_SHOWN) -> tuple[Pa
 def _reasons(
     item: Item, policy: RowPolicy, row: int, interval_s: float, now_s: float, *, due: bool
 ) -> list[str]:
-    """Return why the item is polled as it is, and what would change that."""
     found = _holding(item, now_s, due=due)
     if item.status != "active":
         return found

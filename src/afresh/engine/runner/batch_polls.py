@@ -75,7 +75,6 @@ class BatchPolls:
         return np.asarray(np.where(known.rows < 0, 1.0, weights))
 
     async def _leased(self, lead: Lease, keys: Sequence[str], lease_s: float) -> list[Lease]:
-        """Return leases of the chosen items; the lead's own is kept or released."""
         item_rows, now_s = self._scheduler.item_rows, self._context.clock.now_s()
         ids = list((await self._store.items.ids(keys)).values())
         rows = {

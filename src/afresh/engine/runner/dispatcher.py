@@ -1,7 +1,4 @@
-"""What is polled now: rows are picked, leased, and handed to the poll tasks.
-
-    Scheduler ──picker.next──▶ rows ──Store.leases.take──▶ Lease ──▶ PollTasks
-                 (groups that are ready)
+"""What is polled now: rows of groups that are ready are picked, leased, and handed to the poll tasks.
 
 Items are leased a moment before the budget lets their requests start, as many as can start in that moment.
 An audit goes before what is due, as soon as its group is ready.
@@ -154,7 +151,7 @@ class Dispatcher:
         context = self._context
         name, group = self._scheduler.group_names(group_key)
         table = context.settings.now.source(name)
-        if table is None or self._polls.count_in(group_key) >= table.concurrency:
+        if table is None or self._polls.count_in(group_key) >= table.settings.polls_at_once:
             return math.inf
         if self._tasks.staleness.is_looking(name):
             return math.inf

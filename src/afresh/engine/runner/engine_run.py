@@ -3,7 +3,7 @@
     Scheduler ──picker.next──▶ rows ──Store.leases.take──▶ Lease ──Source.poll──▶ Fetched
          ▲                (groups that are ready)                   (Gate: the budget)     │
          │                                                                                 ▼
-         └── PollRecorder.complete ◀── Writer: groups of 30 ms ◀── DecidedPoll ◀── PollRecorder.decide
+         └── PollRecorder.complete ◀── Writer: groups of 30 ms ◀── Outcome ◀── PollRecorder.decide
                     └──▶ Store.commit
 
 Decisions are made on one event loop. It calls the store in one thread (``ThreadedStore``), so that its calls
@@ -80,7 +80,6 @@ class Run:
         self._stop.request()
 
     def progress(self) -> RunProgress:
-        """Return how the run goes."""
         freshness, _ = self.scheduler.forecast.mean_freshness(self.context.clock.now_s())
         return replace(self.count_progress(), freshness=freshness)
 

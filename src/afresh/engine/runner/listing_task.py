@@ -93,28 +93,22 @@ class ListingTask:
         await self._store.state.set({LISTED_AT + name: again})
 
     async def read_and_report(self, name: str) -> ListingResult:
-        """Read all documents of one source, and report their problems."""
         found = await self.read(name)
         if found.documents:
-            self._report_problems(name, found.problems)
+            before, self._reported[name] = self._reported.get(name, {}), found.problems
+            for origin, problem in found.problems.items():
+                if before.get(origin) != problem:  # each is logged once while it lasts
+                    log_event(logging.WARNING, "listing has a problem", listing=origin, problem=problem)
             await self._save_trouble(name, found)
         self.read_s = self._clock.elapsed_s()
         return found
-
-    def _report_problems(self, name: str, problems: Mapping[str, str]) -> None:
-        """Log the problems of documents, each once while it lasts."""
-        before, self._reported[name] = self._reported.get(name, {}), problems
-        for origin, problem in problems.items():
-            if before.get(origin) != problem:
-                log_event(logging.WARNING, "listing has a problem", listing=origin, problem=problem)
 
     async def _save_trouble(self, name: str, found: ListingResult) -> None:
         """Save for ``status`` which documents cannot be read, and why."""
         words = "; ".join(f"{origin}: {found.problems[origin]}" for origin in sorted(found.unread))
         if words != self._troubles.get(name):
             self._troubles[name] = words
-            packed = words.encode() or None
-            await self._store.state.set({TROUBLE + name: packed})
+            await self._store.state.set({TROUBLE + name: words.encode() or None})
 
     async def _read(self, name: str, source: Source) -> ListingResult:
         table = self._context.settings.now.source(name)
@@ -131,21 +125,14 @@ class ListingTask:
                     unread.add(listing.origin)
             if listing.again_after_s is not None:
                 wait_s = max(wait_s, listing.again_after_s)
-        if len(unread) == documents:
-            wait_s = min(self._retry_after_s(name), every_s)
-        else:
-            self._failures[name] = 0
+        self._failures[name] = self._failures.get(name, 0) + 1 if len(unread) == documents else 0
+        if self._failures[name]:
+            first_s = table.settings.first_rest_s if table is not None else 1.0
+            wait_s = min(Backoff(first_s, _LONGEST_WAIT_S).wait_s(self._failures[name]), every_s)
         return ListingResult(born, self._clock.now_s() + wait_s, problems, frozenset(unread), documents)
 
     def _observes_staleness(self, name: str) -> bool:
         return self._sources.capabilities(name).staleness is not None
-
-    def _retry_after_s(self, name: str) -> float:
-        """Return how long to wait after nothing could be read."""
-        table = self._context.settings.now.source(name)
-        self._failures[name] = failures = self._failures.get(name, 0) + 1
-        first_s = table.settings.first_rest_s if table is not None else 1.0
-        return Backoff(first_s, _LONGEST_WAIT_S).wait_s(failures)
 
     async def _take_in(self, name: str, source: Source, listing: Listing) -> int:
         """Pay for one document and apply it; return how many items are new."""

@@ -1,8 +1,4 @@
-"""Polls under way: fetch → decide → commit, and how many there are in each group.
-
-Lease ──Source.poll──▶ Fetched ──decide──▶ DecidedPoll ──▶ Writer: commits groups of 30 ms
-           (Gate: the budget)
-"""
+"""Polls under way: each is fetched, decided and left to the writer; and how many there are in each group."""
 
 from __future__ import annotations
 
@@ -39,7 +35,6 @@ class PollTasks:
         self.defect: BaseException | None = None
 
     def count_in(self, group_key: GroupKey) -> int:
-        """Return how many polls of a group have begun and are not over."""
         return self._in_group[group_key]
 
     def begin(self, group_key: GroupKey) -> None:

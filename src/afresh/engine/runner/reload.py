@@ -49,7 +49,6 @@ class Reloader:
         self._is_waiting = False
 
     def attach(self, run: Run) -> None:
-        """Reload the settings of this run from now on."""
         self._run = run
         if self._is_waiting:
             self.request()

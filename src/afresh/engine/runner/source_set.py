@@ -14,9 +14,11 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import takewhile
 
 from afresh.engine.logs import log_event
 from afresh.engine.reporting.group_status import pack_backoffs, unpack_backoffs
+from afresh.engine.scheduler.restore import read_items
 from afresh.engine.settings.tables import Settings, SourceTable
 from afresh.engine.state_names import ACCESS_FINGERPRINT, BACKOFFS, SOURCE_STATE
 from afresh.engine.threaded_store import ThreadedStore
@@ -31,7 +33,6 @@ from afresh.values.lease import Lease
 
 BuildSource = Callable[[SourceTable], Source]
 STATES_EVERY_S = 60.0
-_PAGE = 1000  # items that are read at once
 _TRIES = 3  # attempts to save a state that others save at the same time
 
 
@@ -68,8 +69,13 @@ class SourceSet:
     async def open(self, settings: Settings) -> None:
         """Build all sources, each with the state that was saved."""
         for table in settings.sources:
-            self._held[table.settings.name] = held = _OpenSource(self._build(table), table)
-            await self._restore_state(table.settings.name, held.state)
+            name = table.settings.name
+            self._held[name] = held = _OpenSource(self._build(table), table)
+            if held.state is not None:
+                backoffs = await self._store.state.get(BACKOFFS + name)
+                saved = await self._store.state.get(SOURCE_STATE + name)
+                self._known_states[name] = _digest(saved)
+                held.state.load_state(saved or b"", unpack_backoffs(backoffs))
 
     def get(self, name: str) -> Source | None:
         """Return the source of this name; None while its predecessor is drained."""
@@ -106,7 +112,6 @@ class SourceSet:
                 held.idle.set()
 
     def bulk_limit(self, name: str, group: str) -> int:
-        """Return how many items one request to a group may serve."""
         bulk = self.capabilities(name).bulk
         return 1 if bulk is None else max(bulk.bulk_limit(group), 1)
 
@@ -168,14 +173,6 @@ class SourceSet:
 
     # Their state.
 
-    async def _restore_state(self, source: str, state: StatefulSource | None) -> None:
-        if state is None:
-            return
-        backoffs = await self._store.state.get(BACKOFFS + source)
-        saved = await self._store.state.get(SOURCE_STATE + source)
-        self._known_states[source] = _digest(saved)
-        state.load_state(saved or b"", unpack_backoffs(backoffs))
-
     async def inherit(self, groups: Collection[str]) -> None:
         """Tell the sources the back-offs of groups that another worker held until now."""
         for held in list(self._held.values()):
@@ -233,7 +230,6 @@ class SourceSet:
             await self._save_states()
 
     async def close(self) -> None:
-        """Close all sources, also those that are being drained."""
         retiring = list(self._retiring.values())
         for task in retiring:
             task.cancel()
@@ -248,27 +244,18 @@ def retry_after_settings_change(store: Store, settings: SourceSettings, now_s: f
     name, fingerprint = ACCESS_FINGERPRINT + settings.name, settings.access_fingerprint.encode()
     if store.state.get(name) == fingerprint:
         return 0
-    keys = list(_failing_keys(store, settings.name))
+    failed = takewhile(
+        lambda item: item.failures, read_items(store, ItemQuery(sort="failures", descending=True))
+    )
+    # Those that are gone or paused stay so.
+    keys = [
+        item.key for item in failed if item.source == settings.name and item.status in ("active", "refused")
+    ]
     if keys:
         store.items.change(keys, ItemChange(status="active", due_s=now_s))
         log_event(logging.INFO, "tried again under other settings", source=settings.name, items=len(keys))
     store.state.set({name: fingerprint})
     return len(keys)
-
-
-def _failing_keys(store: Store, source: str) -> Iterator[str]:
-    """Yield the items whose last poll failed or was refused, except those that are gone or paused."""
-    cursor: str | None = None
-    while True:
-        page = store.items.page(ItemQuery(sort="failures", descending=True), _PAGE, cursor)
-        for item in page.items:
-            if not item.failures:
-                return
-            if item.source == source and item.status in ("active", "refused"):
-                yield item.key
-        cursor = page.cursor
-        if cursor is None:
-            return
 
 
 def _digest(states: bytes | None) -> bytes:

@@ -46,14 +46,14 @@ class StalenessTask:
         self.is_busy = True
 
     async def run(self) -> None:
-        """Read every source when it is due, until cancelled."""
         try:
             while True:
                 self._start_reading()
                 self.is_busy = bool(self._looking)
                 if self._looking:
                     await asyncio.wait(self._looking.values(), timeout=_GLANCE_S)
-                    self._collect_finished()
+                    for name in [name for name, task in self._looking.items() if task.done()]:
+                        self._looking.pop(name).result()  # a defect of ours is not to be hidden
                 else:
                     await asyncio.sleep(_GLANCE_S)
                 self._update_money_terms()
@@ -102,12 +102,6 @@ class StalenessTask:
                 self._looking[name] = asyncio.create_task(self._read_reports(name, source))
         for name in set(self._known) - {table.settings.name for table in self._context.settings.now.sources}:
             del self._known[name]
-
-    def _collect_finished(self) -> None:
-        for name, task in list(self._looking.items()):
-            if task.done():
-                del self._looking[name]
-                task.result()  # a defect of ours is not to be hidden
 
     async def _read_reports(self, name: str, source: Capabilities) -> None:
         if self._known.get(name) is not source:

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from afresh.engine.logs import log_event
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.runner.staleness_task import StalenessTask
-from afresh.engine.scheduler.decide import DecidedPoll
 from afresh.engine.state_names import POLL_COSTS, SHADOW_PRICE
+from afresh.values.outcome import Outcome
 
 GATHER_S = 0.03
 _MOST = 2000
@@ -27,15 +27,14 @@ class Writer:
     def __init__(self, context: RunContext, staleness_task: StalenessTask) -> None:
         self._context, self._scheduler, self._recorder = context, context.scheduler, context.recorder
         self._staleness_task = staleness_task
-        self._waiting: list[DecidedPoll] = []
+        self._waiting: list[Outcome] = []
         self._bytes = 0
         self._has_polls, self._is_idle = asyncio.Event(), asyncio.Event()
         self._is_idle.set()
 
-    def put(self, poll: DecidedPoll) -> None:
-        """Commit this poll soon."""
+    def put(self, poll: Outcome) -> None:
         self._waiting.append(poll)
-        self._bytes += poll.content_size
+        self._bytes += _content_size(poll)
         self._is_idle.clear()
         self._has_polls.set()
 
@@ -52,13 +51,13 @@ class Writer:
             group, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
             if self._waiting:
                 self._has_polls.set()
-            self._bytes = sum(poll.content_size for poll in self._waiting)
+            self._bytes = sum(_content_size(poll) for poll in self._waiting)
             if group:
                 await self._commit(group)
             if not self._waiting:
                 self._is_idle.set()
 
-    async def _commit(self, group: list[DecidedPoll]) -> None:
+    async def _commit(self, group: list[Outcome]) -> None:
         outcomes = self._recorder.complete(group, self._context.clock.now_s())
         for refusal in await self._context.store.commit(outcomes, self._shared_state()):
             log_event(logging.WARNING, "an outcome was not kept", problem=str(refusal))
@@ -78,3 +77,7 @@ class Writer:
     async def wait_until_committed(self) -> None:
         """Wait until everything that was put is committed."""
         await self._is_idle.wait()
+
+
+def _content_size(poll: Outcome) -> int:
+    return len(poll.new_copy.content) if poll.new_copy else 0

@@ -171,15 +171,11 @@ def update_budget(policy: RowPolicy, given: MoneyInput) -> SpendingPlan | None:
         polls_per_s = min(max(polls_per_s, _LEAST_USEFUL * most), budget.requests)
         if abs(polls_per_s - policy.ranking.budget_per_s) > _FAR * policy.ranking.budget_per_s:
             policy.ranking.set_budget(polls_per_s)
-    policy.money.is_limited = _is_limited(found, budget)
-    return found
-
-
-def _is_limited(found: SpendingPlan, budget: BudgetTable) -> bool:
-    """Return whether a limit of the budget prevents polls that would pay; limits of bytes and seconds may."""
     money = np.inf if budget.money is None else budget.money
     at_limit = found.requests_per_s >= _NEARLY * budget.requests or found.money_per_s >= _NEARLY * money
-    return at_limit or budget.bytes is not None or budget.seconds is not None
+    # Limits of bytes and seconds may bind, too: how near they are is not known here.
+    policy.money.is_limited = at_limit or budget.bytes is not None or budget.seconds is not None
+    return found
 
 
 def most_useful_polls_per_s(item_rows: ItemRows, terms: MoneyTerms, budget: BudgetTable) -> float:
@@ -206,7 +202,9 @@ def plan_spending(policy: RowPolicy, given: MoneyInput, scale: float = 1.0) -> S
     rows = rows[::step]
     terms = money_terms(item_rows, policy.staleness, given)
     limit = None if budget.money is None else budget.money / scale
-    seen = _observed_with_rate(policy)
+    seen = policy.is_observed()
+    if policy.staleness is not None:
+        seen[policy.staleness.rows] &= policy.staleness.rates() > 0
     observed = _plan_observed(policy, terms, budget, rows[seen[rows]], limit)
     left = None if limit is None else max(limit - observed.money_per_s, _LEAST)
     most = max(budget.requests / scale - observed.requests_per_s, _LEAST)
@@ -219,14 +217,6 @@ def plan_spending(policy: RowPolicy, given: MoneyInput, scale: float = 1.0) -> S
         round(scale * sum(one.dropped for one in both)),
         max(one.price for one in both),
     )
-
-
-def _observed_with_rate(policy: RowPolicy) -> Bools:
-    """Return which rows have an observed staleness and a known rate."""
-    found = np.zeros(policy.item_rows.size, dtype=bool)
-    if policy.staleness is not None:
-        found[policy.staleness.rows] = policy.staleness.known & (policy.staleness.rates() > 0)
-    return found
 
 
 def _plan_observed(
@@ -262,7 +252,6 @@ def _plan_polled(
     limit: float | None,
     most_requests: float,
 ) -> SpendingPlan:
-    """Plan for items whose changes are found by polls alone."""
     if rows.size == 0:
         return _NOTHING
     weight = policy.item_rows.weight[rows]

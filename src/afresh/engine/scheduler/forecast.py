@@ -93,7 +93,10 @@ class Forecast:
         if guessed.size:
             rows = guessed[:: -(-guessed.size // _POPULATION_ROWS)]
             share = weight[rows] * (weight[guessed].sum() / weight[rows].sum() / weight.sum())
-            fresh, evidence = self._fresh_by_rate(now_s, rows)
+            # By each rate of the grid: its evidence, at most 1, and whether the copies are right.
+            evidence = self._adaptive.belief.posteriors(rows) / self._adaptive.belief.prior
+            evidence /= np.maximum(evidence.max(axis=1, keepdims=True), 1e-300)
+            fresh = np.exp(-self._adaptive.forecast(rows, self._time(now_s))[1])
             populations = RatePopulations.draw(
                 evidence, np.random.default_rng(_SEED), guessed.size / rows.size
             )
@@ -103,13 +106,6 @@ class Forecast:
             least, most = np.quantile(drawn, (0.5 - LEVEL / 2, 0.5 + LEVEL / 2)).tolist()
             low, high = min(low, least), max(high, most)
         return ShareEstimate(value, max(low, 0.0), min(high, 1.0), int(self._rows.is_active.sum()))
-
-    def _fresh_by_rate(self, now_s: float, rows: Ids) -> tuple[Float64s, Float64s]:
-        """Return, at each rate of the grid, the probability that copies are right, and its evidence (≤ 1)."""
-        policy = self._adaptive
-        evidence = policy.belief.posteriors(rows) / policy.belief.prior
-        evidence /= np.maximum(evidence.max(axis=1, keepdims=True), 1e-300)
-        return np.exp(-policy.forecast(rows, self._time(now_s))[1]), evidence
 
     def mean_age_s(self, now_s: float) -> float:
         """Return the weighted mean of the expected ages of the copies; 0 where there are none."""

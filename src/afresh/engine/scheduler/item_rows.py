@@ -87,7 +87,6 @@ class ItemRows:
         return int(self.source[row]), int(self.group[row])
 
     def row(self, item_id: int) -> int | None:
-        """Return the row of an item; None if it is not known."""
         row = int(np.searchsorted(self.ids, item_id))
         return row if row < self.size and self.ids[row] == item_id else None
 

@@ -42,9 +42,8 @@ class Picker:
         self._policy, self._item_rows, self._elapsed_s = policy, policy.item_rows, elapsed_s
         self._queues: dict[GroupKey, list[tuple[int, float, int]]] = {}  # (tier, value, row), the best last
         self._heads: list[tuple[int, float, int, GroupKey]] = []  # a heap: the best row of each ready group
-        self._turns: dict[
-            GroupKey, int
-        ] = {}  # when each was last picked; of equals the longest ago goes first
+        # When each group was last picked: of groups with equal values, the longest ago goes first.
+        self._turns: dict[GroupKey, int] = {}
         self._turn = 0
         self._waiting: list[tuple[float, GroupKey]] = []
         self._full: set[GroupKey] = set()

@@ -41,7 +41,6 @@ class PollCosts:
 
     @classmethod
     def unpack(cls, packed: bytes | None) -> PollCosts:
-        """Return the costs that were stored; none without any."""
         poll_costs = cls()
         if packed:
             poll_costs._sums = {

@@ -1,8 +1,8 @@
 """The adaptive policy over the rows of ``ItemRows``: what it learns, stores and plans for.
 
 Row i of the item rows is item i of the policy. What the store keeps of each item (``stored_beliefs``) and of
-all items together (``learned_state``) is restored at the start, so that a new process continues where the
-last one stopped. A ranking over a part of the items plans with their share of the budget.
+all items together is restored at the start, so that a new process continues where the last one stopped. A
+ranking over a part of the items plans with their share of the budget.
 """
 
 from __future__ import annotations
@@ -193,7 +193,10 @@ class Ranking:
         if names is not None and len(names) == self.item_rows.size:
             self.families = families_of(names)
         self.adaptive = _build_policy(self, budget_per_s)
-        shared = _keep_notices(self.adaptive.shared(), before.shared())
+        shared = self.adaptive.shared()
+        # What was learned of the notices of each source is kept; their frequency is that of the new policy.
+        notices = {name: value for name, value in before.shared().items() if name.startswith("notices.")}
+        shared |= notices | {"notices.frequency": shared["notices.frequency"]}
         self.adaptive.restore(shared, np.arange(before.items.size), rows)
         self.adaptive.refit(self.now_s)
 
@@ -251,12 +254,6 @@ def _find_families(item_rows: ItemRows, names: Sequence[str] | None) -> Ints:
         if found.families.shape[1] == kinds:
             families[first + found.known] = found.families
     return families
-
-
-def _keep_notices(fresh: Arrays, before: Arrays) -> Arrays:
-    """Return what a new policy starts with, and what was learned of the notices of each source before."""
-    notices = {name: value for name, value in before.items() if name.startswith("notices.")}
-    return fresh | notices | {"notices.frequency": fresh["notices.frequency"]}
 
 
 def _build_policy(ranking: Ranking, budget_per_s: float) -> Adaptive:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Iterable
+import zipfile
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import numpy as np
+import zstandard
 
 from afresh.engine.scheduler.earnings import (
     MoneyInput,
@@ -17,17 +20,17 @@ from afresh.engine.scheduler.earnings import (
     update_budget,
 )
 from afresh.engine.scheduler.item_rows import ItemRows
-from afresh.engine.scheduler.learned_state import read_learned_state
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness, read_staleness_reports
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
-from afresh.engine.state_names import FIRST_RUN, POLL_COSTS, SHADOW_PRICE
+from afresh.engine.state_names import FIRST_RUN, LEARNED, POLL_COSTS, SHADOW_PRICE
+from afresh.policy.adaptive.saved_state import VERSION, Arrays
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
-from afresh.values.items import ItemQuery
+from afresh.values.items import Item, ItemQuery
 from afresh.values.stored import PolicyColumns
 
 SAMPLE, BLOCKS = 100_000, 50
@@ -38,6 +41,7 @@ PLANNED = 5_000  # items from which the shadow price is planned
 _PAGE, _TOGETHER = 1000, 16
 _HOUR_S, _WEEK_S = 3600.0, 7 * 86400.0
 _LEAST_PACE = 1e-6
+_COMPRESSION, _MOST_LEARNED_BYTES = 3, 1 << 30
 
 
 def load_items(columns: Iterable[PolicyColumns]) -> ItemRows:
@@ -82,17 +86,41 @@ def start_scheduler(
 def _restore_ranking(
     store: Store, item_rows: ItemRows, given: MoneyInput, items: int, now_s: float
 ) -> Ranking:
-    is_complete = item_rows.size >= items
-    has_names = is_complete and 0 < items <= MOST_NAMES and not _knows_families(item_rows)
+    stored = sum(found.known.size for _, found in item_rows.pending_beliefs if found.families.shape[1])
+    needs_names = 0 < items <= MOST_NAMES and item_rows.size >= items and stored != item_rows.size
     start = RankingStart(
         _ranking_budget(store, item_rows, given, items, now_s),
         given.settings.plan.objective,
         now_s,
-        names=read_names(store) if has_names else None,
-        shared=read_learned_state(store),
+        names=read_names(store) if needs_names else None,
+        shared=unpack_learned(store.state.get(LEARNED)),
         total_items=max(items, 1),
     )
     return Ranking(item_rows, start)
+
+
+def pack_learned(shared: Arrays) -> bytes:
+    """Return the state as the store keeps it.
+
+    >>> unpack_learned(pack_learned({"version": np.array(VERSION)}))
+    {'version': array(1)}
+    """
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **shared)
+    return zstandard.ZstdCompressor(level=_COMPRESSION).compress(file.getvalue())
+
+
+def unpack_learned(packed: bytes | None) -> Arrays | None:
+    """Return the state that was stored; None without one, or if another version wrote it."""
+    if not packed:
+        return None
+    try:
+        plain = zstandard.ZstdDecompressor().decompress(packed, max_output_size=_MOST_LEARNED_BYTES)
+        with np.load(io.BytesIO(plain), allow_pickle=False) as saved:
+            shared = {name: saved[name] for name in saved.files}
+    except (zstandard.ZstdError, zipfile.BadZipFile, ValueError, OSError):
+        return None
+    return shared if int(shared.get("version", np.array(0))) == VERSION else None
 
 
 def read_poll_costs(store: Store) -> PollCosts:
@@ -130,22 +158,20 @@ def measured_requests_per_s(store: Store, requests_per_s: float, now_s: float) -
     return min(max(spent / span_s, requests_per_s * _LEAST_PACE), requests_per_s)
 
 
-def _knows_families(item_rows: ItemRows) -> bool:
-    """Return whether the store kept the families of all items."""
-    known = sum(found.known.size for _, found in item_rows.pending_beliefs if found.families.shape[1])
-    return known == item_rows.size
-
-
 def read_names(store: Store) -> list[str]:
     """Return the keys of all items in order of id, without their scheme: their paths tell the families."""
-    names: list[str] = []
+    return [item.key.partition("://")[2] or item.key for item in read_items(store, ItemQuery())]
+
+
+def read_items(store: Store, query: ItemQuery) -> Iterator[Item]:
+    """Yield the items of a query, page by page."""
     cursor: str | None = None
     while True:
-        page = store.items.page(ItemQuery(), _PAGE, cursor)
-        names += [item.key.partition("://")[2] or item.key for item in page.items]
+        page = store.items.page(query, _PAGE, cursor)
+        yield from page.items
         cursor = page.cursor
         if cursor is None:
-            return names
+            return
 
 
 def read_sample(store: Store, items: int) -> list[PolicyColumns]:

@@ -139,16 +139,15 @@ class RowPolicy:
     def intervals_s(self, rows: Ids) -> Float64s:
         """Return how long after a poll rows are worth the next; infinite where they never are."""
         item_rows = self.item_rows
-        interval_s = self._observed_interval_s(rows, self._estimated_interval_s(rows))
+        if self.name == "uniform" or self.shadow_price <= 0:
+            interval_s = np.full(rows.size, self.shadow_price)
+        else:
+            interval_s = self.time_to_reach(rows, self.shadow_price)
+            interval_s = np.where(item_rows.weight[rows] == 0, np.inf, interval_s)
+        interval_s = self._observed_interval_s(rows, interval_s)
         return np.minimum(
             np.maximum(interval_s, item_rows.min_interval_s[rows]), item_rows.max_interval_s[rows]
         )
-
-    def _estimated_interval_s(self, rows: Ids) -> Float64s:
-        if self.name == "uniform" or self.shadow_price <= 0:
-            return np.full(rows.size, self.shadow_price)
-        interval_s = self.time_to_reach(rows, self.shadow_price)
-        return np.where(self.item_rows.weight[rows] == 0, np.inf, interval_s)
 
     def time_to_reach(self, rows: Ids, poll_value: float) -> Float64s:
         """Return how long after a poll rows reach ``poll_value``; infinite where they never do."""

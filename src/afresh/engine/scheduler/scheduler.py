@@ -73,7 +73,6 @@ class Scheduler:
     # Following others.
 
     def load(self, columns: Iterable[PolicyColumns], names: Mapping[int, str]) -> None:
-        """Take in items that were registered since."""
         self.item_rows.load(columns)
         self.policy.ranking.grow()
         self.names = names

@@ -19,10 +19,6 @@ def _reader(parse: Any) -> BeforeValidator:
     return BeforeValidator(lambda given: parse(str(given)) if isinstance(given, str | int | float) else given)
 
 
-def _duration(given: object) -> object:
-    return parse_duration(given) if isinstance(given, str) else given
-
-
 def _objective(given: str) -> str:
     from afresh.values.objective_names import OBJECTIVE_NAMES
 
@@ -32,7 +28,11 @@ def _objective(given: str) -> str:
 Rate = Annotated[float, _reader(parse_rate), Field(gt=0, allow_inf_nan=False)]
 SizeRate = Annotated[float, _reader(parse_size_rate), Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, _reader(parse_share), Field(gt=0, le=1)]
-Seconds = Annotated[float, BeforeValidator(_duration), Field(gt=0, allow_inf_nan=False)]
+Seconds = Annotated[
+    float,
+    BeforeValidator(lambda given: parse_duration(given) if isinstance(given, str) else given),
+    Field(gt=0, allow_inf_nan=False),
+]
 ObjectiveName = Annotated[str, AfterValidator(_objective)]
 
 
@@ -115,11 +115,6 @@ class SourceTable:
     benefit: float = 0.0
     stale_cost: float = 0.0
 
-    @property
-    def concurrency(self) -> int:
-        """How many polls of one group may be under way at once."""
-        return self.settings.polls_at_once
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -144,7 +139,6 @@ class Settings:
     written_requests: float | None = None
 
     def source(self, name: str) -> SourceTable | None:
-        """Return the source of this name; None if there is none."""
         return next((source for source in self.sources if source.settings.name == name), None)
 
     def closed_sources(self, now_s: float) -> dict[str, float]:

@@ -108,14 +108,6 @@ def budget_share(snapshot: StatusSnapshot) -> float:
     return spent / allowed if time_s >= _SHORTEST_RUN_S and allowed > 0 else math.nan
 
 
-def _format_audited(value: float) -> str:
-    return "none yet" if math.isnan(value) else format_share(value)
-
-
-def _format_failing(value: float) -> str:
-    return f"{format_whole(value)} waiting after a failure"
-
-
 FIGURES = (
     Figure(
         "status.freshness.value",
@@ -129,7 +121,7 @@ FIGURES = (
     Figure(
         "status.audited.value",
         "audited",
-        _format_audited,
+        lambda value: "none yet" if math.isnan(value) else format_share(value),
         "audited_freshness_ratio",
         "The same as random polls found it.",
     ),
@@ -146,7 +138,11 @@ FIGURES = (
     Figure("status.due", "due", format_whole, "due_items", "Items that are due and not yet polled."),
     Figure("lag_s", metric="lag_seconds", meaning="How long the longest due item has waited."),
     Figure(
-        "status.failing", "due-detail", _format_failing, "failing_items", "Items that wait after a failure."
+        "status.failing",
+        "due-detail",
+        lambda value: f"{format_whole(value)} waiting after a failure",
+        "failing_items",
+        "Items that wait after a failure.",
     ),
     Figure("status.dropped", metric="dropped_items", meaning="Items not worth a poll at this budget."),
     Figure("status.file_bytes", "store", format_bytes, "store_bytes", "Size of the store."),

@@ -13,7 +13,7 @@ from afresh.engine.reporting.why import PastPoll, Why, explain, last_polls
 from afresh.stores.store import Store
 from afresh.values.items import Item
 from afresh.values.stored import Version
-from afresh.web.schemas import CurvesOut, ItemDetailOut, ItemOut, PollOut, VersionOut
+from afresh.web.schemas import CurvesOut, ItemDetailOut, ItemOut, VersionOut
 
 _CURVE_POINTS, _POLLS_SHOWN = 121, 300
 _CURVE_SPAN = 3.0  # times the usual interval between polls
@@ -53,7 +53,7 @@ class ItemReport:
             reasons=list(self.why.reasons),
             threshold=self.why.threshold,
             curves=self.curves,
-            polls=[PollOut.model_validate(poll) for poll in self.polls],
+            polls=list(self.polls),
             versions=[VersionOut.model_validate(version) for version in self.versions],
         )
 

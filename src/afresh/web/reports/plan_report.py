@@ -50,7 +50,6 @@ class PlanModel:
         return np.asarray(self.sample.weight / self.sample.weight.sum())
 
     def plan_at(self, objective: str, requests: float) -> tuple[Float64s, float]:
-        """Return the polls per second of each item at a budget, and the shadow price."""
         if not self.rate.size:
             return np.empty(0), 0.0
         if objective not in self._frontiers:
@@ -80,13 +79,13 @@ def build_plan_model(engine: Engine, now_s: float, seed: int = 0) -> PlanModel:
 def report_plan(
     engine: Engine, model: PlanModel, objective: str, status: Status, budget: BudgetTable
 ) -> PlanOut:
-    """Return everything that the Plan page shows for one objective; ``budget`` is today's."""
     sample, spent = model.sample, status.spent_last_hour
     size = model.rate.size
     ratio = sample.value_per_cost if size else np.ones(1)
     typical = float(np.median(ratio))
     shown = np.unique(np.linspace(0, size - 1, min(CHART_ITEMS, size)).astype(np.intp))
     today = budget_point(model, objective, budget.requests, budget, spent)
+    budgets = budget.requests * np.geomspace(1 / _SPAN, _SPAN, BUDGET_POINTS)
     curve_rate, curve_frequency = optimal_curve(model.rate, objective, today.marginal, typical)
     keys = {item.id: item.key for item in engine.store.items.by_id(sample.ids[shown].tolist())}
     return PlanOut(
@@ -96,7 +95,7 @@ def report_plan(
         now=report_present(status),
         today=today,
         absorbed_per_s=status.absorbed_per_s,
-        budgets=_budget_points(model, objective, budget, spent),
+        budgets=[budget_point(model, objective, each, budget, spent) for each in budgets.tolist() if size],
         curve_rate=curve_rate.tolist(),
         curve_frequency=curve_frequency.tolist(),
         dot_rate=model.rate[shown].tolist(),
@@ -112,17 +111,7 @@ def report_plan(
 
 
 def report_present(status: Status) -> PlanNowOut:
-    """Return the present state, which the Plan page shows beside the plans."""
     return PlanNowOut(freshness=status.freshness.value, age_s=status.age_s, dropped=status.dropped)
-
-
-def _budget_points(
-    model: PlanModel, objective: str, settings: BudgetTable, spent: Spent
-) -> list[BudgetPointOut]:
-    if not model.rate.size:
-        return []
-    budgets = settings.requests * np.geomspace(1 / _SPAN, _SPAN, BUDGET_POINTS)
-    return [budget_point(model, objective, budget, settings, spent) for budget in budgets.tolist()]
 
 
 def budget_point(
