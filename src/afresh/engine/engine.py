@@ -14,18 +14,16 @@ import math
 import signal
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
-from types import TracebackType
 
 import numpy as np
 
 from afresh.engine.event_loop import (
     NewEventLoop,
     StopContext,
+    StopRequest,
     cancellable,
-    never_stop,
     new_fast_loop,
     run_coroutine,
 )
@@ -54,7 +52,7 @@ from afresh.engine.scheduler.poll_recorder import compute_spent
 from afresh.engine.settings.tables import Settings
 from afresh.sources.context import NewFetcher, SourceContext, network_fetcher
 from afresh.sources.secrets import Resolver
-from afresh.stores.store import Store
+from afresh.stores.store import ClosedOnExit, Store
 from afresh.values.clock import Clock
 from afresh.values.errors import UsageError
 from afresh.values.items import Item
@@ -75,22 +73,15 @@ class EngineContext:
     new_fetcher: NewFetcher = network_fetcher
 
 
-class Engine(ItemOperations, AbstractContextManager["Engine"]):
+class Engine(ItemOperations, ClosedOnExit):
     """One project: its settings, its store, and what can be done with them. Made by ``make_engine``.
     ``on_stop`` says how work that takes long is asked to stop: a run drains, any other work is cancelled."""
 
     def __init__(self, settings: Settings, store: Store, clock: Clock, given: EngineContext) -> None:
         super().__init__(settings, store, clock)
         self._given = given
-        self._started: tuple[ThreadPoolExecutor, Future[RunProgress], Future[Callable[[], None]]] | None = (
-            None
-        )
-        self.on_stop: StopContext = never_stop
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        self._started: tuple[ThreadPoolExecutor, Future[RunProgress], Future[StopRequest]] | None = None
+        self.on_stop: StopContext = lambda _ask, _limit_s: nullcontext()  # nobody asks for a stop
 
     def close(self) -> None:
         self.store.close()
@@ -112,11 +103,11 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
         if not for_s >= 0:
             raise UsageError(f"for_s is {for_s:g}: give seconds from 0 on")
 
-        def read_again(reload: Callable[[], Settings]) -> Settings:
-            self.settings = reload()
+        def read_again() -> Settings:
+            self.settings = reload() if reload is not None else self.settings
             return self._with_listings()
 
-        reloader = None if reload is None else Reloader(partial(read_again, reload))
+        reloader = None if reload is None else Reloader(read_again)
         work = self._run(for_s, once, report, reloader, signals)
         return run_coroutine(work, self._given.new_loop)
 
@@ -125,7 +116,7 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
         if self._started is not None:
             raise UsageError("the engine is running already: stop it first")
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="afresh-run")
-        stopper = Future[Callable[[], None]]()
+        stopper = Future[StopRequest]()
 
         def work() -> RunProgress:
             try:
@@ -169,7 +160,7 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
         report: Report | None = None,
         reloader: Reloader | None = None,
         signals: bool = False,
-        stopper: Future[Callable[[], None]] | None = None,
+        stopper: Future[StopRequest] | None = None,
     ) -> RunProgress:
         stop, loop = StopSignal(), asyncio.get_running_loop()
 

@@ -62,7 +62,6 @@ def load_asset(name: str) -> Asset | None:
 
 @cache
 def asset_url(name: str) -> str:
-    """Return the address of a file, with its version."""
     if name == "plotly.js":
         return f"/static/{name}?v={version('plotly')}"
     if name.startswith("swagger"):

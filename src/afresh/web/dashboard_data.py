@@ -9,8 +9,7 @@ from hashlib import blake2b
 
 from afresh.engine.engine import Engine
 from afresh.engine.ratelimit.budget_override import current_override
-from afresh.engine.reporting.item_estimates import ItemEstimate, estimate_items
-from afresh.engine.reporting.item_snapshot import ItemSnapshot, take_snapshot
+from afresh.engine.reporting.item_snapshot import ItemEstimate, ItemSnapshot, estimate_items, take_snapshot
 from afresh.engine.settings.tables import BudgetTable
 from afresh.values.errors import UsageError
 from afresh.values.items import Item, ItemPage, ItemQuery

@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from afresh.engine.ratelimit.fleet_member import WorkerStatus
+from afresh.engine.reporting.item_snapshot import PastPoll
 from afresh.engine.reporting.status import ItemProblem, SourceTrouble
-from afresh.engine.reporting.why import PastPoll
 from afresh.engine.scheduler.earnings import SpendingPlan
 from afresh.sources.search.saved_records import ScaleNote
 from afresh.values.items import Status as ItemStatus

@@ -67,13 +67,6 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def address_of(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    if host in ("0.0.0.0", "::"):
-        host = "localhost"
-    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
-
-
 class _QuietServer(uvicorn.Server):
     """uvicorn's server, without its handling of signals, which belong to the caller."""
 
@@ -103,7 +96,11 @@ class Server:
 
     @property
     def address(self) -> str:
-        return address_of(self._listening)
+        """The address at which a browser finds the server."""
+        host, port = self._listening.getsockname()[:2]
+        if host in ("0.0.0.0", "::"):
+            host = "localhost"
+        return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
     def run(self) -> None:
         self._server.run(sockets=[self._listening])

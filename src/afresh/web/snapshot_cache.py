@@ -92,7 +92,6 @@ class SnapshotCache:
         return last
 
     def expire(self) -> None:
-        """Make the next call read a new snapshot, because something was changed from here."""
         self._expires_s = -math.inf
 
     def _read_and_release(self) -> StatusSnapshot:

@@ -25,7 +25,6 @@ class BudgetOverride:
 
 
 def read_override(store: Store) -> BudgetOverride | None:
-    """Return the override that was set last; None without one."""
     packed = store.state.get(BUDGET_OVERRIDE)
     return BudgetOverride(**json.loads(packed)) if packed else None
 

@@ -62,14 +62,11 @@ class FleetMember:
         self._store, self._clock, self._claim_s = store, clock, claim_s
         self._delay_s, self.time = delay_s, SteadyClock(clock)
         self._worker = this_worker(clock, self.time.now_s())
+        self.name = self._worker.name
         self.claims = Claims(clock, claim_s, self.take_claims, wakeup)
         self._others_count, self._planner_until_s = 0, -math.inf
         self._removed_s = -math.inf
         self._measured_s, self._is_idle = clock.elapsed_s(), False
-
-    @property
-    def name(self) -> str:
-        return self._worker.name
 
     @property
     def is_alone(self) -> bool:

@@ -8,6 +8,7 @@ computed from that.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
@@ -27,9 +28,19 @@ _LOADED_WHOLE = 5000  # this number of items is restored in some hundredths of a
 RateInterval = tuple[float, float, float]
 """The median of a rate per second, and the lower and upper end of its 90 % interval."""
 
-_RATE_LEVEL = 0.9
+_RATE_LEVEL, _POLLS_SHOWN = 0.9, 10
 _NONE, _NO = np.empty(0), np.empty(0, dtype=bool)
 NO_POLLS = ObservationColumns(np.empty(0, dtype=np.int64), _NONE, _NONE, _NO, _NONE, _NONE, _NO)
+
+
+@dataclass(frozen=True, slots=True)
+class PastPoll:
+    """One poll that observed something."""
+
+    time_s: float
+    elapsed_s: float
+    changed: bool
+    audit: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,24 @@ class ItemSnapshot:
 
     def polls_of(self, item: Item) -> ObservationColumns:
         return self.polls.get(item.id, NO_POLLS)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemEstimate:
+    """The estimates for one item. Rates are per second, with their 90 % interval. ``fresh`` is the
+    probability that the copy is still right; ``poll_value`` is what a poll gains now. ``plan`` is one word:
+    ``kept`` (polled at this budget), ``dropped`` (other items gain more at this budget), ``futile`` (no poll
+    of the item ever pays for itself), ``new`` (not polled yet), ``unweighted``, or the item's status if it is
+    not active. For an item whose staleness is observed without polls it is the observed state: ``fresh``,
+    ``stale``, ``left alone`` or ``unknown``."""
+
+    rate_per_s: float
+    low_per_s: float
+    high_per_s: float
+    interval_s: float
+    fresh: float
+    poll_value: float
+    plan: str
 
 
 def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s: float) -> ItemSnapshot:
@@ -113,3 +142,54 @@ def _columns_for(store: Store, settings: Settings, items: Sequence[Item]) -> Ite
     if sum(count.items for count in store.items.counts()) <= _LOADED_WHOLE:
         return store.plan.columns()
     return [store.plan.columns_of(items_compared_with(store, settings, items))]
+
+
+def estimate_items(snapshot: ItemSnapshot) -> list[ItemEstimate]:
+    policy, now_s = snapshot.scheduler.policy, snapshot.time_s
+    fresh, poll_value = snapshot.scheduler.forecast.fresh(now_s), policy.poll_values(now_s)
+    every = np.arange(policy.item_rows.size)
+    intervals_s, futile = policy.intervals_s(every), policy.is_futile(every)
+    estimates = []
+    for item in snapshot.items:
+        row = policy.item_rows.row(item.id)
+        if row is None:  # The item was removed after the page of items was read.
+            estimates.append(ItemEstimate(*(math.nan,) * 6, plan="removed"))
+            continue
+        interval_s, seen = float(intervals_s[row]), snapshot.seen.get(item.key)
+        plan = "futile" if futile[row] and item.polled_s is not None else _plan_word(item, interval_s)
+        if seen is not None:  # what is observed replaces what is estimated from polls
+            plan, interval_s = seen.state, math.inf if seen.state == "left alone" else interval_s
+        if is_chosen_by_source(snapshot.settings, item):
+            plan = "kept" if plan == "dropped" else plan
+            mean_s = mean_interval_s(last_polls(snapshot.polls_of(item)))
+            interval_s = mean_s if math.isfinite(mean_s) else math.nan
+        numbers = (*snapshot.rates[item.id], interval_s, float(fresh[row]), float(poll_value[row]))
+        estimates.append(ItemEstimate(*numbers, plan=plan))
+    return estimates
+
+
+def _plan_word(item: Item, interval_s: float) -> str:
+    """Say in one word what becomes of an item at this budget; an item without a next poll is dropped."""
+    if item.status != "active":
+        return item.status
+    if item.polled_s is None:
+        return "new"
+    if item.weight == 0:
+        return "unweighted"
+    return "kept" if math.isfinite(interval_s) else "dropped"
+
+
+def is_chosen_by_source(settings: Settings, item: Item) -> bool:
+    """Return whether the source of an item chooses which records to request together."""
+    table = settings.source(item.source)
+    return table is not None and table.settings.kind == "search"
+
+
+def last_polls(polls: ObservationColumns, count: int = _POLLS_SHOWN) -> tuple[PastPoll, ...]:
+    columns = (polls.time_s, polls.elapsed_s, polls.changed, polls.audit)
+    return tuple(PastPoll(*row) for row in zip(*(each[-count:].tolist() for each in columns), strict=True))
+
+
+def mean_interval_s(polls: tuple[PastPoll, ...]) -> float:
+    gaps_s = [poll.elapsed_s for poll in polls if poll.elapsed_s > 0]
+    return sum(gaps_s) / len(gaps_s) if gaps_s else math.inf

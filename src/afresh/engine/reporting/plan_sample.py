@@ -121,7 +121,7 @@ def take_plan_sample(
         rows = np.sort(rng.choice(rows, most, replace=False))
     return PlanSample(
         ids=item_rows.ids[rows],
-        posteriors=RatePosteriors(*forecast.rate_prior(), *forecast.rate_distribution(rows)),
+        posteriors=RatePosteriors(*forecast.rate_distribution(rows)),
         weight=item_rows.weight[rows],
         value_per_cost=item_rows.ranked_weight(rows) / item_rows.ranked_cost(rows),
         cost=item_rows.cost[rows],

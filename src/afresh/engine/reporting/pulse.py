@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from afresh.engine.settings.tables import Settings, SourceTable
+from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import COURSE, PULSE
 from afresh.stores.store import Store
 
@@ -69,21 +69,19 @@ def as_running(store: Store, settings: Settings, now_s: float) -> Settings:
     if pulse is None or pulse.budget_per_s is None or pulse.state(now_s) != "running":
         return settings
     own = {"requests": pulse.budget_per_s, "each_item": False}
-    sources = tuple(_delayed(table, pulse.delays) for table in settings.sources)
-    return replace(settings, budget=settings.budget.model_copy(update=own), sources=sources)
+    sources = []
+    for table in settings.sources:
+        delay_s = pulse.delays.get(table.settings.name)
+        if delay_s is not None and hasattr(table.settings, "delay"):
+            table = replace(table, settings=table.settings.model_copy(update={"delay": delay_s}))
+        sources.append(table)
+    return replace(settings, budget=settings.budget.model_copy(update=own), sources=tuple(sources))
 
 
 def source_delays(settings: Settings) -> dict[str, float]:
     """Return the seconds between requests to a host, by source, where there are any."""
     named = ((table.settings.name, table.settings.delay_s) for table in settings.sources)
     return {name: float(delay_s) for name, delay_s in named if delay_s is not None}
-
-
-def _delayed(table: SourceTable, delays: Mapping[str, float]) -> SourceTable:
-    delay_s = delays.get(table.settings.name)
-    if delay_s is None or not hasattr(table.settings, "delay"):
-        return table
-    return replace(table, settings=table.settings.model_copy(update={"delay": delay_s}))
 
 
 def read_course(store: Store) -> Course:

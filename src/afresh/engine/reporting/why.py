@@ -8,7 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.engine.reporting.item_snapshot import ItemSnapshot, take_snapshot
+from afresh.engine.reporting.item_snapshot import (
+    ItemSnapshot,
+    PastPoll,
+    is_chosen_by_source,
+    last_polls,
+    mean_interval_s,
+    take_snapshot,
+)
 from afresh.engine.reporting.watched_items import WatchedItem
 from afresh.engine.scheduler.reschedule import earliest_s
 from afresh.engine.scheduler.row_policy import RowPolicy
@@ -17,25 +24,14 @@ from afresh.stores.store import Store
 from afresh.values.errors import UsageError, did_you_mean
 from afresh.values.formatting import format_moment
 from afresh.values.items import Item, ItemQuery
-from afresh.values.stored import ObservationColumns
 from afresh.values.units import format_duration
 
-_POLLS_SHOWN, _KEYS_LOOKED_AT = 10, 1000
+_KEYS_LOOKED_AT = 1000
 _LISTED_ALONE = ("sql", "view")  # kinds of sources that list all their items
 _TOGETHER = (
     "its source asks for many records at once, the request first whose records are worth the most together"
 )
 _HEAVIEST, _NEARLY = 1e9, 1.001  # the largest factor of a weight that is tried, and the precision
-
-
-@dataclass(frozen=True, slots=True)
-class PastPoll:
-    """One poll that observed something."""
-
-    time_s: float
-    elapsed_s: float
-    changed: bool
-    audit: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +112,6 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
     )
 
 
-def is_chosen_by_source(settings: Settings, item: Item) -> bool:
-    """Return whether the source of an item chooses which records to request together."""
-    table = settings.source(item.source)
-    return table is not None and table.settings.kind == "search"
-
-
-def mean_interval_s(polls: tuple[PastPoll, ...]) -> float:
-    gaps_s = [poll.elapsed_s for poll in polls if poll.elapsed_s > 0]
-    return sum(gaps_s) / len(gaps_s) if gaps_s else math.inf
-
-
 def _unknown(store: Store, settings: Settings, key: str) -> str:
     """Return that there is no such item, with a similar one or how to add it; views may be given quoted."""
     known = [item.key for item in store.items.page(ItemQuery(), _KEYS_LOOKED_AT).items]
@@ -167,11 +152,6 @@ def _seen_reasons(seen: WatchedItem, item: Item, now_s: float) -> list[str]:
     return found
 
 
-def last_polls(polls: ObservationColumns, count: int = _POLLS_SHOWN) -> tuple[PastPoll, ...]:
-    columns = (polls.time_s, polls.elapsed_s, polls.changed, polls.audit)
-    return tuple(PastPoll(*row) for row in zip(*(each[-count:].tolist() for each in columns), strict=True))
-
-
 def _reasons(
     item: Item, policy: RowPolicy, row: int, interval_s: float, now_s: float, *, due: bool
 ) -> list[str]:
@@ -197,7 +177,8 @@ def _reasons(
             words = "a poll would pay, but others pay more and the budget leaves nothing for it"
         found.append(_left(f"dropped: {words}", policy, row, item.weight, policy.shadow_price))
     else:
-        twice, half = (_polled_every(policy, row, factor) for factor in (2.0, 0.5))
+        after_s = [_after_s(policy, row, policy.shadow_price / factor) for factor in (2.0, 0.5)]
+        twice, half = (f"every {format_duration(s)}" if math.isfinite(s) else "never" for s in after_s)
         found.append(f"with twice the weight it would be polled {twice}, with half of it {half}")
     return found
 
@@ -217,11 +198,6 @@ def _left(words: str, policy: RowPolicy, row: int, weight: float, level: float) 
 def _after_s(policy: RowPolicy, row: int, level: float) -> float:
     """Return how long after a poll the poll value of an item reaches ``level``."""
     return float(policy.time_to_reach(np.array([row]), level)[0])
-
-
-def _polled_every(policy: RowPolicy, row: int, factor: float) -> str:
-    after_s = _after_s(policy, row, policy.shadow_price / factor)
-    return f"every {format_duration(after_s)}" if math.isfinite(after_s) else "never"
 
 
 def _holding(item: Item, now_s: float, *, due: bool) -> list[str]:

@@ -10,12 +10,17 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 
+from afresh.engine.runner.hooks import Hooks
+from afresh.engine.runner.listing_task import ListingTask
 from afresh.engine.runner.poll_tasks import Bulk, PollTasks
 from afresh.engine.runner.run_context import TICK_S, RunContext, StopSignal
-from afresh.engine.runner.run_tasks import RunTasks
+from afresh.engine.runner.staleness_task import StalenessTask
+from afresh.engine.runner.store_watcher import StoreWatcher
+from afresh.engine.runner.writer import Writer
 from afresh.engine.scheduler.audits import may_audit
 from afresh.engine.scheduler.picker import GroupKey
 from afresh.values.lease import Lease
@@ -24,6 +29,17 @@ _AHEAD_S = 0.05  # polls are leased so far ahead of their requests
 _MOST_AT_ONCE = 64
 _PENDING_AUDITS = 4
 _TAKEN_ELSEWHERE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunTasks:
+    """The tasks beside the polls, and the writer that commits the polls."""
+
+    watcher: StoreWatcher
+    listing: ListingTask
+    staleness: StalenessTask
+    hooks: Hooks
+    writer: Writer
 
 
 class Dispatcher:
@@ -151,7 +167,7 @@ class Dispatcher:
         context = self._context
         name, group = self._scheduler.group_names(group_key)
         table = context.settings.now.source(name)
-        if table is None or self._polls.count_in(group_key) >= table.settings.polls_at_once:
+        if table is None or self._polls.in_group[group_key] >= table.settings.polls_at_once:
             return math.inf
         if self._tasks.staleness.is_looking(name):
             return math.inf

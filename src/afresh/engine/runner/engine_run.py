@@ -25,12 +25,11 @@ import numpy as np
 from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.request_slots import budget_limits
 from afresh.engine.runner import background_load
-from afresh.engine.runner.dispatcher import Dispatcher
+from afresh.engine.runner.dispatcher import Dispatcher, RunTasks
 from afresh.engine.runner.hooks import source_hooks
 from afresh.engine.runner.listing_task import ListingResult
 from afresh.engine.runner.poll_tasks import Bulk, PollTasks
 from afresh.engine.runner.run_context import TICK_S, RunContext, StopSignal
-from afresh.engine.runner.run_tasks import RunTasks
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
 from afresh.values.items import ItemChange
@@ -76,7 +75,6 @@ class Run:
         return self.context.settings.now
 
     def stop(self) -> None:
-        """Start no more polls; end when those under way are committed. When called again, end at once."""
         self._stop.request()
 
     def progress(self) -> RunProgress:

@@ -101,7 +101,7 @@ class Hooks:
         """Deliver the events of one item in order, until one fails; return how many were delivered."""
         held, until_s = (self._behind or {}).get(line[0].item_id, (0, 0.0))
         if held and line[0].id > held:
-            await self._defer(line, until_s)
+            await self._store.events.defer([event.id for event in line], until_s)
             return 0
         for done, event in enumerate(line):
             problem = await self._deliver_event(event)
@@ -111,15 +111,11 @@ class Hooks:
                 log_event(
                     logging.WARNING, "hook failed", item=event.key, attempt=event.attempts, problem=problem
                 )
-                await self._defer(line[done:], until_s)
+                await self._store.events.defer([event.id for event in line[done:]], until_s)
                 return done
             await self._hold(event.item_id, None)
             await self._store.events.done([event.id])
         return len(line)
-
-    async def _defer(self, line: Sequence[Event], until_s: float) -> None:
-        ids = [event.id for event in line]
-        await self._store.events.defer(ids, until_s)
 
     async def _deliver_event(self, event: Event) -> str:
         """Deliver one event; return why it failed, or an empty text."""

@@ -99,16 +99,13 @@ class ListingTask:
             for origin, problem in found.problems.items():
                 if before.get(origin) != problem:  # each is logged once while it lasts
                     log_event(logging.WARNING, "listing has a problem", listing=origin, problem=problem)
-            await self._save_trouble(name, found)
+            # Saved for ``status``: which documents cannot be read, and why.
+            words = "; ".join(f"{origin}: {found.problems[origin]}" for origin in sorted(found.unread))
+            if words != self._troubles.get(name):
+                self._troubles[name] = words
+                await self._store.state.set({TROUBLE + name: words.encode() or None})
         self.read_s = self._clock.elapsed_s()
         return found
-
-    async def _save_trouble(self, name: str, found: ListingResult) -> None:
-        """Save for ``status`` which documents cannot be read, and why."""
-        words = "; ".join(f"{origin}: {found.problems[origin]}" for origin in sorted(found.unread))
-        if words != self._troubles.get(name):
-            self._troubles[name] = words
-            await self._store.state.set({TROUBLE + name: words.encode() or None})
 
     async def _read(self, name: str, source: Source) -> ListingResult:
         table = self._context.settings.now.source(name)

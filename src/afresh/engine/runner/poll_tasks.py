@@ -25,26 +25,24 @@ class Bulk:
 
 
 class PollTasks:
-    """The polls of one run. ``defect`` is what broke in one of them, which is to end the run."""
+    """The polls of one run. ``in_group`` counts those of each group that have begun and are not over;
+    ``defect`` is what broke in one of them, which is to end the run."""
 
     def __init__(self, context: RunContext, writer: Writer) -> None:
         self._context, self._writer = context, writer
-        self._in_group: Counter[GroupKey] = Counter()
+        self.in_group: Counter[GroupKey] = Counter()
         self._batch_polls = BatchPolls(context)
         self.in_flight: set[asyncio.Task[None]] = set()
         self.defect: BaseException | None = None
 
-    def count_in(self, group_key: GroupKey) -> int:
-        return self._in_group[group_key]
-
     def begin(self, group_key: GroupKey) -> None:
         """Count one more poll in a group; ``leave`` when it is over, or is not made."""
-        self._in_group[group_key] += 1
+        self.in_group[group_key] += 1
 
     def leave(self, group_key: GroupKey) -> None:
-        self._in_group[group_key] -= 1
-        if self._in_group[group_key] <= 0:
-            del self._in_group[group_key]
+        self.in_group[group_key] -= 1
+        if self.in_group[group_key] <= 0:
+            del self.in_group[group_key]
         self._context.scheduler.picker.release_group(group_key)
         self._context.wakeup.set()
 
@@ -87,6 +85,6 @@ class PollTasks:
     def is_quiet(self, group: str) -> bool:
         """Return whether a group can be left to others: no poll is under way, and it could be asked again."""
         now_s, sources = self._context.clock.now_s(), self._context.sources
-        if any(self._context.scheduler.group_names(group_key)[1] == group for group_key in self._in_group):
+        if any(self._context.scheduler.group_names(group_key)[1] == group for group_key in self.in_group):
             return False
         return all(sources.ready_s(name, group, now_s) <= now_s for name in sources.names())

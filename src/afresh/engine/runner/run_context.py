@@ -22,18 +22,14 @@ class StopSignal:
     or changes that the dispatcher may wait for."""
 
     def __init__(self) -> None:
-        self.wakeup, self._requested, self.abandoned = asyncio.Event(), False, asyncio.Event()
+        self.wakeup, self.is_requested, self.abandoned = asyncio.Event(), False, asyncio.Event()
 
     def request(self) -> None:
         """Start no more polls; end when those under way are committed. When asked again, end at once."""
-        if self._requested:
+        if self.is_requested:
             self.abandoned.set()
-        self._requested = True
+        self.is_requested = True
         self.wakeup.set()
-
-    @property
-    def is_requested(self) -> bool:
-        return self._requested
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,6 @@ class SourceSet:
         self._save_state_at_s = clock.elapsed_s() + STATES_EVERY_S
 
     async def open(self, settings: Settings) -> None:
-        """Build all sources, each with the state that was saved."""
         for table in settings.sources:
             name = table.settings.name
             self._held[name] = held = _OpenSource(self._build(table), table)
@@ -138,7 +137,9 @@ class SourceSet:
         built = {
             name: _OpenSource(self._build(table), table)
             for name, table in wanted.items()
-            if name not in self._held or _differs(self._held[name].table, table)
+            if (held := self._held.get(name)) is None
+            or held.table.settings != table.settings
+            or held.table.kind is not table.kind
         }
         gone = [name for name in self._held if name not in wanted]
         words = []
@@ -260,10 +261,6 @@ def retry_after_settings_change(store: Store, settings: SourceSettings, now_s: f
 
 def _digest(states: bytes | None) -> bytes:
     return blake2b(states or b"", digest_size=16).digest()
-
-
-def _differs(old: SourceTable, new: SourceTable) -> bool:
-    return old.settings != new.settings or old.kind is not new.kind
 
 
 def _describe_difference(old: _OpenSource | None, new: _OpenSource | None) -> str:

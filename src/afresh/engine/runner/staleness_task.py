@@ -126,15 +126,12 @@ class StalenessTask:
                 if row is not None:
                     seen[row], rows_of[key] = told, row
         policy.staleness = ObservedStaleness.of(seen, rows_of) if seen else None
-        self._release_stale_rows()
-        self._apply_money_terms()
-
-    def _release_stale_rows(self) -> None:
-        """In a single round, let stale items be polled that were not polled in it yet."""
-        staleness, due_s = self._scheduler.policy.staleness, self._recorder.only_due_s
+        staleness, due_s = policy.staleness, self._recorder.only_due_s
         if staleness is not None and due_s is not None:
-            item_rows, rows = self._scheduler.item_rows, staleness.rows[staleness.stale]
+            # In a single round, stale items that were not polled in it yet may be polled.
+            rows = staleness.rows[staleness.stale]
             item_rows.not_before_s[rows[item_rows.polled_s[rows] < due_s]] = float("-inf")
+        self._apply_money_terms()
 
     def _apply_money_terms(self) -> None:
         apply_money_terms(self._scheduler.policy, self._recorder.money_input())

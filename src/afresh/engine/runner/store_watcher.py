@@ -79,14 +79,10 @@ class StoreWatcher:
         if sum(part.id.size for part in added):
             self._scheduler.load(added, await store.plan.names())
             self._recorder.restrict()
-            await self._rebuild_if_outgrown()
-
-    async def _rebuild_if_outgrown(self) -> None:
-        scheduler, store = self._scheduler, self._store
-        if scheduler.has_outgrown():
-            few = scheduler.item_rows.size <= MOST_NAMES
-            names = await store.call_with_retry(lambda: read_names(store.sync)) if few else None
-            scheduler.rebuild(self._recorder.money_input(), names)
+            if self._scheduler.has_outgrown():
+                few = self._scheduler.item_rows.size <= MOST_NAMES
+                names = await store.call_with_retry(lambda: read_names(store.sync)) if few else None
+                self._scheduler.rebuild(self._recorder.money_input(), names)
 
     async def _read_edits(self) -> None:
         edits = await self._store.items.edits(self._edit_number)

@@ -133,11 +133,6 @@ def apply_money_terms(policy: RowPolicy, given: MoneyInput) -> None:
     if staleness is not None:
         money.paid_off_s = paid_off_s[staleness.rows]
     money.break_even_value, money.is_applied = float(earns), earns or staleness is not None
-    _set_factors(policy, value, cost)
-
-
-def _set_factors(policy: RowPolicy, value: Float64s, cost: Float64s) -> None:
-    item_rows = policy.item_rows
     moved = _differ(value, item_rows.value_factor) | _differ(cost, item_rows.cost_factor)
     if moved.any():
         rows = np.flatnonzero(moved)

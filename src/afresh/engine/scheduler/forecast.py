@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from afresh.engine.scheduler.audits import ShareEstimate
+from afresh.engine.scheduler.audits import Z95, ShareEstimate
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.policy.adaptive.adaptive import Adaptive
 from afresh.policy.rate_populations import RatePopulations
@@ -22,7 +22,6 @@ from afresh.values.arrays import Bools, Float64s
 from afresh.values.stored import Ids
 
 LEVEL = 0.95
-_Z95 = 1.959963984540054
 SAMPLE_ROWS = 65_536  # rows that stand for all
 _POPULATION_ROWS = 256  # rows that tell how rates are spread
 _SEED = 0  # the same for all: an interval must not change without a reason
@@ -87,7 +86,7 @@ class Forecast:
     def freshness(self, now_s: float) -> ShareEstimate:
         """Return the freshness with its 95 % interval, which is wide while little is known of the rates."""
         value, error = self.mean_freshness(now_s)
-        low, high = value - _Z95 * error, value + _Z95 * error
+        low, high = value - Z95 * error, value + Z95 * error
         weight = self._relative_weights()
         guessed = np.flatnonzero((weight > 0) & ~np.isnan(self._rows.polled_s) & ~self._policy.is_observed())
         if guessed.size:
@@ -150,18 +149,16 @@ class Forecast:
         found += (policy.rates()[rows] - belief.mean(rows))[:, None]
         return found[:, 0], found[:, 1], found[:, 2]
 
-    def rate_distribution(self, rows: Ids) -> tuple[Float64s, Float64s]:
-        """Return the probabilities of each row's rates, and these rates with what its families add."""
+    def rate_distribution(self, rows: Ids) -> tuple[Float64s, Float64s, Float64s, Float64s]:
+        """Return the grid of rates, the probability of each for an item that was never polled, those of each
+        row's rates, and these rates with what its families add."""
         policy = self._adaptive
         rates = policy.calibration.factors(rows)[:, None] * policy.belief.rates
         if policy.shocks is not None:
             rates = rates + policy.shocks.rate(rows)[:, None]
         mass = policy.belief.posteriors(rows)
-        return mass / mass.sum(axis=1, keepdims=True), rates
-
-    def rate_prior(self) -> tuple[Float64s, Float64s]:
-        """Return the grid of rates, and the probability of each for an item that was never polled."""
-        return self._adaptive.belief.rates, self._adaptive.belief.prior
+        mass = mass / mass.sum(axis=1, keepdims=True)
+        return policy.belief.rates, policy.belief.prior, mass, rates
 
     def course(self, row: int, after_s: Float64s) -> tuple[Float64s, Float64s]:
         """Return the probability that a copy is right and the poll value, so long after its last poll."""

@@ -31,22 +31,12 @@ class ItemRows:
 
     def __init__(self) -> None:
         self.size = 0
-        self.ids = np.empty(0, dtype=np.int64)
-        self.source = np.empty(0, dtype=np.int64)
-        self.group = np.empty(0, dtype=np.int64)
-        self.is_active = np.empty(0, dtype=np.bool_)
-        self.is_busy = np.empty(0, dtype=np.bool_)
-        self.is_requested = np.empty(0, dtype=np.bool_)
-        self.weight = np.empty(0)
-        self.cost = np.empty(0)
-        self.min_interval_s = np.empty(0)
-        self.max_interval_s = np.empty(0)
-        self.prior_rate_per_s = np.empty(0)
-        self.polled_s = np.empty(0)
-        self.due_s = np.empty(0)
-        self.not_before_s = np.empty(0)
-        self.value_factor = np.empty(0)
-        self.cost_factor = np.empty(0)
+        self.ids, self.source, self.group = (np.empty(0, dtype=np.int64) for _ in range(3))
+        self.is_active, self.is_busy, self.is_requested = (np.empty(0, dtype=np.bool_) for _ in range(3))
+        self.weight, self.cost, self.prior_rate_per_s = (np.empty(0) for _ in range(3))
+        self.min_interval_s, self.max_interval_s = np.empty(0), np.empty(0)
+        self.polled_s, self.due_s, self.not_before_s = (np.empty(0) for _ in range(3))
+        self.value_factor, self.cost_factor = np.empty(0), np.empty(0)
         self.pending_beliefs: list[tuple[int, StoredBeliefs]] = []
 
     def load(self, batches: Iterable[PolicyColumns]) -> int:

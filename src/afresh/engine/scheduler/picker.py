@@ -148,7 +148,6 @@ class Picker:
         self._took_s = self._elapsed_s() - began_s
 
     def _best_rows(self, found: Priorities) -> Ints:
-        """Return the rows for the pool, the best first."""
         tier, value = found.tier, found.value
         rows = np.flatnonzero(tier > Tier.BARRED)
         few = max(_FEWEST, 2 * rows.size // POOL_SHARE, self._expected, 2 * self._largest)

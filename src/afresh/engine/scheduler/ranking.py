@@ -61,12 +61,9 @@ class Ranking:
         self.share = 1.0 if self.is_complete else max(item_rows.size, 1) / max(total or 1, 1)
         self.objective = start.objective
         self.families = _find_families(item_rows, start.names)
-        pending, item_rows.pending_beliefs = item_rows.pending_beliefs, []
         self.adaptive = _build_policy(self, start.budget_per_s)
         if start.shared is not None:
             self.adaptive.restore(self._fit_to_objective(start.shared))
-        for first, found in pending:
-            _restore_rows(self.adaptive, first + np.arange(found.not_before_s.size), found)
         self._start_rows(np.arange(item_rows.size))
         if start.shared is None and self.is_complete and self.adaptive.belief.polled.any():
             self.adaptive.refit(start.now_s)
@@ -133,9 +130,6 @@ class Ranking:
         more = slice(known, item_rows.size)
         self.families = np.pad(self.families, ((0, item_rows.size - known), (0, 0)), constant_values=-1)
         self.adaptive.add(item_rows.ranked_weight(more), item_rows.ranked_cost(more), self.now_s)
-        pending, item_rows.pending_beliefs = item_rows.pending_beliefs, []
-        for first, found in pending:
-            _restore_rows(self.adaptive, first + np.arange(found.not_before_s.size), found)
         self._start_rows(np.arange(known, item_rows.size))
 
     # Valuing.
@@ -213,8 +207,12 @@ class Ranking:
         return not 1.0 / FAR <= highest / float(self.adaptive.belief.rates[-1]) <= FAR
 
     def _start_rows(self, rows: Ints) -> None:
-        """Set when each row was copied, and what a listing guessed of the rates of those never polled."""
+        """Take the stored beliefs of new rows, the times of their copies, and what a listing guessed of the
+        rates of those never polled."""
         item_rows = self.item_rows
+        for first, found in item_rows.pending_beliefs:
+            _restore_rows(self.adaptive, first + np.arange(found.not_before_s.size), found)
+        item_rows.pending_beliefs = []
         polled = rows[~np.isnan(item_rows.polled_s[rows])]
         for begin in range(0, polled.size, _BLOCK):  # all at once would be slower, and hold up other threads
             some = polled[begin : begin + _BLOCK]

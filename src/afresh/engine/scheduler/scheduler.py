@@ -140,7 +140,6 @@ class Scheduler:
         return grown or self.policy.ranking.needs_new_grid()
 
     def rebuild(self, money: MoneyInput, names: Sequence[str] | None) -> None:
-        """Build families, by the ``names`` of all items, and the grid of rates again."""
         self.policy.ranking.rebuild(plan_budget(self.policy, money), names)
         self._ranked_size = self.item_rows.size
 

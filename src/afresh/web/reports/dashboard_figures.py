@@ -154,7 +154,7 @@ FIGURES = (
 def page_texts(snapshot: StatusSnapshot) -> dict[str, str]:
     """Return every text of the Now page that changes, by its ``data-field``."""
     status = snapshot.status
-    is_sampled = status.looked_at < status.items
+    is_sampled, by_status = status.looked_at < status.items, status.by_status.items()
     figures = {figure.name: figure.text(figure.read(snapshot)) for figure in FIGURES if figure.name}
     return figures | {
         "state": snapshot.state,
@@ -162,7 +162,8 @@ def page_texts(snapshot: StatusSnapshot) -> dict[str, str]:
         "state-detail": _describe_state(snapshot),
         "freshness-range": _describe_range(status.freshness),
         "audited-range": _describe_audits(status.audited),
-        "items-detail": _describe_items(snapshot),
+        "items-detail": ", ".join(f"{format_whole(items)} {name}" for name, items in by_status if items)
+        or "add some",
         "dropped": _describe_dropped(snapshot),
         "budget-detail": _describe_spending(snapshot),
         "store-detail": f"{format_count(status.events, 'event')} and"
@@ -196,13 +197,6 @@ def _describe_audits(audited: ShareEstimate) -> str:
     if not audited.n:
         return "random polls will measure it"
     return f"{_describe_range(audited)}, by {format_count(audited.n, 'random poll')}"
-
-
-def _describe_items(snapshot: StatusSnapshot) -> str:
-    by_status = snapshot.status.by_status
-    return (
-        ", ".join(f"{format_whole(items)} {name}" for name, items in by_status.items() if items) or "add some"
-    )
 
 
 def _describe_dropped(snapshot: StatusSnapshot) -> str:

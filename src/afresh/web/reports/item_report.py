@@ -7,9 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.engine.reporting.item_estimates import ItemEstimate, estimate_course, estimate_items
-from afresh.engine.reporting.item_snapshot import ItemSnapshot
-from afresh.engine.reporting.why import PastPoll, Why, explain, last_polls
+from afresh.engine.reporting.item_snapshot import (
+    ItemEstimate,
+    ItemSnapshot,
+    PastPoll,
+    estimate_items,
+    last_polls,
+)
+from afresh.engine.reporting.why import Why, explain
 from afresh.stores.store import Store
 from afresh.values.items import Item
 from afresh.values.stored import Version
@@ -92,7 +97,8 @@ def _compute_curves(snapshot: ItemSnapshot, why: Why) -> CurvesOut:
     due_s = why.interval_s if 0 < why.interval_s < math.inf else math.inf
     typical_s = due_s if math.isfinite(due_s) else 1.0 / max(why.rate_per_s, 1e-12)
     elapsed_s = np.linspace(0.0, _CURVE_SPAN * max(typical_s, since_s / 2, 1.0), _CURVE_POINTS)
-    fresh, poll_values = estimate_course(snapshot, why.item.id, elapsed_s)
+    (row,) = snapshot.scheduler.item_rows.rows([why.item.id]).tolist()
+    fresh, poll_values = snapshot.scheduler.forecast.course(row, elapsed_s)
     return CurvesOut(
         time_s=elapsed_s.tolist(),
         fresh=fresh.tolist(),

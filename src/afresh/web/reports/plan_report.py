@@ -46,7 +46,6 @@ class PlanModel:
 
     @property
     def weight_share(self) -> Float64s:
-        """The weights of the items, which sum to 1."""
         return np.asarray(self.sample.weight / self.sample.weight.sum())
 
     def plan_at(self, objective: str, requests: float) -> tuple[Float64s, float]:
@@ -69,7 +68,6 @@ class PlanModel:
 
 
 def build_plan_model(engine: Engine, now_s: float, seed: int = 0) -> PlanModel:
-    """Sample the active items of a store and prepare their plans."""
     rng = np.random.default_rng(seed)
     sample = take_plan_sample(engine.store, engine.settings, now_s, SAMPLE_ITEMS, rng)
     populations = RatePopulations.draw(sample.posteriors.likelihoods(), rng)
@@ -192,6 +190,5 @@ def _frequencies(interval_s: Float64s) -> Float64s:
 
 
 def _heaviest_keys(engine: Engine, sample: PlanSample, rows: Ints) -> list[str]:
-    """Return the keys of the few items with the largest weights."""
     first = rows[np.argsort(-sample.weight[rows], kind="stable")][:NAMED_ITEMS]
     return [item.key for item in engine.store.items.by_id(sample.ids[first].tolist())]
