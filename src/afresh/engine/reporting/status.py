@@ -63,16 +63,18 @@ class SearchStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Everything ``afresh status`` shows. Shares are 0 … 1, times in seconds. ``freshness`` is the model's
-    estimate of Σw·fresh/Σw now with its 95 % interval, ``audited`` what random polls found. ``age_s`` is the
-    expected weighted age of the copies, NaN without copies. ``dropped`` counts the items that are not worth a
-    poll at this budget. ``absorbed_per_s`` are the requests per second that all groups together can take. Of
-    very many items only ``looked_at`` are read, and their numbers are scaled. ``views`` are the items whose
-    staleness is observed; ``money`` is what the engine chose to spend, where copies have income; ``troubles``
-    are sources whose listings cannot be read; ``workers`` the engines that run; ``problems`` why items fail;
-    ``run`` the last sign of life of the engine. The budget is that of the engine that runs, else that of the
-    settings; ``limits`` are all parts of it per second, infinite where nothing is set. ``closed`` are the
-    sources outside their windows, and until when; ``searches`` is the progress of search sources."""
+    """Everything ``afresh status`` shows. Shares are 0 … 1, times in seconds.
+
+    ``freshness`` is the model's estimate of Σw·fresh/Σw now with its 95 % interval, ``audited`` what random
+    polls found. ``age_s`` is the expected weighted age of the copies, NaN without copies. ``dropped`` counts
+    the items that are not worth a poll at this budget. ``absorbed_per_s`` are the requests per second that
+    all groups together can take. Of very many items only ``looked_at`` are read, and their numbers are
+    scaled. ``views`` are the items whose staleness is observed; ``money`` is what the engine chose to spend,
+    where copies have income; ``troubles`` are sources whose listings cannot be read. The budget is that of
+    the engine that runs, else that of the settings; ``limits`` are all parts of it per second, infinite where
+    nothing is set. ``closed`` are the sources outside their windows, and until when; ``run`` is the last sign
+    of life of the engine, ``workers`` are the engines that run, and ``searches`` search sources.
+    """
 
     items: int
     looked_at: int

@@ -86,10 +86,8 @@ async def _make_context(store: ThreadedStore, given: RunInput, first: Sequence[i
     scheduler = await store.call_with_retry(lambda: _load(given, first))
     limits, reservations = budget_limits(settings.budget), SharedReservations(store, member)
     gate = Gate(clock, limits, reservations, member.claims, settings.plan.caps)
-    live, poll_costs = (
-        LiveSettings(settings),
-        await store.call_with_retry(lambda: read_poll_costs(given.store)),
-    )
+    live = LiveSettings(settings)
+    poll_costs = await store.call_with_retry(lambda: read_poll_costs(given.store))
     recorder = PollRecorder(live, scheduler, poll_costs)
     sources = SourceSet(store, clock, given.sources_for(gate))
     return RunContext(store, clock, live, wakeup, member, gate, scheduler, recorder, sources)

@@ -83,11 +83,11 @@ class StalenessTask:
     async def _save_changes(self) -> None:
         """Save once a minute, and whenever a report differs from the saved one."""
         seen = [pair for source in self._known.values() for pair in _reports(source).items()]
-        gist = [(key, told.known, told.stale_since_s, told.cost_s, told.below) for key, told in seen]
+        summary = [(key, told.known, told.stale_since_s, told.cost_s, told.below) for key, told in seen]
         late = self._clock.elapsed_s() >= self._kept_s + _KEEP_S
-        if late or gist != self._saved_summary or any(told.changed for _, told in seen):
+        if late or summary != self._saved_summary or any(told.changed for _, told in seen):
             await self.save_state()
-            self._saved_summary, self._kept_s = gist, self._clock.elapsed_s()
+            self._saved_summary, self._kept_s = summary, self._clock.elapsed_s()
 
     def _start_reading(self) -> None:
         now_s = self._clock.elapsed_s()

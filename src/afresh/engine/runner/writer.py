@@ -47,7 +47,7 @@ class Writer:
         while True:
             await self._has_polls.wait()
             await asyncio.sleep(GATHER_S)
-            self._has_polls.clear()
+            self._has_polls.clear()  # what is put during the commit sets it again
             group, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
             if self._waiting:
                 self._has_polls.set()
@@ -62,7 +62,7 @@ class Writer:
         for refusal in await self._context.store.commit(outcomes, self._shared_state()):
             log_event(logging.WARNING, "an outcome was not kept", problem=str(refusal))
         self._staleness_task.after_commit()
-        # Only now may the rows be picked again: before the commit, the store would lease the old items.
+        # The rows are busy until here, so that no item is polled twice at once.
         rows = self._scheduler.item_rows.rows([poll.lease.item_id for poll in group])
         self._scheduler.item_rows.is_busy[rows] = False
         self._context.wakeup.set()

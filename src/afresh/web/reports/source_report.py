@@ -67,10 +67,10 @@ def _report_source(
     )
 
 
-def _count_problems(engine: Engine, source: str) -> dict[str, Counter[str]]:
+def _count_problems(engine: Engine, source: str) -> defaultdict[str, Counter[str]]:
     """Count the failing items of each host by problem, among the first ``MOST_FAILING``."""
     query = ItemQuery(status="active", source=source, sort="failures", descending=True)
-    problems: dict[str, Counter[str]] = defaultdict(Counter)
+    problems: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for item in engine.store.items.page(query, MOST_FAILING).items:
         if item.failures:
             problems[item.group][item.problem] += 1
@@ -83,7 +83,7 @@ def _report_hosts(
     table: SourceTable | None,
     hosts: dict[str, CountsByStatus],
     state: bytes,
-    problems: dict[str, Counter[str]],
+    problems: defaultdict[str, Counter[str]],
 ) -> list[HostOut]:
     """Report hosts left alone first, then those with untrusted validators, failing items, most items."""
     saved = read_http_state(state)
