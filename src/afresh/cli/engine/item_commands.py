@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
+from typer import Argument, Option
 
 from afresh.cli.engine.project import (
     AllowPrivate,
@@ -26,20 +27,20 @@ if TYPE_CHECKING:
     from afresh.values.items import ItemChange
 
 Keys: TypeAlias = Annotated[
-    list[str] | None, typer.Argument(metavar="URL…", help="Addresses, or keys of a source.")
+    list[str] | None, Argument(metavar="URL…", help="Addresses, or keys of a source.")
 ]
 KeysFile: TypeAlias = Annotated[
-    str | None, typer.Option("--file", metavar="FILE", help="An item a line; - is standard input.")
+    str | None, Option("--file", metavar="FILE", help="An item a line; - is standard input.")
 ]
 MinInterval: TypeAlias = Annotated[
-    str | None, typer.Option("--min-interval", metavar="1h", help="Never poll more often than this.")
+    str | None, Option("--min-interval", metavar="1h", help="Never poll more often than this.")
 ]
 MaxInterval: TypeAlias = Annotated[
-    str | None, typer.Option("--max-interval", metavar="7d", help="Poll at least this often.")
+    str | None, Option("--max-interval", metavar="7d", help="Poll at least this often.")
 ]
 Selector: TypeAlias = Annotated[
     str | None,
-    typer.Option("--selector", metavar="CSS", help="Only this part of the page counts, for these items."),
+    Option("--selector", metavar="CSS", help="Only this part of the page counts, for these items."),
 ]
 
 
@@ -47,20 +48,17 @@ def add(
     keys: Keys = None,
     file: KeysFile = None,
     sitemap: Annotated[
-        list[str] | None,
-        typer.Option("--sitemap", metavar="URL", help="Add all that it lists, now and later."),
+        list[str] | None, Option(metavar="URL", help="Add all that it lists, now and later.")
     ] = None,
     feed: Annotated[
-        list[str] | None, typer.Option("--feed", metavar="URL", help="Add all that it lists, now and later.")
+        list[str] | None, Option(metavar="URL", help="Add all that it lists, now and later.")
     ] = None,
     discover: Annotated[
-        list[str] | None, typer.Option("--discover", metavar="URL", help="Find sitemaps and feeds of a site.")
+        list[str] | None, Option(metavar="URL", help="Find sitemaps and feeds of a site.")
     ] = None,
-    source: Annotated[
-        str | None, typer.Option("--source", metavar="NAME", help="Their source; by default the first.")
-    ] = None,
-    weight: Annotated[float, typer.Option("--weight", metavar="W", help="Importance.")] = 1.0,
-    cost: Annotated[float, typer.Option("--cost", metavar="C", help="Cost of one poll.")] = 1.0,
+    source: Annotated[str | None, Option(metavar="NAME", help="Their source; by default the first.")] = None,
+    weight: Annotated[float, Option(metavar="W", help="Importance.")] = 1.0,
+    cost: Annotated[float, Option(metavar="C", help="Cost of one poll.")] = 1.0,
     min_interval: MinInterval = None,
     max_interval: MaxInterval = None,
     selector: Selector = None,
@@ -114,14 +112,14 @@ def remove(keys: Keys = None, file: KeysFile = None) -> None:
 def set_items(
     keys: Keys = None,
     file: KeysFile = None,
-    weight: Annotated[float | None, typer.Option("--weight", metavar="W", help="Importance.")] = None,
-    cost: Annotated[float | None, typer.Option("--cost", metavar="C", help="Cost of one poll.")] = None,
+    weight: Annotated[float | None, Option(metavar="W", help="Importance.")] = None,
+    cost: Annotated[float | None, Option(metavar="C", help="Cost of one poll.")] = None,
     min_interval: MinInterval = None,
     max_interval: MaxInterval = None,
     selector: Selector = None,
-    pause: Annotated[bool, typer.Option("--pause", help="Poll no more until resumed.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Poll what was paused, gone or refused.")] = False,
-    poll_now: Annotated[bool, typer.Option("--poll-now", help="Poll as soon as may be.")] = False,
+    pause: Annotated[bool, Option("--pause", help="Poll no more until resumed.")] = False,
+    resume: Annotated[bool, Option("--resume", help="Poll what was paused, gone or refused.")] = False,
+    poll_now: Annotated[bool, Option("--poll-now", help="Poll as soon as may be.")] = False,
 ) -> None:
     """Change how items are treated; a running engine follows within a second."""
     from afresh.sources.change_detection import Recipe

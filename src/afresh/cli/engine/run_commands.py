@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from afresh.cli.engine.project import (
     CLEAR_LINE,
@@ -45,29 +46,20 @@ _REPORTS_PER_MINUTE = 120
 
 
 def run(
-    budget: Annotated[
-        str | None, typer.Option("--budget", metavar="1/s", help="Requests per time, all counted.")
-    ] = None,
-    for_time: Annotated[
-        str | None, typer.Option("--for", metavar="10m", help="Stop after this time.")
-    ] = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="Poll what is due, once, then stop (for cron).")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be polled first.")] = False,
+    budget: Annotated[str | None, Option(metavar="1/s", help="Requests per time, all counted.")] = None,
+    for_time: Annotated[str | None, Option("--for", metavar="10m", help="Stop after this time.")] = None,
+    once: Annotated[bool, Option("--once", help="Poll what is due, once, then stop (for cron).")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only list what would be polled first.")] = False,
     host_delay: Annotated[
-        str | None, typer.Option("--host-delay", metavar="1s", help="Least time between requests to a host.")
+        str | None, Option(metavar="1s", help="Least time between requests to a host.")
     ] = None,
     host_concurrency: Annotated[
-        int | None,
-        typer.Option("--host-concurrency", metavar="N", min=1, help="Requests to one host at once."),
+        int | None, Option(metavar="N", min=1, help="Requests to one host at once.")
     ] = None,
-    web: Annotated[bool, typer.Option("--web", help="Serve the dashboard and the API too.")] = False,
+    web: Annotated[bool, Option("--web", help="Serve the dashboard and the API too.")] = False,
     allow_private: AllowPrivate = False,
     sets: SetOptions = None,
-    log: Annotated[
-        str, typer.Option("--log", metavar="plain|json|debug", help="How to log on standard error.")
-    ] = "plain",
+    log: Annotated[str, Option(metavar="plain|json|debug", help="How to log on standard error.")] = "plain",
     as_json: PrintJson = False,
 ) -> None:
     """Poll until stopped: SIGTERM drains, SIGHUP reads the settings again."""
@@ -103,12 +95,9 @@ def run(
 
 def serve(
     host: Annotated[
-        str | None,
-        typer.Option("--host", metavar="NAME", help="Where to listen; by default this machine alone."),
+        str | None, Option(metavar="NAME", help="Where to listen; by default this machine alone.")
     ] = None,
-    port: Annotated[
-        int | None, typer.Option("--port", metavar="N", help="Which port; 0 takes any that is free.")
-    ] = None,
+    port: Annotated[int | None, Option(metavar="N", help="Which port; 0 takes any that is free.")] = None,
     sets: SetOptions = None,
 ) -> None:
     """Show the copies in a browser, and answer the API, until stopped."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument
 
 from afresh.cli.engine.project import SetOptions, read_overrides
 from afresh.cli.options import PrintJson
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
 
 
 def init(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder to make; by default this one.")
-    ] = Path(),
+    folder: Annotated[Path, Argument(metavar="DIR", help="Folder to make; by default this one.")] = Path(),
 ) -> None:
     """Make a project: a commented afresh.toml, an empty store, and a token for the dashboard."""
     from afresh.engine.app import init_folder
@@ -37,7 +36,7 @@ def init(
 
 
 def config(
-    action: Annotated[str, typer.Argument(metavar="check", help="What to do.")],
+    action: Annotated[str, Argument(metavar="check", help="What to do.")],
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:

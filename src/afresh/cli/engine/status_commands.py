@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument
 
 from afresh.cli.engine.project import SetOptions, open_project
 from afresh.cli.options import PrintJson
@@ -38,7 +38,7 @@ def status(sets: SetOptions = None, as_json: PrintJson = False) -> None:
 
 
 def why(
-    key: Annotated[str, typer.Argument(metavar="URL", help="The item.")],
+    key: Annotated[str, Argument(metavar="URL", help="The item.")],
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:

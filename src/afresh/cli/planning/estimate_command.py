@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from afresh.cli.files import check_files, choose_output, write_picture
 from afresh.cli.options import AsJson, Output, Plot, Unit, with_option_groups
@@ -42,37 +42,33 @@ class EstimateOptions:
     """The options of ``afresh estimate``."""
 
     polls: Annotated[
-        str | None,
-        typer.Argument(metavar="[POLLS]", help="Columns item, time, changed; - is standard input."),
+        str | None, Argument(metavar="[POLLS]", help="Columns item, time, changed; - is standard input.")
     ] = None
-    method: Annotated[str | None, typer.Option(metavar="NAME", help="Which estimator; by default grid.")] = (
-        None
-    )
-    level: Annotated[float, typer.Option(help="Probability that low and high hold the rate.")] = 0.9
+    method: Annotated[str | None, Option(metavar="NAME", help="Which estimator; by default grid.")] = None
+    level: Annotated[float, Option(help="Probability that low and high hold the rate.")] = 0.9
     interval: Annotated[
-        str | None, typer.Option(metavar="20d", help="Give rates to plan with, at this mean interval.")
+        str | None, Option(metavar="20d", help="Give rates to plan with, at this mean interval.")
     ] = None
     drift: Annotated[
-        str, typer.Option(metavar="auto|off|30d", help="Whether old polls fade, and over which time.")
+        str, Option(metavar="auto|off|30d", help="Whether old polls fade, and over which time.")
     ] = "auto"
-    season: Annotated[
-        str, typer.Option(metavar="auto|off|on", help="Whether the hours of the week differ.")
-    ] = "auto"
+    season: Annotated[str, Option(metavar="auto|off|on", help="Whether the hours of the week differ.")] = (
+        "auto"
+    )
     group: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Learn a prior for each value of this column of POLLS."),
+        str | None, Option(metavar="COLUMN", help="Learn a prior for each value of this column of POLLS.")
     ] = None
-    views: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Add rates of views: columns view, base.")
-    ] = None
+    views: Annotated[str | None, Option(metavar="FILE", help="Add rates of views: columns view, base.")] = (
+        None
+    )
     check_poisson: Annotated[
-        bool, typer.Option("--check-poisson", help="Say whether the changes look Poisson.")
+        bool, Option("--check-poisson", help="Say whether the changes look Poisson.")
     ] = False
     cohorts: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Rates of groups: columns group, elapsed, n, changed.")
+        str | None, Option(metavar="FILE", help="Rates of groups: columns group, elapsed, n, changed.")
     ] = None
     lifetimes: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Fit decay functions: columns lifetime, ended.")
+        str | None, Option(metavar="FILE", help="Fit decay functions: columns lifetime, ended.")
     ] = None
     unit: Unit = "d"
     output: Output = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import typer
+from typer import Option
 
 from afresh.cli.files import check_files, choose_output
 from afresh.cli.options import AsJson, ItemsFile, Output, Unit
@@ -36,30 +36,19 @@ _DEFAULTS = {"update_cost": 0.0, "stale_cost": 0.0, "size": 1.0}
 
 def money(
     items: ItemsFile,
-    benefit: Annotated[
-        float | None, typer.Option("--benefit", help="Benefit per record and unit of time while right.")
-    ] = None,
-    cost: Annotated[float | None, typer.Option("--cost", help="Cost of one refresh.")] = None,
-    update_cost: Annotated[
-        float | None, typer.Option("--update-cost", help="Further cost per record found changed.")
-    ] = None,
-    stale_cost: Annotated[
-        float | None, typer.Option("--stale-cost", help="Cost per record and unit of time while wrong.")
-    ] = None,
+    benefit: Annotated[float | None, Option(help="Benefit per record and unit of time while right.")] = None,
+    cost: Annotated[float | None, Option(help="Cost of one refresh.")] = None,
+    update_cost: Annotated[float | None, Option(help="Further cost per record found changed.")] = None,
+    stale_cost: Annotated[float | None, Option(help="Cost per record and unit of time while wrong.")] = None,
     decay: Annotated[
-        str,
-        typer.Option("--decay", metavar="NAME", help="exponential, linear, geometric, weibull:K or lomax:A."),
+        str, Option(metavar="NAME", help="exponential, linear, geometric, weibull:K or lomax:A.")
     ] = "exponential",
-    size: Annotated[float | None, typer.Option("--size", help="Records refreshed together.")] = None,
+    size: Annotated[float | None, Option(help="Records refreshed together.")] = None,
     cost_of_size: Annotated[
-        str,
-        typer.Option(
-            "--cost-of-size", metavar="NAME", help="Cost grows with size: constant, sqrt or linear."
-        ),
+        str, Option(metavar="NAME", help="Cost grows with size: constant, sqrt or linear.")
     ] = "constant",
     interval: Annotated[
-        str | None,
-        typer.Option("--interval", metavar="6h", help="Ask which benefit makes this interval the best."),
+        str | None, Option(metavar="6h", help="Ask which benefit makes this interval the best.")
     ] = None,
     unit: Unit = "d",
     output: Output = None,

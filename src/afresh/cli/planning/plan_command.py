@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from afresh.cli.files import check_files, choose_output, write_picture
 from afresh.cli.options import AsJson, CapsFile, ItemsFile, Objective, Order, Output, Plot, Unit, ViewsFile
@@ -23,14 +23,12 @@ _NUMBERS = ("frequency", "interval", "freshness", "age", "marginal")
 
 def plan(
     items: ItemsFile,
-    budget: Annotated[
-        str, typer.Option("--budget", metavar="5/d", help="Cost units per time; 0.05/item/d is per row.")
-    ],
+    budget: Annotated[str, Option(metavar="5/d", help="Cost units per time; 0.05/item/d is per row.")],
     unit: Unit = "d",
     objective: Objective = "freshness",
     order: Order = "fixed",
     policy: Annotated[
-        str, typer.Option("--policy", metavar="NAME", help="optimal, or to compare: uniform, proportional.")
+        str, Option(metavar="NAME", help="optimal, or to compare: uniform, proportional.")
     ] = "optimal",
     caps: CapsFile = None,
     views: ViewsFile = None,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from afresh.cli.summary import print_json
 from afresh.papers.registry import ON_HISTORIES, ON_RECORDS, PAPERS
@@ -24,21 +25,19 @@ _COLOURS = {"agrees": "green", "differs": "yellow", "unexplained": "bold red"}
 
 def reproduce(
     papers: Annotated[
-        list[str] | None, typer.Argument(metavar="PAPER", help=f"{', '.join(PAPERS)}; all if none is named.")
+        list[str] | None, Argument(metavar="PAPER", help=f"{', '.join(PAPERS)}; all if none is named.")
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a report with every figure to FILE.")
+        Path | None, Option(metavar="FILE", help="Write a report with every figure to FILE.")
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FOLDER",
             help="Histories, NAME.changes.csv, and records, papers*.csv, movies*.csv, for figures.",
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one object on stdout instead of tables.")
-    ] = False,
+    as_json: Annotated[bool, Option("--json", help="Print one object on stdout instead of tables.")] = False,
 ) -> None:
     """Recompute the papers' tables and figures, beside what they print.
 
