@@ -27,13 +27,13 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from afresh.rates.estimators.gamma_filter import Counts, GammaFilter, LastModified
+from afresh.rates.estimators.gamma_filter import GammaFilter
 from afresh.rates.estimators.grid_integrals import map_parts
 from afresh.rates.estimators.grid_posterior import GridPosterior, GridState
 from afresh.rates.estimators.history_estimators import MaximumLikelihood, MomentMatching
 from afresh.rates.estimators.tally_estimators import LawOfLargeNumbers, LogFamily, Naive
 from afresh.rates.forgetting import choose_horizon, fade, poll_ages, weigh_by_age
-from afresh.rates.likelihood import rate_grid
+from afresh.rates.likelihood import count_evidence, rate_grid, stamp_evidence
 from afresh.rates.log_ratio import check_level
 from afresh.rates.poll_table import PollTable, as_whole_numbers, polls_from_times
 from afresh.rates.priors.gamma_prior import (
@@ -89,8 +89,8 @@ ESTIMATORS: Mapping[str, Estimator[Any]] = {
         MomentMatching(),
         LawOfLargeNumbers(),
         GammaFilter(),
-        LastModified(),
-        Counts(),
+        GammaFilter("last-modified", stamp_evidence),
+        GammaFilter("counts", count_evidence),
         GridPosterior(),
     )
 }
@@ -159,9 +159,7 @@ def estimate_many(
 
     Items without an interval yet get the prior, learned from the others (of their group, where ``groups``
     gives a number from 0 per item). ``rate`` is the posterior mean or, given the mean ``interval`` at which a
-    plan is going to refresh, the rate to plan with (``planning_rate``). With few polls a mean is dominated by
-    the high rates that the item might have, and the plan would drop it; what counts is the probability that
-    a copy stays right.
+    plan is going to refresh, the rate to plan with (``planning_rate``).
 
     >>> found = estimate_many([0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [0, 1, 0, 0, 0])
     >>> found.polls.tolist(), bool(found.rate[1] < found.rate[2] < found.rate[0])
@@ -293,9 +291,8 @@ def find_regime(
 ) -> Regime:
     """The season and the horizon of forgetting that the polls support.
 
-    ``hour`` is the length of an hour in the unit of their times.
-
-    A given ``horizon`` (∞: none) is taken as it is, and so is a ``season`` of true or false.
+    ``hour`` is the length of an hour in the unit of their times. A given ``horizon`` (∞: none) is taken as it
+    is, and so is a ``season`` of true or false.
 
     >>> steady = polls_from_times(np.repeat([0, 1], 50), np.tile(np.arange(50.0), 2), np.arange(100) % 3 == 0)
     >>> found = find_regime(steady, hour=1 / 24)

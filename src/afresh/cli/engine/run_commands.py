@@ -17,16 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
-from afresh.cli.engine.project import (
-    CLEAR_LINE,
-    AllowPrivate,
-    SetOptions,
-    open_project,
-    private_overrides,
-    read_overrides,
-    set_up_logs,
-    source_overrides,
-)
+from afresh.cli.engine import project
 from afresh.cli.engine.settings_commands import check_source
 from afresh.cli.interruption import INTERRUPTION
 from afresh.cli.options import PrintJson, read_duration
@@ -57,8 +48,8 @@ def run(
         int | None, Option(metavar="N", min=1, help="Requests to one host at once.")
     ] = None,
     web: Annotated[bool, Option("--web", help="Serve the dashboard and the API too.")] = False,
-    allow_private: AllowPrivate = False,
-    sets: SetOptions = None,
+    allow_private: project.AllowPrivate = False,
+    sets: project.SetOptions = None,
     log: Annotated[str, Option(metavar="plain|json|debug", help="How to log on standard error.")] = "plain",
     as_json: PrintJson = False,
 ) -> None:
@@ -67,7 +58,7 @@ def run(
 
     one_of("kind of log", log, ("plain", "json", "debug"))
     at_once = None if host_concurrency is None else str(host_concurrency)
-    more = private_overrides(allow_private) | source_overrides(
+    more = project.private_overrides(allow_private) | project.source_overrides(
         {"delay": ("--host-delay", host_delay), "concurrency": ("--host-concurrency", at_once)}
     )
     if budget is not None:
@@ -75,8 +66,8 @@ def run(
     for_s = read_duration("--for", for_time, math.inf)
     if web:
         _check_web(sets, more)
-    with open_project(sets, more, reading=dry_run) as engine:
-        set_up_logs(log, logging.DEBUG if log == "debug" else logging.INFO)
+    with project.open_project(sets, more, reading=dry_run) as engine:
+        project.set_up_logs(log, logging.DEBUG if log == "debug" else logging.INFO)
         if dry_run:
             _print_first_due(engine, as_json)
             return
@@ -88,7 +79,7 @@ def run(
                 for_s=for_s,
                 once=once,
                 report=_draw_progress if sys.stderr.isatty() else _log_each_minute(),
-                reload=_SettingsReader(read_overrides(sets, more)),
+                reload=_SettingsReader(project.read_overrides(sets, more)),
             )
         _report_end(engine, progress, as_json)
 
@@ -98,13 +89,13 @@ def serve(
         str | None, Option(metavar="NAME", help="Where to listen; by default this machine alone.")
     ] = None,
     port: Annotated[int | None, Option(metavar="N", help="Which port; 0 takes any that is free.")] = None,
-    sets: SetOptions = None,
+    sets: project.SetOptions = None,
 ) -> None:
     """Show the copies in a browser, and answer the API, until stopped."""
     given = {"web.host": host, "web.port": None if port is None else str(port)}
     more = {key: value for key, value in given.items() if value is not None}
     _check_web(sets, more)
-    with open_project(sets, more, reading=True) as engine:
+    with project.open_project(sets, more, reading=True) as engine:
         server = _make_server(engine)
         with INTERRUPTION.stopping_by(server.stop):
             typer.echo(f"dashboard at {server.address} (Ctrl-C to stop)", err=True)
@@ -118,7 +109,7 @@ def _check_web(sets: list[str] | None, more: Mapping[str, str]) -> None:
     from afresh.web.server import check_reach
     from afresh.web.token import find_token
 
-    web = read_folder(Path(), read_overrides(sets, more)).web
+    web = read_folder(Path(), project.read_overrides(sets, more)).web
     check_reach(web.host, find_token(web.token, Path(), os.environ.get))
 
 
@@ -235,7 +226,7 @@ def _draw_progress(progress: RunProgress) -> None:
         f"{progress.failures:,} failed  {progress.in_flight} under way  "
         f"freshness {progress.freshness:.3f}  {progress.trouble}"
     )
-    sys.stderr.write(CLEAR_LINE + text[: shutil.get_terminal_size().columns - 1])
+    sys.stderr.write(project.CLEAR_LINE + text[: shutil.get_terminal_size().columns - 1])
     sys.stderr.flush()
 
 

@@ -53,7 +53,9 @@ def config(
     if as_json:
         print_json({"settings": settings_as_dict(settings), "problems": problems})
     elif not problems:
-        print_summary("afresh.toml is right", [("budget", _describe_budget(settings)), *found])
+        each = " for each item" if settings.budget.each_item else ""
+        budget = f"{format_number(settings.budget.requests)}/s in requests{each}"
+        print_summary("afresh.toml is right", [("budget", budget), *found])
     for problem in problems:
         print_error(problem)
     if problems:
@@ -74,11 +76,6 @@ def _check_parts(settings: Settings) -> tuple[list[tuple[str, str]], list[str]]:
         except AfreshError as error:
             problems.append(f"{name}: {error}")
     return found, problems
-
-
-def _describe_budget(settings: Settings) -> str:
-    each = " for each item" if settings.budget.each_item else ""
-    return f"{format_number(settings.budget.requests)}/s in requests{each}"
 
 
 def _check_store(settings: Settings) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -14,9 +14,6 @@ from afresh.cli.summary import print_json, print_summary
 from afresh.tables.columns import NUMBER, TEXT, Column
 from afresh.values.errors import InputError, UsageError, one_of
 from afresh.values.units import parse_duration, unit_seconds
-
-if TYPE_CHECKING:
-    from afresh.rates.decay_fit import DecayFits
 
 COHORTS = (
     Column("group", "text", required=True),
@@ -182,6 +179,7 @@ def _fit_lifetimes(path: str, options: EstimateOptions) -> None:
     from afresh.plots.estimate_plots import decay_figure
     from afresh.rates.decay_fit import fit_decays
     from afresh.tables.reading import read_table
+    from afresh.tables.writing import write_table
 
     table = read_table(path, LIFETIMES)
     ended = table.flags("ended")
@@ -191,7 +189,13 @@ def _fit_lifetimes(path: str, options: EstimateOptions) -> None:
         )
     found = fit_decays(table.numbers("lifetime"), ended)
     if options.target is not None:
-        _write_fits(options.target, found)
+        numbers = ("rate", "aic", "log_likelihood", "relative_error")
+        write_table(
+            options.target,
+            {"decay": TEXT, **dict.fromkeys(numbers, NUMBER), "note": TEXT},
+            {"decay": [fit.spec for fit in found.fits], "note": [fit.why for fit in found.fits]}
+            | {name: [getattr(fit, name) for fit in found.fits] for name in numbers},
+        )
     if options.plot is not None:
         write_picture(options.plot, decay_figure(found, options.unit))
     best = found.best
@@ -201,15 +205,3 @@ def _fit_lifetimes(path: str, options: EstimateOptions) -> None:
     else:
         rows = [("best", found.sentence), ("mind", _FROM_CHANGE_TO_CHANGE)]
         print_summary("decay functions fitted to lifetimes", rows)
-
-
-def _write_fits(target: str, found: DecayFits) -> None:
-    from afresh.tables.writing import write_table
-
-    numbers = ("rate", "aic", "log_likelihood", "relative_error")
-    write_table(
-        target,
-        {"decay": TEXT, **dict.fromkeys(numbers, NUMBER), "note": TEXT},
-        {"decay": [fit.spec for fit in found.fits], "note": [fit.why for fit in found.fits]}
-        | {name: [getattr(fit, name) for fit in found.fits] for name in numbers},
-    )

@@ -14,8 +14,6 @@ from afresh.values.errors import UsageError
 from afresh.values.units import UNIT_NAMES, parse_duration, unit_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from afresh.money.best_interval import Incomes
     from afresh.tables.reading import CheckedTable
 
@@ -123,6 +121,7 @@ def _find_intervals(
     import numpy as np
 
     from afresh.money.best_interval import best_intervals
+    from afresh.money.record_bulks import bulk_members
     from afresh.tables.writing import write_table
 
     bulk = table.text("bulk").to_pylist() if "bulk" in table else None
@@ -136,7 +135,9 @@ def _find_intervals(
         kinds = {"item": TEXT, **dict.fromkeys(numbers, NUMBER), "status": TEXT}
         write_table(target, kinds, {"item": table.text("item"), **columns, "status": status})
     income, futile = float(found.net_income.sum()), int(found.futile.sum())
-    refreshes = float(np.sum(found.frequency)) if bulk is None else _count_refreshes(bulk, found)
+    # A bulk is refreshed as one: its first row counts for all.
+    first = slice(None) if bulk is None else np.unique(bulk_members(bulk), return_index=True)[1]
+    refreshes = float(found.frequency[first].sum())
     per = f"per {UNIT_NAMES[unit]}"
     rows = [
         ("items", f"{table.rows:,}, of which {futile:,} are futile"),
@@ -155,16 +156,6 @@ def _check_bulks(table: CheckedTable, bulk: list[str], cost: Any) -> None:
         if cost[row] != cost[before]:
             problem = f"is {cost[row]:g}, but {cost[before]:g} in row {before + 1} of the same bulk {label!r}"
             raise table.fault(row, "cost", f"{problem}: one refresh of a bulk has one cost")
-
-
-def _count_refreshes(bulk: Iterable[str], found: Incomes) -> float:
-    """Return the refreshes per unit of time, counting each bulk once."""
-    import numpy as np
-
-    from afresh.money.record_bulks import bulk_members
-
-    _, first = np.unique(bulk_members(bulk), return_index=True)
-    return float(found.frequency[first].sum())
 
 
 def _futile_rows(table: CheckedTable, found: Incomes, per: str) -> Rows:

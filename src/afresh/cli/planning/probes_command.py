@@ -148,14 +148,10 @@ def probes(options: ProbeOptions) -> None:
         outcome = plan_and_ask(world, options, progress.reach, live)
     _show(outcome, options)
     if live is not None and live.trouble:
-        _fail(live.trouble, outcome.summary["requests"])
-
-
-def _fail(trouble: str, requests: int) -> None:
-    if not requests:
-        raise InputError(f"the server gave nothing: {trouble}")
-    words = f"after {format_count(requests, 'request')} the server stopped: {trouble.rstrip('.')}"
-    raise InputError(f"{words}; what came before is kept")
+        if not (requests := outcome.summary["requests"]):
+            raise InputError(f"the server gave nothing: {live.trouble}")
+        words = f"after {format_count(requests, 'request')} the server stopped: {live.trouble.rstrip('.')}"
+        raise InputError(f"{words}; what came before is kept")
 
 
 def _show(outcome: ProbeOutcome, options: ProbeOptions) -> None:

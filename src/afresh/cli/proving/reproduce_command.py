@@ -78,24 +78,23 @@ def _summary(report: Report) -> dict[str, object]:
     from afresh.papers.report import CheckVerdict
 
     checks = [
-        {"section": section.title} | _fields(check) for section in report.sections for check in section.checks
+        {
+            "section": section.title,
+            "name": check.name,
+            "printed": check.printed_text,
+            "recomputed": check.recomputed,
+            "unit": check.unit,
+            "verdict": check.verdict.value,
+            "reason": check.reason,
+        }
+        for section in report.sections
+        for check in section.checks
     ]
     counts = {verdict.value: report.count(verdict) for verdict in CheckVerdict}
     figures = [figure.name for figure in report.figures]
     return (
         {"paper": report.key, "citation": report.citation} | counts | {"figures": figures, "checks": checks}
     )
-
-
-def _fields(check: Check) -> dict[str, object]:
-    return {
-        "name": check.name,
-        "printed": check.printed_text,
-        "recomputed": check.recomputed,
-        "unit": check.unit,
-        "verdict": check.verdict.value,
-        "reason": check.reason,
-    }
 
 
 def _print_tables(reports: Sequence[Report]) -> None:

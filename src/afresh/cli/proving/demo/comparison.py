@@ -47,11 +47,8 @@ _EASE = 0.85  # share of the measured pace, so that the budget can be spent unti
 _WARM = 200  # requests before the pace is measured
 _STARTING_S = 120.0
 _SAMPLE_S = 0.25
-_STEER_S, _CATCH_UP_S, _AT_MOST = (
-    2.5,
-    7.0,
-    1.4,
-)  # how often to steer, over how long to catch up, largest factor
+_STEER_S, _CATCH_UP_S = 2.5, 7.0  # how often the budget is steered, and over how long a copy catches up
+_AT_MOST = 1.4  # the largest factor by which the budget is raised
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +147,10 @@ def _watch(
 def _copies(site: DemoSite) -> Iterator[list[RunningCopy]]:
     """Run both copies in a folder that is removed afterwards."""
     with _temporary_folder() as folder, ExitStack() as stack:
-        made = [
-            RunningCopy(
-                folder / policy,
-                policy,
-                site.urls(),
-                budget_per_s=FASTEST_PER_S / _EASE,
-                web=policy == "adaptive",
-            )
-            for policy in POLICIES
-        ]
+        made = []
+        for policy in POLICIES:
+            budget_per_s, web = FASTEST_PER_S / _EASE, policy == "adaptive"
+            made.append(RunningCopy(folder / policy, policy, site.urls(), budget_per_s=budget_per_s, web=web))
         copies = [stack.enter_context(copy) for copy in made]
         yield copies
         for copy in copies:
