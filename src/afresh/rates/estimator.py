@@ -36,14 +36,8 @@ from afresh.rates.forgetting import choose_horizon, fade, poll_ages, weigh_by_ag
 from afresh.rates.likelihood import count_evidence, rate_grid, stamp_evidence
 from afresh.rates.log_ratio import check_level
 from afresh.rates.poll_table import PollTable, as_whole_numbers, polls_from_times
-from afresh.rates.priors.gamma_prior import (
-    GammaPrior,
-    fit_gamma,
-    fit_gamma_groups,
-    fit_gamma_table,
-    sample_items,
-    weak_prior,
-)
+from afresh.rates.priors import gamma_prior
+from afresh.rates.priors.gamma_prior import GammaPrior, fit_gamma, weak_prior
 from afresh.rates.priors.grid_prior import fit_static_share, static_log_odds
 from afresh.rates.season import HOURS, Season, fit_season
 from afresh.values.arrays import ArrayLike, Float64s, Ints
@@ -256,7 +250,7 @@ def _by_grid(
 
 def _learn_priors(estimator: GridPosterior, polls: PollTable, groups: Ints | None) -> tuple[GridState, Ints]:
     """A state with priors learned from a sample of the items, and which of these priors each item has."""
-    sample = sample_items(polls.items, groups)
+    sample = gamma_prior.sample_items(polls.items, groups)
     part = polls if sample is None else polls.of_items(sample)
     blank = estimator.start(GammaPrior.of(1.0, 1.0), part.items)
     state = estimator.update(blank, part)
@@ -264,10 +258,10 @@ def _learn_priors(estimator: GridPosterior, polls: PollTable, groups: Ints | Non
     share, start = fit_static_share(table, state.quiet, rates, weak)
     static = static_log_odds(state.quiet, share)
     if groups is None:
-        fitted = fit_gamma_table(table, rates, weak, static=static, start=start)
+        fitted = gamma_prior.fit_gamma_table(table, rates, weak, static=static, start=start)
         return estimator.with_learned_priors(state, fitted, share), np.zeros(polls.items, dtype=np.int64)
     of_part = groups if sample is None else groups[sample]
-    by_group = fit_gamma_groups(table, rates, of_part, weak, static=static)
+    by_group = gamma_prior.fit_gamma_groups(table, rates, of_part, weak, static=static)
     own = GammaPrior(by_group.shape[of_part], by_group.rate[of_part])
     learned = estimator.with_learned_priors(state, own, share)
     of_group = np.zeros(by_group.shape.size, dtype=np.int64)
