@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from tests import leftovers
 from tests.servers.postgres import PostgresServer, running_postgres, shared_postgres
+from tests.servers.quick_afresh import QuickAfresh, shared_quick_afresh
 
 # Tests run side by side: threads of the linear algebra would only spin beside each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -68,6 +69,14 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServe
     folder = tmp_path_factory.getbasetemp()
     with shared_postgres((folder.parent if WORKER else folder) / "postgres") as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def quick_afresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickAfresh]:
+    """``afresh`` commands that begin at once, for the whole run."""
+    folder = tmp_path_factory.getbasetemp()
+    with shared_quick_afresh((folder.parent if WORKER else folder) / "quick") as quick:
+        yield quick
 
 
 @pytest.fixture(scope="session")
