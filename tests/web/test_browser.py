@@ -33,7 +33,7 @@ TOO_WIDE = "document.documentElement.scrollWidth - innerWidth"
 def _quick_ticks() -> Iterator[None]:
     """Live updates look for something new at once: the tests wait for what they show, not for the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("afresh.web.live_updates.TICK_S", 0.05)
+        patch.setattr("afresh.web.live_updates.TICK_S", 0.2)
         yield
 
 
@@ -115,7 +115,7 @@ def test_what_is_new_shows_without_a_reload(browser: Browser, mirror: Mirror) ->
 
 
 def test_the_colours_can_be_switched_and_stay(browser: Browser, mirror: Mirror) -> None:
-    with page_of(browser) as (page, ear):
+    with page_of(browser, alone=True) as (page, ear):
         open_page(page, mirror, "/items")
         light = page.evaluate("getComputedStyle(document.body).backgroundColor")
         page.locator("#theme").click()
@@ -338,7 +338,7 @@ def test_a_server_that_falls_silent_shows_and_so_does_its_return(browser: Browse
     command = [sys.executable, "-m", "afresh", "-C", str(tmp_path), "serve"]
     with (
         subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server,
-        page_of(browser) as (page, _),
+        page_of(browser, alone=True) as (page, _),
     ):
         assert server.stderr is not None
         try:
