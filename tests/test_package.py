@@ -19,6 +19,8 @@ import pytest
 from tests.engine.living import LivingSite
 from tests.servers.quick_afresh import QuickAfresh
 
+pytestmark = pytest.mark.waits
+
 ROOT = Path(__file__).parent.parent
 LARGEST = 2_000_000
 

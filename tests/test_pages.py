@@ -22,6 +22,8 @@ from tests.servers.quick_afresh import QuickAfresh
 
 from afresh.engine import plugins
 
+pytestmark = pytest.mark.waits
+
 RUN = ("sh", "python", "toml")
 # Blocks that are not run, by page, first words and reason.
 SHOWN = {

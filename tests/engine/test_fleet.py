@@ -26,6 +26,8 @@ from afresh.engine.app import open_engine
 from afresh.engine.engine import Engine
 from afresh.stores.store import PLANNER
 
+pytestmark = pytest.mark.waits
+
 HOSTS, PAGES = 4, 40
 BUDGET, DELAY_S, CLAIM_S = 60.0, 0.05, 1.5
 SETTINGS = f"""

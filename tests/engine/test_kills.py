@@ -12,6 +12,8 @@ from tests.waiting import until
 
 from afresh.values.items import ItemQuery
 
+pytestmark = pytest.mark.waits
+
 BUDGET = 150.0
 SETTINGS = f"""
 [budget]

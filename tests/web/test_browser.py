@@ -23,7 +23,7 @@ from tests.web.stage import Stage
 from afresh.web.app import make_app
 from afresh.web.server import Server, listen
 
-pytestmark = pytest.mark.xdist_group("browser")  # one browser for all of them
+pytestmark = pytest.mark.waits(together="stage")
 
 DRAWN = {"/": ("freshness", "rates", "budget"), "/plan": ("budget", "cho")}
 TOO_WIDE = "document.documentElement.scrollWidth - innerWidth"

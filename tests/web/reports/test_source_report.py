@@ -19,7 +19,7 @@ from tests.web.stage import Stage
 
 from afresh.engine.state_names import BACKOFFS, SOURCE_STATE
 
-pytestmark = pytest.mark.xdist_group("browser")  # test_browser.py looks at the same stage
+pytestmark = pytest.mark.waits(together="stage")  # test_browser.py looks at it too
 
 
 @pytest.mark.parametrize(
