@@ -31,6 +31,7 @@ FLAGS = [
 PHONE: ViewportSize = {"width": 390, "height": 844}
 DESK: ViewportSize = {"width": 1240, "height": 900}
 _LOG_LINES = 40
+_NO_CHARTS, _SCRIPT = "window.Plotly = { react() {} };", "text/javascript"
 
 
 @contextmanager
@@ -77,17 +78,22 @@ class Ear:
 
 @contextmanager
 def page_of(
-    browser: Browser, viewport: ViewportSize = DESK, *, alone: bool = False
+    browser: Browser, viewport: ViewportSize = DESK, *, alone: bool = False, charts: bool = True
 ) -> Iterator[tuple[Page, Ear]]:
     """A new tab, and its ear.
 
-    Tabs share what the browser has cached: the charts' library is large. One that keeps settings or changes
-    the clock is ``alone``, without anything of others and without leaving anything to them.
+    Tabs share what the browser has cached. One that keeps settings or changes the clock is ``alone``, without
+    anything of others and without leaving anything to them. Without ``charts`` nothing is drawn: to load the
+    library and to draw takes two seconds of a core each time, for tests that look at something else.
     """
     context = browser.contexts[0] if browser.contexts and not alone else browser.new_context()
     page = context.new_page()
     page.set_viewport_size(viewport)
     page.set_default_timeout(PATIENCE_MS)
+    if not charts:
+        page.route(
+            "**/static/plotly.js?*", lambda route: route.fulfill(body=_NO_CHARTS, content_type=_SCRIPT)
+        )
     try:
         yield page, Ear(page)
     finally:

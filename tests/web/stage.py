@@ -61,9 +61,10 @@ key = "id"
 
 @dataclass(frozen=True)
 class Stage:
-    """A dashboard over everything, and what its API says of the sources."""
+    """A dashboard over everything, whose time stands still, and what its API says of the sources."""
 
     web: Client
+    now_s: float
     port: int
     records: int
 
@@ -157,4 +158,4 @@ def open_stage(postgres_url: str, folder: Path) -> Iterator[Stage]:
                 raise AssertionError("the engine did not learn what the tests look at")
         still = SetClock(CLOCK.now_s())
         with make_engine(settings, folder, clock=still, seed=1) as engine, dashboard(engine) as web:
-            yield Stage(web, port, records)
+            yield Stage(web, still.now_s(), port, records)
