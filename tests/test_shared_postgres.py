@@ -9,8 +9,11 @@ import sys
 from pathlib import Path
 
 import psycopg
+import pytest
 from tests.servers.postgres import shared_postgres
 from tests.waiting import until
+
+pytestmark = pytest.mark.waits
 
 USER = """
 import sys

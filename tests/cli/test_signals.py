@@ -20,8 +20,10 @@ from tests.servers.threaded import served
 
 from afresh.engine.app import open_engine
 
-AT_ONCE = 3
-"""Processes that run beside each other."""
+pytestmark = pytest.mark.waits
+
+AT_ONCE = 6
+"""Processes that run beside each other; most of the time they wait."""
 
 
 def ended_at(here: World, when: Sequence[Moment]) -> list[Ended]:
@@ -42,7 +44,7 @@ def test_a_signal_at_any_moment_ends_every_command(tmp_path: Path) -> None:
     chance = random.Random(seed)
     endless = moments(chance, ENDLESS, 1, 3.0)
     others = moments(chance, [name for name in COMMANDS if name not in ENDLESS], 1, 1.0)
-    with world(tmp_path, rows=20_000) as here:
+    with world(tmp_path, rows=20_000, pages=100) as here:
         judge(ended_at(here, [*endless, *others]), seed)
 
 
