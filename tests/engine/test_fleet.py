@@ -135,8 +135,8 @@ def kill_one(fleet: Fleet, rng: np.random.Generator, polls: int) -> None:
     """One of two is killed at a random moment; the other takes over all hosts within a claim's time."""
     fleet.served(int(rng.integers(polls)))
     victim = fleet.processes[int(rng.integers(2))]
-    victim.stop()
-    with fleet.engine() as engine:  # before the other one finds it dead, and its leases are no more
+    with fleet.engine() as engine:  # open already: the other one soon finds it dead, and frees its leases
+        victim.stop()
         fleet.cut_off.update(item_id for item_id, _ in engine.store.leases.open(CLOCK.now_s() - 60.0))
     victim.close()
     killed_s = CLOCK.now_s()
