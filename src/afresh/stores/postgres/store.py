@@ -16,7 +16,7 @@ from afresh.stores.postgres.database import CommitUnknownError, PostgresDatabase
 from afresh.stores.postgres.stored_items import PostgresItems, PostgresLeases
 from afresh.stores.postgres.upkeep import PostgresTables, PostgresUpkeep
 from afresh.stores.rows import policy_columns
-from afresh.stores.sql.groups import SqlFleet, SqlPlan, SqlStore
+from afresh.stores.sql.store_parts import SqlFleet, SqlPlan, SqlStore
 from afresh.stores.store import Retention
 from afresh.values.clock import Clock
 from afresh.values.outcome import Outcome, Refusal

@@ -15,8 +15,8 @@ from afresh.stores.postgres.connection import Connection, fetch_rows
 from afresh.stores.postgres.database import key_hash
 from afresh.stores.rows import ACTIVE, Row, lease_from_row, text_from_mapping
 from afresh.stores.sql.dialect import ItemCounts, Parameters
-from afresh.stores.sql.groups import SqlLeases
-from afresh.stores.sql.item_group import Filters, Paging, SortOrder, SqlItems
+from afresh.stores.sql.item_part import Filters, Paging, SortOrder, SqlItems
+from afresh.stores.sql.store_parts import SqlLeases
 from afresh.stores.store import EDITS_KEPT
 from afresh.values.items import NewItem, Sort
 from afresh.values.lease import Lease

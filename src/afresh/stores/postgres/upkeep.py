@@ -10,7 +10,7 @@ from typing import ClassVar
 from afresh.stores.copying import copy_store
 from afresh.stores.postgres.connection import Connection, fetch_rows
 from afresh.stores.postgres.database import PostgresDatabase, key_hash
-from afresh.stores.sql.groups import SqlUpkeep
+from afresh.stores.sql.store_parts import SqlUpkeep
 from afresh.stores.sql.transfer import TABLES, Counters, Homes, SqlTables, same_columns
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.sqlite.upkeep import write_then_replace

@@ -144,7 +144,7 @@ class SqlDatabase(ABC, Generic[ConnectionT]):
         self.run_many(connection, sql["drop_empty_tally"], _TALLY[:3], lost)
 
 
-class SqlGroup(Generic[ConnectionT]):
+class SqlPart(Generic[ConnectionT]):
     """One group of a store's methods in a SQL database; its statements stand in the file ``file``.sql."""
 
     file: ClassVar[str]

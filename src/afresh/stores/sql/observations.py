@@ -15,7 +15,7 @@ import numpy as np
 from afresh.stores.codecs import append_observations, count_observations, decode_runs, last_time_us
 from afresh.stores.rows import group_by_item, observation_columns
 from afresh.stores.sql.commit_changes import AcceptedPoll
-from afresh.stores.sql.dialect import ConnectionT, Fetch, SqlDatabase, SqlGroup
+from afresh.stores.sql.dialect import ConnectionT, Fetch, SqlDatabase, SqlPart
 from afresh.stores.store import Observations, Retention
 from afresh.values.errors import InputError
 from afresh.values.outcome import Observation
@@ -28,7 +28,7 @@ _RUN = ("ids", "last", "observations", "data")
 _AUDIT = ("ids", "times", "elapsed", "changed", "modified", "counts")
 
 
-class SqlObservations(SqlGroup[ConnectionT], Observations):
+class SqlObservations(SqlPart[ConnectionT], Observations):
     file = "observations"
 
     def __init__(self, database: SqlDatabase[ConnectionT], retention: Retention) -> None:

@@ -15,7 +15,7 @@ from typing import ClassVar, Generic, TypeAlias
 
 from afresh.stores.rows import Row
 from afresh.stores.sql.dialect import ConnectionT, SqlDatabase
-from afresh.stores.sql.groups import SqlState
+from afresh.stores.sql.store_parts import SqlState
 
 Counters: TypeAlias = Mapping[str, float]
 """The last number given of each kind, and the reservations of requests: what the next numbers go on from."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from afresh.stores.rows import Row, text_from_mapping
 from afresh.stores.sql import commit_changes as changes
 from afresh.stores.sql.dialect import load_statements
-from afresh.stores.sql.groups import SqlStore
+from afresh.stores.sql.store_parts import SqlStore
 from afresh.values.outcome import Outcome, Refusal
 from afresh.values.storable_text import replace_unstorable
 

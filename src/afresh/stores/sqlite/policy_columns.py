@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from afresh.stores.rows import Row, arrays_and_beliefs
-from afresh.stores.sql.groups import SqlPlan
+from afresh.stores.sql.store_parts import SqlPlan
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.values.stored import PolicyColumns
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from afresh.stores.sql.groups import SqlFleet, SqlStore
+from afresh.stores.sql.store_parts import SqlFleet, SqlStore
 from afresh.stores.sqlite.commit import commit
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.policy_columns import SqlitePlan

@@ -11,8 +11,8 @@ from typing import ClassVar
 
 from afresh.stores.rows import ACTIVE, lease_from_row, text_from_mapping
 from afresh.stores.sql.dialect import ItemCounts, Parameters
-from afresh.stores.sql.groups import SqlLeases
-from afresh.stores.sql.item_group import Filters, Paging, SortOrder, SqlItems
+from afresh.stores.sql.item_part import Filters, Paging, SortOrder, SqlItems
+from afresh.stores.sql.store_parts import SqlLeases
 from afresh.stores.sqlite.commit import drop_contents
 from afresh.stores.store import EDITS_KEPT
 from afresh.values.items import NewItem, Sort

@@ -16,7 +16,7 @@ import afresh.stores.store as contract
 from afresh.stores.codecs import decompress
 from afresh.stores.rows import Row, check_due_times
 from afresh.stores.shared_time import ReservationState
-from afresh.stores.sql.dialect import ConnectionT, Parameters, SqlDatabase, SqlGroup, T
+from afresh.stores.sql.dialect import ConnectionT, Parameters, SqlDatabase, SqlPart, T
 from afresh.stores.sql.observations import SqlObservations
 from afresh.values.arrays import Float64s
 from afresh.values.clock import Clock
@@ -41,7 +41,7 @@ _BATCH = 10_000
 _LEDGER = ("minutes", "sources", "requests", "bytes", "seconds", "money")
 
 
-class SqlCopies(SqlGroup[ConnectionT], contract.Copies):
+class SqlCopies(SqlPart[ConnectionT], contract.Copies):
     """Implements ``Copies``. A copy whose bytes do not have the hash that was stored is not handed out."""
 
     file = "copies"
@@ -57,7 +57,7 @@ class SqlCopies(SqlGroup[ConnectionT], contract.Copies):
         return [Version(*row) for row in self._fetch("versions", item_id=item_id)]
 
 
-class SqlEvents(SqlGroup[ConnectionT], contract.Events):
+class SqlEvents(SqlPart[ConnectionT], contract.Events):
     file = "events"
 
     def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
@@ -74,7 +74,7 @@ class SqlEvents(SqlGroup[ConnectionT], contract.Events):
         return int(self._fetch("waiting")[0][0])
 
 
-class SqlNotices(SqlGroup[ConnectionT], contract.StoredNotices):
+class SqlNotices(SqlPart[ConnectionT], contract.StoredNotices):
     file = "notices"
 
     def add(self, ids: Sequence[int], time_s: float) -> None:
@@ -94,7 +94,7 @@ class SqlNotices(SqlGroup[ConnectionT], contract.StoredNotices):
         return [Notice(*row) for row in self._fetch("open", after=after)]
 
 
-class SqlLedger(SqlGroup[ConnectionT], contract.Ledger):
+class SqlLedger(SqlPart[ConnectionT], contract.Ledger):
     file = "ledger"
 
     def add(self, source: str, time_s: float, spent: Spent) -> None:
@@ -127,7 +127,7 @@ class SqlLedger(SqlGroup[ConnectionT], contract.Ledger):
         self._database.run_many(connection, self._sql["add"], _LEDGER, table)
 
 
-class SqlState(SqlGroup[ConnectionT], contract.State):
+class SqlState(SqlPart[ConnectionT], contract.State):
     file = "state"
 
     def get(self, name: str) -> bytes | None:
@@ -148,7 +148,7 @@ class SqlState(SqlGroup[ConnectionT], contract.State):
         self._database.run_many(connection, self._sql["drop"], ("names",), dropped)
 
 
-class SqlLeases(SqlGroup[ConnectionT], contract.Leases):
+class SqlLeases(SqlPart[ConnectionT], contract.Leases):
     """Implements ``Leases``, except for how a database chooses and locks the items. Every lease has a token
     that is larger than all tokens before it."""
 
@@ -195,7 +195,7 @@ class SqlLeases(SqlGroup[ConnectionT], contract.Leases):
         """Lease what the statement ``name`` chooses."""
 
 
-class SqlPlan(SqlGroup[ConnectionT], contract.Plan):
+class SqlPlan(SqlPart[ConnectionT], contract.Plan):
     """Implements ``Plan``, except for reading the columns."""
 
     file = "plan"
@@ -215,7 +215,7 @@ class SqlPlan(SqlGroup[ConnectionT], contract.Plan):
         self._database.run_many(connection, self._sql["save"], ("due", "beliefs", "ids"), batch)
 
 
-class SqlFleet(SqlGroup[ConnectionT], contract.Fleet):
+class SqlFleet(SqlPart[ConnectionT], contract.Fleet):
     """Implements ``Fleet`` for a database on the workers' own machine, whose clock is theirs."""
 
     file = "fleet"
@@ -283,7 +283,7 @@ class SqlFleet(SqlGroup[ConnectionT], contract.Fleet):
         return self._database.write(work)
 
 
-class SqlUpkeep(SqlGroup[ConnectionT], contract.Upkeep):
+class SqlUpkeep(SqlPart[ConnectionT], contract.Upkeep):
     """Implements the checks of ``Upkeep``; ``contradictions`` names the statements that find some."""
 
     file = "upkeep"

@@ -18,7 +18,7 @@ from typing import ClassVar, Generic, TypeAlias
 
 from afresh.stores.cursors import SortValue, check_limit, cursor_at, read_cursor, write_cursor
 from afresh.stores.rows import STATUS_CODE, Row, item_from_row, text_from_mapping
-from afresh.stores.sql.dialect import ConnectionT, ItemCounts, Parameters, SqlDatabase, SqlGroup
+from afresh.stores.sql.dialect import ConnectionT, ItemCounts, Parameters, SqlDatabase, SqlPart
 from afresh.stores.store import StoredItems
 from afresh.values.errors import InputError
 from afresh.values.items import STATUSES, Item, ItemChange, ItemCount, ItemPage, ItemQuery, NewItem, Sort
@@ -29,7 +29,7 @@ _BATCH = 10_000
 FEW = 5_000
 
 
-class SqlItems(SqlGroup[ConnectionT], StoredItems):
+class SqlItems(SqlPart[ConnectionT], StoredItems):
     """Implements ``StoredItems``, except for what the databases' different tables of items ask for."""
 
     file = "stored_items"
