@@ -1,4 +1,4 @@
-"""Care for a PostgreSQL store: check it, give space back, back it up, and copy it to another store."""
+"""Maintenance of a PostgreSQL store: check it, free space, back it up, and copy it to another store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PostgresUpkeep(SqlUpkeep[Connection]):
         return self._database.snapshot(lambda connection: list(self._problems(connection, sample)))
 
     def vacuum(self) -> None:
-        # PostgreSQL gives the empty ends of tables back to the machine.
+        # VACUUM returns the empty end of a table to the operating system.
         for (table,) in self._fetch("tables"):
             self._database.execute_outside_transaction(f"VACUUM (ANALYZE) {table}")
 
@@ -38,7 +38,7 @@ class PostgresUpkeep(SqlUpkeep[Connection]):
             copy_store(PostgresTables(self._database), copy.tables)
 
     def stats(self) -> StoreStats:
-        # PostgreSQL uses the free space inside its tables again and does not tell how much there is.
+        # PostgreSQL reuses the free space in its tables and does not report how much there is.
         (counts,) = self._fetch("stats")
         return StoreStats(*(*counts, 0))
 
@@ -78,7 +78,7 @@ class PostgresTables(SqlTables[Connection]):
                 copy.write_row(row)
 
     def _set_counters(self, connection: Connection, counters: Counters) -> None:
-        # The sizes are counted here, which others count while they write.
+        # Other writers keep the sizes up to date; here all rows are new, so the sizes are counted.
         for name in ("set_marks", "set_counters", "set_pace", "set_sizes"):
             fetch_rows(connection, self.sql[name], dict(counters))
 

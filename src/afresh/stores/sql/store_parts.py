@@ -1,6 +1,6 @@
-"""The groups of a store's methods that SQLite and PostgreSQL share, each on statements of its own.
+"""The parts of a store that SQLite and PostgreSQL share. Each part has a ``.sql`` file per database.
 
-What a class here leaves abstract, the databases do in different ways.
+A class leaves a method abstract if the two databases implement it in different ways.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LEDGER = ("minutes", "sources", "requests", "bytes", "seconds", "money")
 
 
 class SqlCopies(SqlPart[ConnectionT], contract.Copies):
-    """Implements ``Copies``. A copy whose bytes do not have the hash that was stored is not handed out."""
+    """Implements ``Copies``. Raises ``StoreCorruptError`` if the bytes of a copy do not have its hash."""
 
     file = "copies"
 
@@ -115,7 +115,7 @@ class SqlLedger(SqlPart[ConnectionT], contract.Ledger):
         self._execute("forget", before=before_s / 60.0)
 
     def as_rows(self, connection: ConnectionT, spending: Mapping[tuple[int, str], Spent]) -> list[Row]:
-        """Return what was spent by (minute, source) as rows of the ledger."""
+        """Return the spending by (minute, source) as database rows of the ledger."""
         ids = self._database.name_ids(connection, {source for _, source in spending})
         return [
             (minute, ids[source], spent.requests, spent.bytes, spent.seconds, spent.money)
@@ -123,7 +123,7 @@ class SqlLedger(SqlPart[ConnectionT], contract.Ledger):
         ]
 
     def add_rows(self, connection: ConnectionT, table: Sequence[Row]) -> None:
-        """Add these rows to what the ledger has for their minutes and sources."""
+        """Add these amounts to the ledger's amounts of the same minutes and sources."""
         self._database.run_many(connection, self._sql["add"], _LEDGER, table)
 
 
@@ -141,7 +141,8 @@ class SqlState(SqlPart[ConnectionT], contract.State):
         return [name for (name,) in self._fetch("names")]
 
     def set_inside(self, connection: ConnectionT, values: Mapping[str, bytes | None]) -> None:
-        """Keep or drop each of these values inside a transaction, in one order for all writers."""
+        """Set each of these values, or drop it if it is None, in the transaction of ``connection``."""
+        # All writers write names in the same order, so that two writers cannot deadlock.
         kept = sorted((name, data) for name, data in values.items() if data is not None)
         dropped = sorted((name,) for name, data in values.items() if data is None)
         self._database.run_many(connection, self._sql["set"], ("names", "data"), kept)
@@ -149,8 +150,10 @@ class SqlState(SqlPart[ConnectionT], contract.State):
 
 
 class SqlLeases(SqlPart[ConnectionT], contract.Leases):
-    """Implements ``Leases``, except for how a database chooses and locks the items. Every lease has a token
-    that is larger than all tokens before it."""
+    """Implements ``Leases``, except how a database chooses and locks the items.
+
+    Every lease has a larger token than all leases before it.
+    """
 
     file = "leases"
 
@@ -192,11 +195,11 @@ class SqlLeases(SqlPart[ConnectionT], contract.Leases):
 
     @abstractmethod
     def _lease(self, name: str, given: Parameters) -> list[Lease]:
-        """Lease what the statement ``name`` chooses."""
+        """Lease the items that the statement ``name`` chooses."""
 
 
 class SqlPlan(SqlPart[ConnectionT], contract.Plan):
-    """Implements ``Plan``, except for reading the columns."""
+    """Implements ``Plan``, except ``columns`` and ``columns_of``."""
 
     file = "plan"
 
@@ -216,7 +219,7 @@ class SqlPlan(SqlPart[ConnectionT], contract.Plan):
 
 
 class SqlFleet(SqlPart[ConnectionT], contract.Fleet):
-    """Implements ``Fleet`` for a database on the workers' own machine, whose clock is theirs."""
+    """Implements ``Fleet`` for a database on the same machine as the workers, with the same clock."""
 
     file = "fleet"
 
@@ -268,11 +271,11 @@ class SqlFleet(SqlPart[ConnectionT], contract.Fleet):
         return 0.0
 
     def _write_claims(self, name: str, **given: object) -> set[str]:
-        durable = self._database.survives_alone
+        durable = self._database.crashes_alone
         return {claim for (claim,) in self._execute(name, durable=durable, **given)}
 
     def _update(self, change: Callable[[ReservationState], tuple[T, ReservationState]]) -> T:
-        """Read the reservations, change them and keep them, in one transaction."""
+        """Read the reservations, change them and save them, in one transaction."""
 
         def work(connection: ConnectionT) -> T:
             (row,) = self._rows(connection, "pace", {})
@@ -284,7 +287,10 @@ class SqlFleet(SqlPart[ConnectionT], contract.Fleet):
 
 
 class SqlUpkeep(SqlPart[ConnectionT], contract.Upkeep):
-    """Implements the checks of ``Upkeep``; ``contradictions`` names the statements that find some."""
+    """Implements the checks of ``Upkeep``.
+
+    Each statement named in ``contradictions`` returns one line of text per contradiction between tables.
+    """
 
     file = "upkeep"
     contradictions: ClassVar[tuple[str, ...]]
@@ -293,7 +299,10 @@ class SqlUpkeep(SqlPart[ConnectionT], contract.Upkeep):
     def _count_contents(self, connection: ConnectionT) -> int: ...
 
     def _problems(self, connection: ConnectionT, sample: int | None) -> Iterator[str]:
-        """Yield what contradicts itself, and contents (or a sample of them) that are not what was stored."""
+        """Yield one line per contradiction between tables, and per content that does not have its hash.
+
+        With ``sample``, only about that many contents are read.
+        """
         for name in self.contradictions:
             for (line,) in self._rows(connection, name, {}):
                 yield line
@@ -310,7 +319,7 @@ class SqlUpkeep(SqlPart[ConnectionT], contract.Upkeep):
 
 
 class SqlStore(contract.ClosedOnExit, Generic[ConnectionT]):
-    """The groups that both databases have; each store adds those that its database does in its own way."""
+    """The parts that both databases share. Each store adds the parts that are specific to its database."""
 
     def __init__(self, database: SqlDatabase[ConnectionT], retention: contract.Retention) -> None:
         self.database, self.retention = database, retention

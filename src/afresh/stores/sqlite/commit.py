@@ -1,4 +1,4 @@
-"""Commits the outcomes of a group of polls to SQLite, in one transaction.
+"""Commits the outcomes of many polls to SQLite, in one transaction.
 
     separate lost leases ─▶ copies ─▶ states and observations ─▶ tally, audits, events,
                                                                  notices, leases, ledger, values
@@ -26,7 +26,7 @@ _CONTENTS = load_statements(__package__, "contents")
 def commit(
     store: SqlStore[sqlite3.Connection], outcomes: Sequence[Outcome], values: Mapping[str, bytes | None]
 ) -> list[Refusal]:
-    """Commit everything or nothing, and return the outcomes that were refused."""
+    """Commit the outcomes and set the named ``values`` in one transaction; return the refusals."""
     database, copies = store.database, changes.compress_copies(outcomes)
 
     def work(connection: sqlite3.Connection) -> list[Refusal]:
@@ -68,7 +68,7 @@ def _keep_copy(
 ) -> None:
     newest = poll.before.version
     if connection.execute(_SQL["hash_of"], (poll.item_id, newest)).fetchone() == (new.hash,):
-        # The same bytes, perhaps normalised or named in another way now.
+        # The bytes are the same, but their normal hash or media type may be new.
         connection.execute(_SQL["same_copy"], (new.copy.normal_hash, media_type_id, poll.item_id, newest))
         return
     content_id = keep_content(connection, new)
@@ -98,9 +98,10 @@ def _state_row(poll: changes.AcceptedPoll, recent: bytes | None) -> Row:
 
 
 def _validators(outcome: Outcome) -> str | None:
-    """Return the validators of this poll, None where they are as before: only the holder of a lease changes
-    them. A lease may have been made by hand, without any: that there are none now is always written."""
+    """Return the validators to write, or None if the stored ones stay."""
     new = outcome.validators
+    # Only the holder of a lease changes validators, so equal ones need not be written. Empty ones are always
+    # written, because a lease that was not read from the store has none.
     return None if new is None or (new and new == outcome.lease.validators) else text_from_mapping(new)
 
 
@@ -109,7 +110,7 @@ def _has_failures(outcome: Outcome) -> bool:
 
 
 def keep_content(connection: sqlite3.Connection, new: changes.CompressedCopy) -> int:
-    """Count one more use of a content, write its bytes if nobody has them yet, and return its id."""
+    """Add one use of a content, write its bytes if they are not stored yet, and return its id."""
     row = connection.execute(_CONTENTS["keep"], (new.hash, len(new.copy.content))).fetchall()
     ((content_id, refs),) = row
     if refs == 1:
@@ -118,7 +119,7 @@ def keep_content(connection: sqlite3.Connection, new: changes.CompressedCopy) ->
 
 
 def drop_contents(connection: sqlite3.Connection, content_ids: Iterable[int]) -> None:
-    """Count one use less of each of these contents, and delete those that nobody uses."""
+    """Subtract one use per entry of ``content_ids``, and delete the contents that are no longer used."""
     for content_id, uses in Counter(content_ids).items():
         connection.execute(_CONTENTS["drop"], (uses, content_id))
         connection.execute(_CONTENTS["collect"], (content_id,))

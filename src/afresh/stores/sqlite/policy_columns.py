@@ -1,4 +1,4 @@
-"""What a policy remembers of items, in SQLite, read as arrays."""
+"""Reads what a policy stores of items in SQLite, as arrays."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class SqlitePlan(SqlPlan[sqlite3.Connection]):
     def columns(
         self, *, after_id: int = 0, batch: int = 8192, aside: bool = False
     ) -> Iterator[PolicyColumns]:
-        # Each batch is a short transaction, so that the log never waits for a slow reader. For every row that
-        # SQLite gives, a thread waits until the busy ones release the interpreter: ``aside`` takes a batch as
-        # one row of lists, at twice the work.
+        # Each batch is a short transaction, because the log cannot be written back to the file while a reader
+        # uses it. For every database row the thread must get the interpreter lock again, after busy threads
+        # release it. So ``aside`` reads a batch as one row of lists, which is twice the work.
         with self._database.separate_connection() as connection:
             while True:
                 connection.execute("BEGIN")
@@ -54,7 +54,7 @@ class SqlitePlan(SqlPlan[sqlite3.Connection]):
 
 
 def _read_lists(row: Row) -> Row:
-    """Return what ``arrays_and_beliefs`` does, from the one row of ``lists``: NULL if there are no items."""
+    """Return the result of ``arrays_and_beliefs`` from the one row of ``lists``; NULL means no items."""
     *numbers, beliefs = (text or "" for text in row)
     columns = (
         np.fromstring(text.replace("NULL", "nan"), dtype=dtype, sep=",")
@@ -64,7 +64,7 @@ def _read_lists(row: Row) -> Row:
 
 
 def _with_limits(columns: Row, limits: list[Row]) -> PolicyColumns:
-    """Return the columns with the ``limits`` of the few items that have any."""
+    """Return ``columns`` with the costs, intervals and prior rates in ``limits``, which few items have."""
     limited, *given = zip(*limits, strict=True) if limits else [()] * 5
     ids = columns[0]
     rows = np.searchsorted(ids, np.array(limited, dtype=np.int64))
