@@ -1,4 +1,4 @@
-"""Plots of a replay: freshness over time, one line per policy, and freshness over budgets."""
+"""Plots of a replay: the freshness of each policy by time and by budget."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from afresh.plots.style import CYCLE, DASHES, GRID, SOFT, annotate, new_figure, 
 from afresh.values.arrays import Floats
 from afresh.values.units import UNIT_NAMES
 
-_DAY_S = 86400.0  # matplotlib counts days since 1970
-_LABEL_GAP = 0.052  # of the height: names at the right end stand at least so far apart
+_DAY_S = 86400.0  # times in matplotlib are days since 1970
+_LABEL_GAP = 0.052  # the least distance between names at the right end, as a share of the height
 
 
 @dataclass(frozen=True, slots=True)
 class FreshnessOverTime:
-    """One policy's freshness over time: in the stretch from ``edges[j]`` to ``edges[j+1]`` (Unix seconds).
+    """One policy's freshness over time: ``freshness[j]`` from ``edges[j]`` to ``edges[j+1]`` (Unix seconds).
 
-    ``mean`` is its freshness after the warm-up.
+    ``mean`` is the mean freshness after the warm-up.
     """
 
     policy: str
@@ -35,7 +35,7 @@ class FreshnessOverTime:
 
 @dataclass(frozen=True, slots=True)
 class FreshnessByBudget:
-    """One policy's freshness after the warm-up at each budget, with an interval."""
+    """One policy's freshness after the warm-up at each budget, with an interval from ``low`` to ``high``."""
 
     policy: str
     budgets: Floats
@@ -51,7 +51,7 @@ def replay_figure(
     *,
     unit: str = "d",
 ) -> Figure:
-    """Freshness over time, the warm-up shaded; beside it freshness over budgets, if any are given.
+    """Return a figure of freshness by time, with the warm-up shaded, and by budget if any are given.
 
     >>> edges = np.array([0.0, 1e6, 2e6, 3e6])
     >>> lines = [FreshnessOverTime("adaptive", edges, np.array([0.9, 0.95, 0.96]), 0.95)]
@@ -127,7 +127,7 @@ def _shade_warm_up(axes: Axes, start: float, warm_up_end: float) -> None:
 
 
 def _percent(axes: Axes, values: Sequence[Floats]) -> None:
-    """Show the range in which the lines differ; the top is 100 % only where they come near."""
+    """Set the y axis to the range of the values, with a margin, as percentages."""
     every = np.concatenate([np.ones(0), *values])
     low, high = (float(every.min()), float(every.max())) if every.size else (0.0, 1.0)
     room = max(0.08 * (high - low), 0.002)
@@ -137,14 +137,14 @@ def _percent(axes: Axes, values: Sequence[Floats]) -> None:
 
 
 def _name_at_the_right(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
-    """Write each line's name where it ends, moved apart where they would overlap."""
+    """Write the name of each line at its right end; move names apart that would overlap."""
     low, high = axes.get_ylim()
     height = high - low
     order = sorted(range(len(ends)), key=lambda place: ends[place][0])
     heights = [(ends[place][0] - low) / height for place in order]
     for at in range(1, len(heights)):
         heights[at] = max(heights[at], heights[at - 1] + _LABEL_GAP)
-    # What was pushed out at the top goes back down, pushing its neighbours in turn.
+    # Move names above the top back down, and with them the names below.
     for at in reversed(range(len(heights))):
         heights[at] = min(heights[at], 1.0 - _LABEL_GAP * (len(heights) - 1 - at))
     for place, y in zip(order, heights, strict=True):

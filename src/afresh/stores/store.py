@@ -4,9 +4,9 @@
 not at all. ``commit`` writes all changes of the outcomes that it is given. ``StoredItems.add``, ``Plan.save``
 and ``Observations.add`` accept millions of rows and write them in batches.
 
-**Durable.** When a writing call returns, its effect survives kill -9. It also survives power loss, except that
-a store in SQLite may lose leases and claims. If a lease is lost, its poll may be repeated, like any poll that
-runs during a power loss.
+**Durable.** When a writing call returns, its effect survives kill -9. It also survives power loss, except
+that a store in SQLite may lose leases and claims. If a lease is lost, its poll may be repeated, like any poll
+that runs during a power loss.
 
 **Errors.** Calls raise ``StoreError`` or a subclass if the store cannot be used (locked, full, read-only,
 damaged), ``InputError`` for wrong values, and nothing else. After an error the store is as it was before the
@@ -218,7 +218,7 @@ class Events(Protocol):
 
 
 class StoredNotices(Protocol):
-    """Hints that items changed, at most one per item, open until a poll that was leased later is committed."""
+    """Hints that items changed, at most one per item, open until a poll leased later is committed."""
 
     def add(self, ids: Sequence[int], time_s: float) -> None:
         """Add a notice for each of these items; unknown ids are ignored."""

@@ -1,4 +1,4 @@
-"""Razniewski 2016, §2 to §5 and §7: what doctors' addresses earn. Money is in dollars, time in years."""
+"""Razniewski 2016, §2 to §5 and §7: the income of doctors' addresses, in dollars, with time in years."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from afresh.papers.report import Check, Correction, Section, corrected, row
 from afresh.rates.log_ratio import ratio_estimate
 from afresh.values.arrays import Floats
 
-# §2: an address is wrong after 10 (Smith) or 20 (Jones) years at the latest
+# §2: the linear rate per year at which an address is wrong after at most 10 (Smith) or 20 (Jones) years
 SMITH, JONES = 1 / 10, 1 / 20
 
 AGES = (25, 30, 40, 50)
 # Table 1: of 1000 people of each age, those who moved within a year
 _MOVED = np.array([367.0, 271.0, 150.0, 93.0])
 LINEAR_RATES: Floats = _MOVED / 1000
-# The paper computes on with the rates as Table 2 prints them.
+# The paper uses the rounded rates that it prints.
 RATES: Floats = np.array([0.457, 0.316, 0.163, 0.098])
 FORTY = 0.163  # the rate of age 40
 
@@ -33,13 +33,14 @@ _FRESHNESS = {
 
 
 def mean_freshness(decay: Decay, interval: float) -> float:
-    """The average of z between two refreshes (Eq. 3)."""
+    """Return the average of the decay between two refreshes, ``interval`` apart (Eq. 3)."""
     return float(decay.integral(interval)) / interval
 
 
 def two_doctors() -> Section:
     smith, jones = Linear(SMITH), Linear(JONES)
-    # all three for one leave the other wrong for ever: at most 0.46 on average, so it is 1 + 2 or 2 + 1
+    # Three updates for one person leave the other address wrong for ever, with an average freshness of at
+    # most 0.46. So the best plan is 1 + 2 or 2 + 1.
     whole = max(range(1, 3), key=lambda updates: _pair_freshness(updates, 3 - updates))
     plan = allocate([SMITH, JONES], 0.3, decay="linear")
     any_number = Correction(
@@ -68,7 +69,7 @@ def _right_after(years: float) -> list[float]:
 
 
 def _pair_freshness(smith: int, jones: int) -> float:
-    """Average freshness of both at so many updates each per ten years."""
+    """Return the average freshness of both addresses, given the updates of each per ten years."""
     return (mean_freshness(Linear(SMITH), 10 / smith) + mean_freshness(Linear(JONES), 10 / jones)) / 2
 
 
